@@ -1,0 +1,46 @@
+# Every target sets up what it needs: Python 3.11+ and make are enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SEED ?= 1
+SEEDS ?= 200
+ARGS ?=
+
+.PHONY: help demo test test-system check format bench serve sim clean
+
+help: ## what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("Tailrace needs Python 3.11 or newer; set PYTHON=") if sys.version_info < (3, 11) else 0'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/installed ## a day of real flights into a DuckDB mirror, unlocked and locked
+	$(BIN)/tailrace demo $(ARGS)
+
+test: $(VENV)/installed ## the tests that need Python alone
+	$(BIN)/python -m pytest -q -m 'not system' $(ARGS)
+
+test-system: $(VENV)/installed ## the tests that start whole processes and other programs
+	$(BIN)/python -m pytest -q -m system $(ARGS)
+
+check: $(VENV)/installed ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/installed ## rewrite to the house format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/installed ## every benchmark, each ending in one line of JSON
+	$(BIN)/python -m benchmarks $(ARGS)
+
+serve: $(VENV)/installed ## a server on ./data, loopback only
+	$(BIN)/tailrace serve ./data $(ARGS)
+
+clean: ## remove what make made
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,1 @@
+"""Tailrace: a transactional SQL store whose tables have changefeeds."""

@@ -1,0 +1,190 @@
+"""Commands: the entries of the log, and what each does to the engine.
+
+Every change of state is a command: a range, the closed timestamp that it carries, and *logical
+operations*. A range feed is driven off these operations, never off the engine's bytes.
+
+The engine batch is a function of the operations (`engine_batch`), so the log does not hold it a
+second time: the range feed RFC lets an operation point into the batch to save the copy, and this
+is the same saving the other way round. What no feed needs to know (transaction records, range
+descriptors) travels as `EnginePut` and `EngineDelete`.
+
+An intent on key k of transaction x, committed at 120, is two commands over time:
+
+    WriteIntent(x, k, 100, seq 1, v)    -> put    0x02 k            = intent(x, 100, 1, v)
+    CommitIntent(x, 120, [k], [v])      -> delete 0x02 k
+                                           put    0x10 k ~120       = v
+                                           put    0x11 keyspace 120 rest
+
+Source: the range feed RFC, "Decoding WriteBatches" (MVCCLogicalOp).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from . import keys
+from .clock import Timestamp
+from .engine import EngineBatch
+
+
+class WriteValue(msgspec.Struct, tag=1, array_like=True, frozen=True, gc=False):
+    """Versions written at one timestamp without intents. `values` include the version header."""
+
+    timestamp: Timestamp
+    keys: list[bytes]
+    values: list[bytes]
+
+
+class WriteIntent(msgspec.Struct, tag=2, array_like=True, frozen=True, gc=False):
+    """Provisional versions of one transaction. Replaces the transaction's own earlier intent."""
+
+    transaction_id: bytes
+    timestamp: Timestamp
+    sequence: int
+    keys: list[bytes]
+    values: list[bytes]
+
+
+class UpdateIntent(msgspec.Struct, tag=3, array_like=True, frozen=True, gc=False):
+    """The transaction's intents now stand at `timestamp` (it was pushed, or moved itself)."""
+
+    transaction_id: bytes
+    timestamp: Timestamp
+
+
+class CommitIntent(msgspec.Struct, tag=4, array_like=True, frozen=True, gc=False):
+    """Intents became versions at `timestamp`."""
+
+    transaction_id: bytes
+    timestamp: Timestamp
+    keys: list[bytes]
+    values: list[bytes]
+
+
+class AbortIntent(msgspec.Struct, tag=5, array_like=True, frozen=True, gc=False):
+    """Intents were removed. Says nothing of their transaction, which may go on without them."""
+
+    transaction_id: bytes
+    keys: list[bytes]
+
+
+class AbortTxn(msgspec.Struct, tag=6, array_like=True, frozen=True, gc=False):
+    """The transaction will never commit."""
+
+    transaction_id: bytes
+
+
+class DeleteRangeOp(msgspec.Struct, tag=7, array_like=True, frozen=True, gc=False):
+    """Every key in `[start, end)` is deleted at `timestamp`; `keys` are those that had a value."""
+
+    timestamp: Timestamp
+    start: bytes
+    end: bytes
+    keys: list[bytes]
+
+
+class EnginePut(msgspec.Struct, tag=8, array_like=True, frozen=True, gc=False):
+    """A plain engine write that is no concern of feeds."""
+
+    key: bytes
+    value: bytes
+
+
+class EngineDelete(msgspec.Struct, tag=9, array_like=True, frozen=True, gc=False):
+    key: bytes
+
+
+LogicalOp = (
+    WriteValue
+    | WriteIntent
+    | UpdateIntent
+    | CommitIntent
+    | AbortIntent
+    | AbortTxn
+    | DeleteRangeOp
+    | EnginePut
+    | EngineDelete
+)
+
+
+class Command(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """One entry of the log. `closed` is zero where the command closes nothing."""
+
+    range_id: int
+    closed: Timestamp
+    ops: list[LogicalOp]
+
+
+class Intent(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A provisional write as the engine holds it. `value` includes the version header."""
+
+    transaction_id: bytes
+    timestamp: Timestamp
+    sequence: int
+    value: bytes
+
+
+_encoder = msgspec.msgpack.Encoder()
+_command_decoder = msgspec.msgpack.Decoder(Command)
+_intent_decoder = msgspec.msgpack.Decoder(Intent)
+
+encode_command = _encoder.encode
+encode_intent = _encoder.encode
+
+
+def decode_command(data: bytes) -> Command:
+    """Raises msgspec.DecodeError or msgspec.ValidationError on bytes that are no command."""
+    return _command_decoder.decode(data)
+
+
+def decode_intent(data: bytes) -> Intent:
+    return _intent_decoder.decode(data)
+
+
+def engine_batch(command: Command) -> EngineBatch:
+    """What the command does to the engine, less the applied index."""
+    batch = EngineBatch()
+    for op in command.ops:
+        _apply(op, batch)
+    return batch
+
+
+def _apply(op: LogicalOp, batch: EngineBatch) -> None:
+    match op:
+        case WriteValue():
+            _put_versions(batch, op.timestamp, op.keys, op.values)
+        case CommitIntent():
+            batch.deletes.extend(keys.INTENT + key for key in op.keys)
+            _put_versions(batch, op.timestamp, op.keys, op.values)
+        case WriteIntent():
+            for key, value in zip(op.keys, op.values, strict=True):
+                intent = Intent(op.transaction_id, op.timestamp, op.sequence, value)
+                batch.puts.append((keys.INTENT + key, _encoder.encode(intent)))
+        case AbortIntent():
+            batch.deletes.extend(keys.INTENT + key for key in op.keys)
+        case DeleteRangeOp():
+            _put_versions(batch, op.timestamp, op.keys, [TOMBSTONE] * len(op.keys))
+        case EnginePut():
+            batch.puts.append((op.key, op.value))
+        case EngineDelete():
+            batch.deletes.append(op.key)
+        case UpdateIntent() | AbortTxn():
+            pass
+
+
+TOMBSTONE = b"\x01"
+"""The header of a deletion, which has no body (kvlayer.mvcc.version owns the format)."""
+
+
+def _put_versions(
+    batch: EngineBatch, ts: Timestamp, written: list[bytes], values: list[bytes]
+) -> None:
+    # The key building is inlined: this loop is the hottest of the write path.
+    suffix = keys.inverted(ts)
+    stamp = keys.big_endian(ts)
+    version, index, cut = keys.VERSION, keys.TIME_INDEX, keys.KEYSPACE_LENGTH
+    puts = batch.puts
+    puts.extend(
+        [(version + key + suffix, value) for key, value in zip(written, values, strict=True)]
+    )
+    puts.extend([(index + key[:cut] + stamp + key[cut:], b"") for key in written])

@@ -1,0 +1,82 @@
+"""The in-memory engine: for tests, simulation and `:memory:` stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sortedcontainers import SortedDict
+
+from .protocol import EngineBatch
+
+
+class _SortedReader:
+    """Reads of a sorted map."""
+
+    def __init__(self, entries: SortedDict[bytes, bytes]) -> None:
+        self._entries = entries
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._entries.get(key)
+
+    def first(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
+        for key in self._entries.irange(start, end, inclusive=(True, False)):
+            return key, self._entries[key]
+        return None
+
+    def scan(
+        self, start: bytes, end: bytes, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        entries = self._entries
+        for key in entries.irange(start, end, inclusive=(True, False), reverse=reverse):
+            yield key, entries[key]
+
+
+class MemorySnapshot(_SortedReader):
+    """A copy. Costs the size of the map, which tests can pay."""
+
+    def close(self) -> None:
+        self._entries = SortedDict()
+
+
+class MemoryEngine(_SortedReader):
+    """Keeps everything in one sorted map.
+
+    `crashed()` returns what a crash would leave: the state of the last flush.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(SortedDict())
+        self._applied_index = 0
+        self._flushed: tuple[SortedDict[bytes, bytes], int] = (SortedDict(), 0)
+
+    @property
+    def applied_index(self) -> int:
+        return self._applied_index
+
+    @property
+    def flushed_index(self) -> int:
+        return self._flushed[1]
+
+    def write(self, batch: EngineBatch, *, applied_index: int) -> None:
+        assert applied_index > self._applied_index, (applied_index, self._applied_index)
+        for key in batch.deletes:
+            self._entries.pop(key, None)
+        self._entries.update(batch.puts)
+        self._applied_index = applied_index
+
+    def snapshot(self) -> MemorySnapshot:
+        return MemorySnapshot(self._entries.copy())
+
+    def flush(self) -> None:
+        self._flushed = (self._entries.copy(), self._applied_index)
+
+    def crashed(self) -> MemoryEngine:
+        """A new engine holding what the last flush made durable."""
+        survivor = MemoryEngine()
+        entries, survivor._applied_index = self._flushed
+        survivor._entries = entries.copy()
+        survivor._flushed = (entries.copy(), survivor._applied_index)
+        return survivor
+
+    def close(self) -> None:
+        self.flush()

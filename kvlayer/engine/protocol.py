@@ -1,0 +1,72 @@
+"""What the layers above ask of an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class EngineStall(Exception):
+    """The engine cannot take the batch now without stalling the loop: back off and try again."""
+
+
+@dataclass(slots=True)
+class EngineBatch:
+    """Writes that happen together. Deletions are applied before puts."""
+
+    puts: list[tuple[bytes, bytes]] = field(default_factory=list)
+    deletes: list[bytes] = field(default_factory=list)
+
+
+class Reader(Protocol):
+    """Reads of one state: the engine's newest, or a snapshot's."""
+
+    def get(self, key: bytes) -> bytes | None: ...
+
+    def first(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
+        """The least entry in `[start, end)`, or None."""
+        ...
+
+    def scan(
+        self, start: bytes, end: bytes, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """The entries of `[start, end)` in key order, or against it.
+
+        On an engine (not a snapshot) the iterator must be used up before the next write.
+        """
+        ...
+
+
+class Snapshot(Reader, Protocol):
+    """A state that later writes do not change."""
+
+    def close(self) -> None:
+        """Frees what the snapshot pins. Reading after it is an error."""
+        ...
+
+
+class Engine(Reader, Protocol):
+    """An ordered map of bytes with atomic batches."""
+
+    @property
+    def applied_index(self) -> int:
+        """The index given with the last batch, zero for a new engine."""
+        ...
+
+    @property
+    def flushed_index(self) -> int:
+        """What `applied_index` is sure to be at least after a crash at this moment."""
+        ...
+
+    def write(self, batch: EngineBatch, *, applied_index: int) -> None:
+        """Applies the batch and the index. Raises EngineStall, having changed nothing."""
+        ...
+
+    def snapshot(self) -> Snapshot: ...
+
+    def flush(self) -> None:
+        """Blocks until all that was applied before the call is durable. Call it by Offload."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,138 @@
+"""Cluster settings: the registry, their values, and who wants to hear of a change.
+
+Each folder declares its own settings beside the code that obeys them; `SET CLUSTER SETTING` and
+`SHOW CLUSTER SETTINGS` see them all.
+
+    POLL_INTERVAL = declare_duration("changefeed.experimental_poll_interval", 1.0, "how often ...")
+    settings.get(POLL_INTERVAL)    # seconds
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+V = TypeVar("V", int, float, bool, str)
+
+
+class SettingError(ValueError):
+    """A setting that does not exist, or a value that it does not take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting(Generic[V]):
+    """A named value with a default. Durations are seconds."""
+
+    name: str
+    default: V
+    description: str
+    parse: Callable[[str], V]
+    kind: str
+
+
+REGISTRY: dict[str, Setting[int] | Setting[float] | Setting[bool] | Setting[str]] = {}
+
+_UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(us|µs|ms|s|m|h|d)")
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of `1s`, `200ms`, `1m30s` or a plain number of seconds. Raises SettingError."""
+    stripped = text.strip()
+    parts = _DURATION_PART.findall(stripped)
+    if parts and "".join(number + unit for number, unit in parts) == stripped:
+        return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    try:
+        seconds = float(stripped)
+    except ValueError:
+        raise SettingError(f"{text!r} is not a duration: write 200ms, 1s, 1m30s") from None
+    if seconds < 0 or seconds != seconds or seconds == float("inf"):
+        raise SettingError(f"{text!r} is not a duration: it must be zero or more")
+    return seconds
+
+
+def _parse_int(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise SettingError(f"{text!r} is not a whole number") from None
+
+
+def _parse_bool(text: str) -> bool:
+    match text.strip().lower():
+        case "true" | "t" | "on" | "yes" | "1":
+            return True
+        case "false" | "f" | "off" | "no" | "0":
+            return False
+    raise SettingError(f"{text!r} is not a boolean: write true or false")
+
+
+def declare_duration(name: str, default: float, description: str) -> Setting[float]:
+    """Registers a duration in seconds. Names are unique in the process."""
+    setting = Setting(
+        name=name, default=default, description=description, parse=parse_duration, kind="duration"
+    )
+    assert name not in REGISTRY, name
+    REGISTRY[name] = setting
+    return setting
+
+
+def declare_int(name: str, default: int, description: str) -> Setting[int]:
+    setting = Setting(
+        name=name, default=default, description=description, parse=_parse_int, kind="integer"
+    )
+    assert name not in REGISTRY, name
+    REGISTRY[name] = setting
+    return setting
+
+
+def declare_bool(name: str, default: bool, description: str) -> Setting[bool]:
+    setting = Setting(
+        name=name, default=default, description=description, parse=_parse_bool, kind="boolean"
+    )
+    assert name not in REGISTRY, name
+    REGISTRY[name] = setting
+    return setting
+
+
+class Settings:
+    """The values of one store's settings."""
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        self._values: dict[str, int | float | bool | str] = {}
+        self._listeners: list[Callable[[str], None]] = []
+        for name, text in (values or {}).items():
+            self.set(name, text)
+
+    def get(self, setting: Setting[V]) -> V:
+        value = self._values.get(setting.name, setting.default)
+        assert isinstance(value, type(setting.default)), (setting.name, value)
+        return value
+
+    def set(self, name: str, text: str) -> None:
+        """Takes a value as text. Raises SettingError and changes nothing if it does not fit."""
+        setting = REGISTRY.get(name)
+        if setting is None:
+            raise SettingError(f"unknown cluster setting {name!r}")
+        try:
+            self._values[name] = setting.parse(text)
+        except SettingError as error:
+            raise SettingError(f"cluster setting {name}: {error}") from None
+        self._notify(name)
+
+    def reset(self, name: str) -> None:
+        """Back to the default."""
+        if name not in REGISTRY:
+            raise SettingError(f"unknown cluster setting {name!r}")
+        self._values.pop(name, None)
+        self._notify(name)
+
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """Calls `listener` with the name of each setting that changes."""
+        self._listeners.append(listener)
+
+    def _notify(self, name: str) -> None:
+        for listener in self._listeners:
+            listener(name)
