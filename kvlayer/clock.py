@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 import time
+from threading import Lock
 from typing import NewType, Protocol
 
 Timestamp = NewType("Timestamp", int)
@@ -138,6 +139,9 @@ class Clock:
         self._bounds = bounds
         self._bound = bounds.load()
         self._last = self._bound
+        self._extending = Lock()
+        """Held while a bound is made durable: the loop may need the next one while a thread saves
+        this one, and the lower of the two must never be the last on the disk."""
 
     def now(self) -> Timestamp:
         """Draws a timestamp. Raises OSError when the bound cannot be made durable."""
@@ -175,10 +179,11 @@ class Clock:
         """Persists a bound `BOUND_AHEAD_US` above `from_ts` (the last draw when None)."""
         start = self._last if from_ts is None else from_ts
         bound = Timestamp(start + (BOUND_AHEAD_US << LOGICAL_BITS))
-        if bound <= self._bound:
-            return
-        self._bounds.save(bound)
-        self._bound = bound
+        with self._extending:
+            if bound <= self._bound:
+                return
+            self._bounds.save(bound)
+            self._bound = bound
 
     def __repr__(self) -> str:
         return f"<Clock last={format_timestamp(self._last)}>"

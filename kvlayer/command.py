@@ -25,6 +25,7 @@ import msgspec
 from . import keys
 from .clock import Timestamp
 from .engine import EngineBatch
+from .mvcc import TOMBSTONE, Intent, encode_intent
 
 
 class WriteValue(msgspec.Struct, tag=1, array_like=True, frozen=True, gc=False):
@@ -36,7 +37,12 @@ class WriteValue(msgspec.Struct, tag=1, array_like=True, frozen=True, gc=False):
 
 
 class WriteIntent(msgspec.Struct, tag=2, array_like=True, frozen=True, gc=False):
-    """Provisional versions of one transaction. Replaces the transaction's own earlier intent."""
+    """Provisional versions of one transaction.
+
+    A key that bears an intent of the transaction already is first taken by an `AbortIntent` of the
+    same command, so that whoever counts intents (the feeds' unresolved-intent queue does, and knows
+    no keys) counts rightly.
+    """
 
     transaction_id: bytes
     timestamp: Timestamp
@@ -94,6 +100,13 @@ class EngineDelete(msgspec.Struct, tag=9, array_like=True, frozen=True, gc=False
     key: bytes
 
 
+class RemoveVersions(msgspec.Struct, tag=10, array_like=True, frozen=True, gc=False):
+    """Garbage: version `timestamps[i]` of `keys[i]` is gone, and no reader could see it."""
+
+    keys: list[bytes]
+    timestamps: list[Timestamp]
+
+
 LogicalOp = (
     WriteValue
     | WriteIntent
@@ -104,6 +117,7 @@ LogicalOp = (
     | DeleteRangeOp
     | EnginePut
     | EngineDelete
+    | RemoveVersions
 )
 
 
@@ -115,30 +129,15 @@ class Command(msgspec.Struct, array_like=True, frozen=True, gc=False):
     ops: list[LogicalOp]
 
 
-class Intent(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A provisional write as the engine holds it. `value` includes the version header."""
-
-    transaction_id: bytes
-    timestamp: Timestamp
-    sequence: int
-    value: bytes
-
-
 _encoder = msgspec.msgpack.Encoder()
 _command_decoder = msgspec.msgpack.Decoder(Command)
-_intent_decoder = msgspec.msgpack.Decoder(Intent)
 
 encode_command = _encoder.encode
-encode_intent = _encoder.encode
 
 
 def decode_command(data: bytes) -> Command:
     """Raises msgspec.DecodeError or msgspec.ValidationError on bytes that are no command."""
     return _command_decoder.decode(data)
-
-
-def decode_intent(data: bytes) -> Intent:
-    return _intent_decoder.decode(data)
 
 
 def engine_batch(command: Command) -> EngineBatch:
@@ -159,7 +158,7 @@ def _apply(op: LogicalOp, batch: EngineBatch) -> None:
         case WriteIntent():
             for key, value in zip(op.keys, op.values, strict=True):
                 intent = Intent(op.transaction_id, op.timestamp, op.sequence, value)
-                batch.puts.append((keys.INTENT + key, _encoder.encode(intent)))
+                batch.puts.append((keys.INTENT + key, encode_intent(intent)))
         case AbortIntent():
             batch.deletes.extend(keys.INTENT + key for key in op.keys)
         case DeleteRangeOp():
@@ -168,12 +167,12 @@ def _apply(op: LogicalOp, batch: EngineBatch) -> None:
             batch.puts.append((op.key, op.value))
         case EngineDelete():
             batch.deletes.append(op.key)
+        case RemoveVersions():
+            for key, ts in zip(op.keys, op.timestamps, strict=True):
+                batch.deletes.append(keys.version_key(key, ts))
+                batch.deletes.append(keys.time_index_key(key, ts))
         case UpdateIntent() | AbortTxn():
             pass
-
-
-TOMBSTONE = b"\x01"
-"""The header of a deletion, which has no body (kvlayer.mvcc.version owns the format)."""
 
 
 def _put_versions(

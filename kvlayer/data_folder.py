@@ -1,0 +1,159 @@
+"""The data folder: where a store's files lie, and who may open them.
+
+    LOCK            held by the process that serves the folder; holds its process id
+    FORMAT          the version of everything below, in decimal
+    CLOCK           the clock's durable upper bound
+    log/            the segments of the command log
+    engine/         RocksDB
+
+A folder is made in such an order that FORMAT comes last: one without it holds nothing yet that
+anybody was told is durable, and making it can simply begin again. One with it lacks nothing: all
+other names were durable before, the engine's too, which RocksDB would leave to chance.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from .clock import ZERO, Timestamp
+from .disk import RealDisk, sync_folder
+
+FORMAT_VERSION = 1
+_LOCK, _FORMAT, _CLOCK, _LOG, _ENGINE = "LOCK", "FORMAT", "CLOCK", "log", "engine"
+_NEW = ".new"
+
+
+class DataFolderError(Exception):
+    """The folder cannot be opened; the message names it, and says why and what to do."""
+
+
+class ClockBoundFile:
+    """The clock's bound in a small file that is replaced as a whole."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def load(self) -> Timestamp:
+        """Raises DataFolderError when the file does not hold a bound."""
+        try:
+            text = self._path.read_text("ascii", "replace").strip()
+        except FileNotFoundError:
+            text = ""
+        if not text.isdecimal():
+            raise DataFolderError(
+                f"{self._path} does not hold a clock bound: without it timestamps could repeat; "
+                "restore the file from a copy of this data folder"
+            )
+        return Timestamp(int(text))
+
+    def save(self, bound: Timestamp) -> None:
+        replace_file(self._path, f"{bound}\n".encode("ascii"))
+
+
+class DataFolder:
+    """An opened data folder. It stays locked until `close`, or until the process ends."""
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.path = path
+        self._lock: int | None = lock
+        self.disk = RealDisk(path / _LOG)
+        self.engine_path = path / _ENGINE
+        self.clock_bounds = ClockBoundFile(path / _CLOCK)
+
+    @classmethod
+    def open(cls, path: Path) -> DataFolder:
+        """Locks the folder, and makes it if there is none. Raises DataFolderError."""
+        _make_folder(path)
+        _check_format(path)  # before the lock too, so that a folder of others stays as it was
+        lock = _take_lock(path)
+        try:
+            _check_format(path)
+            folder = cls(path, lock)
+            if not (path / _FORMAT).exists():
+                folder._make()
+        except BaseException:
+            os.close(lock)
+            raise
+        return folder
+
+    def _make(self) -> None:
+        self.engine_path.mkdir(exist_ok=True)
+        self.clock_bounds.save(ZERO)
+        sync_folder(self.path)
+        replace_file(self.path / _FORMAT, f"{FORMAT_VERSION}\n".encode("ascii"))
+
+    def close(self) -> None:
+        """Lets others open the folder. Closing twice is closing once."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Writes a small file so that a crash leaves the old content or the new, never a mixture."""
+    temporary = path.with_name(path.name + _NEW)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(descriptor, content)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    os.replace(temporary, path)
+    sync_folder(path.parent)
+
+
+def _make_folder(path: Path) -> None:
+    """Makes the folder and its parents where they are missing, durably."""
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        for each in missing:
+            sync_folder(each.parent)
+    except OSError as error:
+        raise DataFolderError(f"data folder {path} cannot be made: {error.strerror}") from error
+
+
+def _take_lock(path: Path) -> int:
+    try:
+        lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise DataFolderError(f"data folder {path} cannot be locked: {error.strerror}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = os.read(lock, 32).decode("ascii", "replace").strip()
+        os.close(lock)
+        by = f" by process {holder}" if holder.isdecimal() else ""
+        raise DataFolderError(
+            f"data folder {path} is in use{by}: one process at a time may open it; "
+            "stop the other, or connect to its server"
+        ) from error
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode("ascii"), 0)
+    return lock
+
+
+def _check_format(path: Path) -> None:
+    try:
+        text = (path / _FORMAT).read_text("ascii", "replace").strip()
+    except FileNotFoundError:
+        _check_empty(path)
+        return
+    if text != str(FORMAT_VERSION):
+        raise DataFolderError(
+            f"data folder {path} has format {text!r}, and this version of Tailrace reads format "
+            f"{FORMAT_VERSION}: open it with the version that wrote it"
+        )
+
+
+def _check_empty(path: Path) -> None:
+    """Refuses to make a data folder among files that are not ours."""
+    ours = {_LOCK, _FORMAT, _CLOCK, _LOG, _ENGINE, _FORMAT + _NEW, _CLOCK + _NEW}
+    others = sorted(entry.name for entry in path.iterdir() if entry.name not in ours)
+    if others:
+        raise DataFolderError(
+            f"folder {path} is not a data folder and not empty (it holds {others[0]!r}): "
+            "name an empty or a new folder"
+        )

@@ -1,0 +1,201 @@
+"""Disks: the files of one folder, as the log needs them.
+
+Every call blocks and is made through `Offload`; `pwrite`, `fdatasync` and `posix_fallocate`
+release the interpreter lock. What a crash leaves: bytes that `fdatasync` returned for, and names
+that `sync_folder` returned for; anything else may be there, may be torn, or may be gone.
+"""
+
+from __future__ import annotations
+
+import os
+from io import FileIO
+from pathlib import Path
+from typing import Protocol
+
+ZEROS = bytes(1 << 20)
+
+
+class DiskFile(Protocol):
+    """An open file that is written at offsets."""
+
+    def pwrite(self, data: bytes, offset: int) -> None:
+        """Writes all of `data`. Raises OSError, perhaps after writing a part."""
+        ...
+
+    def fdatasync(self) -> None:
+        """Makes every write before it durable. Raises OSError: then nothing is known of them."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Disk(Protocol):
+    """The files of one folder."""
+
+    def names(self) -> list[str]:
+        """The files there are, sorted."""
+        ...
+
+    def create(self, name: str, size: int) -> DiskFile:
+        """A new file of `size` zero bytes, with their space taken.
+
+        Raises FileExistsError; OSError (ENOSPC) leaving no file behind. Neither the file nor its
+        name is durable before `fdatasync` and `sync_folder`.
+        """
+        ...
+
+    def open(self, name: str) -> DiskFile:
+        """An existing file, for writing. Raises FileNotFoundError."""
+        ...
+
+    def read(self, name: str, offset: int = 0, size: int | None = None) -> bytes:
+        """Bytes from `offset`, to the end when `size` is None; fewer where the file ends.
+
+        Raises FileNotFoundError.
+        """
+        ...
+
+    def remove(self, name: str) -> None:
+        """Raises FileNotFoundError. Not durable before `sync_folder`."""
+        ...
+
+    def sync_folder(self) -> None:
+        """Makes names durable: creations and removals."""
+        ...
+
+
+class _RealFile:
+    """A file by its descriptor."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def pwrite(self, data: bytes, offset: int) -> None:
+        written = os.pwrite(self._descriptor, data, offset)
+        while written < len(data):  # a signal, or more than 2 GiB
+            written += os.pwrite(self._descriptor, memoryview(data)[written:], offset + written)
+
+    def fdatasync(self) -> None:
+        os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class RealDisk:
+    """A folder of the machine. Makes it if it is missing (its parent must be there)."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir(exist_ok=True)
+
+    def names(self) -> list[str]:
+        return sorted(entry.name for entry in os.scandir(self.path) if entry.is_file())
+
+    def create(self, name: str, size: int) -> DiskFile:
+        path = self.path / name
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            os.posix_fallocate(descriptor, 0, size)
+            _fill_with_zeros(descriptor, size)
+        except OSError:
+            os.close(descriptor)
+            os.unlink(path)
+            raise
+        return _RealFile(descriptor)
+
+    def open(self, name: str) -> DiskFile:
+        return _RealFile(os.open(self.path / name, os.O_RDWR | os.O_CLOEXEC))
+
+    def read(self, name: str, offset: int = 0, size: int | None = None) -> bytes:
+        with open(self.path / name, "rb", buffering=0) as file:
+            file.seek(offset)
+            # A raw read may return less than it was asked for, and `read(-1)` loops.
+            return file.read(-1) if size is None else _read_all(file, size)
+
+    def remove(self, name: str) -> None:
+        os.unlink(self.path / name)
+
+    def sync_folder(self) -> None:
+        sync_folder(self.path)
+
+
+def _fill_with_zeros(descriptor: int, size: int) -> None:
+    """Zeros are written, not merely reserved: the first write into a reserved extent makes the
+    file system journal its conversion, and a 250 kB group then syncs in 0.9 ms instead of 0.2.
+
+    Each piece is synced by itself, so that a commit beside it waits for one piece at most.
+    """
+    for offset in range(0, size, len(ZEROS)):
+        os.pwrite(descriptor, ZEROS[: size - offset], offset)
+        os.fdatasync(descriptor)
+
+
+def _read_all(file: FileIO, size: int) -> bytes:
+    parts = []
+    while size > 0 and (part := file.read(size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def sync_folder(path: Path) -> None:
+    """Makes the names in a folder durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class _MemoryFile:
+    def __init__(self, content: bytearray) -> None:
+        self._content = content
+
+    def pwrite(self, data: bytes, offset: int) -> None:
+        end = offset + len(data)
+        if end > len(self._content):
+            self._content.extend(bytes(end - len(self._content)))
+        self._content[offset:end] = data
+
+    def fdatasync(self) -> None:
+        """Nothing here outlives the process anyway."""
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+class MemoryDisk:
+    """Files that live as long as their process: for `:memory:` stores."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, bytearray] = {}
+
+    def names(self) -> list[str]:
+        return sorted(self._files)
+
+    def create(self, name: str, size: int) -> DiskFile:
+        if name in self._files:
+            raise FileExistsError(name)
+        self._files[name] = bytearray(size)
+        return _MemoryFile(self._files[name])
+
+    def open(self, name: str) -> DiskFile:
+        return _MemoryFile(self._content(name))
+
+    def read(self, name: str, offset: int = 0, size: int | None = None) -> bytes:
+        end = None if size is None else offset + size
+        return bytes(memoryview(self._content(name))[offset:end])
+
+    def remove(self, name: str) -> None:
+        self._content(name)
+        del self._files[name]
+
+    def sync_folder(self) -> None:
+        """Nothing here outlives the process anyway."""
+
+    def _content(self, name: str) -> bytearray:
+        try:
+            return self._files[name]
+        except KeyError:
+            raise FileNotFoundError(name) from None

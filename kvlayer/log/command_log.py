@@ -1,0 +1,351 @@
+"""The command log: append now, durable soon, and everybody told when."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import heapq
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
+
+from ..disk import Disk, DiskFile
+from ..errors import StoreClosed
+from ..offload import Offload
+from .errors import LogFull, LogTruncated
+from .group import ENTRY_OVERHEAD_BYTES, HEADER_BYTES, encode_group
+from .recovery import Recovered, recover
+from .segment import SEGMENT_BYTES, Segment, prepare_segment
+
+GROUP_BYTES_MAX = 1024 * 1024
+"""Joining and summing a group is a slice of the loop: this one takes half a millisecond. An entry
+above it has a group of its own."""
+
+ROOM_RETRY_SECONDS = 0.25
+"""How often a log that has entries and no room asks the disk again."""
+
+_OUT_OF_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+FailureListener = Callable[[BaseException], None]
+
+
+class CommandLog:
+    """The log of one store: entries with ascending indexes, durable in groups.
+
+    `append` buffers and never blocks. One flusher takes all that is buffered, writes it as one
+    group and syncs it; what is appended meanwhile gathers for the next. So the group grows with
+    the load and one commit alone waits for one sync.
+
+    *last index* is the last entry appended; *durable index* is the last of which a crash cannot
+    rob us, and all below it are as safe. A failed write or sync ends the log: nothing is known of
+    those bytes afterwards, the entries are already applied to the engine, and so the process must
+    end and recover. It is never tried again.
+
+    Space is taken before it is needed: a segment's zeros are on the disk before its first entry,
+    and when the last half of it is being filled, the next one is prepared. When the disk has no
+    room for that, `append` refuses what does not fit, before the command is applied; what was
+    taken while that was not yet known waits until there is room.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        offload: Offload,
+        recovered: Recovered,
+        *,
+        segment_bytes: int,
+        on_failure: FailureListener,
+    ) -> None:
+        self._disk = disk
+        self._flush_lane = offload.lane("log")
+        self._file_lane = offload.lane("log-files")
+        self._segment_bytes = segment_bytes
+        self._group_bytes_max = min(GROUP_BYTES_MAX, segment_bytes)
+        self._on_failure = on_failure
+        self.notice = recovered.notice
+        self.last_index = recovered.last_index
+        self.durable_index = recovered.last_index
+        self._segments = recovered.segments
+        self._file = recovered.active
+        self._chain_index = recovered.previous_index
+        self._taken_index = recovered.last_index
+        """The last entry that left the buffer for a group."""
+        self._in_flight_bytes = 0
+        self._buffer: list[bytes] = []
+        self._buffered_bytes = HEADER_BYTES
+        """The size of the buffer as one group."""
+        self._next_file: DiskFile | None = None
+        self._preparing: asyncio.Task[None] | None = None
+        self._full: OSError | None = None
+        self._broken: OSError | None = None
+        self._ended: str | None = None
+        """Why appends are refused for good, or None."""
+        self._wake = asyncio.Event()
+        self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._waiter_numbers = count()
+        self._listeners: list[Callable[[int], None]] = []
+        self._flusher = asyncio.get_running_loop().create_task(self._flush_until_closed())
+
+    @classmethod
+    async def open(
+        cls,
+        disk: Disk,
+        offload: Offload,
+        *,
+        flushed_index: int,
+        on_failure: FailureListener,
+        segment_bytes: int = SEGMENT_BYTES,
+    ) -> CommandLog:
+        """Recovers the log and opens it for appending.
+
+        `flushed_index` is the applied index that the engine came back with. `on_failure` is called
+        once, if the log can no longer write. Raises LogCorrupt or OSError.
+        """
+        call = partial(recover, disk, flushed_index=flushed_index, segment_bytes=segment_bytes)
+        recovered = await offload.run(call)
+        return cls(disk, offload, recovered, segment_bytes=segment_bytes, on_failure=on_failure)
+
+    # Writing
+
+    def append(self, payload: bytes) -> int:
+        """Buffers an entry and returns its index.
+
+        Raises StoreClosed once the log has ended, LogFull while the disk has no room; the entry
+        is then not in the log and never will be.
+        """
+        if self._ended is not None:
+            raise StoreClosed(self._ended)
+        size = self._buffered_bytes + ENTRY_OVERHEAD_BYTES + len(payload)
+        if self._full is not None:
+            self._check_room(size)
+        self._buffered_bytes = size
+        self._buffer.append(payload)
+        self.last_index = index = self.last_index + 1
+        self._wake.set()
+        return index
+
+    def check_append(self, payload: bytes) -> None:
+        """Raises what `append` of the same payload would raise in this step; else it succeeds.
+
+        For who must apply a command first, because the engine may refuse it (EngineStall).
+        """
+        if self._ended is not None:
+            raise StoreClosed(self._ended)
+        if self._full is not None:
+            self._check_room(self._buffered_bytes + ENTRY_OVERHEAD_BYTES + len(payload))
+
+    async def wait_durable(self, index: int) -> None:
+        """Returns when the entry is durable. Raises StoreClosed if it may never be."""
+        if index <= self.durable_index:
+            return
+        assert index <= self.last_index, (index, self.last_index)
+        if self._ended is not None and self._flusher.done():
+            raise StoreClosed(self._ended)
+        future = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiters, (index, next(self._waiter_numbers), future))
+        await future
+
+    def on_durable(self, listener: Callable[[int], None]) -> None:
+        """Calls `listener` with the durable index each time it moves, before any waiter runs."""
+        self._listeners.append(listener)
+
+    async def close(self) -> None:
+        """Writes what is buffered, and stops. Closing twice is fine."""
+        if self._ended is None:
+            self._ended = "the store is closed"
+        self._wake.set()
+        await asyncio.wait([self._flusher])
+        if self._preparing is not None:
+            await asyncio.wait([self._preparing])
+        self._close_files()
+
+    # Reading
+
+    def replay(self, after: int) -> Iterator[tuple[int, bytes]]:
+        """The retained durable entries above `after`; at opening, what the engine lacks."""
+        return self._entries(after + 1, self.durable_index)
+
+    def read(self, first: int, last: int) -> Iterator[tuple[int, bytes]]:
+        """The durable entries in `[first, last]`. Raises LogTruncated where they are deleted.
+
+        Reads pieces of 64 KiB as it is asked for more, from files that were written just now.
+        """
+        if first < self.first_retained_index:
+            raise LogTruncated(
+                f"log entry {first} is deleted; the oldest kept is {self.first_retained_index}"
+            )
+        return self._entries(first, last)
+
+    def _entries(self, first: int, last: int) -> Iterator[tuple[int, bytes]]:
+        for segment in list(self._segments):
+            if segment.last_index >= first and segment.first_index <= last:
+                yield from segment.entries(self._disk, first, last)
+
+    @property
+    def first_retained_index(self) -> int:
+        """The first entry that can be read; above the durable index where there is none."""
+        return self._segments[0].first_index or self.durable_index + 1
+
+    async def truncate(self, upto: int) -> None:
+        """Deletes the segments that hold nothing above `upto`, never the last that holds anything.
+
+        The caller promises that the engine's flush covers `upto` and that no feed reads there.
+        """
+        assert upto <= self.durable_index, (upto, self.durable_index)
+        while len(self._segments) > 1 and self._segments[1].last_index:
+            oldest = self._segments[0]
+            if oldest.last_index > upto:
+                return
+            del self._segments[0]
+            await self._file_lane.run(partial(_remove_segment, self._disk, oldest.name))
+
+    # The flusher
+
+    async def _flush_until_closed(self) -> None:
+        try:
+            while True:
+                if self._broken is not None:
+                    raise self._broken
+                if self._buffer:
+                    await self._flush_group()
+                elif self._ended is not None:
+                    return
+                else:
+                    self._wake.clear()
+                    await self._wake.wait()
+        except asyncio.CancelledError:
+            self._end(StoreClosed("the store was stopped"), "the store was stopped")
+            raise
+        except OSError as error:
+            self._end(error, f"the log cannot write: {error}")
+            self._on_failure(error)
+        except BaseException as error:  # a bug here must not leave writers waiting for ever
+            self._end(error, f"the log's flusher failed: {error!r}")
+            self._on_failure(error)
+            raise
+
+    async def _flush_group(self) -> None:
+        """Makes the oldest entries of the buffer durable, as many as one group takes."""
+        payloads, size = self._take_group()
+        self._in_flight_bytes = size
+        first_index = self._taken_index + 1
+        self._taken_index = last_index = self._taken_index + len(payloads)
+        active = self._segments[-1]
+        # An entry larger than a segment is written into a fresh one, which it makes longer.
+        if active.end > 0 and active.end + size > active.capacity:
+            active = await self._roll()
+        data = encode_group(
+            payloads,
+            segment_id=active.id,
+            first_index=first_index,
+            previous_index=self._chain_index,
+            durable_offset=active.end,
+        )
+        assert len(data) == size, (len(data), size)
+        await self._flush_lane.run(partial(_write_and_sync, self._file, data, active.end))
+        active.extend(first_index=first_index, last_index=last_index, end=active.end + size)
+        self._chain_index = last_index
+        self._in_flight_bytes = 0
+        self._move_durable(last_index)
+        if active.end > active.capacity // 2:
+            self._start_preparing()
+
+    def _take_group(self) -> tuple[list[bytes], int]:
+        """Takes entries off the buffer, and the size of their group."""
+        payloads, size = self._buffer, self._buffered_bytes
+        if size <= self._group_bytes_max:
+            self._buffer, self._buffered_bytes = [], HEADER_BYTES
+            return payloads, size
+        taken, size = 0, HEADER_BYTES
+        for payload in payloads:
+            grown = size + ENTRY_OVERHEAD_BYTES + len(payload)
+            if taken and grown > self._group_bytes_max:
+                break
+            taken, size = taken + 1, grown
+        self._buffer = payloads[taken:]
+        self._buffered_bytes -= size - HEADER_BYTES
+        return payloads[:taken], size
+
+    def _move_durable(self, index: int) -> None:
+        assert self.durable_index < index <= self.last_index, (self.durable_index, index)
+        self.durable_index = index
+        for listener in self._listeners:
+            listener(index)
+        waiters = self._waiters
+        while waiters and waiters[0][0] <= index:
+            future = heapq.heappop(waiters)[2]
+            if not future.done():
+                future.set_result(None)
+
+    def _end(self, error: BaseException, why: str) -> None:
+        """Refuses everything from now on."""
+        self._ended = why
+        waiters, self._waiters = self._waiters, []
+        for _, _, future in waiters:
+            if not future.done():
+                refusal = StoreClosed(why)
+                refusal.__cause__ = error
+                future.set_exception(refusal)
+
+    # Segments ahead
+
+    def _check_room(self, size: int) -> None:
+        """While no segment can be prepared: raises LogFull unless a group of `size` fits."""
+        active = self._segments[-1]
+        if active.end + self._in_flight_bytes + size > active.capacity:
+            raise LogFull(f"the disk has no room for the log: {self._full}") from self._full
+
+    def _start_preparing(self) -> None:
+        if self._next_file is None and self._preparing is None:
+            self._preparing = asyncio.get_running_loop().create_task(self._prepare())
+
+    async def _prepare(self) -> None:
+        """Makes the next segment; asks again while the disk is full, until the log is closed."""
+        call = partial(prepare_segment, self._disk, self._segments[-1].id + 1, self._segment_bytes)
+        try:
+            while self._ended is None or self._full is None:
+                try:
+                    self._next_file = await self._file_lane.run(call)
+                    self._full = None
+                    return
+                except OSError as error:
+                    if error.errno not in _OUT_OF_ROOM:
+                        raise
+                    self._full = error
+                await asyncio.sleep(ROOM_RETRY_SECONDS)
+        except OSError as error:
+            self._broken = error
+            self._wake.set()
+        finally:
+            self._preparing = None
+
+    async def _roll(self) -> Segment:
+        """Goes on in the next segment. Raises OSError when there will be none."""
+        self._start_preparing()
+        if self._preparing is not None:
+            await asyncio.wait([self._preparing])
+        if self._next_file is None:
+            why = self._broken or self._full
+            assert why is not None, "preparing ends with a file or with a reason"
+            raise why
+        self._file.close()
+        self._file, self._next_file = self._next_file, None
+        segment = Segment(id=self._segments[-1].id + 1, capacity=self._segment_bytes)
+        self._segments.append(segment)
+        return segment
+
+    def _close_files(self) -> None:
+        self._file.close()
+        if self._next_file is not None:
+            self._next_file.close()
+
+
+def _write_and_sync(file: DiskFile, data: bytes, offset: int) -> None:
+    file.pwrite(data, offset)
+    file.fdatasync()
+
+
+def _remove_segment(disk: Disk, name: str) -> None:
+    # Each removal is durable before the next: a crash must not leave a hole among the segments.
+    disk.remove(name)
+    disk.sync_folder()

@@ -1,0 +1,22 @@
+"""What can be wrong with a log."""
+
+from __future__ import annotations
+
+from ..errors import KVError, StoreClosed
+
+
+class LogCorrupt(KVError):
+    """Bytes that were durable do not read back. Nothing was changed."""
+
+    def __init__(self, segment: str, offset: int, why: str) -> None:
+        super().__init__(f"log segment {segment} is corrupt at offset {offset}: {why}")
+        self.segment = segment
+        self.offset = offset
+
+
+class LogFull(StoreClosed):
+    """The disk has no room for another segment. Reads go on, and writes do when there is room."""
+
+
+class LogTruncated(KVError):
+    """An entry was asked for whose segment is deleted."""

@@ -1,0 +1,62 @@
+"""Garbage: versions that no reader above a threshold can see.
+
+With the threshold at 120:
+
+    a~130          stays: above
+    a~110          stays: what a reader at 121 sees
+    a~100          goes:  hidden by a~110
+    b~115 deleted  goes:  a reader at 121 sees nothing either way
+    b~90           goes
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .. import keys
+from ..clock import Timestamp
+from ..engine import Reader
+from ..span import Span
+from .read import version_bounds
+from .version import body_at
+
+
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """Versions to remove, and the engine key at which to go on looking (None at the end)."""
+
+    keys: list[bytes]
+    timestamps: list[Timestamp]
+    resume: bytes | None
+
+
+def find_garbage(
+    reader: Reader, span: Span, threshold: Timestamp, *, resume: bytes | None, entries: int
+) -> Garbage:
+    """Looks at up to `entries` versions from `resume` (the span's start when None).
+
+    A slice ends between two keys; or within one that has too many versions, once some of them go.
+    The next slice then begins at that key again, so apply this one first.
+    """
+    start, end = version_bounds(span)
+    newest = keys.inverted(threshold)
+    removed: list[bytes] = []
+    timestamps: list[Timestamp] = []
+    key, covered = b"", False  # covered: a version of `key` at or below the threshold was seen
+    seen = 0
+    for engine_key, value in reader.scan(resume or start, end):
+        candidate = engine_key[1:-8]
+        if candidate != key:
+            if seen >= entries:
+                return Garbage(removed, timestamps, engine_key)
+            key, covered = candidate, False
+        elif seen >= 2 * entries and removed:
+            return Garbage(removed, timestamps, keys.VERSION + key)
+        seen += 1
+        if engine_key[-8:] < newest or not span.contains(key):
+            continue
+        if covered or body_at(value, threshold) is None:
+            removed.append(key)
+            timestamps.append(keys.split_version_key(engine_key)[1])
+        covered = True
+    return Garbage(removed, timestamps, None)

@@ -1,0 +1,50 @@
+"""Intents as the engine holds them: under their own prefix, value inline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from .. import keys
+from ..clock import Timestamp
+from ..engine import Reader
+from ..span import Span
+
+
+class Intent(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A provisional write of a transaction. `value` includes the version header.
+
+    `timestamp` is where the transaction stood when it wrote; it may have been moved up since.
+    `sequence` counts the transaction's writes.
+    """
+
+    transaction_id: bytes
+    timestamp: Timestamp
+    sequence: int
+    value: bytes
+
+
+_decoder = msgspec.msgpack.Decoder(Intent)
+
+encode_intent = msgspec.msgpack.Encoder().encode
+
+
+def decode_intent(data: bytes) -> Intent:
+    """Raises msgspec.DecodeError or msgspec.ValidationError on bytes that are no intent."""
+    return _decoder.decode(data)
+
+
+def intent_on(reader: Reader, key: bytes) -> Intent | None:
+    """The intent on one key, whosever it is."""
+    encoded = reader.get(keys.INTENT + key)
+    return None if encoded is None else decode_intent(encoded)
+
+
+def intents_in(
+    reader: Reader, span: Span, *, reverse: bool = False
+) -> Iterator[tuple[bytes, Intent]]:
+    """The intents on the span's keys, in key order or against it. Lazy, as the reader is."""
+    start, end = keys.INTENT + span.start, keys.INTENT + span.end
+    for engine_key, encoded in reader.scan(start, end, reverse=reverse):
+        yield engine_key[1:], decode_intent(encoded)

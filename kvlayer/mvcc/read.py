@@ -1,0 +1,115 @@
+"""Reads of versions at a timestamp.
+
+All of them see an engine reader's state as it is: whether an intent lies in the way is for the
+caller to ask first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .. import keys
+from ..clock import Timestamp
+from ..engine import Reader
+from ..span import Span
+from .version import body_at
+
+_OLDEST = b"\xff" * 8
+"""Behind the last version of a key, whose inverted timestamp is below it."""
+
+VERSIONS_STEPPED_MAX = 16
+"""After this many versions of one key that do not count, a scan seeks to the next key instead of
+stepping: a seek costs about as much as eight steps, and a counter may have a million versions."""
+
+
+def newest_version(reader: Reader, key: bytes) -> Timestamp | None:
+    """The timestamp of a key's newest version, deletions included."""
+    start = keys.VERSION + key
+    found = reader.first(start, start + _OLDEST)
+    return None if found is None else keys.split_version_key(found[0])[1]
+
+
+def read_at(reader: Reader, key: bytes, at: Timestamp) -> tuple[Timestamp, bytes] | None:
+    """The newest version at or below `at` and its value, header included; or None."""
+    start = keys.VERSION + key
+    found = reader.first(start + keys.inverted(at), start + _OLDEST)
+    if found is None:
+        return None
+    return keys.split_version_key(found[0])[1], found[1]
+
+
+def version_bounds(span: Span) -> tuple[bytes, bytes]:
+    """Engine keys between which all versions of the span's keys lie, perhaps among others.
+
+    HAZARD: `k + 00` sorts before the versions of `k` in the engine, since an inverted timestamp
+    begins with a high byte. So a span that begins there finds versions of `k`, which is not in it;
+    and one that ends there must look a little further. Whoever scans compares the keys.
+    """
+    end = keys.VERSION + span.end
+    if span.end.endswith(b"\x00"):
+        end = end[:-1] + _OLDEST
+    return keys.VERSION + span.start, end
+
+
+def scan_at(
+    reader: Reader, span: Span, at: Timestamp, *, reverse: bool = False
+) -> Iterator[tuple[bytes, bytes]]:
+    """Keys with a live value at `at`, and their bodies, in key order or against it."""
+    if reverse:
+        return _scan_backward(reader, span, at)
+    return _scan_forward(reader, span, at)
+
+
+def _scan_forward(reader: Reader, span: Span, at: Timestamp) -> Iterator[tuple[bytes, bytes]]:
+    start, end = version_bounds(span)
+    newest = keys.inverted(at)
+    while True:
+        resume: bytes | None = None
+        key = b""  # the last key that was decided
+        stepped = 0
+        for engine_key, value in reader.scan(start, end):
+            candidate = engine_key[1:-8]
+            if candidate == key or engine_key[-8:] < newest:
+                stepped += 1
+                if stepped > VERSIONS_STEPPED_MAX:
+                    decided = candidate == key
+                    suffix = _OLDEST if decided else newest
+                    resume = keys.VERSION + candidate + suffix
+                    break
+                continue
+            stepped = 0
+            key = candidate
+            if key < span.start:
+                continue
+            if key >= span.end:
+                return
+            if value[0] == 0:
+                yield key, value[1:]
+            else:
+                body = body_at(value, at)
+                if body is not None:
+                    yield key, body
+        if resume is None:
+            return
+        start = resume
+
+
+def _scan_backward(reader: Reader, span: Span, at: Timestamp) -> Iterator[tuple[bytes, bytes]]:
+    # Backward a key's oldest version comes first, so its last one at or below `at` counts.
+    start, end = version_bounds(span)
+    newest = keys.inverted(at)
+    key: bytes | None = None
+    found = b""
+    for engine_key, value in reader.scan(start, end, reverse=True):
+        candidate = engine_key[1:-8]
+        if candidate >= span.end or engine_key[-8:] < newest:
+            continue
+        if candidate != key:
+            if key is not None and (body := body_at(found, at)) is not None:
+                yield key, body
+            if candidate < span.start:
+                return
+            key = candidate
+        found = value
+    if key is not None and (body := body_at(found, at)) is not None:
+        yield key, body

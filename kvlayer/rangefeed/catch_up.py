@@ -1,0 +1,68 @@
+"""The catch-up scan: what was committed between a feed's start and its registration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..clock import MAX_TIMESTAMP, Timestamp
+from ..engine import Engine, Snapshot
+from ..events import ValueBatch
+from ..mvcc import Changes, changes_between, time_entries
+from ..span import Span
+from .live_entry import previous_of, shown
+
+SLICE_ROWS = 500
+"""Rows read in one step of the loop: about half a millisecond of seeks in the durable engine."""
+
+
+class CatchUpScan:
+    """Every version above `after` of a span's keys, as a snapshot of the engine holds them.
+
+    It walks the time index, so it costs what was written and not what is stored, and each keyspace
+    comes in order of time: per key from oldest to newest. Intents are not versions; they arrive
+    live when they become some. What is marked to be left out of feeds is left out. The interval
+    has no upper end: whatever is in the snapshot is not in the entries that follow it.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, span: Span, after: Timestamp, *, with_previous: bool
+    ) -> None:
+        self._snapshot = snapshot
+        self._with_previous = with_previous
+        self._slices: Iterator[Changes] = changes_between(
+            snapshot, span, after, MAX_TIMESTAMP, rows=SLICE_ROWS
+        )
+
+    def next_slice(self) -> ValueBatch | None:
+        """The next versions, or None at the end."""
+        for changes in self._slices:
+            batch = self._batch(changes)
+            if batch is not None:
+                return batch
+        return None
+
+    def close(self) -> None:
+        """Frees the snapshot."""
+        self._slices = iter(())
+        self._snapshot.close()
+
+    def _batch(self, changes: Changes) -> ValueBatch | None:
+        written, timestamps = changes.keys, changes.timestamps
+        bodies, kept = shown(changes.values)
+        if kept is not None:
+            written = [written[i] for i in kept]
+            timestamps = [timestamps[i] for i in kept]
+        if not written:
+            return None
+        previous = None
+        if self._with_previous:
+            previous = previous_of(self._snapshot, written, timestamps)
+        return ValueBatch(keys=written, values=bodies, timestamps=timestamps, previous=previous)
+
+
+def changed_since(engine: Engine, span: Span, after: Timestamp) -> bool:
+    """Whether a catch-up scan may find anything: if not, no snapshot need be taken.
+
+    One seek for each keyspace. Where the span is only a part of one, the answer is for all of it.
+    """
+    return next(time_entries(engine, span, after, MAX_TIMESTAMP), None) is not None

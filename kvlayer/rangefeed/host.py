@@ -1,0 +1,145 @@
+"""What the range feeds of one range ask of that range, and what passes between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from random import Random
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from ..clock import Clock, Timestamp
+from ..closed_timestamp import ClosedTimestamps
+from ..command import Command
+from ..engine import Engine, Reader
+from ..metrics import Metrics
+from ..settings import Settings, declare_duration
+from ..span import Span
+
+if TYPE_CHECKING:
+    from .registration import RangeFeed
+
+TICK_INTERVAL = declare_duration(
+    "kv.rangefeed.tick_interval",
+    0.01,
+    "how often an idle range closes timestamps and emits checkpoints",
+)
+"""The host calls `RangeFeeds.tick` this often."""
+
+
+class DurableEntry(msgspec.Struct, frozen=True, gc=False):
+    """An entry of the log that is durable, as the range hands it to its feeds.
+
+    `byte_count` is the entry's length in the log, which feeds count their buffers by. The two
+    times are monotonic nanoseconds; `commit_called_ns` is zero where nobody measured it.
+    """
+
+    index: int
+    command: Command
+    byte_count: int
+    commit_called_ns: int
+    durable_ns: int
+
+
+class PushVerdict(Enum):
+    """What a push found or did."""
+
+    MOVED = "moved"  # still running; it will commit at or above the outcome's timestamp, if ever
+    COMMITTED = "committed"  # at the outcome's timestamp; its intents are being resolved
+    ABORTED = "aborted"  # it will never commit; its intents are worth nothing
+
+
+class PushOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdict on a transaction, true of the range's state from log index `index` on.
+
+    HAZARD: a feed may believe the verdict only once every entry up to `index` was delivered to it.
+    Aborted may be the answer because the record is gone, and it may be gone because the
+    transaction committed and was resolved in entries that the feed has not seen yet; dropping its
+    intents then would resolve past rows that were never sent (CockroachDB advisory a104309).
+    """
+
+    verdict: PushVerdict
+    timestamp: Timestamp
+    index: int
+
+
+class RangeFeedHost(Protocol):
+    """A range, as its feeds see it.
+
+    The host calls `RangeFeeds.consume` for every entry of the range, once, in log order, after
+    `durable_index` has reached the entry and after `closed.entries_durable` was told; and
+    `RangeFeeds.tick` every `TICK_INTERVAL`.
+
+    What the log must hold for intents to be counted rightly, per transaction: `WriteIntent.keys`
+    add, `CommitIntent.keys` and `AbortIntent.keys` take away. A transaction that writes a key
+    again replaces its intent: the command then holds an `AbortIntent` of the replaced keys before
+    the `WriteIntent` (an aborted intent is not an aborted transaction). A command is one step:
+    nothing is resolved between its operations. An intent is never moved down.
+    """
+
+    @property
+    def span(self) -> Span: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def metrics(self) -> Metrics: ...
+
+    @property
+    def random(self) -> Random: ...
+
+    @property
+    def engine(self) -> Engine: ...
+
+    @property
+    def closed(self) -> ClosedTimestamps: ...
+
+    @property
+    def applied_index(self) -> int:
+        """The last entry that the engine holds; it may not be durable yet."""
+        ...
+
+    @property
+    def durable_index(self) -> int: ...
+
+    @property
+    def gc_threshold(self) -> Timestamp:
+        """At or below it, versions may be gone."""
+        ...
+
+    def intents(self, reader: Reader) -> Iterator[tuple[bytes, Timestamp]]:
+        """The transaction and timestamp of every intent in the range, one pair an intent.
+
+        Reads lazily, so that a feed can scan a large lock table of a snapshot in slices. A
+        timestamp may be older than what the transaction was pushed to, never newer.
+        """
+        ...
+
+    async def push(self, transaction_id: bytes) -> PushOutcome:
+        """Moves a running transaction's timestamp to the present, or finds out how it ended.
+
+        Intents of a transaction that has ended are resolved on the way.
+        """
+        ...
+
+
+class RangeRouter(Protocol):
+    """Where the ranges are: what a span feed asks of its store."""
+
+    def divide(self, span: Span) -> Sequence[Span]:
+        """`span` cut at the borders of ranges, in key order."""
+        ...
+
+    def range_feed(
+        self, span: Span, start_after: Timestamp, *, with_previous: bool = False
+    ) -> RangeFeed:
+        """`RangeFeeds.register` of the range that holds `span`.
+
+        Raises RangeFeedEnded (split or merged) when no one range holds it any more.
+        """
+        ...

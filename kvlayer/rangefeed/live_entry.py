@@ -1,0 +1,157 @@
+"""A durable entry as events: decoded once, and shared by all feeds of the range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from .. import keys
+from ..clock import Timestamp
+from ..command import CommitIntent, DeleteRangeOp, WriteValue
+from ..engine import Reader
+from ..events import DeleteRange, ValueBatch
+from ..mvcc import body_at, body_of, header_of, read_at
+from ..span import Span
+from .host import DurableEntry
+
+_PLAIN = frozenset((0,))
+_PLAIN_OR_DELETED = frozenset((0, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class LiveBatch:
+    """The versions of one operation in one keyspace, between `lowest` and `highest` (inclusive)."""
+
+    timestamp: Timestamp
+    lowest: bytes
+    highest: bytes
+    values: ValueBatch
+
+    def within(self, span: Span) -> ValueBatch | None:
+        """What lies in the span: the very batch when all of it does, so that feeds share it."""
+        start, end = span.start, span.end
+        if start <= self.lowest and self.highest < end:
+            return self.values
+        if self.highest < start or self.lowest >= end:
+            return None
+        return _chosen(
+            self.values, [i for i, key in enumerate(self.values.keys) if start <= key < end]
+        )
+
+
+class LiveEntry:
+    """An entry on its way to the feeds. `byte_count` is what it counts for in a buffer."""
+
+    __slots__ = ("_batches", "_entry", "byte_count", "index")
+
+    def __init__(self, entry: DurableEntry) -> None:
+        self._entry = entry
+        self._batches: list[LiveBatch | DeleteRange] | None = None
+        self.index = entry.index
+        self.byte_count = entry.byte_count
+
+    def concerns(self, span: Span, after: Timestamp) -> bool:
+        """Whether the entry holds anything for a feed of `span` from `after` (exclusive)."""
+        for batch in self._decoded():
+            if batch.timestamp <= after:
+                continue
+            if isinstance(batch, DeleteRange):
+                if batch.span.overlaps(span):
+                    return True
+            elif batch.highest >= span.start and batch.lowest < span.end:
+                return True
+        return False
+
+    def events(self, span: Span, after: Timestamp) -> Iterator[ValueBatch | DeleteRange]:
+        """What of the entry lies in `span` and above `after`."""
+        for batch in self._decoded():
+            if batch.timestamp <= after:
+                continue
+            if isinstance(batch, DeleteRange):
+                shared = batch.span.intersect(span)
+                if shared is not None:
+                    yield DeleteRange(shared, batch.timestamp)
+            else:
+                values = batch.within(span)
+                if values is not None:
+                    yield values
+
+    def _decoded(self) -> list[LiveBatch | DeleteRange]:
+        if self._batches is None:
+            self._batches = _decode(self._entry)
+        return self._batches
+
+
+def shown(values: Sequence[bytes]) -> tuple[list[bytes | None], list[int] | None]:
+    """The bodies of the values that feeds show, without headers; None for a deletion.
+
+    The indexes of those shown come with them, or None when that is all of them. What a backfill
+    wrote is left out: it changes no row's meaning.
+    """
+    kinds = {value[0] for value in values}
+    if kinds <= _PLAIN:
+        return [value[1:] for value in values], None
+    if kinds <= _PLAIN_OR_DELETED:
+        return [None if value[0] else value[1:] for value in values], None
+    kept = [i for i, value in enumerate(values) if not header_of(value).omitted]
+    return [body_of(values[i]) for i in kept], kept
+
+
+def previous_of(
+    reader: Reader, written: Sequence[bytes], timestamps: Sequence[Timestamp]
+) -> list[bytes | None]:
+    """The bodies that these versions replaced, each as a reader just below it saw it."""
+    previous: list[bytes | None] = []
+    for key, ts in zip(written, timestamps, strict=True):
+        before = Timestamp(ts - 1)
+        found = read_at(reader, key, before)
+        previous.append(None if found is None else body_at(found[1], before))
+    return previous
+
+
+def _decode(entry: DurableEntry) -> list[LiveBatch | DeleteRange]:
+    batches: list[LiveBatch | DeleteRange] = []
+    for op in entry.command.ops:
+        if isinstance(op, WriteValue | CommitIntent):
+            batches.extend(_decode_versions(entry, op))
+        elif isinstance(op, DeleteRangeOp):
+            batches.append(DeleteRange(Span(op.start, op.end), op.timestamp))
+    return batches
+
+
+def _decode_versions(entry: DurableEntry, op: WriteValue | CommitIntent) -> Iterator[LiveBatch]:
+    written = op.keys
+    bodies, kept = shown(op.values)
+    if kept is not None:
+        written = [written[i] for i in kept]
+    if not written:
+        return
+    batch = ValueBatch(
+        keys=written,
+        values=bodies,
+        timestamps=[op.timestamp] * len(written),
+        commit_called_ns=entry.commit_called_ns,
+        durable_ns=entry.durable_ns,
+    )
+    lowest, highest = min(written), max(written)
+    cut = keys.KEYSPACE_LENGTH
+    if lowest[:cut] == highest[:cut]:
+        yield LiveBatch(op.timestamp, lowest, highest, batch)
+        return
+    for keyspace in sorted({key[:cut] for key in written}):
+        part = _chosen(batch, [i for i, key in enumerate(written) if key[:cut] == keyspace])
+        assert part is not None
+        yield LiveBatch(op.timestamp, min(part.keys), max(part.keys), part)
+
+
+def _chosen(batch: ValueBatch, chosen: list[int]) -> ValueBatch | None:
+    if not chosen:
+        return None
+    written, values, timestamps = batch.keys, batch.values, batch.timestamps
+    return ValueBatch(
+        keys=[written[i] for i in chosen],
+        values=[values[i] for i in chosen],
+        timestamps=[timestamps[i] for i in chosen],
+        commit_called_ns=batch.commit_called_ns,
+        durable_ns=batch.durable_ns,
+    )

@@ -1,0 +1,293 @@
+"""The feeds of one range, and the one processor that drives them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from ..clock import Timestamp
+from ..engine import Snapshot
+from ..errors import BatchTimestampBeforeGC, FeedEnd, RangeFeedEnded
+from ..settings import declare_int
+from ..span import Span
+from .catch_up import CatchUpScan, changed_since
+from .host import TICK_INTERVAL, DurableEntry, PushOutcome, PushVerdict, RangeFeedHost
+from .live_entry import LiveEntry
+from .pusher import Pusher
+from .registration import RangeFeed
+from .resolved_timestamp import ResolvedTimestamp
+
+UNRESOLVED_TRANSACTIONS = declare_int(
+    "kv.rangefeed.unresolved_transactions_max",
+    100_000,
+    "transactions with unresolved intents that a range's feeds keep track of",
+)
+
+LOCK_TABLE_SLICE = 1000
+"""Intents scanned in one step of the loop: under a millisecond."""
+
+
+class RangeFeeds:
+    """Takes the range's durable entries in log order, and hands each to every feed.
+
+    While there is a feed there is a *processing*: from the first registration, at log index
+    `start`, to the end of the last feed. It begins with a scan of the lock table as it was at
+    `start`; a large one is read from a snapshot, a slice each tick.
+
+    Within an entry feeds come first and the resolved timestamp second, so that a feed that is cut
+    off by an entry gets the checkpoint as of the one before it.
+
+    Checkpoints follow an entry at once, but at most once in a tick interval; and a tick, unless one
+    went out in the interval before it. So a row is seldom left waiting for the next tick, which it
+    would always be if ticks counted against entries: timers of one loop fall into step, and a
+    writer that wakes with the tick commits just behind it, each time.
+    """
+
+    def __init__(self, host: RangeFeedHost) -> None:
+        self._host = host
+        self._feeds: list[RangeFeed] = []
+        self._waiting: list[RangeFeed] = []  # until what is in their snapshots is durable
+        self._processing: _Processing | None = None
+        self._closed_for: FeedEnd | None = None
+
+    @property
+    def feed_count(self) -> int:
+        return len(self._feeds)
+
+    @property
+    def resolved(self) -> Timestamp:
+        """What the feeds have been promised or will be at the next checkpoint; zero if none."""
+        processing = self._processing
+        return Timestamp(0) if processing is None else processing.resolved.resolved
+
+    def register(
+        self, span: Span, start_after: Timestamp, *, with_previous: bool = False
+    ) -> RangeFeed:
+        """A feed of `span` from `start_after` (exclusive), taken in this step.
+
+        Raises BatchTimestampBeforeGC when versions above the start may be gone, and RangeFeedEnded
+        when the range has ended.
+        """
+        host = self._host
+        assert host.span.covers(span), (span, host.span)
+        if self._closed_for is not None:
+            raise RangeFeedEnded(self._closed_for)
+        if start_after < host.gc_threshold:
+            raise BatchTimestampBeforeGC(start_after, host.gc_threshold)
+        scan = None
+        if changed_since(host.engine, span, start_after):
+            snapshot = host.engine.snapshot()
+            scan = CatchUpScan(snapshot, span, start_after, with_previous=with_previous)
+        feed = RangeFeed(
+            host,
+            span,
+            start_after,
+            with_previous=with_previous,
+            index=host.applied_index,
+            scan=scan,
+            unregister=self._unregister,
+        )
+        if self._processing is None:
+            self._processing = _Processing(host)
+        self._feeds.append(feed)
+        if feed.index > host.durable_index:
+            self._waiting.append(feed)
+        self._count_feeds()
+        return feed
+
+    def consume(self, entry: DurableEntry) -> None:
+        """An entry became durable. Call it for each, in log order."""
+        processing = self._processing
+        if processing is None:
+            return
+        if entry.index > processing.start:
+            live = LiveEntry(entry)
+            resolved = processing.resolved.resolved
+            # A feed that overflows leaves the list, and must not make us skip its neighbour.
+            for feed in tuple(self._feeds):
+                feed.offer(live, resolved)
+            processing.consume(entry)
+        if self._waiting:
+            self._wake_scans(entry.index)
+        since_ns = entry.durable_ns - processing.followed_ns
+        if since_ns >= processing.interval_ns and self._checkpoint(processing, entry.durable_ns):
+            processing.followed_ns = entry.durable_ns
+        if len(processing.resolved.intents) > processing.transactions_max:
+            self._give_up(processing)
+
+    def tick(self) -> None:
+        """Call it every `TICK_INTERVAL`. Costs nothing without feeds."""
+        processing = self._processing
+        if processing is None:
+            return
+        if not processing.resolved.ready:
+            processing.scan_slice()
+        now_ns = self._host.clock.wall.monotonic_ns()
+        # A tick comes a little early or late.
+        if now_ns - processing.checkpoint_ns >= processing.interval_ns * 0.9:
+            self._checkpoint(processing, now_ns)
+        if processing.resolved.ready:
+            processing.pusher.tick(now_ns, processing.resolved.intents)
+        if len(processing.resolved.intents) > processing.transactions_max:
+            self._give_up(processing)
+
+    def close(self, reason: FeedEnd) -> None:
+        """The range ends, or stops: every feed ends, after a checkpoint that is as new as can be.
+
+        `RANGEFEED_CLOSED` means that the engine is about to go, so that catch-up scans stop where
+        they are; after a split or a merge they go on.
+        """
+        self._closed_for = reason
+        if self._processing is not None:
+            self._processing.close()
+        resolved = self.resolved
+        feeds, self._feeds = self._feeds, []
+        for feed in feeds:
+            if reason is FeedEnd.RANGEFEED_CLOSED:
+                feed.abandon(resolved, RangeFeedEnded(reason))
+            else:
+                feed.cut(resolved, RangeFeedEnded(reason))
+        self._stop()
+
+    def _checkpoint(self, processing: _Processing, now_ns: int) -> bool:
+        """Emits what can be closed now; says whether a closing took effect."""
+        if not processing.close():
+            return False
+        processing.checkpoint_ns = now_ns
+        resolved = processing.resolved.resolved
+        for feed in self._feeds:
+            feed.resolve(resolved)
+        return True
+
+    def _wake_scans(self, durable_index: int) -> None:
+        for feed in self._waiting:
+            if feed.index <= durable_index:
+                feed.bell.ring()
+        self._waiting = [feed for feed in self._waiting if feed.index > durable_index]
+
+    def _give_up(self, processing: _Processing) -> None:
+        count = len(processing.resolved.intents)
+        feeds, self._feeds = self._feeds, []
+        for feed in feeds:
+            end = RangeFeedEnded(FeedEnd.UNRESOLVED_INTENTS, f"{count} of them")
+            feed.cut(processing.resolved.resolved, end)
+        self._stop()
+
+    def _unregister(self, feed: RangeFeed) -> None:
+        self._feeds.remove(feed)
+        if self._feeds:
+            self._count_feeds()
+        else:
+            self._stop()
+
+    def _stop(self) -> None:
+        if self._processing is not None:
+            self._processing.stop()
+            self._processing = None
+        self._count_feeds()
+
+    def _count_feeds(self) -> None:
+        self._host.metrics.put("rangefeed_registrations", len(self._feeds))
+
+    def __repr__(self) -> str:
+        return f"<RangeFeeds of {self._host.span}: {len(self._feeds)} feeds, {self._processing!r}>"
+
+
+class _Processing:
+    """What the processor knows while there are feeds."""
+
+    def __init__(self, host: RangeFeedHost) -> None:
+        self.start = host.applied_index
+        self.resolved = ResolvedTimestamp()
+        self.pusher = Pusher(host, self._learned)
+        self.interval_ns = round(host.settings.get(TICK_INTERVAL) * 1e9)
+        self.transactions_max = host.settings.get(UNRESOLVED_TRANSACTIONS)
+        self.checkpoint_ns = 0  # the last closing
+        self.followed_ns = 0  # the last one that came with an entry
+        self._host = host
+        self._delivered = self.start
+        # A closing, and the index up to which entries must be delivered for it to be true.
+        self._closing: tuple[Timestamp, int] | None = None
+        self._verdicts: list[tuple[bytes, PushOutcome]] = []
+        self._snapshot: Snapshot | None = None
+        self._intents: Iterator[tuple[bytes, Timestamp]] = iter(())
+        self._begin_scan()
+
+    def consume(self, entry: DurableEntry) -> None:
+        assert entry.index > self._delivered, (entry.index, self._delivered)
+        self.resolved.consume(entry.command.ops)
+        self._delivered = entry.index
+        if self._closing is not None:
+            self._apply_closing()
+        if self._verdicts:
+            self._apply_verdicts()
+
+    def close(self) -> bool:
+        """Closes a timestamp, unless one already waits. Returns whether none waits now."""
+        if self._closing is None:
+            closed = self._host.closed
+            try:
+                self._closing = closed.close(), closed.durable_index
+            except OSError:
+                # The clock's bound cannot be saved. Rows still pass; whoever draws a timestamp to
+                # write with is told, and so need not be told by a feed.
+                return False
+            self._apply_closing()
+        return self._closing is None
+
+    def scan_slice(self) -> None:
+        """Merges the next slice of the lock table."""
+        intents = list(islice(self._intents, LOCK_TABLE_SLICE))
+        self.resolved.scan(intents)
+        if len(intents) < LOCK_TABLE_SLICE:
+            self._end_scan()
+
+    def stop(self) -> None:
+        self.pusher.stop()
+        self._free_snapshot()
+
+    def _begin_scan(self) -> None:
+        # Most lock tables fit a slice, and then no snapshot is needed.
+        few = list(islice(self._host.intents(self._host.engine), LOCK_TABLE_SLICE))
+        if len(few) < LOCK_TABLE_SLICE:
+            self.resolved.scan(few)
+            self._end_scan()
+        else:
+            self._snapshot = self._host.engine.snapshot()
+            self._intents = self._host.intents(self._snapshot)
+
+    def _end_scan(self) -> None:
+        self._free_snapshot()
+        self.resolved.scanned()
+
+    def _free_snapshot(self) -> None:
+        self._intents = iter(())
+        if self._snapshot is not None:
+            self._snapshot.close()
+            self._snapshot = None
+
+    def _apply_closing(self) -> None:
+        assert self._closing is not None
+        closed, index = self._closing
+        if self._delivered >= index:
+            self._closing = None
+            self.resolved.close(closed)
+
+    def _learned(self, transaction_id: bytes, outcome: PushOutcome) -> None:
+        self._verdicts.append((transaction_id, outcome))
+        self._apply_verdicts()
+
+    def _apply_verdicts(self) -> None:
+        """Believes the verdicts that the delivered entries bear out (see `PushOutcome`)."""
+        waiting: list[tuple[bytes, PushOutcome]] = []
+        for transaction_id, outcome in self._verdicts:
+            if outcome.index > self._delivered:
+                waiting.append((transaction_id, outcome))
+            elif outcome.verdict is PushVerdict.ABORTED:
+                self.resolved.aborted(transaction_id)
+            else:
+                self.resolved.moved(transaction_id, outcome.timestamp)
+        self._verdicts = waiting
+
+    def __repr__(self) -> str:
+        return f"<delivered {self._delivered} since {self.start} {self.resolved!r}>"

@@ -1,0 +1,113 @@
+"""Recovery: how a store comes back from what the engine flushed and the log kept."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import islice
+
+from .. import keys
+from ..clock import ZERO, Timestamp
+from ..command import (
+    AbortIntent,
+    AbortTxn,
+    Command,
+    CommitIntent,
+    DeleteRangeOp,
+    EngineDelete,
+    LogicalOp,
+    UpdateIntent,
+    WriteIntent,
+    WriteValue,
+    decode_command,
+    engine_batch,
+)
+from ..engine import Engine, EngineBatch, EngineStall
+from ..log import CommandLog
+from ..mvcc import Intent, intents_in
+from ..span import prefix_end
+from ..txn.limits import COMMAND_ROWS_MAX
+from ..txn.record import decode_commit_record
+from ..txn.steps import STALL_BACKOFF_SECONDS
+from .range import Range
+
+REPLAY_SLICE = 100
+"""Entries replayed before the loop may do something else."""
+
+
+async def replay(log: CommandLog, engine: Engine) -> Timestamp:
+    """Applies the entries that the engine lacks. The greatest timestamp found in them."""
+    greatest = ZERO
+    for replayed, (index, payload) in enumerate(log.replay(engine.applied_index), 1):
+        command = decode_command(payload)
+        await _apply(engine, engine_batch(command), index)
+        greatest = max(greatest, _greatest_timestamp(command))
+        if replayed % REPLAY_SLICE == 0:
+            await asyncio.sleep(0)
+    return greatest
+
+
+async def recover(range_: Range) -> None:
+    """Ends what was under way when the process died. Nobody else uses the range yet.
+
+    An intent's transaction either has a durable record, which says that it committed and when; or
+    it has none, and then it was pending or aborted: its coordinator is gone, and it aborts now.
+    """
+    while intents := list(islice(intents_in(range_.engine, range_.span), COMMAND_ROWS_MAX)):
+        await _propose(range_, _resolutions(range_.engine, intents))
+    prefix = keys.TRANSACTION
+    while records := list(islice(range_.engine.scan(prefix, prefix_end(prefix)), COMMAND_ROWS_MAX)):
+        await _propose(range_, [EngineDelete(engine_key) for engine_key, _ in records])
+
+
+def _resolutions(engine: Engine, intents: list[tuple[bytes, Intent]]) -> list[LogicalOp]:
+    by_transaction: dict[bytes, list[tuple[bytes, bytes]]] = {}
+    for key, intent in intents:
+        by_transaction.setdefault(intent.transaction_id, []).append((key, intent.value))
+    operations: list[LogicalOp] = []
+    for transaction_id, written in by_transaction.items():
+        found = [key for key, _ in written]
+        record = engine.get(keys.TRANSACTION + transaction_id)
+        if record is None:
+            operations += [AbortTxn(transaction_id), AbortIntent(transaction_id, found)]
+        else:
+            at = decode_commit_record(record).timestamp
+            values = [value for _, value in written]
+            operations.append(CommitIntent(transaction_id, at, found, values))
+    return operations
+
+
+async def _propose(range_: Range, operations: list[LogicalOp]) -> None:
+    while True:
+        try:
+            range_.propose(operations)
+        except EngineStall:
+            await asyncio.sleep(STALL_BACKOFF_SECONDS)
+        else:
+            return
+
+
+async def _apply(engine: Engine, batch: EngineBatch, index: int) -> None:
+    while True:
+        try:
+            engine.write(batch, applied_index=index)
+        except EngineStall:
+            await asyncio.sleep(STALL_BACKOFF_SECONDS)
+        else:
+            return
+
+
+def _greatest_timestamp(command: Command) -> Timestamp:
+    greatest = command.closed
+    for op in command.ops:
+        match op:
+            case (
+                WriteValue(timestamp=ts)
+                | WriteIntent(timestamp=ts)
+                | UpdateIntent(timestamp=ts)
+                | CommitIntent(timestamp=ts)
+                | DeleteRangeOp(timestamp=ts)
+            ):
+                greatest = max(greatest, ts)
+            case _:
+                pass
+    return greatest

@@ -1,0 +1,382 @@
+"""The store: one log, one engine, one clock, and the ranges that share them."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from random import Random
+from typing import TypeVar
+
+from . import keys
+from .clock import Clock, Timestamp
+from .closed_timestamp import ClosedTimestamps
+from .command import EnginePut
+from .disk import Disk
+from .engine import Engine
+from .errors import StoreClosed, TransactionState
+from .log import CommandLog
+from .metrics import Metrics
+from .offload import Offload
+from .rangefeed import RangeFeed, SpanFeed
+from .ranges import Range, RangeDescriptor, StoreParts, collect_garbage, recover, replay
+from .ranges.descriptor import (
+    FIRST_RANGE,
+    decode_descriptor,
+    descriptor_key,
+    encode_descriptor,
+    threshold_key,
+)
+from .settings import Settings, declare_int
+from .span import Span
+from .txn import Evaluation, Pending, Transaction, TransactionRecord
+from .txn.heartbeat import Heartbeats
+from .txn.one_phase import submit
+from .txn.snapshot import SnapshotReader, Version, sliced_versions
+
+T = TypeVar("T")
+
+FLUSH_BYTES = declare_int(
+    "kv.engine.flush_bytes",
+    64 * 1024 * 1024,
+    "bytes of commands after which the engine is flushed and the log cut behind it",
+)
+
+CLOSE_PATIENCE_SECONDS = 10.0
+"""How long `close` waits for intents to be resolved; the next start does what is left."""
+
+STORE_ID_KEY = keys.LOCAL + b"store_id"
+
+
+class Store:
+    """Transactions over keys and values, and feeds of what they commit. The face of this layer.
+
+    A store begins by recovery (`open`), and ends by `close` or by a failure of its log, after
+    which every call raises StoreClosed with the reason: a store that cannot write must not answer
+    from a state that nobody can make durable.
+
+    Keys are `keyspace | rest` (see `keys`), and values bodies without the version header. The
+    store takes over the log and the engine, and closes them.
+    """
+
+    def __init__(
+        self, parts: StoreParts, descriptor: RangeDescriptor, store_id: str, clock_lane: Offload
+    ) -> None:
+        self.id = store_id
+        self.log = parts.log
+        self.engine = parts.engine
+        self.clock = parts.clock
+        self.settings = parts.settings
+        self.metrics = parts.metrics
+        self.random = parts.random
+        self._range = Range(descriptor, parts)
+        self._heartbeats = Heartbeats(self._range, lambda: self._range.running)
+        self._flush_lane = parts.offload.lane("flush")
+        self._clock_lane = clock_lane
+        self._flushed_bytes = 0
+        self._flushing = False
+        self._extending = False
+        self._closed = False
+        self.log.on_durable(self._maintain)
+
+    @classmethod
+    async def start(
+        cls,
+        *,
+        disk: Disk,
+        engine: Engine,
+        clock: Clock,
+        offload: Offload,
+        settings: Settings,
+        metrics: Metrics,
+        random: Random,
+    ) -> Store:
+        """Recovers the log on `disk`, and then the store; a failing log closes it."""
+        failures: list[BaseException] = []
+        opened: list[Store] = []
+
+        def failed(error: BaseException) -> None:
+            failures.append(error)
+            for store in opened:
+                store.fail(error)
+
+        log = await CommandLog.open(
+            disk, offload, flushed_index=engine.applied_index, on_failure=failed
+        )
+        try:
+            store = await cls.open(
+                log=log,
+                engine=engine,
+                clock=clock,
+                offload=offload,
+                settings=settings,
+                metrics=metrics,
+                random=random,
+            )
+        except BaseException:
+            await log.close()
+            raise
+        opened.append(store)
+        for error in failures:
+            store.fail(error)
+        return store
+
+    @classmethod
+    async def open(
+        cls,
+        *,
+        log: CommandLog,
+        engine: Engine,
+        clock: Clock,
+        offload: Offload,
+        settings: Settings,
+        metrics: Metrics,
+        random: Random,
+    ) -> Store:
+        """Brings the engine up to the log and ends what was under way. `start` opens the log too.
+
+        Whoever opens the log itself hands its failure to `fail`.
+        """
+        clock.forward(await replay(log, engine))
+        closed = ClosedTimestamps(clock, settings)
+        closed.entries_durable(log.durable_index)
+        parts = StoreParts(
+            log=log,
+            engine=engine,
+            clock=clock,
+            offload=offload,
+            settings=settings,
+            metrics=metrics,
+            random=random,
+            closed=closed,
+        )
+        found_id = engine.get(STORE_ID_KEY)
+        if found_id is None:
+            store_id = str(uuid.UUID(int=random.getrandbits(128), version=4))
+            descriptor = FIRST_RANGE
+        else:
+            store_id = found_id.decode()
+            found = engine.get(descriptor_key(FIRST_RANGE.id))
+            assert found is not None, "a store's id and its first range are written together"
+            descriptor = decode_descriptor(found)
+        store = cls(parts, descriptor, store_id, offload.lane("clock"))
+        if found_id is None:
+            store._bootstrap()
+        threshold = engine.get(threshold_key(descriptor.id))
+        if threshold is not None:
+            store._range.gc_threshold = Timestamp(int.from_bytes(threshold, "big"))
+        await recover(store._range)
+        clock.now()  # `clock.last` is when people read: it must not be the beginning of time
+        await log.wait_durable(log.last_index)
+        return store
+
+    def _bootstrap(self) -> None:
+        descriptor = self._range.descriptor
+        self._range.propose(
+            (
+                EnginePut(STORE_ID_KEY, self.id.encode()),
+                EnginePut(descriptor_key(descriptor.id), encode_descriptor(descriptor)),
+            )
+        )
+
+    # Transactions.
+
+    def begin(
+        self,
+        *,
+        read_timestamp: Timestamp | None = None,
+        read_only: bool = False,
+        lock_timeout: float | None = None,
+    ) -> Transaction:
+        """An explicit transaction. With a `read_timestamp` it reads as of then, and only reads."""
+        range_ = self._range
+        range_.check_open()
+        if read_timestamp is not None:
+            self._check_past(read_timestamp)
+            range_.check_readable(read_timestamp)
+            read_only = True
+            at = read_timestamp
+        else:
+            at = self.clock.now()
+        transaction_id = self.random.getrandbits(128).to_bytes(16, "big")
+        now = asyncio.get_running_loop().time()
+        record = TransactionRecord(transaction_id, at, heartbeat_at=now)
+        transaction = Transaction(range_, record, read_only=read_only, lock_timeout=lock_timeout)
+        if not read_only:
+            range_.began(record)
+            self._heartbeats.watch(transaction, record)
+        return transaction
+
+    async def one_phase(
+        self,
+        evaluate: Callable[[Evaluation], T],
+        *,
+        deadline: Callable[[], Timestamp] | None = None,
+        commit_called_ns: int = 0,
+        lock_timeout: float | None = None,
+    ) -> tuple[T, Timestamp]:
+        """Runs `evaluate` in one step and commits what it wrote, at a timestamp drawn in that step.
+
+        Returns its result and the commit timestamp once that is durable. It may be run again after
+        waiting for a lock. What it raises passes through, and then nothing is written.
+        """
+        pending = await submit(
+            self._range,
+            evaluate,
+            deadline=deadline,
+            commit_called_ns=commit_called_ns,
+            lock_timeout=lock_timeout,
+        )
+        return await pending.wait()
+
+    async def submit_one_phase(
+        self,
+        evaluate: Callable[[Evaluation], T],
+        *,
+        deadline: Callable[[], Timestamp] | None = None,
+        commit_called_ns: int = 0,
+        lock_timeout: float | None = None,
+    ) -> Pending[T]:
+        """As `one_phase`, but returns when the transaction is applied: `wait` for it later.
+
+        So a bulk load evaluates its next transaction while the log syncs this one. The caller
+        bounds how many are pending.
+        """
+        return await submit(
+            self._range,
+            evaluate,
+            deadline=deadline,
+            commit_called_ns=commit_called_ns,
+            lock_timeout=lock_timeout,
+        )
+
+    # Reads at a timestamp, and feeds.
+
+    def snapshot(self, at: Timestamp, *, lock_timeout: float | None = None) -> SnapshotReader:
+        """Reads as of `at`, for long scans. Raises BatchTimestampBeforeGC."""
+        self._range.check_open()
+        self._check_past(at)
+        self._range.check_readable(at)
+        return SnapshotReader(self._range, at, lock_timeout=lock_timeout)
+
+    def versions(
+        self, span: Span, after: Timestamp, upto: Timestamp
+    ) -> AsyncGenerator[list[Version], None]:
+        """Every version of the span in `(after, upto]`, in slices of (key, timestamp, body or
+        None), per key from oldest to newest. Costs what was written, not what is stored."""
+        self._check_past(upto)
+        return sliced_versions(self._range, span, after, upto)
+
+    def range_feed(
+        self, span: Span, start_after: Timestamp, *, with_previous: bool = False
+    ) -> RangeFeed:
+        """A feed of a span that one range holds, from `start_after` (exclusive)."""
+        return self._range.register(span, start_after, with_previous=with_previous)
+
+    def span_feed(
+        self,
+        spans: Iterable[Span],
+        start_after: Timestamp,
+        *,
+        with_previous: bool = False,
+    ) -> SpanFeed:
+        """A feed of any spans from `start_after` (exclusive). Never raises what can be retried."""
+        return self.span_feed_from(
+            [(span, start_after) for span in spans], with_previous=with_previous
+        )
+
+    def span_feed_from(
+        self, starts: Iterable[tuple[Span, Timestamp]], *, with_previous: bool = False
+    ) -> SpanFeed:
+        """As `span_feed`, each span from its own timestamp: a frontier's entries, for instance."""
+        return SpanFeed(self, starts, with_previous=with_previous)
+
+    def divide(self, span: Span) -> Sequence[Span]:
+        """`span` cut at the borders of ranges, in key order."""
+        shared = span.intersect(self._range.span)
+        return () if shared is None else (shared,)
+
+    # Garbage.
+
+    @property
+    def gc_threshold(self) -> Timestamp:
+        """At or below it, versions may be gone and nothing can be read."""
+        return self._range.gc_threshold
+
+    async def collect_garbage(self, span: Span, threshold: Timestamp) -> int:
+        """Removes versions that no reader above `threshold` can see; says how many.
+
+        The threshold rises to `threshold`, or to just below what is protected.
+        """
+        self._check_past(threshold)
+        return await collect_garbage(self._range, span, threshold)
+
+    # Health and the end.
+
+    @property
+    def closed_timestamps(self) -> ClosedTimestamps:
+        return self._range.closed
+
+    def check_open(self) -> None:
+        """Raises StoreClosed, with the reason, once the store has ended."""
+        self._range.check_open()
+
+    def fail(self, error: BaseException) -> None:
+        """The log can write no more: closes the store at once, for that reason."""
+        self.metrics.add("kv_log_failures_total")
+        self._range.shut(f"the store has failed: {error}")
+        self._heartbeats.stop()
+
+    async def close(self) -> None:
+        """Ends running transactions, feeds, log and engine. Closing twice is closing once."""
+        if self._closed:
+            return
+        self._closed = True
+        self._heartbeats.stop()
+        self._range.abort_running("the store is closing")
+        await self._range.drain(CLOSE_PATIENCE_SECONDS)
+        self._range.shut("the store is closed")
+        await self._range.drain(None)
+        await self.log.close()
+        await self._flush_lane.run(self.engine.close)
+
+    def check_invariants(self) -> None:
+        """For tests, between any two steps."""
+        self._range.check_invariants()
+
+    def _check_past(self, at: Timestamp) -> None:
+        """A read above the clock would have to make every later write wait for its turn."""
+        if at > self.clock.last and at > self.clock.now():
+            raise TransactionState(f"timestamp {at} is in the future")
+
+    def _maintain(self, durable_index: int) -> None:
+        """Now and then: flushes the engine, cuts the log, and extends the clock's bound."""
+        if self.clock.bound_due and not self._extending:
+            self._extending = True
+            self._range.background(self._extend_clock())
+        if self._flushing or self._closed:
+            return
+        if self._range.applied_bytes - self._flushed_bytes >= self.settings.get(FLUSH_BYTES):
+            self._flushing = True
+            self._range.background(self._flush())
+
+    async def _extend_clock(self) -> None:
+        try:
+            await self._clock_lane.run(self.clock.extend)
+        finally:
+            self._extending = False
+
+    async def _flush(self) -> None:
+        try:
+            self._flushed_bytes = self._range.applied_bytes
+            await self._flush_lane.run(self.engine.flush)
+            # Feeds hold the entries that they still need, so the flush alone says what may go.
+            # The engine may have flushed what is not durable in the log yet.
+            await self.log.truncate(min(self.engine.flushed_index, self.log.durable_index))
+        except StoreClosed:
+            pass
+        finally:
+            self._flushing = False
+
+    def __repr__(self) -> str:
+        return f"<Store {self.id} {self._range!r}>"

@@ -1,0 +1,87 @@
+"""What transactions ask of the range that they read and write."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Sequence
+from typing import Any, Protocol
+
+from ..clock import Clock, Timestamp
+from ..closed_timestamp import ClosedTimestamps
+from ..command import LogicalOp
+from ..engine import Engine
+from ..metrics import Metrics
+from ..settings import Settings
+from ..span import Span
+from .locks import LockTable
+from .record import TransactionRecord
+from .timestamp_cache import TimestampCache
+
+
+class TransactionHost(Protocol):
+    """A range, as its transactions see it. All of it is called on the loop."""
+
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def metrics(self) -> Metrics: ...
+    @property
+    def engine(self) -> Engine: ...
+    @property
+    def closed(self) -> ClosedTimestamps: ...
+    @property
+    def locks(self) -> LockTable: ...
+    @property
+    def timestamp_cache(self) -> TimestampCache: ...
+
+    @property
+    def applied_index(self) -> int:
+        """The last entry that a read in this step sees."""
+        ...
+
+    def check_open(self) -> None:
+        """Raises StoreClosed, with the reason, once nothing can be done any more."""
+        ...
+
+    def check_readable(self, at: Timestamp) -> None:
+        """Raises BatchTimestampBeforeGC when versions seen at `at` may be gone."""
+        ...
+
+    def point_read(self, key: bytes, at: Timestamp, reader: TransactionRecord | None) -> None:
+        """From this step on no transaction other than `reader` writes the key at or below `at`."""
+        ...
+
+    def span_read(self, span: Span, at: Timestamp, reader: TransactionRecord | None) -> None:
+        """The same, for every key of a span."""
+        ...
+
+    def propose(
+        self,
+        operations: Sequence[LogicalOp],
+        *,
+        lowest: Timestamp | None = None,
+        commit_called_ns: int = 0,
+    ) -> int:
+        """Applies and appends a command in this step, and returns its index.
+
+        `lowest` is the lowest timestamp of the versions and intents that are new with it. Raises
+        EngineStall or StoreClosed, having changed nothing.
+        """
+        ...
+
+    async def released(self, index: int) -> None:
+        """Returns when what was seen at applied index `index` may leave: when it is durable."""
+        ...
+
+    def committed(self, at: Timestamp) -> None:
+        """A transaction committed at `at`. Asserts that no other did."""
+        ...
+
+    def ended(self, record: TransactionRecord, index: int) -> None:
+        """The transaction has ended, and the entry at `index` resolved the last of its intents."""
+        ...
+
+    def background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs `work` to its end, which `close` waits for."""
+        ...

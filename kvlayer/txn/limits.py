@@ -1,0 +1,43 @@
+"""Documented limits of keys and values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import KeyTooLarge
+from ..keys import KEY_BYTES_MAX, KEYSPACE_LENGTH, VALUE_BYTES_MAX
+
+COMMAND_ROWS_MAX = 500
+"""Intents that one command writes or resolves, so that it stays under a millisecond."""
+
+COMMAND_BYTES_MAX = 4 * 1024 * 1024
+"""And bytes of values."""
+
+COMMANDS_AHEAD_MAX = 64
+"""How far a large write may run ahead of the log: what is not durable is held in memory."""
+
+
+def check_sizes(keys: Sequence[bytes], bodies: Sequence[bytes]) -> None:
+    """Raises KeyTooLarge, naming the limit."""
+    longest = max(map(len, keys), default=0)
+    if longest > KEY_BYTES_MAX:
+        raise KeyTooLarge(f"key of {longest} bytes is over the limit of {KEY_BYTES_MAX}")
+    largest = max(map(len, bodies), default=0)
+    if largest > VALUE_BYTES_MAX:
+        raise KeyTooLarge(f"value of {largest} bytes is over the limit of {VALUE_BYTES_MAX}")
+    assert longest == 0 or min(map(len, keys)) >= KEYSPACE_LENGTH, "a key without a keyspace"
+
+
+def slices(keys: Sequence[bytes], values: Sequence[bytes]) -> list[tuple[list[bytes], list[bytes]]]:
+    """Keys and values, cut into what one command takes."""
+    found: list[tuple[list[bytes], list[bytes]]] = []
+    start = size = 0
+    for position, value in enumerate(values):
+        full = position - start == COMMAND_ROWS_MAX or size + len(value) > COMMAND_BYTES_MAX
+        if full and position > start:
+            found.append((list(keys[start:position]), list(values[start:position])))
+            start, size = position, 0
+        size += len(value)
+    if start < len(values):
+        found.append((list(keys[start:]), list(values[start:])))
+    return found

@@ -1,0 +1,227 @@
+"""One-phase commit: a transaction whose reads and writes all happen in one step.
+
+It needs no intents and no record: its commit timestamp is drawn in the step that evaluates it, so
+it is above everything that was read or written before, and nothing can come in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from .. import keys as key_format
+from ..clock import Timestamp
+from ..command import WriteValue
+from ..errors import DeadlineExceeded, TransactionState
+from ..mvcc import LIVE, TOMBSTONE, body_at
+from ..span import Span
+from .host import TransactionHost
+from .limits import check_sizes
+from .locks import LockConflict, Turn
+from .reading import overlay, read_key, rows_at
+from .steps import run_step
+
+T = TypeVar("T")
+
+_BEHIND_VERSIONS = b"\xff" * 8
+
+
+class Evaluation:
+    """What a one-phase transaction may do, while its step lasts.
+
+    It reads everything that was committed before and its own writes, at `timestamp`, which is also
+    the timestamp at which it will commit. It may be thrown away and evaluated again.
+    """
+
+    __slots__ = ("_conflict", "_ended", "_host", "_writes", "timestamp")
+
+    def __init__(self, host: TransactionHost, timestamp: Timestamp) -> None:
+        self.timestamp = timestamp
+        self._host = host
+        self._writes: dict[bytes, bytes] = {}
+        self._conflict: LockConflict | None = None
+        self._ended = False
+
+    def get(self, key: bytes) -> bytes | None:
+        """The body of a key's live value."""
+        self._check_running()
+        if key in self._writes:
+            return body_at(self._writes[key], self.timestamp)
+        self._host.point_read(key, self.timestamp, None)
+        return self._read(key)
+
+    def scan(self, span: Span, *, limit: int | None = None) -> list[tuple[bytes, bytes]]:
+        """The first `limit` live rows of the span, in key order."""
+        self._check_running()
+        host, at = self._host, self.timestamp
+        host.span_read(span, at, None)
+        try:
+            over = overlay(host, span, at, None)
+        except LockConflict as conflict:
+            self._conflict = conflict
+            raise
+        for key, value in self._writes.items():
+            if span.contains(key):
+                over[key] = body_at(value, at)
+        found: list[tuple[bytes, bytes]] = []
+        for row in rows_at(host.engine, span, at, over):
+            if limit is not None and len(found) >= limit:
+                break
+            found.append(row)
+        return found
+
+    def first_existing(self, keys: Sequence[bytes]) -> int | None:
+        """The index of one of the keys that has a live value, or None.
+
+        Costs one seek when nothing lies between the least key and the greatest, which is how bulk
+        loads come; else a seek for each key that lies in no gap.
+        """
+        self._check_running()
+        if not keys:
+            return None
+        host = self._host
+        low, high = min(keys), max(keys)
+        host.span_read(Span(low, high + b"\x00"), self.timestamp, None)
+        if self._writes and not self._writes.keys().isdisjoint(keys):
+            for index, key in enumerate(keys):
+                if key in self._writes and self._writes[key][0] == 0:
+                    return index
+        intents = host.locks.intents
+        if intents and not intents.keys().isdisjoint(keys):
+            for index, key in enumerate(keys):
+                if key in intents and key not in self._writes and self._read(key) is not None:
+                    return index
+        version = key_format.VERSION
+        end = version + high + _BEHIND_VERSIONS
+        if host.engine.first(version + low, end) is None:
+            return None
+        return self._leap(keys, end)
+
+    def put(self, keys: Sequence[bytes], bodies: Sequence[bytes]) -> None:
+        """Writes live values. A key written twice keeps the later one."""
+        self._check_running()
+        check_sizes(keys, bodies)
+        self._writes.update(zip(keys, [LIVE + body for body in bodies], strict=True))
+
+    def delete(self, keys: Sequence[bytes]) -> None:
+        """Writes deletions, whether there is anything to delete or not."""
+        self._check_running()
+        check_sizes(keys, ())
+        self._writes.update(dict.fromkeys(keys, TOMBSTONE))
+
+    def _leap(self, keys: Sequence[bytes], end: bytes) -> int | None:
+        """Seeks from key to key in order, leaping over those below what each seek finds."""
+        first, version = self._host.engine.first, key_format.VERSION
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        found_key = b""
+        for index in order:
+            key = keys[index]
+            if key < found_key:
+                continue
+            if key != found_key:
+                found = first(version + key, end)
+                if found is None:
+                    return None
+                found_key = found[0][1:-8]
+            if key == found_key and key not in self._writes and self._read(key) is not None:
+                return index
+        return None
+
+    def _read(self, key: bytes) -> bytes | None:
+        try:
+            return read_key(self._host, key, self.timestamp, None)
+        except LockConflict as conflict:
+            self._conflict = conflict  # in case the caller's code catches what it should not
+            raise
+
+    def _check_running(self) -> None:
+        if self._ended:
+            raise TransactionState("the one-phase transaction's step is over")
+
+    def finish(self) -> dict[bytes, bytes]:
+        """Ends the evaluation. The writes; raises the conflict that it met."""
+        self._ended = True
+        if self._conflict is not None:
+            raise self._conflict
+        return self._writes
+
+
+class Pending(Generic[T]):
+    """A one-phase transaction that is applied and may not be durable yet.
+
+    `result` and `timestamp` may be used to prepare the next transaction, but must not be shown to
+    anybody before `wait` has returned.
+    """
+
+    __slots__ = ("_error", "_host", "index", "result", "timestamp")
+
+    def __init__(self, host: TransactionHost, result: T, timestamp: Timestamp, index: int) -> None:
+        self._host = host
+        self.result = result
+        self.timestamp = timestamp
+        self.index = index
+
+    async def wait(self) -> tuple[T, Timestamp]:
+        """Returns when the transaction is durable. Raises StoreClosed if it never will be."""
+        await self._host.released(self.index)
+        return self.result, self.timestamp
+
+
+class _Refused:
+    """The evaluation raised, having seen the state at `index`."""
+
+    __slots__ = ("error", "index")
+
+    def __init__(self, error: Exception, index: int) -> None:
+        self.error = error
+        self.index = index
+
+
+async def submit(
+    host: TransactionHost,
+    evaluate: Callable[[Evaluation], T],
+    *,
+    deadline: Callable[[], Timestamp] | None,
+    commit_called_ns: int,
+    lock_timeout: float | None,
+) -> Pending[T]:
+    """Evaluates and applies; what it raises is released when it is durable."""
+
+    def step(turn: Turn | None) -> Pending[T] | _Refused:
+        return _evaluate(host, evaluate, deadline, commit_called_ns, turn)
+
+    outcome = await run_step(host, step, waiter=None, lock_timeout=lock_timeout)
+    if isinstance(outcome, _Refused):
+        # An error may say what was read ("duplicate key"), and that must not get out before it is
+        # sure to survive a crash.
+        await host.released(outcome.index)
+        raise outcome.error
+    return outcome
+
+
+def _evaluate(
+    host: TransactionHost,
+    evaluate: Callable[[Evaluation], T],
+    deadline: Callable[[], Timestamp] | None,
+    commit_called_ns: int,
+    turn: Turn | None,
+) -> Pending[T] | _Refused:
+    at = host.clock.now()
+    evaluation = Evaluation(host, at)
+    try:
+        result = evaluate(evaluation)
+    except LockConflict:
+        raise
+    except Exception as error:  # the caller's own, whatever it is: it passes through
+        evaluation.finish()
+        return _Refused(error, host.applied_index)
+    writes = evaluation.finish()
+    if not writes:
+        return Pending(host, result, at, host.applied_index)
+    if deadline is not None and at >= (limit := deadline()):
+        return _Refused(DeadlineExceeded(at, limit), host.applied_index)
+    host.locks.check_writable(writes, None, turn)
+    operation = WriteValue(at, list(writes), list(writes.values()))
+    index = host.propose((operation,), lowest=at, commit_called_ns=commit_called_ns)
+    host.committed(at)
+    return Pending(host, result, at, index)

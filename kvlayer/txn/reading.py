@@ -1,0 +1,175 @@
+"""Reads of a range at a timestamp: versions, and the intents that lie in the way.
+
+An intent of the reader's own transaction is read; of another that may still commit at or below the
+read's timestamp, waited for; of one that has committed but not yet resolved it, read as the version
+that it is about to become; any other is ignored. Each function is (part of) a step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+
+from ..clock import Timestamp
+from ..engine import Reader, Snapshot
+from ..mvcc import SLICE_ROWS, body_at, intent_on, intents_in, read_at, scan_at
+from ..span import Span
+from .host import TransactionHost
+from .locks import LockConflict, Turn
+from .record import TransactionRecord, TransactionStatus
+from .steps import run_step
+
+Row = tuple[bytes, bytes]
+
+
+def read_key(
+    host: TransactionHost, key: bytes, at: Timestamp, own: TransactionRecord | None
+) -> bytes | None:
+    """The body that a reader at `at` sees. Raises LockConflict."""
+    found = read_version(host, key, at, own)
+    return None if found is None else found[0]
+
+
+def read_version(
+    host: TransactionHost, key: bytes, at: Timestamp, own: TransactionRecord | None
+) -> tuple[bytes, Timestamp] | None:
+    """What `read_key` reads, and the timestamp of that version: an intent's, where it stands."""
+    holder = host.locks.intents.get(key)
+    if holder is not None and _counts(key, holder, at, own):
+        intent = intent_on(host.engine, key)
+        assert intent is not None, ("the lock table names an intent that is not there", key)
+        body, ts = body_at(intent.value, at), holder.write_timestamp
+    else:
+        found = read_at(host.engine, key, at)
+        if found is None:
+            return None
+        body, ts = body_at(found[1], at), found[0]
+    return None if body is None else (body, ts)
+
+
+def overlay(
+    host: TransactionHost, span: Span, at: Timestamp, own: TransactionRecord | None
+) -> dict[bytes, bytes | None]:
+    """What intents of the span put over its versions. Raises LockConflict."""
+    if not host.locks.intents:
+        return {}
+    over: dict[bytes, bytes | None] = {}
+    for key, intent in intents_in(host.engine, span):
+        holder = host.locks.intents[key]
+        if _counts(key, holder, at, own):
+            over[key] = body_at(intent.value, at)
+    return over
+
+
+def _counts(
+    key: bytes, holder: TransactionRecord, at: Timestamp, own: TransactionRecord | None
+) -> bool:
+    if holder is own:
+        return True
+    match holder.status:
+        case TransactionStatus.PENDING:
+            # Where it stands in memory counts, not in the intent: it may have been moved up.
+            if holder.write_timestamp <= at:
+                raise LockConflict(key, holder, reading=True)
+            return False
+        case TransactionStatus.COMMITTED:
+            return holder.write_timestamp <= at
+        case TransactionStatus.ABORTED:
+            return False
+
+
+def rows_at(
+    reader: Reader,
+    span: Span,
+    at: Timestamp,
+    over: dict[bytes, bytes | None],
+    *,
+    reverse: bool = False,
+) -> Iterator[Row]:
+    """The live rows of the span at `at`, an overlay's rows replacing or hiding those below."""
+    rows = scan_at(reader, span, at, reverse=reverse)
+    return _merged(rows, over, reverse=reverse) if over else rows
+
+
+def _merged(
+    rows: Iterator[Row], over: dict[bytes, bytes | None], *, reverse: bool
+) -> Iterator[Row]:
+    pending = sorted(over, reverse=not reverse)  # the next one last
+    for key, body in rows:
+        while pending and (pending[-1] > key if reverse else pending[-1] < key):
+            yield from _live(pending.pop(), over)
+        if pending and pending[-1] == key:
+            yield from _live(pending.pop(), over)
+        else:
+            yield key, body
+    while pending:
+        yield from _live(pending.pop(), over)
+
+
+def _live(key: bytes, over: dict[bytes, bytes | None]) -> Iterator[Row]:
+    body = over[key]
+    if body is not None:
+        yield key, body
+
+
+@dataclass(slots=True)
+class View:
+    """A span at a timestamp, held still: what a sliced read reads."""
+
+    snapshot: Snapshot
+    over: dict[bytes, bytes | None]
+    index: int
+
+
+async def open_view(
+    host: TransactionHost,
+    span: Span,
+    at: Timestamp,
+    own: TransactionRecord | None,
+    *,
+    lock_timeout: float | None,
+) -> View:
+    """Waits until the span is settled at `at`, and takes a view of it that is durable.
+
+    HAZARD: the timestamp cache is raised over the whole span in the step that takes the snapshot.
+    Raised slice by slice, a write at or below `at` could land ahead of the scan and be missed, or
+    be read in one slice while its transaction's other write was missed in an earlier one.
+    """
+
+    def step(_: Turn | None) -> View:
+        host.check_readable(at)
+        over = overlay(host, span, at, own)
+        host.span_read(span, at, own)
+        return View(host.engine.snapshot(), over, host.applied_index)
+
+    view = await run_step(host, step, waiter=own, lock_timeout=lock_timeout)
+    try:
+        await host.released(view.index)
+    except BaseException:
+        view.snapshot.close()
+        raise
+    return view
+
+
+async def sliced_rows(
+    host: TransactionHost,
+    span: Span,
+    at: Timestamp,
+    own: TransactionRecord | None,
+    *,
+    lock_timeout: float | None,
+    reverse: bool = False,
+) -> AsyncGenerator[list[Row], None]:
+    """The rows of the span at `at`, in slices between which the loop does other work."""
+    view = await open_view(host, span, at, own, lock_timeout=lock_timeout)
+    with closing(view.snapshot):
+        rows = rows_at(view.snapshot, span, at, view.over, reverse=reverse)
+        while batch := list(islice(rows, SLICE_ROWS)):
+            host.check_readable(at)
+            yield batch
+            await asyncio.sleep(0)
+        del rows  # an engine's iterator must not outlive its snapshot
+        host.check_readable(at)

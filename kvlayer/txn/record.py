@@ -1,0 +1,85 @@
+"""Transaction records: how a transaction stands, and what it holds."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import msgspec
+
+from ..clock import Timestamp
+from .read_spans import ReadSpans
+
+
+class TransactionStatus(Enum):
+    PENDING = "pending"  # may still commit
+    COMMITTED = "committed"  # at its write timestamp, whether its intents are resolved or not
+    ABORTED = "aborted"  # will never commit; its intents are worth nothing
+
+
+class TransactionRecord:
+    """One transaction, as everybody in the process sees it.
+
+    It reads at `read_timestamp` and will commit at `write_timestamp`, which is never below and only
+    ever moves up; each value was drawn from the clock for this transaction alone. It can commit
+    once its reads are proven for the write timestamp too (`refresh`), which raises the former.
+
+    The record in memory is what coordinator, waiters and pushers share, so it needs no latch: they
+    all run on one loop. A durable record is written only by a commit whose intents do not fit the
+    committing command. HAZARD: hence an intent found at start-up whose transaction has no durable
+    record is an aborted one's, never one whose verdict is yet to come.
+    """
+
+    __slots__ = (
+        "aborted_because",
+        "heartbeat_at",
+        "id",
+        "intents",
+        "locks",
+        "read_spans",
+        "read_timestamp",
+        "sequence",
+        "status",
+        "write_timestamp",
+    )
+
+    def __init__(self, transaction_id: bytes, timestamp: Timestamp, *, heartbeat_at: float) -> None:
+        assert len(transaction_id) == 16, transaction_id
+        self.id = transaction_id
+        self.status = TransactionStatus.PENDING
+        self.read_timestamp = timestamp
+        self.write_timestamp = timestamp
+        self.heartbeat_at = heartbeat_at  # on the loop's clock
+        self.sequence = 0
+        self.aborted_because = ""
+        self.read_spans = ReadSpans()
+        # Keys in order of writing, unresolved. Their values are in the engine, not here.
+        self.intents: dict[bytes, None] = {}
+        # Keys locked FOR UPDATE that bear no intent (yet).
+        self.locks: set[bytes] = set()
+
+    def move(self, timestamp: Timestamp) -> None:
+        """The transaction will commit at `timestamp` or later, which was just drawn for it."""
+        assert self.status is TransactionStatus.PENDING, self
+        assert timestamp > self.write_timestamp, (timestamp, self.write_timestamp)
+        self.write_timestamp = timestamp
+
+    def __repr__(self) -> str:
+        return (
+            f"<Transaction {self.id[:4].hex()} {self.status.value} read={self.read_timestamp} "
+            f"write={self.write_timestamp} intents={len(self.intents)} locks={len(self.locks)}>"
+        )
+
+
+class CommitRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The durable record: the transaction committed at `timestamp`, and intents may remain."""
+
+    timestamp: Timestamp
+
+
+_decoder = msgspec.msgpack.Decoder(CommitRecord)
+
+encode_commit_record = msgspec.msgpack.Encoder().encode
+
+
+def decode_commit_record(data: bytes) -> CommitRecord:
+    return _decoder.decode(data)

@@ -1,0 +1,95 @@
+"""Refresh: proof that a transaction's reads, made at one timestamp, hold at a later one."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+
+from ..clock import Timestamp
+from ..engine import Reader
+from ..errors import RetryableTransaction
+from ..mvcc import SLICE_ROWS, intents_in, read_at, time_entries
+from .host import TransactionHost
+from .record import TransactionRecord, TransactionStatus
+
+
+async def refresh(host: TransactionHost, record: TransactionRecord, upto: Timestamp) -> None:
+    """Raises the transaction's read timestamp to `upto`.
+
+    Raises RetryableTransaction when another transaction has, or may yet have, a version in
+    `(read timestamp, upto]` of anything that was read.
+
+    First, in one step, the timestamp cache is raised over all that was read: from then on nothing
+    new lands at or below `upto`. What is there already is either a version, which stays to be
+    found however long the search takes, or an intent, which is looked for in that same step.
+    """
+    host.check_readable(record.read_timestamp)
+    after, spans = record.read_timestamp, record.read_spans
+    for key in spans.points:
+        host.point_read(key, upto, record)
+    for span in spans.spans:
+        host.span_read(span, upto, record)
+    _check_intents(host, record, upto)
+    for key in spans.points:
+        found = read_at(host.engine, key, upto)
+        if found is not None and found[0] > after:
+            raise _changed(key)
+    if spans.spans and not _unchanged_at_once(host.engine, record, upto):
+        await _check_versions(host, record, upto)
+        # Versions that lay in the interval may have been collected while the search went on.
+        host.check_readable(after)
+    record.read_timestamp = upto
+
+
+def _check_intents(host: TransactionHost, record: TransactionRecord, upto: Timestamp) -> None:
+    intents = host.locks.intents
+    if len(intents) == len(record.intents):
+        return  # all of them are its own
+    for key in record.read_spans.points:
+        if key in intents:
+            _check_intent(key, intents[key], record, upto)
+    for span in record.read_spans.spans:
+        for key, _ in intents_in(host.engine, span):
+            _check_intent(key, intents[key], record, upto)
+
+
+def _check_intent(
+    key: bytes, holder: TransactionRecord, record: TransactionRecord, upto: Timestamp
+) -> None:
+    if holder is record or holder.status is TransactionStatus.ABORTED:
+        return
+    if record.read_timestamp < holder.write_timestamp <= upto:
+        raise _changed(key)
+
+
+def _unchanged_at_once(reader: Reader, record: TransactionRecord, upto: Timestamp) -> bool:
+    """Whether the spans are unchanged; False also when there is too much to look at in a step."""
+    budget = SLICE_ROWS
+    for span in record.read_spans.spans:
+        for key, _ in time_entries(reader, span, record.read_timestamp, upto):
+            if span.contains(key):
+                raise _changed(key)
+            budget -= 1
+            if budget == 0:
+                return False
+    return True
+
+
+async def _check_versions(
+    host: TransactionHost, record: TransactionRecord, upto: Timestamp
+) -> None:
+    after, seen = record.read_timestamp, 0
+    with closing(host.engine.snapshot()) as snapshot:
+        for span in list(record.read_spans.spans):
+            for key, _ in time_entries(snapshot, span, after, upto):
+                if span.contains(key):
+                    raise _changed(key)
+                seen += 1
+                if seen % SLICE_ROWS == 0:
+                    await asyncio.sleep(0)
+
+
+def _changed(key: bytes) -> RetryableTransaction:
+    return RetryableTransaction(
+        f"the transaction's timestamp moved, and key {key.hex()} that it had read has changed since"
+    )

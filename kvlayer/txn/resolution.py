@@ -1,0 +1,154 @@
+"""How transactions end: intents become versions, or go away.
+
+A transaction whose intents fit one command ends in it. A larger one commits by its durable record
+first, and its intents follow in slices; until then whoever meets one consults the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from itertools import islice
+
+from .. import keys
+from ..command import (
+    AbortIntent,
+    AbortTxn,
+    CommitIntent,
+    EngineDelete,
+    EnginePut,
+    LogicalOp,
+    UpdateIntent,
+)
+from ..engine import EngineStall
+from ..errors import StoreClosed, TransactionAborted
+from ..log import LogFull
+from ..mvcc import intent_on
+from .host import TransactionHost
+from .limits import COMMAND_BYTES_MAX, COMMAND_ROWS_MAX, COMMANDS_AHEAD_MAX
+from .record import CommitRecord, TransactionRecord, TransactionStatus, encode_commit_record
+from .steps import STALL_BACKOFF_SECONDS
+
+FULL_BACKOFF_SECONDS = 0.25
+"""How often to try again while the disk is full."""
+
+
+def commit(host: TransactionHost, record: TransactionRecord, *, commit_called_ns: int) -> int:
+    """Commits at the write timestamp, in this step. The index whose durability is the ack.
+
+    Raises EngineStall, having changed nothing.
+    """
+    assert record.status is TransactionStatus.PENDING, record
+    assert record.write_timestamp == record.read_timestamp, record
+    at = record.write_timestamp
+    resolved, operations = _commit_slice(host, record)
+    whole = len(resolved) == len(record.intents)
+    if whole:
+        index = host.propose(operations, commit_called_ns=commit_called_ns)
+    else:
+        verdict = EnginePut(keys.TRANSACTION + record.id, encode_commit_record(CommitRecord(at)))
+        index = host.propose((verdict,))
+    record.status = TransactionStatus.COMMITTED
+    host.committed(at)
+    host.locks.release_locks(record)
+    if whole:
+        host.locks.release_intents(resolved, record)
+        host.ended(record, index)
+    else:
+        host.background(
+            _resolve(host, record, lambda: _commit_step(host, record, commit_called_ns))
+        )
+    return index
+
+
+def abort(host: TransactionHost, record: TransactionRecord, because: str) -> None:
+    """Aborts, in this step; what is left of the intents goes away soon after."""
+    assert record.status is TransactionStatus.PENDING, record
+    record.status = TransactionStatus.ABORTED
+    record.aborted_because = because
+    host.locks.interrupt(record, TransactionAborted(because))
+    host.locks.release_locks(record)
+    if not record.intents:
+        host.ended(record, host.applied_index)
+        return
+    first = AbortTxn(record.id)
+    try:
+        done = _abort_step(host, record, first)
+    except (EngineStall, LogFull):
+        host.background(_resolve(host, record, lambda: _abort_step(host, record, first)))
+    except StoreClosed:
+        # Nothing can be written any more; at the next start the intents are an aborted one's.
+        host.ended(record, host.applied_index)
+    else:
+        if not done:
+            host.background(_resolve(host, record, lambda: _abort_step(host, record)))
+
+
+def push(host: TransactionHost, record: TransactionRecord) -> None:
+    """Moves a running transaction's write timestamp to the present. Raises EngineStall."""
+    assert record.status is TransactionStatus.PENDING, record
+    at = host.clock.now()
+    if record.intents:
+        host.propose((UpdateIntent(record.id, at),))
+        host.closed.hold(record.id, at)
+    record.move(at)
+
+
+async def _resolve(
+    host: TransactionHost, record: TransactionRecord, step: Callable[[], bool]
+) -> None:
+    """Runs slices until none is left, or the store is closed: start-up does what remains."""
+    while True:
+        try:
+            host.check_open()
+            if step():
+                return
+            await host.released(host.applied_index - COMMANDS_AHEAD_MAX)
+        except EngineStall:
+            await asyncio.sleep(STALL_BACKOFF_SECONDS)
+        except LogFull:
+            await asyncio.sleep(FULL_BACKOFF_SECONDS)
+        except StoreClosed:
+            return
+        else:
+            await asyncio.sleep(0)
+
+
+def _commit_slice(
+    host: TransactionHost, record: TransactionRecord
+) -> tuple[list[bytes], list[LogicalOp]]:
+    resolved: list[bytes] = []
+    values: list[bytes] = []
+    size = 0
+    for key in islice(record.intents, COMMAND_ROWS_MAX):
+        intent = intent_on(host.engine, key)
+        assert intent is not None, ("the lock table names an intent that is not there", key)
+        assert intent.transaction_id == record.id, (intent, record)
+        if resolved and size + len(intent.value) > COMMAND_BYTES_MAX:
+            break
+        resolved.append(key)
+        values.append(intent.value)
+        size += len(intent.value)
+    return resolved, [CommitIntent(record.id, record.write_timestamp, resolved, values)]
+
+
+def _commit_step(host: TransactionHost, record: TransactionRecord, commit_called_ns: int) -> bool:
+    resolved, operations = _commit_slice(host, record)
+    last = len(resolved) == len(record.intents)
+    if last:
+        operations.append(EngineDelete(keys.TRANSACTION + record.id))
+    index = host.propose(operations, commit_called_ns=commit_called_ns)
+    host.locks.release_intents(resolved, record)
+    if last:
+        host.ended(record, index)
+    return last
+
+
+def _abort_step(host: TransactionHost, record: TransactionRecord, *before: LogicalOp) -> bool:
+    removed = list(islice(record.intents, COMMAND_ROWS_MAX))
+    index = host.propose((*before, AbortIntent(record.id, removed)))
+    host.locks.release_intents(removed, record)
+    last = not record.intents
+    if last:
+        host.ended(record, index)
+    return last

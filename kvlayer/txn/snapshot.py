@@ -1,0 +1,100 @@
+"""Reads at a timestamp outside any transaction: scans, exports, versions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import closing
+
+from ..clock import Timestamp
+from ..engine import Snapshot
+from ..mvcc import body_of, changes_between, intents_in
+from ..span import Span
+from .host import TransactionHost
+from .locks import LockConflict, Turn
+from .reading import Row, read_version, sliced_rows
+from .record import TransactionStatus
+from .steps import run_step
+
+Version = tuple[bytes, Timestamp, bytes | None]
+
+
+class SnapshotReader:
+    """Everything as of `at`, however long reading takes.
+
+    Each read waits for the transactions that may yet commit at or below `at` in what it reads,
+    and makes all others commit above; so two reads of one reader agree, whenever they are made.
+    """
+
+    def __init__(
+        self, host: TransactionHost, at: Timestamp, *, lock_timeout: float | None = None
+    ) -> None:
+        self._host = host
+        self._lock_timeout = lock_timeout
+        self.at = at
+
+    async def get(self, key: bytes) -> bytes | None:
+        """The body of a key's live value at `at`."""
+        found = await self.get_with_timestamp(key)
+        return None if found is None else found[0]
+
+    async def get_with_timestamp(self, key: bytes) -> tuple[bytes, Timestamp] | None:
+        """The body of a key's live value at `at`, and the timestamp of that version."""
+        host, at = self._host, self.at
+
+        def step(_: Turn | None) -> tuple[tuple[bytes, Timestamp] | None, int]:
+            host.check_readable(at)
+            found = read_version(host, key, at, None)
+            host.point_read(key, at, None)
+            return found, host.applied_index
+
+        found, index = await run_step(host, step, waiter=None, lock_timeout=self._lock_timeout)
+        await host.released(index)
+        return found
+
+    def scan_slices(self, span: Span) -> AsyncGenerator[list[Row], None]:
+        """The live rows of the span in key order, in slices. Raises BatchTimestampBeforeGC also
+        at the end, when versions may have been collected meanwhile."""
+        return sliced_rows(self._host, span, self.at, None, lock_timeout=self._lock_timeout)
+
+    async def scan(self, span: Span) -> list[Row]:
+        """All live rows of a span that is known to be small."""
+        return [row async for rows in self.scan_slices(span) for row in rows]
+
+
+async def sliced_versions(
+    host: TransactionHost, span: Span, after: Timestamp, upto: Timestamp
+) -> AsyncGenerator[list[Version], None]:
+    """Every version in `(after, upto]`, deletions with a body of None, in slices of one keyspace.
+
+    Within a keyspace in order of time, so per key from oldest to newest. Waits for transactions
+    that may yet commit in the interval.
+    """
+
+    oldest = Timestamp(after + 1)  # the start is exclusive: at the threshold itself nothing is lost
+
+    def step(_: Turn | None) -> tuple[Snapshot, int]:
+        host.check_readable(oldest)
+        _check_settled(host, span, upto)
+        host.span_read(span, upto, None)
+        return host.engine.snapshot(), host.applied_index
+
+    snapshot, index = await run_step(host, step, waiter=None, lock_timeout=None)
+    with closing(snapshot):
+        await host.released(index)
+        for changes in changes_between(snapshot, span, after, upto):
+            host.check_readable(oldest)
+            bodies = [body_of(value) for value in changes.values]
+            yield list(zip(changes.keys, changes.timestamps, bodies, strict=True))
+            await asyncio.sleep(0)
+        host.check_readable(oldest)
+
+
+def _check_settled(host: TransactionHost, span: Span, upto: Timestamp) -> None:
+    """Raises LockConflict while the span has an intent that is or becomes a version by `upto`."""
+    if not host.locks.intents:
+        return
+    for key, _ in intents_in(host.engine, span):
+        holder = host.locks.intents[key]
+        if holder.status is not TransactionStatus.ABORTED and holder.write_timestamp <= upto:
+            raise LockConflict(key, holder, reading=True)

@@ -1,0 +1,129 @@
+"""A DuckDB mirror on real files and threads, for tests: open, emit, flush, read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+
+from tailrace.catalog.column_types import Datum
+from tailrace.catalog.descriptor import TableDescriptor
+from tailrace.catalog.row_codec import codec_for
+from tailrace.changefeed.changes import ChangeBatch, ChangeKind
+from tailrace.changefeed.options import ChangefeedOptions
+from tailrace.changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, DuckDBSink, MirrorReader
+from tailrace.changefeed.sinks.locations import MirrorLocations
+from tailrace.changefeed.sinks.protocol import FeedIdentity, SinkContext, SinkProgress
+from tailrace.kvlayer.clock import Clock, MemoryBoundStore, SystemWallClock, Timestamp
+from tailrace.kvlayer.metrics import Metrics
+from tailrace.kvlayer.offload import ThreadOffload
+from tailrace.kvlayer.settings import Settings
+
+T = TypeVar("T")
+
+Row = tuple[Datum, ...]
+
+
+def rows_batch(
+    descriptor: TableDescriptor,
+    changes: Sequence[tuple[Sequence[Datum], int, Row | None]],
+    *,
+    columnar: bool = False,
+    kind: ChangeKind = ChangeKind.LIVE,
+) -> ChangeBatch:
+    """A batch of (primary key, timestamp, row or None) in order."""
+    codec = codec_for(descriptor)
+    keys = [codec.encode_key(key) for key, _, _ in changes]
+    timestamps = [Timestamp(ts) for _, ts, _ in changes]
+    rows = [row for _, _, row in changes]
+    if not columnar:
+        return ChangeBatch(
+            descriptor=descriptor, kind=kind, keys=keys, timestamps=timestamps, rows=rows
+        )
+    bodies = [codec.encode_row(row)[1] for row in rows if row is not None]
+    return ChangeBatch(
+        descriptor=descriptor,
+        kind=kind,
+        keys=keys,
+        timestamps=timestamps,
+        columns=codec.decode_columns(bodies),
+        deleted=[place for place, row in enumerate(rows) if row is None],
+    )
+
+
+def progress_of(
+    descriptor: TableDescriptor, resolved: int, *, scan_complete: bool = True
+) -> SinkProgress:
+    """All of a table at `resolved`."""
+    at = Timestamp(resolved)
+    return SinkProgress(
+        frontier=((descriptor.primary_span, at),), resolved=at, scan_complete=scan_complete
+    )
+
+
+class Mirrors:
+    """A node's DuckDB side: files, kind and reader over one mirror root."""
+
+    def __init__(self, root: Path, offload: ThreadOffload, *, store_id: str = "store-1") -> None:
+        self.root = root
+        self.offload = offload
+        self.store_id = store_id
+        self.clock = Clock(SystemWallClock(), MemoryBoundStore())
+        self.files = DuckDBFiles(MirrorLocations([root]), offload)
+        self.kind = DuckDBKind(self.files)
+        self.reader = MirrorReader(self.files)
+
+    def identity(self, job_id: int = 7, epoch: int = 1) -> FeedIdentity:
+        return FeedIdentity(store_id=self.store_id, job_id=job_id, epoch=epoch)
+
+    def sink(
+        self, uri: str = "duckdb:///mirror.duckdb", *, job_id: int = 7, epoch: int = 1
+    ) -> DuckDBSink:
+        context = SinkContext(
+            identity=self.identity(job_id, epoch),
+            clock=self.clock,
+            offload=self.offload,
+            settings=Settings(),
+            metrics=Metrics(),
+            options=ChangefeedOptions(),
+        )
+        sink = self.kind.create(uri, context)
+        assert isinstance(sink, DuckDBSink)
+        return sink
+
+    @asynccontextmanager
+    async def open(
+        self,
+        *tables: TableDescriptor,
+        uri: str = "duckdb:///mirror.duckdb",
+        job_id: int = 7,
+        epoch: int = 1,
+    ) -> AsyncIterator[DuckDBSink]:
+        """A sink, open for the time of the block."""
+        sink = self.sink(uri, job_id=job_id, epoch=epoch)
+        await sink.open(tables)
+        try:
+            yield sink
+        finally:
+            await sink.close()
+
+    async def read(self, sql: str, location: str = "mirror.duckdb") -> list[Row]:
+        table: pa.Table = await self.reader.read(location, sql)
+        return [tuple(row.values()) for row in table.to_pylist()]
+
+
+def run(root: Path, scenario: Callable[[Mirrors], Awaitable[T]], *, store_id: str = "store-1") -> T:
+    """Runs a scenario on real threads, and closes them."""
+
+    async def whole() -> T:
+        offload = ThreadOffload("test")
+        try:
+            return await scenario(Mirrors(root, offload, store_id=store_id))
+        finally:
+            offload.close()
+
+    return asyncio.run(whole())

@@ -1,0 +1,143 @@
+"""A node with SQL on a simulated store, in one line.
+
+async with sql_node(sim) as node:
+    await node.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
+    rows = await node.rows("SELECT * FROM t WHERE k = $1", 1)
+    other = node.session()       # a second client
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import pytest
+
+from tailrace.catalog.bootstrap import bootstrap
+from tailrace.catalog.catalog import Catalog
+from tailrace.catalog.descriptor_store import DescriptorStore
+from tailrace.catalog.errors import SQLError
+from tailrace.catalog.leases import LeaseManager, LivenessSession
+from tailrace.kvlayer.store import Store
+from tailrace.kvlayer.txn import Transaction
+from tailrace.sql import (
+    Analytics,
+    ChangefeedRequest,
+    ChangefeedStream,
+    JobSummary,
+    Result,
+    ResultColumn,
+    Row,
+    Services,
+    Session,
+)
+from tailrace.sql.parser.statements import JobAction
+from tailrace.sql.results import STRING
+from tests.harness.simulation import Simulation
+from tests.harness.stores import open_store
+
+
+class RecordedFeeds:
+    """Changefeeds and jobs that are only noted: SQL hands them on and does no more."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[ChangefeedRequest, str | None]] = []
+        self.controlled: list[tuple[int, JobAction]] = []
+
+    async def create(self, transaction: Transaction, request: ChangefeedRequest, sink: str) -> int:
+        self.requests.append((request, sink))
+        return len(self.requests)
+
+    async def stream(self, request: ChangefeedRequest) -> ChangefeedStream:
+        self.requests.append((request, None))
+
+        async def rows() -> AsyncIterator[Row]:
+            for name in request.names:
+                yield (name,)
+
+        return ChangefeedStream([ResultColumn("table", STRING)], rows())
+
+    async def list(self, *, changefeeds_only: bool) -> Sequence[JobSummary]:
+        return [
+            JobSummary(
+                id=number,
+                kind="changefeed",
+                description=request.statement,
+                state="running",
+                created=datetime(2026, 1, 1, tzinfo=UTC),
+                finished=None,
+                error=None,
+                sink=sink,
+                resolved=request.at,
+            )
+            for number, (request, sink) in enumerate(self.requests, start=1)
+        ]
+
+    async def control(self, job_id: int, action: JobAction) -> None:
+        self.controlled.append((job_id, action))
+
+
+class SqlNode:
+    """A node's services, and its first session."""
+
+    def __init__(self, store: Store, services: Services, feeds: RecordedFeeds) -> None:
+        self.store = store
+        self.services = services
+        self.feeds = feeds
+        self.first = Session(services)
+
+    def session(self) -> Session:
+        return Session(self.services)
+
+    async def sql(self, text: str, *parameters: object) -> Result:
+        """The last result of a text."""
+        return (await self.first.execute(text, parameters))[-1]
+
+    async def rows(self, text: str, *parameters: object) -> list[Row]:
+        return (await self.sql(text, *parameters)).fetch_rows()
+
+    async def error(self, text: str, *parameters: object) -> SQLError:
+        """The error that a text must end in."""
+        with pytest.raises(SQLError) as caught:
+            await self.sql(text, *parameters)
+        return caught.value
+
+
+@asynccontextmanager
+async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIterator[SqlNode]:
+    """A node on a store that is there and bootstrapped."""
+    descriptors = DescriptorStore(store)
+    session = LivenessSession(store, node_id)
+    leases = LeaseManager(store, descriptors, session)
+    await session.start()
+    await leases.start()
+    feeds = RecordedFeeds()
+    analytics = Analytics(sim.offload)
+    services = Services(
+        store=store,
+        catalog=Catalog(descriptors),
+        leases=leases,
+        analytics=analytics,
+        jobs=feeds,
+        changefeeds=feeds,
+    )
+    node = SqlNode(store, services, feeds)
+    try:
+        yield node
+    finally:
+        await node.first.close()
+        analytics.close()
+        await leases.close()
+        await session.close()
+
+
+@asynccontextmanager
+async def sql_node(sim: Simulation) -> AsyncIterator[SqlNode]:
+    """One node on a new store."""
+    store = await open_store(sim)
+    await bootstrap(store)
+    async with sql_services(sim, store, 1) as node:
+        yield node
+        store.check_invariants()
+    await store.close()

@@ -1,0 +1,113 @@
+"""What is RocksDB's alone: folders, stalls, threads."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from rocksdict import Options, Rdict
+
+from tailrace.kvlayer import keys
+from tailrace.kvlayer.clock import Timestamp
+from tailrace.kvlayer.engine import EngineBatch, EngineStall
+from tailrace.kvlayer.engine.rocksdb import RocksEngine
+
+
+def test_closed_engine_opens_where_it_was(tmp_path: Path) -> None:
+    engine = RocksEngine.open(tmp_path / "engine")
+    engine.write(EngineBatch(puts=[(b"a", b"1")]), applied_index=9)
+    engine.close()
+    engine = RocksEngine.open(tmp_path / "engine")
+    assert (engine.applied_index, engine.flushed_index) == (9, 9)
+    assert engine.get(b"a") == b"1"
+    engine.close()
+
+
+def small_engine(path: Path) -> RocksEngine:
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_write_buffer_size(64 * 1024)
+    options.set_max_write_buffer_number(2)
+    return RocksEngine(Rdict(str(path), options))
+
+
+def test_stall_is_an_error_that_changes_nothing(tmp_path: Path) -> None:
+    engine = small_engine(tmp_path / "engine")
+    stalled = index = 0
+    while not stalled:
+        index += 1
+        batch = EngineBatch(puts=[(b"%d" % index, os.urandom(20_000))])
+        try:
+            engine.write(batch, applied_index=index)
+        except EngineStall:
+            stalled = index
+            assert engine.applied_index == index - 1
+            assert engine.get(b"%d" % index) is None
+            assert engine.get(b"%d" % (index - 1)) is not None
+    engine.flush()  # waits until the memtables are free
+    engine.write(batch, applied_index=stalled)
+    assert engine.get(b"%d" % stalled) is not None
+    engine.close()
+
+
+def test_writes_go_on_during_a_flush(tmp_path: Path) -> None:
+    engine = RocksEngine.open(tmp_path / "engine")
+    for index in range(1, 21):
+        puts = [(b"%d %d" % (index, row), os.urandom(100)) for row in range(1000)]
+        engine.write(EngineBatch(puts=puts), applied_index=index)
+    flusher = threading.Thread(target=engine.flush)
+    flusher.start()
+    index = 20
+    while flusher.is_alive():
+        index += 1
+        engine.write(EngineBatch(puts=[(b"x%d" % index, b"v")]), applied_index=index)
+        assert engine.first(b"x%d" % index, b"y") == (b"x%d" % index, b"v")
+    flusher.join()
+    assert 20 <= engine.flushed_index <= index
+    engine.close()
+
+
+def test_closed_snapshot_does_not_read(tmp_path: Path) -> None:
+    engine = RocksEngine.open(tmp_path / "engine")
+    snapshot = engine.snapshot()
+    snapshot.close()
+    with pytest.raises(ValueError, match="snapshot is closed"):
+        snapshot.get(b"a")
+    with pytest.raises(ValueError, match="snapshot is closed"):
+        list(snapshot.scan(b"a", b"b"))
+    engine.close()
+
+
+def test_snapshot_outlives_its_engine_without_harm(tmp_path: Path) -> None:
+    engine = RocksEngine.open(tmp_path / "engine")
+    engine.write(EngineBatch(puts=[(b"a", b"1")]), applied_index=1)
+    snapshot = engine.snapshot()
+    engine.close()
+    snapshot.close()
+    engine = RocksEngine.open(tmp_path / "engine")
+    assert engine.get(b"a") == b"1"
+    engine.close()
+
+
+def test_bounds_outlive_their_scan_call(tmp_path: Path) -> None:
+    """A scan reads to its end whatever is allocated meanwhile: the native iterator only borrows
+    its bounds, and stops early, without a word, once their memory is used again."""
+    engine = RocksEngine.open(tmp_path)
+    table, ts = keys.table_prefix(104), Timestamp(890_467_148_885_766_144)
+    rows = [keys.index_prefix(104, 1) + keys.encode_int(n) for n in range(5_000)]
+    for index, at in enumerate((ts, Timestamp(ts + 10**14)), 1):
+        puts = [(keys.time_index_key(row, at), b"") for row in rows]
+        engine.write(EngineBatch(puts=puts), applied_index=index)
+    snapshot = engine.snapshot()
+    for reader in (engine, snapshot):
+        bounds = keys.time_index_bounds(table, Timestamp(ts - 5), Timestamp(ts + 10**13))
+        scanned = [keys.split_time_index_key(key) for key, _ in reader.scan(*bounds)]
+        assert len(scanned) == len(rows)
+        bounds = keys.time_index_bounds(table, Timestamp(ts - 5), Timestamp(ts + 10**13))
+        count = 0
+        for key, _ in reader.scan(*bounds):
+            assert keys.split_time_index_key(key) == (rows[count], ts)
+            count += 1
+        assert count == len(rows)
+    snapshot.close()
+    engine.close()

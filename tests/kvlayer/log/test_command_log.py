@@ -1,0 +1,303 @@
+"""The log while it runs."""
+
+import asyncio
+import errno
+
+import pytest
+
+from tailrace.kvlayer.errors import StoreClosed
+from tailrace.kvlayer.log import CommandLog, LogFull, LogTruncated
+from tests.harness.sim_disk import Operation
+from tests.harness.simulation import Simulation
+
+SEGMENT_BYTES = 4096
+
+
+async def open_log(sim: Simulation, *, flushed_index: int = 0) -> CommandLog:
+    return await CommandLog.open(
+        sim.disk,
+        sim.offload,
+        flushed_index=flushed_index,
+        on_failure=lambda error: None,
+        segment_bytes=SEGMENT_BYTES,
+    )
+
+
+async def append_durably(log: CommandLog, *payloads: bytes) -> None:
+    for payload in payloads:
+        log.append(payload)
+    await log.wait_durable(log.last_index)
+
+
+def test_entries_read_back_in_order() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        await append_durably(log, b"one", b"", b"three")
+        await append_durably(log, b"four")
+        assert list(log.read(2, 4)) == [(2, b""), (3, b"three"), (4, b"four")]
+        await log.close()
+
+    sim = Simulation(1)
+    sim.run(scenario(sim))
+
+
+def test_appends_during_a_sync_share_the_next() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        before = sim.disk.sync_count
+        log.append(b"first")
+        await asyncio.sleep(1e-6)  # the flusher takes it
+        for _ in range(50):
+            log.append(b"gathered")
+        await log.wait_durable(51)
+        assert sim.disk.sync_count - before == 2
+        await log.close()
+
+    sim = Simulation(2)
+    sim.run(scenario(sim))
+
+
+def test_nothing_is_durable_while_the_disk_hangs() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        log._flush_lane.hold()  # type: ignore[attr-defined]
+        log.append(b"x")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(5):
+                await log.wait_durable(1)
+        assert log.durable_index == 0
+        assert list(log.read(1, 1)) == []
+        log._flush_lane.release()  # type: ignore[attr-defined]
+        await log.wait_durable(1)
+        await log.close()
+
+    sim = Simulation(3)
+    sim.run(scenario(sim))
+
+
+def test_listeners_hear_before_waiters_run() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        heard: list[int] = []
+        log.on_durable(heard.append)
+        for index in range(1, 20):
+            log.append(b"x" * index)
+            if index % 3 == 0:
+                await log.wait_durable(index)
+                assert heard[-1] >= index
+        await log.close()
+        assert heard == sorted(set(heard))
+        assert heard[-1] == 19
+
+    sim = Simulation(4)
+    sim.run(scenario(sim))
+
+
+def test_failed_sync_ends_the_log() -> None:
+    async def scenario(sim: Simulation) -> list[BaseException]:
+        failures: list[BaseException] = []
+        log = await CommandLog.open(
+            sim.disk, sim.offload, flushed_index=0, on_failure=failures.append
+        )
+        await append_durably(log, b"kept")
+        syncs = sim.disk.sync_count
+        sim.disk.fail(Operation.SYNC, OSError(errno.EIO, "bad sector"))
+        log.append(b"lost")
+        waiters = [asyncio.create_task(log.wait_durable(2)) for _ in range(3)]
+        outcomes = await asyncio.gather(*waiters, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [StoreClosed] * 3
+        with pytest.raises(StoreClosed, match="bad sector"):
+            log.append(b"more")
+        with pytest.raises(StoreClosed, match="bad sector"):
+            await log.wait_durable(2)
+        await log.wait_durable(1)
+        await log.close()
+        assert sim.disk.sync_count == syncs, "a failed sync was tried again"
+        assert log.durable_index == 1
+        return failures
+
+    sim = Simulation(5)
+    assert [str(error) for error in sim.run(scenario(sim))] == ["[Errno 5] bad sector"]
+
+
+def test_failed_write_ends_the_log() -> None:
+    async def scenario(sim: Simulation) -> list[BaseException]:
+        failures: list[BaseException] = []
+        log = await CommandLog.open(
+            sim.disk, sim.offload, flushed_index=0, on_failure=failures.append
+        )
+        sim.disk.fail(Operation.WRITE, OSError(errno.EIO, "bad sector"))
+        log.append(b"lost")
+        with pytest.raises(StoreClosed):
+            await log.wait_durable(1)
+        await log.close()
+        return failures
+
+    sim = Simulation(6)
+    assert len(sim.run(scenario(sim))) == 1
+
+
+def test_full_disk_refuses_writes_until_there_is_room() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        sim.disk.space_left = 0
+        written = 0
+        with pytest.raises(LogFull, match="No space left"):
+            while True:
+                await append_durably(log, bytes(200))
+                written += 1
+        assert written > SEGMENT_BYTES // 200 // 2
+        assert log.durable_index == written
+        assert len(list(log.read(1, written))) == written
+        sim.disk.space_left = 10 * SEGMENT_BYTES
+        await asyncio.sleep(1)
+        await append_durably(log, bytes(200))
+        assert log.durable_index == written + 1
+        await log.close()
+
+    sim = Simulation(7)
+    sim.run(scenario(sim))
+
+
+def test_entries_taken_before_the_disk_was_full_wait_for_room() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        sim.disk.space_left = 0
+        for _ in range(60):
+            log.append(bytes(200))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(5):
+                await log.wait_durable(60)
+        with pytest.raises(LogFull):
+            log.append(b"x")
+        sim.disk.space_left = 10 * SEGMENT_BYTES * 4
+        await log.wait_durable(60)
+        await log.close()
+
+    sim = Simulation(8)
+    sim.run(scenario(sim))
+
+
+def test_close_does_not_wait_for_room() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        sim.disk.space_left = 0
+        for _ in range(60):
+            log.append(bytes(200))
+        waiter = asyncio.create_task(log.wait_durable(60))
+        await asyncio.sleep(1)
+        await log.close()
+        with pytest.raises(StoreClosed):
+            await waiter
+
+    sim = Simulation(15)
+    sim.run(scenario(sim))
+
+
+def test_broken_disk_found_while_preparing_ends_the_log() -> None:
+    async def scenario(sim: Simulation) -> list[BaseException]:
+        failures: list[BaseException] = []
+        log = await CommandLog.open(
+            sim.disk,
+            sim.offload,
+            flushed_index=0,
+            on_failure=failures.append,
+            segment_bytes=SEGMENT_BYTES,
+        )
+        sim.disk.fail(Operation.CREATE, OSError(errno.EROFS, "read-only file system"))
+        await append_durably(log, bytes(SEGMENT_BYTES * 3 // 4))
+        await asyncio.sleep(1)
+        with pytest.raises(StoreClosed, match="read-only"):
+            log.append(b"x")
+        await log.close()
+        return failures
+
+    sim = Simulation(9)
+    assert len(sim.run(scenario(sim))) == 1
+
+
+def test_segments_roll_and_truncate() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        for number in range(100):
+            await append_durably(log, number.to_bytes(2, "big") * 100)
+        rolled = sim.disk.names()
+        assert len(rolled) > 5
+        await log.truncate(60)
+        assert len(sim.disk.names()) < len(rolled)
+        kept = log.first_retained_index
+        assert 1 < kept <= 61
+        assert [index for index, _ in log.read(kept, 100)] == list(range(kept, 101))
+        with pytest.raises(LogTruncated):
+            log.read(kept - 1, 100)
+        await log.truncate(100)
+        assert log.first_retained_index <= 100, "the segment with the last entry stays"
+        await log.close()
+        log = await open_log(sim, flushed_index=100)
+        assert log.last_index == 100
+        await append_durably(log, b"next")
+        assert list(log.read(101, 101)) == [(101, b"next")]
+        await log.close()
+
+    sim = Simulation(10)
+    sim.run(scenario(sim))
+
+
+def test_entry_larger_than_a_segment_has_its_own() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        large = bytes(range(256)) * 40
+        await append_durably(log, b"small")
+        await append_durably(log, large)
+        await append_durably(log, b"small")
+        assert [payload for _, payload in log.read(1, 3)] == [b"small", large, b"small"]
+        await log.close()
+        log = await open_log(sim)
+        assert [payload for _, payload in log.replay(0)] == [b"small", large, b"small"]
+        await log.close()
+
+    sim = Simulation(11)
+    sim.run(scenario(sim))
+
+
+def test_close_writes_what_is_buffered() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        for number in range(30):
+            log.append(bytes(number * 20))
+        await log.close()
+        await log.close()
+        assert log.durable_index == 30
+        with pytest.raises(StoreClosed, match="the store is closed"):
+            log.append(b"late")
+        log = await open_log(sim)
+        assert log.last_index == 30
+        assert log.notice is None
+        await log.close()
+
+    sim = Simulation(12)
+    sim.run(scenario(sim))
+
+
+def test_same_seed_gives_the_same_history() -> None:
+    async def writer(sim: Simulation, log: CommandLog, name: str, history: list[object]) -> None:
+        for number in range(20):
+            index = log.append(f"{name}{number}".encode())
+            await log.wait_durable(index)
+            history.append((sim.now, name, index))
+
+    async def scenario(sim: Simulation) -> list[object]:
+        log = await open_log(sim)
+        history: list[object] = []
+        async with asyncio.TaskGroup() as group:
+            for name in "abcd":
+                group.create_task(writer(sim, log, name, history))
+        await log.close()
+        return history
+
+    def run(seed: int) -> list[object]:
+        sim = Simulation(seed)
+        return sim.run(scenario(sim))
+
+    assert run(13) == run(13)
+    assert run(13) != run(14)

@@ -1,0 +1,140 @@
+"""Reads of versions against an exact model."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tailrace.kvlayer import keys
+from tailrace.kvlayer.clock import Timestamp
+from tailrace.kvlayer.command import Command, RemoveVersions, WriteValue, engine_batch
+from tailrace.kvlayer.engine import MemoryEngine
+from tailrace.kvlayer.mvcc import (
+    LIVE,
+    TOMBSTONE,
+    body_of,
+    changes_between,
+    find_garbage,
+    newest_version,
+    read_at,
+    scan_at,
+)
+from tailrace.kvlayer.span import Span
+from tests.harness.stores import key
+
+History = dict[tuple[bytes, Timestamp], bytes | None]
+
+NAMES = [key(name, table) for table in (7, 8) for name in ("a0", "b0", "b1", "c0")]
+BOUNDS = [
+    *NAMES,
+    key(""),
+    key("b"),
+    key("d"),
+    key("b0\x00"),
+    key("b1\x00"),
+    key("", 8),
+    key("z", 8),
+]
+
+histories = st.dictionaries(
+    st.tuples(st.sampled_from(NAMES), st.integers(1, 40).map(Timestamp)),
+    st.none() | st.binary(max_size=2),
+    max_size=60,
+)
+spans = (
+    st.tuples(st.sampled_from(BOUNDS), st.sampled_from(BOUNDS))
+    .filter(lambda bounds: bounds[0] < bounds[1])
+    .map(lambda bounds: Span(*bounds))
+)
+times = st.integers(0, 41).map(Timestamp)
+
+
+def engine_of(history: History) -> MemoryEngine:
+    engine = MemoryEngine()
+    for index, ((name, ts), body) in enumerate(history.items(), 1):
+        value = TOMBSTONE if body is None else LIVE + body
+        batch = engine_batch(Command(1, Timestamp(0), [WriteValue(ts, [name], [value])]))
+        engine.write(batch, applied_index=index)
+    return engine
+
+
+def model_at(history: History, span: Span, at: Timestamp) -> list[tuple[bytes, bytes]]:
+    state: dict[bytes, bytes | None] = {}
+    for name, ts in sorted(history, key=lambda version: version[1]):
+        if ts <= at and span.contains(name):
+            state[name] = history[name, ts]
+    return sorted((name, body) for name, body in state.items() if body is not None)
+
+
+@given(histories, spans, times)
+def test_scan_sees_the_newest_versions(history: History, span: Span, at: Timestamp) -> None:
+    engine = engine_of(history)
+    expected = model_at(history, span, at)
+    assert list(scan_at(engine, span, at)) == expected
+    assert list(scan_at(engine, span, at, reverse=True)) == expected[::-1]
+
+
+@given(histories, st.sampled_from(NAMES), times)
+def test_get_sees_the_newest_version(history: History, name: bytes, at: Timestamp) -> None:
+    engine = engine_of(history)
+    versions = sorted(ts for written, ts in history if written == name)
+    below = [ts for ts in versions if ts <= at]
+    found = read_at(engine, name, at)
+    assert (None if found is None else found[0]) == (below[-1] if below else None)
+    assert newest_version(engine, name) == (versions[-1] if versions else None)
+
+
+def test_scan_steps_over_many_versions() -> None:
+    history: History = {(NAMES[0], Timestamp(ts)): b"%d" % ts for ts in range(1, 100)}
+    history[NAMES[1], Timestamp(50)] = b"x"
+    engine = engine_of(history)
+    span = Span(key(""), key("z"))
+    for at in (1, 16, 17, 18, 50, 99):
+        at_ = Timestamp(at)
+        assert list(scan_at(engine, span, at_)) == model_at(history, span, at_)
+
+
+@given(histories, spans, times, times)
+def test_incremental_finds_every_version(
+    history: History, span: Span, after: Timestamp, upto: Timestamp
+) -> None:
+    found: dict[tuple[bytes, Timestamp], bytes | None] = {}
+    newest: dict[bytes, Timestamp] = {}
+    for changes in changes_between(engine_of(history), span, after, upto, rows=3):
+        assert 0 < len(changes) <= 3
+        assert len({name[: keys.KEYSPACE_LENGTH] for name in changes.keys}) == 1
+        for name, ts, value in zip(changes.keys, changes.timestamps, changes.values, strict=True):
+            assert ts > newest.get(name, 0), "per key from oldest to newest"
+            newest[name] = ts
+            found[name, ts] = body_of(value)
+    assert found == {
+        (name, ts): body
+        for (name, ts), body in history.items()
+        if after < ts <= upto and span.contains(name)
+    }
+
+
+@given(histories, spans, times)
+def test_garbage_changes_no_read_above(history: History, span: Span, threshold: Timestamp) -> None:
+    engine = engine_of(history)
+    kept = dict(history)
+    resume: bytes | None = None
+    while True:
+        garbage = find_garbage(engine, span, threshold, resume=resume, entries=4)
+        removal = Command(1, Timestamp(0), [RemoveVersions(garbage.keys, garbage.timestamps)])
+        engine.write(engine_batch(removal), applied_index=engine.applied_index + 1)
+        for version in zip(garbage.keys, garbage.timestamps, strict=True):
+            assert span.contains(version[0])
+            del kept[version]
+        resume = garbage.resume
+        if resume is None:
+            break
+    everything = Span(key(""), key("", 9))
+    for at in range(threshold + 1, 43):
+        at_ = Timestamp(at)
+        assert model_at(kept, everything, at_) == model_at(history, everything, at_)
+        assert list(scan_at(engine, everything, at_)) == model_at(history, everything, at_)
+    for name in NAMES:
+        below = [ts for written, ts in kept if written == name and ts <= threshold]
+        if span.contains(name):
+            assert len(below) <= 1, "one version at most stays below the threshold"

@@ -1,0 +1,185 @@
+"""The hybrid logical clock."""
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tailrace.kvlayer.clock import (
+    BOUND_AHEAD_US,
+    EPOCH_UNIX_US,
+    LOGICAL_MASK,
+    MAX_TIMESTAMP,
+    ZERO,
+    Clock,
+    MemoryBoundStore,
+    Timestamp,
+    duration,
+    format_timestamp,
+    parse_timestamp,
+    seconds_between,
+    timestamp_at,
+    unix_us,
+)
+
+NOON = 1_767_268_800_000_000
+
+
+class Hands:
+    """A wall clock that stands where it is put."""
+
+    def __init__(self, unix_us: int = NOON) -> None:
+        self.now = unix_us
+
+    def unix_us(self) -> int:
+        return self.now
+
+    def monotonic_ns(self) -> int:
+        return 0
+
+
+class FullDisk(MemoryBoundStore):
+    """A bound store that can fail."""
+
+    full = False
+
+    def save(self, bound: Timestamp) -> None:
+        if self.full:
+            raise OSError("disk full")
+        super().save(bound)
+
+
+@given(st.integers(EPOCH_UNIX_US, EPOCH_UNIX_US + (1 << 51) - 1), st.integers(0, LOGICAL_MASK))
+def test_text_form_reads_back(wall: int, logical: int) -> None:
+    ts = timestamp_at(unix_us=wall, logical=logical)
+    assert 0 <= ts <= MAX_TIMESTAMP
+    assert unix_us(ts) == wall
+    assert parse_timestamp(format_timestamp(ts)) == ts
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "1.2.3",
+        "-1700000000000000000",
+        "1700000000000000001",
+        "1700000000000000000.5000",
+        "1",
+        "1e18",
+        "9" * 19,
+    ],
+)
+def test_bad_text_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"timestamp|microsecond|outside"):
+        parse_timestamp(text)
+
+
+def test_draws_are_unique_and_ascending() -> None:
+    wall = Hands()
+    clock = Clock(wall, MemoryBoundStore())
+    drawn = []
+    for step in (0, 0, 5, -1_000_000, 0, 7, 2_000_000, 0):
+        wall.now += step
+        drawn += [clock.now() for _ in range(3)]
+    assert drawn == sorted(set(drawn))
+    assert clock.last == drawn[-1]
+
+
+def test_logical_part_carries_into_the_physical() -> None:
+    clock = Clock(Hands(), MemoryBoundStore())
+    drawn = [clock.now() for _ in range(LOGICAL_MASK + 3)]
+    assert unix_us(drawn[0]) == NOON
+    assert unix_us(drawn[-1]) == NOON + 1
+    assert drawn == sorted(set(drawn))
+
+
+@given(st.lists(st.integers(-20_000_000, 20_000_000), max_size=12))
+def test_restarts_never_repeat(jumps: list[int]) -> None:
+    wall, bounds, last = Hands(), MemoryBoundStore(), ZERO
+    for jump in jumps:
+        clock = Clock(wall, bounds)
+        for _ in range(3):
+            drawn = clock.now()
+            assert last < drawn < bounds.load()
+            last = drawn
+            wall.now += jump // 3
+
+
+def test_restart_continues_above_the_bound() -> None:
+    bounds = MemoryBoundStore()
+    last = Clock(Hands(), bounds).now()
+    back = Clock(Hands(NOON - 3_600_000_000), bounds)
+    assert back.now() > last
+    assert seconds_between(last, back.last) <= BOUND_AHEAD_US / 1_000_000 + 1
+
+
+def test_draw_fails_when_its_bound_cannot_be_kept() -> None:
+    wall, bounds = Hands(), FullDisk()
+    clock = Clock(wall, bounds)
+    last = clock.now()
+    bounds.full = True
+    wall.now += 2 * BOUND_AHEAD_US
+    with pytest.raises(OSError, match="disk full"):
+        clock.now()
+    assert clock.last == last
+    bounds.full = False
+    assert clock.now() > last
+
+
+def test_forward_moves_later_draws() -> None:
+    clock = Clock(Hands(), MemoryBoundStore())
+    ahead = Timestamp(clock.now() + duration(seconds=60))
+    assert clock.forward(ahead)
+    assert not clock.forward(ahead)
+    assert clock.now() > ahead
+
+
+def test_bound_is_extended_before_it_is_needed() -> None:
+    wall, bounds = Hands(), FullDisk()
+    clock = Clock(wall, bounds)
+    clock.now()
+    assert not clock.bound_due
+    wall.now += BOUND_AHEAD_US * 3 // 4
+    clock.now()
+    assert clock.bound_due
+    clock.extend()
+    assert not clock.bound_due
+    bounds.full = True
+    wall.now += BOUND_AHEAD_US // 2
+    clock.now()  # needs no write
+
+
+class SlowDisk(MemoryBoundStore):
+    """Remembers each bound, and lets other threads run while it saves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.saved: list[Timestamp] = []
+
+    def save(self, bound: Timestamp) -> None:
+        for _ in range(2000):
+            pass
+        self.saved.append(bound)
+        super().save(bound)
+
+
+def test_bounds_saved_by_two_threads_ascend() -> None:
+    wall, bounds = Hands(), SlowDisk()
+    clock = Clock(wall, bounds)
+
+    def extend_often() -> None:
+        for _ in range(200):
+            clock.extend()
+
+    threads = [threading.Thread(target=extend_often) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(200):
+        wall.now += BOUND_AHEAD_US // 3
+        assert clock.now() < bounds.load()
+    for thread in threads:
+        thread.join()
+    assert bounds.saved == sorted(set(bounds.saved))

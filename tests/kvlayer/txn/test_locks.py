@@ -1,0 +1,236 @@
+"""Lock waits: order, timeouts, deadlocks, abandoned holders."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+
+import pytest
+
+from tailrace.kvlayer.errors import Deadlock, LockTimeout, TransactionAborted, TransactionState
+from tailrace.kvlayer.keys import table_span
+from tailrace.kvlayer.store import Store
+from tailrace.kvlayer.txn import TransactionStatus
+from tests.harness.simulation import Simulation
+from tests.harness.stores import key, put, running_store
+
+SPAN = table_span(7)
+A, B, C = key("a"), key("b"), key("c")
+
+
+async def write(store: Store, name: bytes, log: list[str], who: str) -> None:
+    transaction = store.begin()
+    await transaction.put([name], [who.encode()])
+    log.append(who)
+    await transaction.commit()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_writers_take_turns_in_order_of_arrival(seed: int) -> None:
+    sim = Simulation(seed)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            holder = store.begin()
+            await holder.put([A], [b"0"])
+            order: list[str] = []
+            waiters = []
+            for who in "12345":
+                waiters.append(asyncio.create_task(write(store, A, order, who)))
+                await asyncio.sleep(0.001)
+            assert order == []
+            await holder.commit()
+            await asyncio.gather(*waiters)
+            assert order == list("12345")
+
+    sim.run(main())
+
+
+def test_lock_wait_times_out() -> None:
+    sim = Simulation(1)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            holder = store.begin()
+            await holder.put([A], [b"0"])
+            waiter = store.begin(lock_timeout=2.0)
+            began = sim.now
+            with pytest.raises(LockTimeout) as caught:
+                await waiter.put([A], [b"1"])
+            assert caught.value.holder == holder.id
+            assert sim.now - began == pytest.approx(2.0)
+            with pytest.raises(LockTimeout):
+                await store.one_phase(lambda e: e.put([A], [b"2"]), lock_timeout=0.5)
+            await waiter.rollback()
+            await holder.commit()
+            assert await store.snapshot(store.clock.last).get(A) == b"0"
+
+    sim.run(main())
+
+
+def test_cancelled_waiter_passes_its_turn_on() -> None:
+    sim = Simulation(2)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            holder = store.begin()
+            await holder.put([A], [b"0"])
+            order: list[str] = []
+            first = asyncio.create_task(write(store, A, order, "1"))
+            await asyncio.sleep(0.01)
+            second = asyncio.create_task(write(store, A, order, "2"))
+            await asyncio.sleep(0.01)
+            await holder.commit()
+            first.cancel()
+            await asyncio.wait([first])
+            await second
+            assert order[-1] == "2"
+
+    sim.run(main())
+
+
+def test_circle_of_waits_is_refused() -> None:
+    sim = Simulation(3)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            one, two, three = store.begin(), store.begin(), store.begin()
+            await one.put([A], [b"1"])
+            await two.put([B], [b"2"])
+            await three.put([C], [b"3"])
+            waits = [asyncio.create_task(one.put([B], [b"1"]))]
+            await asyncio.sleep(0.01)
+            waits.append(asyncio.create_task(two.put([C], [b"2"])))
+            await asyncio.sleep(0.01)
+            with pytest.raises(Deadlock):
+                await three.put([A], [b"3"])
+            await three.rollback()
+            await waits[1]
+            await two.commit()
+            await waits[0]
+            await one.commit()
+            rows = await store.snapshot(store.clock.last).scan(SPAN)
+            assert rows == [(A, b"1"), (B, b"1"), (C, b"2")]
+
+    sim.run(main())
+
+
+def test_reader_waits_for_an_older_intent() -> None:
+    sim = Simulation(4)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            await put(store, {A: b"0"})
+            early = store.begin(read_only=True)
+            writer = store.begin()
+            await writer.put([A], [b"1"])
+            assert await early.get(A) == b"0", "an intent above the read is no concern of it"
+            late = store.begin(read_only=True)
+            reads = [asyncio.create_task(late.get(A)), asyncio.create_task(late.scan(SPAN))]
+            await asyncio.sleep(0.1)
+            assert not any(read.done() for read in reads)
+            await writer.commit()
+            assert await reads[0] == b"1"
+            assert await reads[1] == [(A, b"1")]
+
+    sim.run(main())
+
+
+def test_abandoned_transaction_is_aborted() -> None:
+    sim = Simulation(5)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            await put(store, {A: b"0"})
+
+            async def abandon() -> bytes:
+                transaction = store.begin()
+                await transaction.put([A], [b"lost"])
+                return transaction.id
+
+            lost = await abandon()
+            gc.collect()
+            began = sim.now
+            await put(store, {A: b"1"})
+            assert 4.0 < sim.now - began < 8.0
+            assert (await store._range.push(lost)).verdict.name == "ABORTED"
+            assert await store.snapshot(store.clock.last).get(A) == b"1"
+
+    sim.run(main())
+
+
+def test_held_transaction_is_not_abandoned() -> None:
+    sim = Simulation(6)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            transaction = store.begin()
+            await transaction.put([A], [b"1"])
+            await asyncio.sleep(60)
+            assert transaction.state is TransactionStatus.PENDING
+            await transaction.commit()
+
+    sim.run(main())
+
+
+def test_locked_read_sees_the_newest_value() -> None:
+    sim = Simulation(7)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            await put(store, {A: b"0"})
+            transaction = store.begin()
+            await put(store, {A: b"1"})
+            assert await transaction.get(A, for_update=True) == b"1"
+            blocked = asyncio.create_task(put(store, {A: b"2"}))
+            await asyncio.sleep(0.1)
+            assert not blocked.done()
+            await transaction.put([A], [b"1+"])
+            committed = await transaction.commit()
+            assert await blocked > committed
+
+    sim.run(main())
+
+
+def test_ended_transaction_refuses_everything() -> None:
+    sim = Simulation(8)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            transaction = store.begin()
+            await transaction.put([A], [b"1"])
+            await transaction.commit()
+            for call in (transaction.commit, transaction.rollback, lambda: transaction.get(A)):
+                with pytest.raises(TransactionState):
+                    await call()
+            reader = store.begin(read_only=True)
+            with pytest.raises(TransactionState):
+                await reader.put([A], [b"1"])
+            undone = store.begin()
+            await undone.put([B], [b"1"])
+            await undone.rollback()
+            await undone.rollback()
+            with pytest.raises(TransactionState):
+                await undone.commit()
+            assert await store.snapshot(store.clock.last).get(B) is None
+
+    sim.run(main())
+
+
+def test_pushed_aside_waiter_stops_waiting() -> None:
+    sim = Simulation(9)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            holder, waiter = store.begin(), store.begin()
+            await holder.put([A], [b"0"])
+            await waiter.put([B], [b"1"])
+            waiting = asyncio.create_task(waiter.put([A], [b"1"]))
+            await asyncio.sleep(0.1)
+            store._range.abort_running("out of the way")
+            with pytest.raises(TransactionAborted):
+                await waiting
+            with pytest.raises(TransactionAborted):
+                await holder.commit()
+
+    sim.run(main())
