@@ -8,7 +8,8 @@ class SQLError(Exception):
 
     The message is in lower case and without a full stop; detail and hint are sentences. `position`
     is the one-based character of the statement at which it went wrong. Codes are those of
-    PostgreSQL's appendix A.
+    PostgreSQL's appendix A. `statement` is set by sessions: the zero-based place of the statement
+    that failed in a text of several.
     """
 
     def __init__(
@@ -27,6 +28,7 @@ class SQLError(Exception):
         self.detail = detail
         self.hint = hint
         self.position = position
+        self.statement: int | None = None
 
     def __str__(self) -> str:
         lines = [f"{self.message} (SQLSTATE {self.sqlstate})"]

@@ -1,0 +1,113 @@
+"""Batches made to fit a table: columns by name, in order, each of its type's Arrow type.
+
+What Arrow casts exactly (narrower integers, other string layouts, coarser units of time) is cast;
+everything else, text above all, goes value by value through `coerce`, so that a bulk load takes
+just what an INSERT takes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from .arrow_columns import AnyArray, column_array, constant_array
+from .column_types import ColumnType
+from .descriptor import Column, TableDescriptor
+from .errors import SQLError
+from .physical import physical_of, physical_writer
+from .type_kinds import TypeKind
+
+
+def conform(descriptor: TableDescriptor, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """`batch` with the table's schema. A column that it lacks takes the default, or NULL.
+
+    Raises SQLError: 42703 for a column that the table lacks, 42701 for one that comes twice,
+    23502 for a lacking column that has no default and may not be NULL, and what `coerce` raises.
+    """
+    names = list(batch.schema.names)
+    for name in names:
+        descriptor.column(name)
+        if names.count(name) > 1:
+            raise SQLError("42701", f'column "{name}" specified more than once')
+    arrays = []
+    for column in descriptor.columns:
+        if column.name in names:
+            arrays.append(_conform_array(column, batch.column(names.index(column.name))))
+        else:
+            arrays.append(_default_array(descriptor, column, batch.num_rows))
+    schema = pa.schema(
+        [
+            pa.field(column.name, column.type.arrow_type, nullable=column.nullable)
+            for column in descriptor.columns
+        ]
+    )
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _default_array(descriptor: TableDescriptor, column: Column, count: int) -> AnyArray:
+    if column.default is None and not column.nullable:
+        raise SQLError(
+            "23502",
+            f'null value in column "{column.name}" of relation "{descriptor.name}" '
+            "violates not-null constraint",
+            detail="The batch has no such column, and the column has no default.",
+        )
+    return constant_array(column.type, physical_of(column.default), count)
+
+
+def _conform_array(column: Column, array: AnyArray) -> AnyArray:
+    target = column.type.arrow_type
+    if array.type == target:
+        return array
+    if pt.is_dictionary(array.type):
+        return _conform_array(column, array.cast(array.type.value_type))
+    if _exact(column.type, array.type):
+        try:
+            if pt.is_timestamp(array.type):
+                # Microseconds of the same clock; a naive time is taken to be in UTC.
+                return array.cast(pa.timestamp("us", tz=array.type.tz)).view(target)
+            return array.cast(target)
+        except pa.ArrowInvalid:
+            pass  # some value does not fit: find it below, and name it
+    write = physical_writer(column.type, column.name)
+    values: list[Any] = [write(value) for value in _python_values(column, array)]
+    return column_array(column.type, values)
+
+
+def _python_values(column: Column, array: Any) -> list[object]:
+    if pt.is_timestamp(array.type) and array.type.unit == "ns":
+        array = _without_nanoseconds(column, array)
+    values: list[object] = array.to_pylist()
+    return values
+
+
+def _without_nanoseconds(column: Column, array: Any) -> Any:
+    try:
+        return array.cast(pa.timestamp("us", tz=array.type.tz))
+    except pa.ArrowInvalid:
+        raise SQLError(
+            "22007", f'column "{column.name}": a timestamp is finer than a microsecond'
+        ) from None
+
+
+def _exact(type: ColumnType, given: pa.DataType) -> bool:
+    """Whether Arrow's safe cast does what `coerce` does, or refuses."""
+    match type.kind:
+        case TypeKind.INT8:
+            return pt.is_integer(given)
+        case TypeKind.FLOAT8:
+            return pt.is_floating(given)
+        case TypeKind.DECIMAL:
+            return pt.is_integer(given) or pt.is_decimal(given)
+        case TypeKind.STRING:
+            return pt.is_large_string(given) or pt.is_string_view(given)
+        case TypeKind.BYTES:
+            return pt.is_large_binary(given) or pt.is_fixed_size_binary(given)
+        case TypeKind.DATE:
+            return pt.is_date64(given)
+        case TypeKind.TIMESTAMP | TypeKind.TIMESTAMPTZ:
+            return pt.is_timestamp(given)
+        case TypeKind.BOOL | TypeKind.UUID:
+            return False

@@ -1,0 +1,232 @@
+"""The catalog: databases and tables, created, found, altered and dropped inside transactions.
+
+Nothing here commits. A statement's changes become visible, and its descriptors' modification times
+known, when its transaction commits; rolled back, it has left nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..kvlayer.txn import Transaction
+from .catalog_changes import CatalogChanges
+from .column_types import ColumnType, coerce
+from .descriptor import (
+    Column,
+    DatabaseDescriptor,
+    DescriptorState,
+    SchemaDescriptor,
+    TableDescriptor,
+)
+from .descriptor_store import DescriptorReader, DescriptorStore, name_taken
+from .errors import SQLError
+from .names import TableName
+from .publish_rules import LOCK_PARAMETER
+from .storage_parameters import parse_names, parse_parameters
+from .system_tables import PUBLIC_SCHEMA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnDefinition:
+    """A column as CREATE TABLE gives it. The default is any value that `coerce` takes."""
+
+    name: str
+    type: ColumnType
+    nullable: bool = True
+    default: object = None
+    has_default: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableDefinition:
+    """A table as CREATE TABLE gives it. `primary_key` names columns, in key order."""
+
+    name: TableName
+    columns: Sequence[ColumnDefinition]
+    primary_key: Sequence[str]
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+
+class Catalog:
+    """Databases and tables by name. Every method works inside the transaction that it is given."""
+
+    def __init__(self, descriptors: DescriptorStore) -> None:
+        self.descriptors = descriptors
+
+    # Databases
+
+    async def create_database(
+        self, transaction: Transaction, name: str, *, if_not_exists: bool = False
+    ) -> DatabaseDescriptor | None:
+        """The new database, with its schema `public`; None if it was there and may be."""
+        if await self.descriptors.lookup(transaction, 0, 0, name) is not None:
+            if if_not_exists:
+                return None
+            raise name_taken(DatabaseDescriptor(id=0, name=name))
+        database = DatabaseDescriptor(id=await self._new_id(transaction), name=name)
+        schema = SchemaDescriptor(
+            id=await self._new_id(transaction), name=PUBLIC_SCHEMA, database_id=database.id
+        )
+        await self.descriptors.publish(transaction, database)
+        await self.descriptors.publish(transaction, schema)
+        return database
+
+    async def list_databases(self, reader: DescriptorReader) -> list[str]:
+        """Names, in order."""
+        return [name for name, _ in await self.descriptors.children(reader, 0, 0)]
+
+    # Tables
+
+    async def find(self, reader: DescriptorReader, name: TableName) -> TableDescriptor | None:
+        """The table, or None. Raises SQLError 3D000 or 3F000 for an unknown database or schema."""
+        return await self.descriptors.resolve(reader, name.database, name.schema, name.name)
+
+    async def resolve(self, reader: DescriptorReader, name: TableName) -> TableDescriptor:
+        """The table. Raises SQLError 42P01 where there is none."""
+        table = await self.find(reader, name)
+        if table is None:
+            raise unknown_table(name)
+        return table
+
+    async def list_tables(
+        self, reader: DescriptorReader, database: str, schema: str = PUBLIC_SCHEMA
+    ) -> list[TableDescriptor]:
+        """The tables of a schema, by name."""
+        parents = await self.descriptors.resolve_schema(reader, database, schema)
+        tables: list[TableDescriptor] = []
+        for _, table_id in await self.descriptors.children(reader, *parents):
+            table = await self.descriptors.read(reader, table_id)
+            assert isinstance(table, TableDescriptor), (table_id, table)
+            tables.append(table)
+        return tables
+
+    async def create_table(
+        self, transaction: Transaction, definition: TableDefinition, *, if_not_exists: bool = False
+    ) -> TableDescriptor | None:
+        """The new table; None if one of that name was there and may be."""
+        name = definition.name
+        database_id, schema_id = await self.descriptors.resolve_schema(
+            transaction, name.database, name.schema
+        )
+        taken = await self.descriptors.lookup(transaction, database_id, schema_id, name.name)
+        if taken is not None and if_not_exists:
+            return None
+        columns = _columns(definition)
+        parameters = parse_parameters(definition.parameters)
+        table = TableDescriptor(
+            id=await self._new_id(transaction),
+            name=name.name,
+            database_id=database_id,
+            schema_id=schema_id,
+            columns=columns,
+            primary_key=_primary_key(definition, columns),
+            next_column_id=len(columns) + 1,
+            locked=parameters.locked or False,
+            parameters=parameters.others,
+        )
+        if taken is not None:
+            raise name_taken(table)
+        await self.descriptors.publish(transaction, table)
+        return table
+
+    async def drop_tables(
+        self, transaction: Transaction, names: Iterable[TableName], *, if_exists: bool = False
+    ) -> list[TableDescriptor]:
+        """The dropped tables' last versions, those that did not exist left out."""
+        dropped: list[TableDescriptor] = []
+        for name in names:
+            table = await self.find(transaction, name)
+            if table is None:
+                if if_exists:
+                    continue
+                raise unknown_table(name)
+            dropped.append(
+                await self._change(transaction, replace(table, state=DescriptorState.DROPPED))
+            )
+        return dropped
+
+    async def set_parameters(
+        self, transaction: Transaction, name: TableName, given: Mapping[str, object]
+    ) -> TableDescriptor:
+        """The table with the parameters; its version is the same if nothing changed."""
+        parameters = parse_parameters(given)
+        table = await self.resolve(transaction, name)
+        locked = table.locked if parameters.locked is None else parameters.locked
+        others = {**table.parameters, **parameters.others}
+        return await self._set(transaction, table, locked=locked, others=others)
+
+    async def reset_parameters(
+        self, transaction: Transaction, name: TableName, given: Iterable[str]
+    ) -> TableDescriptor:
+        """The table with the parameters back at their defaults."""
+        names = parse_names(given)
+        table = await self.resolve(transaction, name)
+        locked = table.locked and LOCK_PARAMETER not in names
+        others = {key: value for key, value in table.parameters.items() if key not in names}
+        return await self._set(transaction, table, locked=locked, others=others)
+
+    async def _set(
+        self,
+        transaction: Transaction,
+        table: TableDescriptor,
+        *,
+        locked: bool,
+        others: Mapping[str, str],
+    ) -> TableDescriptor:
+        if locked == table.locked and others == table.parameters:
+            return table
+        return await self._change(transaction, replace(table, locked=locked, parameters=others))
+
+    async def _change(self, transaction: Transaction, table: TableDescriptor) -> TableDescriptor:
+        """Publishes `table`, changed from what the transaction read, under its next version."""
+        version = CatalogChanges.of(transaction).next_version(table)
+        changed = replace(table, version=version)
+        await self.descriptors.publish(transaction, changed)
+        return changed
+
+    async def _new_id(self, transaction: Transaction) -> int:
+        return await self.descriptors.allocate_id(transaction)
+
+
+def unknown_table(name: TableName) -> SQLError:
+    return SQLError("42P01", f'relation "{name}" does not exist')
+
+
+def _columns(definition: TableDefinition) -> tuple[Column, ...]:
+    key = set(definition.primary_key)
+    columns: list[Column] = []
+    seen: set[str] = set()
+    for place, given in enumerate(definition.columns, start=1):
+        if given.name in seen:
+            raise SQLError("42701", f'column "{given.name}" specified more than once')
+        seen.add(given.name)
+        columns.append(
+            Column(
+                id=place,
+                name=given.name,
+                type=given.type,
+                nullable=given.nullable and given.name not in key,
+                default=coerce(given.type, given.default, column=given.name),
+                has_default=given.has_default,
+            )
+        )
+    return tuple(columns)
+
+
+def _primary_key(definition: TableDefinition, columns: Sequence[Column]) -> tuple[int, ...]:
+    if not definition.primary_key:
+        raise SQLError(
+            "42P16",
+            f'table "{definition.name.name}" has no primary key',
+            hint="Write PRIMARY KEY behind a column, or PRIMARY KEY (a, b) as an element.",
+        )
+    ids = {column.name: column.id for column in columns}
+    key: list[int] = []
+    for name in definition.primary_key:
+        if name not in ids:
+            raise SQLError("42703", f'column "{name}" named in key does not exist')
+        if ids[name] in key:
+            raise SQLError("42701", f'column "{name}" appears twice in primary key constraint')
+        key.append(ids[name])
+    return tuple(key)

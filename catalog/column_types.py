@@ -1,0 +1,335 @@
+"""Column types, and the values that columns hold.
+
+A *datum* is a value of SQL as a Python object. Each type has one canonical form of it, which
+`coerce` produces and everything downstream may rely on:
+
+    BOOL         bool
+    INT8         int, 64-bit signed
+    FLOAT8       float; NaN and the infinities are values, and -0.0 keeps its sign
+    DECIMAL(p,s) Decimal with exactly s fractional digits and at most p digits; p is at most 38
+    STRING       str: valid text without NUL
+    BYTES        bytes
+    DATE         date, years 0001 to 9999 (Python's range, and all that a sink can be sure to hold)
+    TIMESTAMP    naive datetime, microseconds, same years
+    TIMESTAMPTZ  aware datetime in UTC, microseconds, same years
+    UUID         uuid.UUID
+
+and None for NULL in all of them. A bare DECIMAL is DECIMAL(38,9): Arrow and DuckDB know no decimal
+without a scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from math import inf
+from operator import index
+from uuid import UUID
+
+import pyarrow as pa
+
+from . import literals
+from .errors import SQLError
+from .type_kinds import ARROW_TYPES, DUCKDB_NAMES, SQL_NAMES, TypeKind, unknown_type
+
+Datum = bool | int | float | Decimal | str | bytes | date | datetime | UUID | None
+
+DECIMAL_PRECISION_MAX = 38
+DECIMAL_DEFAULT = (38, 9)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """A type with its parameters. Precision and scale are set for DECIMAL, and only for it."""
+
+    kind: TypeKind
+    precision: int | None = None
+    scale: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind is not TypeKind.DECIMAL:
+            assert self.precision is None, self
+            assert self.scale is None, self
+            return
+        if self.precision is None:
+            assert self.scale is None, self
+            object.__setattr__(self, "precision", DECIMAL_DEFAULT[0])
+            object.__setattr__(self, "scale", DECIMAL_DEFAULT[1])
+        elif self.scale is None:
+            object.__setattr__(self, "scale", 0)
+        self._check_decimal()
+
+    def _check_decimal(self) -> None:
+        precision, scale = self.decimal
+        if not 1 <= precision <= DECIMAL_PRECISION_MAX:
+            raise SQLError("22023", f"DECIMAL precision {precision} must be between 1 and 38")
+        if not 0 <= scale <= precision:
+            raise SQLError(
+                "22023", f"DECIMAL scale {scale} must be between 0 and the precision {precision}"
+            )
+
+    @property
+    def decimal(self) -> tuple[int, int]:
+        """Precision and scale of a DECIMAL."""
+        assert self.precision is not None, self
+        assert self.scale is not None, self
+        return self.precision, self.scale
+
+    @property
+    def sql_name(self) -> str:
+        if self.kind is TypeKind.DECIMAL:
+            return f"DECIMAL({self.precision},{self.scale})"
+        return str(self.kind.value)
+
+    @property
+    def duckdb_name(self) -> str:
+        if self.kind is TypeKind.DECIMAL:
+            return self.sql_name
+        return DUCKDB_NAMES[self.kind]
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        if self.kind is TypeKind.DECIMAL:
+            return pa.decimal128(*self.decimal)
+        return ARROW_TYPES[self.kind]
+
+    @classmethod
+    def from_sql(cls, name: str, arguments: Sequence[int] = ()) -> ColumnType:
+        """The type that SQL calls `name`, in any case, with its arguments if it was given any.
+
+        Raises SQLError: 42704 for a name that is no type, 0A000 for a type that exists elsewhere
+        and not here, 22023 for arguments that it does not take.
+        """
+        words = " ".join(name.lower().split())
+        kind = SQL_NAMES.get(words)
+        if kind is None:
+            raise unknown_type(name, words)
+        if not arguments:
+            return cls(kind)
+        if kind is TypeKind.DECIMAL and len(arguments) <= 2:
+            return cls(kind, *arguments)
+        if kind in _TIMES and tuple(arguments) == (6,):
+            return cls(kind)
+        if words == "float" and len(arguments) == 1 and 25 <= arguments[0] <= 53:
+            return cls(kind)
+        shown = ", ".join(map(str, arguments))
+        raise SQLError(
+            "0A000",
+            f"type {name.upper()}({shown}) is not supported",
+            hint=f"Write {kind.value} without arguments.",
+        )
+
+    def __str__(self) -> str:
+        return self.sql_name
+
+
+_TIMES = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ)
+
+
+INT8_MIN = -(1 << 63)
+INT8_MAX = (1 << 63) - 1
+
+
+def coerce(type: ColumnType, datum: object, *, column: str | None = None) -> Datum:
+    """The canonical datum of `type` for a Python value, a JSON value or a text literal.
+
+    What would lose something is refused, with three exceptions that SQL expects: a DECIMAL rounds
+    to its scale (half away from zero), a FLOAT8 takes the nearest double, and an aware datetime
+    becomes a TIMESTAMP of its UTC clock. Raises SQLError, naming `column` where it is given:
+    22003 out of range, 22P02, 22007 and 22008 bad text, 22021 NUL or invalid text, 42804 a value
+    of another type.
+    """
+    if datum is None:
+        return None
+    try:
+        return _COERCIONS[type.kind](type, datum)
+    except SQLError as error:
+        if column is None:
+            raise
+        raise SQLError(
+            error.sqlstate,
+            f'column "{column}": {error.message}',
+            detail=error.detail,
+            hint=error.hint,
+        ) from None
+
+
+def _mismatch(type: ColumnType, value: object) -> SQLError:
+    given = value.__class__.__name__
+    return SQLError("42804", f"a value of type {given} is not of type {type.sql_name}")
+
+
+def _to_bool(type: ColumnType, value: object) -> bool:
+    match value:
+        case bool():
+            return value
+        case str():
+            return literals.read_bool(value)
+    raise _mismatch(type, value)
+
+
+def _to_int(type: ColumnType, value: object) -> int:
+    match value:
+        case bool():
+            raise _mismatch(type, value)
+        case int():
+            number = value
+        case str():
+            number = literals.read_int(value)
+        case float() | Decimal():
+            if not INT8_MIN <= value <= INT8_MAX:
+                raise SQLError("22003", f"int8 out of range: {value}")
+            number = int(value)
+            if number != value:
+                raise SQLError("22P02", f"{value} is not a whole number")
+        case _ if hasattr(value, "__index__"):
+            number = index(value)
+        case _:
+            raise _mismatch(type, value)
+    if not INT8_MIN <= number <= INT8_MAX:
+        raise SQLError("22003", f"int8 out of range: {number}")
+    return number
+
+
+def _to_float(type: ColumnType, value: object) -> float:
+    match value:
+        case bool():
+            raise _mismatch(type, value)
+        case float():
+            return float(value)
+        case str():
+            return literals.read_float(value)
+        case int() | Decimal():
+            try:
+                number = float(value)
+            except OverflowError:
+                number = inf
+            if abs(number) == inf and not (isinstance(value, Decimal) and value.is_infinite()):
+                raise SQLError("22003", f"float8 out of range: {value}")
+            return number
+    raise _mismatch(type, value)
+
+
+def _to_decimal(type: ColumnType, value: object) -> Decimal:
+    match value:
+        case bool():
+            raise _mismatch(type, value)
+        case Decimal():
+            number = value
+        case int():
+            number = Decimal(value)
+        case float():
+            number = Decimal(repr(float(value)))
+        case str():
+            number = literals.read_decimal(value)
+        case _:
+            raise _mismatch(type, value)
+    return round_decimal(type, number)
+
+
+_DECIMAL_CONTEXT = Context(prec=2 * DECIMAL_PRECISION_MAX + 2, rounding=ROUND_HALF_UP)
+"""Wide enough that `quantize` overflows only on what `round_decimal` would refuse anyway."""
+
+
+def round_decimal(type: ColumnType, number: Decimal) -> Decimal:
+    """`number` with exactly the type's scale, rounded half away from zero, as PostgreSQL does."""
+    precision, scale = type.decimal
+    if not number.is_finite():
+        raise SQLError("22003", f"{type.sql_name} has no {number}")
+    try:
+        rounded = number.quantize(Decimal((0, (1,), -scale)), context=_DECIMAL_CONTEXT)
+    except InvalidOperation:
+        raise _decimal_overflow(precision, scale) from None
+    if rounded and rounded.adjusted() >= precision - scale:
+        raise _decimal_overflow(precision, scale)
+    return rounded if rounded else abs(rounded)  # there is no negative zero
+
+
+def _decimal_overflow(precision: int, scale: int) -> SQLError:
+    return SQLError(
+        "22003",
+        "decimal field overflow",
+        detail=f"A field with precision {precision}, scale {scale} must round to an absolute "
+        f"value less than 10^{precision - scale}.",
+    )
+
+
+def _to_string(type: ColumnType, value: object) -> str:
+    if not isinstance(value, str):
+        raise _mismatch(type, value)
+    if "\x00" in value:
+        raise SQLError("22021", "invalid byte sequence for encoding UTF8: 0x00")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise SQLError("22021", f"invalid text: {error.reason}") from None
+    return str(value)
+
+
+def _to_bytes(type: ColumnType, value: object) -> bytes:
+    match value:
+        case bytes() | bytearray() | memoryview():
+            return bytes(value)
+        case str():
+            return literals.read_bytes(value)
+    raise _mismatch(type, value)
+
+
+def _to_date(type: ColumnType, value: object) -> date:
+    match value:
+        case datetime():
+            if value.tzinfo is None and value.time() == time.min:
+                return value.date()
+            raise _mismatch(type, value)
+        case date():
+            return value
+        case str():
+            return literals.read_date(value)
+    raise _mismatch(type, value)
+
+
+def _to_timestamp(type: ColumnType, value: object) -> datetime:
+    match value:
+        case datetime():
+            return literals.to_utc(value).replace(tzinfo=None, fold=0)
+        case date():
+            return datetime.combine(value, time.min)
+        case str():
+            return literals.read_timestamp(value)
+    raise _mismatch(type, value)
+
+
+def _to_timestamptz(type: ColumnType, value: object) -> datetime:
+    match value:
+        case datetime():
+            return literals.to_utc(value)
+        case date():
+            return datetime.combine(value, time.min, tzinfo=UTC)
+        case str():
+            return literals.read_timestamptz(value)
+    raise _mismatch(type, value)
+
+
+def _to_uuid(type: ColumnType, value: object) -> UUID:
+    match value:
+        case UUID():
+            return value
+        case str():
+            return literals.read_uuid(value)
+    raise _mismatch(type, value)
+
+
+_COERCIONS: dict[TypeKind, Callable[[ColumnType, object], Datum]] = {
+    TypeKind.BOOL: _to_bool,
+    TypeKind.INT8: _to_int,
+    TypeKind.FLOAT8: _to_float,
+    TypeKind.DECIMAL: _to_decimal,
+    TypeKind.STRING: _to_string,
+    TypeKind.BYTES: _to_bytes,
+    TypeKind.DATE: _to_date,
+    TypeKind.TIMESTAMP: _to_timestamp,
+    TypeKind.TIMESTAMPTZ: _to_timestamptz,
+    TypeKind.UUID: _to_uuid,
+}

@@ -1,0 +1,194 @@
+"""Descriptors: what the store knows of a database, a schema or a table, version by version.
+
+A descriptor is a value; changing one means publishing another with the next version number. Its
+modification time is the commit timestamp of the transaction that published it, and so is not part
+of the stored bytes. A table of two versions, the second adding a column, reads:
+
+    TableDescriptor(id=104, version=1, columns=(k, v), ...)        modified at 120
+    TableDescriptor(id=104, version=2, columns=(k, v, w), ...)     modified at 160
+
+and a row at 140 is interpreted by the first, a row at 160 by the second. Ids of descriptors,
+columns and indexes are never used again, so a value tagged with column id 3 can only ever mean
+that one column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
+
+from ..kvlayer.clock import ZERO, Timestamp
+from ..kvlayer.keys import index_span
+from ..kvlayer.span import Span
+from .column_types import ColumnType, Datum
+from .errors import SQLError
+
+
+class DescriptorState(Enum):
+    PUBLIC = "public"  # in use
+    DROPPED = "dropped"  # its name is free again; kept so that feeds and old reads understand it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of a table.
+
+    `default` is what an INSERT that leaves the column out writes; `has_default` tells a default of
+    NULL from none. `missing` is what the column reads as in a row that was written without it: the
+    default it was added with, so that adding a column rewrites nothing. It never changes later,
+    whatever becomes of the default. Columns of CREATE TABLE have none: every row holds them.
+    """
+
+    id: int
+    name: str
+    type: ColumnType
+    nullable: bool = True
+    default: Datum = None
+    has_default: bool = False
+    missing: Datum = None
+
+    def __post_init__(self) -> None:
+        assert self.id > 0, self
+        assert self.has_default or self.default is None, self
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableDescriptor:
+    """One version of a table.
+
+    `columns` stand in the order of SELECT *; `primary_key` names column ids in key order, all of
+    them NOT NULL. `locked` is the bit of the low-latency changefeed RFC: a locked version is
+    logically equal to its predecessor and its successor, which `DescriptorStore.publish` enforces.
+    `parameters` are the other storage parameters, as given.
+    """
+
+    id: int
+    name: str
+    database_id: int
+    schema_id: int
+    columns: tuple[Column, ...]
+    primary_key: tuple[int, ...]
+    next_column_id: int
+    version: int = 1
+    modification_time: Timestamp = ZERO
+    state: DescriptorState = DescriptorState.PUBLIC
+    primary_index_id: int = 1
+    next_index_id: int = 2
+    locked: bool = False
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        ids = [column.id for column in self.columns]
+        assert self.version >= 1, self.version
+        assert len(set(ids)) == len(ids), ids
+        assert all(column_id < self.next_column_id for column_id in ids), ids
+        assert self.primary_key, self.name
+        assert set(self.primary_key) <= set(ids), (self.primary_key, ids)
+        assert self.primary_index_id < self.next_index_id, self.primary_index_id
+        assert not any(column.nullable for column in self.key_columns), self.primary_key
+
+    @cached_property
+    def primary_span(self) -> Span:
+        """Where the rows are."""
+        return index_span(self.id, self.primary_index_id)
+
+    @cached_property
+    def key_columns(self) -> tuple[Column, ...]:
+        """The primary key's columns, in key order."""
+        by_id = {column.id: column for column in self.columns}
+        return tuple(by_id[column_id] for column_id in self.primary_key)
+
+    @cached_property
+    def _columns_by_name(self) -> dict[str, Column]:
+        return {column.name: column for column in self.columns}
+
+    def find_column(self, name: str) -> Column | None:
+        return self._columns_by_name.get(name)
+
+    def column(self, name: str) -> Column:
+        """Raises SQLError 42703 where the table has no such column."""
+        column = self._columns_by_name.get(name)
+        if column is None:
+            raise SQLError(
+                "42703",
+                f'column "{name}" of relation "{self.name}" does not exist',
+                hint=f"Columns: {', '.join(self._columns_by_name)}.",
+            )
+        return column
+
+    @property
+    def parent_id(self) -> int:
+        return self.database_id
+
+    @property
+    def parent_schema_id(self) -> int:
+        return self.schema_id
+
+    @property
+    def dropped(self) -> bool:
+        return self.state is DescriptorState.DROPPED
+
+    def __repr__(self) -> str:
+        flags = " locked" * self.locked + " dropped" * self.dropped
+        return f"<table {self.id} {self.name} v{self.version} @{self.modification_time}{flags}>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaDescriptor:
+    """A namespace of tables within a database."""
+
+    id: int
+    name: str
+    database_id: int
+    version: int = 1
+    modification_time: Timestamp = ZERO
+    state: DescriptorState = DescriptorState.PUBLIC
+
+    @property
+    def parent_id(self) -> int:
+        return self.database_id
+
+    @property
+    def parent_schema_id(self) -> int:
+        return 0
+
+    @property
+    def dropped(self) -> bool:
+        return self.state is DescriptorState.DROPPED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseDescriptor:
+    id: int
+    name: str
+    version: int = 1
+    modification_time: Timestamp = ZERO
+    state: DescriptorState = DescriptorState.PUBLIC
+
+    @property
+    def parent_id(self) -> int:
+        return 0
+
+    @property
+    def parent_schema_id(self) -> int:
+        return 0
+
+    @property
+    def dropped(self) -> bool:
+        return self.state is DescriptorState.DROPPED
+
+
+Descriptor = DatabaseDescriptor | SchemaDescriptor | TableDescriptor
+
+
+def logically_equal(first: Descriptor, second: Descriptor) -> bool:
+    """Whether the two differ in nothing but version, modification time and lock."""
+    return _without_bookkeeping(first) == _without_bookkeeping(second)
+
+
+def _without_bookkeeping(descriptor: Descriptor) -> Descriptor:
+    if isinstance(descriptor, TableDescriptor):
+        return replace(descriptor, version=1, modification_time=ZERO, locked=False)
+    return replace(descriptor, version=1, modification_time=ZERO)

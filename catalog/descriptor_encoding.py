@@ -1,0 +1,197 @@
+"""Descriptors as bytes: msgpack maps that describe themselves.
+
+Each begins with its kind and the number of its format, so that a reader tells what it cannot read
+from what is broken. Values of columns (defaults, missing values) travel as the row codec's physical
+values. The modification time is not among the bytes: it is their commit timestamp.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from ..kvlayer.clock import Timestamp
+from .column_types import ColumnType
+from .descriptor import (
+    Column,
+    DatabaseDescriptor,
+    Descriptor,
+    DescriptorState,
+    SchemaDescriptor,
+    TableDescriptor,
+)
+from .physical import from_physical, to_physical
+from .type_kinds import TypeKind
+
+FORMAT = 1
+
+WirePhysical: TypeAlias = Any
+"""A `Physical`, which msgspec takes for ambiguous: text or bytes, by the column's type."""
+
+
+class DescriptorUnreadable(Exception):
+    """Stored bytes that are no descriptor, or one of a format that this version does not know."""
+
+
+class _ColumnWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    id: int
+    name: str
+    kind: str
+    precision: int | None
+    scale: int | None
+    nullable: bool
+    has_default: bool
+    default: WirePhysical
+    missing: WirePhysical
+
+
+class _DatabaseWire(msgspec.Struct, frozen=True, tag_field="kind", tag="database"):
+    format: int
+    id: int
+    name: str
+    version: int
+    state: str
+
+
+class _SchemaWire(msgspec.Struct, frozen=True, tag_field="kind", tag="schema"):
+    format: int
+    id: int
+    name: str
+    version: int
+    state: str
+    database_id: int
+
+
+class _TableWire(msgspec.Struct, frozen=True, tag_field="kind", tag="table"):
+    format: int
+    id: int
+    name: str
+    version: int
+    state: str
+    database_id: int
+    schema_id: int
+    columns: list[_ColumnWire]
+    primary_key: list[int]
+    primary_index_id: int
+    locked: bool
+    parameters: dict[str, str]
+    next_column_id: int
+    next_index_id: int
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decoder: msgspec.msgpack.Decoder[_DatabaseWire | _SchemaWire | _TableWire] = (
+    msgspec.msgpack.Decoder(_DatabaseWire | _SchemaWire | _TableWire)
+)
+
+
+def encode_descriptor(descriptor: Descriptor) -> bytes:
+    return _encode(_to_wire(descriptor))
+
+
+def decode_descriptor(data: bytes, modification_time: Timestamp) -> Descriptor:
+    """Raises DescriptorUnreadable."""
+    try:
+        wire = _decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise DescriptorUnreadable(f"not a descriptor: {error}") from error
+    if wire.format != FORMAT:
+        raise DescriptorUnreadable(
+            f"descriptor {wire.id} has format {wire.format}; this version reads {FORMAT}"
+        )
+    state = DescriptorState(wire.state)
+    match wire:
+        case _DatabaseWire():
+            return DatabaseDescriptor(
+                id=wire.id,
+                name=wire.name,
+                version=wire.version,
+                modification_time=modification_time,
+                state=state,
+            )
+        case _SchemaWire():
+            return SchemaDescriptor(
+                id=wire.id,
+                name=wire.name,
+                database_id=wire.database_id,
+                version=wire.version,
+                modification_time=modification_time,
+                state=state,
+            )
+        case _TableWire():
+            return _table_from_wire(wire, state, modification_time)
+
+
+def _to_wire(descriptor: Descriptor) -> _DatabaseWire | _SchemaWire | _TableWire:
+    state = str(descriptor.state.value)
+    match descriptor:
+        case DatabaseDescriptor(id=id, name=name, version=version):
+            return _DatabaseWire(FORMAT, id, name, version, state)
+        case SchemaDescriptor(id=id, name=name, version=version):
+            return _SchemaWire(FORMAT, id, name, version, state, descriptor.database_id)
+        case TableDescriptor():
+            return _TableWire(
+                format=FORMAT,
+                id=descriptor.id,
+                name=descriptor.name,
+                version=descriptor.version,
+                state=state,
+                database_id=descriptor.database_id,
+                schema_id=descriptor.schema_id,
+                columns=[_column_to_wire(column) for column in descriptor.columns],
+                primary_key=list(descriptor.primary_key),
+                primary_index_id=descriptor.primary_index_id,
+                locked=descriptor.locked,
+                parameters=dict(descriptor.parameters),
+                next_column_id=descriptor.next_column_id,
+                next_index_id=descriptor.next_index_id,
+            )
+
+
+def _column_to_wire(column: Column) -> _ColumnWire:
+    return _ColumnWire(
+        id=column.id,
+        name=column.name,
+        kind=str(column.type.kind.value),
+        precision=column.type.precision,
+        scale=column.type.scale,
+        nullable=column.nullable,
+        has_default=column.has_default,
+        default=to_physical(column.type, column.default),
+        missing=to_physical(column.type, column.missing),
+    )
+
+
+def _table_from_wire(
+    wire: _TableWire, state: DescriptorState, modification_time: Timestamp
+) -> TableDescriptor:
+    return TableDescriptor(
+        id=wire.id,
+        name=wire.name,
+        database_id=wire.database_id,
+        schema_id=wire.schema_id,
+        version=wire.version,
+        modification_time=modification_time,
+        state=state,
+        columns=tuple(_column_from_wire(column) for column in wire.columns),
+        primary_key=tuple(wire.primary_key),
+        primary_index_id=wire.primary_index_id,
+        locked=wire.locked,
+        parameters=wire.parameters,
+        next_column_id=wire.next_column_id,
+        next_index_id=wire.next_index_id,
+    )
+
+
+def _column_from_wire(wire: _ColumnWire) -> Column:
+    type = ColumnType(TypeKind(wire.kind), wire.precision, wire.scale)
+    return Column(
+        id=wire.id,
+        name=wire.name,
+        type=type,
+        nullable=wire.nullable,
+        has_default=wire.has_default,
+        default=from_physical(type, wire.default),
+        missing=from_physical(type, wire.missing),
+    )

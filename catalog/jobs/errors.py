@@ -1,0 +1,35 @@
+"""What goes wrong with jobs."""
+
+from __future__ import annotations
+
+from ..errors import SQLError
+from .states import JobState
+
+
+class JobNotFound(SQLError):
+    def __init__(self, job_id: int) -> None:
+        super().__init__("42704", f"job with id {job_id} does not exist")
+
+
+class JobStateRefused(SQLError):
+    """What was asked of the job cannot happen to one in its state."""
+
+    def __init__(self, job_id: int, state: JobState, verb: str) -> None:
+        super().__init__("55000", f"job {job_id} is {state.value}: it cannot {verb}")
+        self.state = state
+
+
+class JobFenced(Exception):
+    """The job was claimed by somebody else meanwhile, or is over: nothing was written.
+
+    Whoever is told so stops working on the job, and touches nothing of it any more.
+    """
+
+    def __init__(self, job_id: int, epoch: int) -> None:
+        super().__init__(f"job {job_id}: the claim with epoch {epoch} is no longer in force")
+        self.job_id = job_id
+        self.epoch = epoch
+
+
+class RetryableJobError(Exception):
+    """What a resumer raises to be tried again, after a pause; the message is shown meanwhile."""

@@ -1,0 +1,52 @@
+"""A lease: the right to use one version of a descriptor, and what may be claimed of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...kvlayer.clock import Timestamp
+from ..descriptor import TableDescriptor
+from .held_versions import HeldVersion
+
+
+class Lease:
+    """One reference to a version that this node holds.
+
+    While it is not released, the version after next is not published (unless the node's session or
+    the lease expires, which coverage tells). What was covered stays covered after the release.
+    """
+
+    __slots__ = ("_held", "_release", "descriptor")
+
+    def __init__(self, held: HeldVersion, release: Callable[[HeldVersion], None]) -> None:
+        self.descriptor: TableDescriptor = held.descriptor
+        self._held = held
+        self._release: Callable[[HeldVersion], None] | None = release
+
+    def coverage_end(self) -> Timestamp:
+        """The first timestamp for which the version may not be claimed, as things stand."""
+        held = self._held
+        incarnation = held.incarnation
+        if incarnation is not None and incarnation.expiration < held.ended_at:
+            return incarnation.expiration
+        return held.ended_at
+
+    def covers(self, at: Timestamp) -> bool:
+        return self.descriptor.modification_time <= at < self.coverage_end()
+
+    def deadline(self) -> Timestamp:
+        """A commit that relies on the version must lie below this. It is asked at the commit."""
+        return self.coverage_end()
+
+    @property
+    def released(self) -> bool:
+        return self._release is None
+
+    def release(self) -> None:
+        """Lets go. Doing it twice is doing it once."""
+        release, self._release = self._release, None
+        if release is not None:
+            release(self._held)
+
+    def __repr__(self) -> str:
+        return f"<Lease {'released ' * self.released}on {self._held}>"

@@ -1,0 +1,94 @@
+"""The rows of `system.lease` and `system.sqlliveness`.
+
+A lease row's expiration is MAX_TIMESTAMP while its version is the newest: then the session alone
+bounds it. A session row whose expiration is at or below a timestamp counts for nothing from that
+timestamp on, whether or not somebody has removed it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...kvlayer.clock import Timestamp
+from ...kvlayer.keys import encode_int
+from ...kvlayer.span import Span
+from ..row_codec import codec_for
+from ..system_tables import LEASE, SQLLIVENESS
+
+LEASES = LEASE.primary_span
+SESSIONS = SQLLIVENESS.primary_span
+
+_lease = codec_for(LEASE)
+_session = codec_for(SQLLIVENESS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseRow:
+    """A node holds a version of a descriptor, under a session."""
+
+    descriptor_id: int
+    version: int
+    node_id: int
+    session_id: str
+    expiration: Timestamp
+
+    @property
+    def key(self) -> bytes:
+        return _lease.encode_key((self.descriptor_id, self.version, self.node_id, self.session_id))
+
+    def encode(self) -> tuple[bytes, bytes]:
+        return _lease.encode_row(
+            (self.descriptor_id, self.version, self.node_id, self.session_id, self.expiration)
+        )
+
+    @classmethod
+    def decode(cls, key: bytes, body: bytes) -> LeaseRow:
+        descriptor_id, version, node_id, session_id, expiration = _lease.decode_row(key, body)
+        assert isinstance(descriptor_id, int)
+        assert isinstance(version, int)
+        assert isinstance(node_id, int)
+        assert isinstance(session_id, str)
+        assert isinstance(expiration, int)
+        return cls(
+            descriptor_id=descriptor_id,
+            version=version,
+            node_id=node_id,
+            session_id=session_id,
+            expiration=Timestamp(expiration),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRow:
+    """A node's liveness session. `epoch` counts the sessions that the node has had."""
+
+    session_id: str
+    expiration: Timestamp
+    node_id: int
+    epoch: int
+
+    def alive_at(self, at: Timestamp) -> bool:
+        return at < self.expiration
+
+    def encode(self) -> tuple[bytes, bytes]:
+        return _session.encode_row((self.session_id, self.expiration, self.node_id, self.epoch))
+
+    @classmethod
+    def decode(cls, key: bytes, body: bytes) -> SessionRow:
+        session_id, expiration, node_id, epoch = _session.decode_row(key, body)
+        assert isinstance(session_id, str)
+        assert isinstance(expiration, int)
+        assert isinstance(node_id, int)
+        assert isinstance(epoch, int)
+        return cls(
+            session_id=session_id, expiration=Timestamp(expiration), node_id=node_id, epoch=epoch
+        )
+
+
+def session_key(session_id: str) -> bytes:
+    return _session.encode_key((session_id,))
+
+
+def leases_of(descriptor_id: int) -> Span:
+    """The lease rows of one descriptor."""
+    return Span.prefix(LEASES.start + encode_int(descriptor_id))

@@ -1,0 +1,148 @@
+"""Literals: the text forms that each type reads, after PostgreSQL's input functions.
+
+What would lose something is refused, where PostgreSQL now and then rounds: a seventh fractional
+digit of a second, or the offset of a time zone given for a TIMESTAMP.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from uuid import UUID
+
+from .errors import SQLError
+
+_TRUE = ("true", "yes", "on")
+_FALSE = ("false", "no", "off")
+
+
+def invalid_text(type_name: str, text: str, sqlstate: str = "22P02") -> SQLError:
+    return SQLError(sqlstate, f'invalid input syntax for type {type_name}: "{text}"')
+
+
+def read_bool(text: str) -> bool:
+    """`t`, `true`, `y`, `yes`, `on`, `1` and their opposites, or an unambiguous beginning."""
+    word = text.strip().lower()
+    if word == "1" or (word and word != "o" and any(name.startswith(word) for name in _TRUE)):
+        return True
+    if word == "0" or (word and word != "o" and any(name.startswith(word) for name in _FALSE)):
+        return False
+    raise invalid_text("bool", text)
+
+
+def read_int(text: str) -> int:
+    # int() also reads digits of other scripts and underscores, which SQL does not.
+    try:
+        if not text.isascii() or "_" in text:
+            raise ValueError
+        return int(text)
+    except ValueError:
+        raise invalid_text("int8", text) from None
+
+
+def read_float(text: str) -> float:
+    try:
+        if not text.isascii() or "_" in text:
+            raise ValueError
+        return float(text)
+    except ValueError:
+        raise invalid_text("float8", text) from None
+
+
+def read_decimal(text: str) -> Decimal:
+    try:
+        if not text.isascii() or "_" in text:
+            raise InvalidOperation
+        return Decimal(text.strip())
+    except InvalidOperation:
+        raise invalid_text("decimal", text) from None
+
+
+def read_bytes(text: str) -> bytes:
+    r"""`\x` and hexadecimal digits, or the escape form: `\\` and `\ooo` in plain text."""
+    if text.startswith("\\x"):
+        try:
+            return bytes.fromhex(text[2:])
+        except ValueError:
+            raise invalid_text("bytes", text) from None
+    pieces = text.split("\\\\")
+    return b"\\".join(_read_octal_escapes(piece, text) for piece in pieces)
+
+
+def _read_octal_escapes(piece: str, text: str) -> bytes:
+    plain, *escaped = piece.split("\\")
+    parts = [plain.encode()]
+    for part in escaped:
+        digits = part[:3]
+        if len(digits) < 3 or any(digit not in "01234567" for digit in digits) or digits > "377":
+            raise invalid_text("bytes", text)
+        parts.append(bytes((int(digits, 8),)) + part[3:].encode())
+    return b"".join(parts)
+
+
+def read_date(text: str) -> date:
+    try:
+        return date.fromisoformat(text.strip())
+    except ValueError:
+        moment = _read_moment(text, "date")
+    if moment != moment.replace(hour=0, minute=0, second=0, microsecond=0):
+        raise SQLError("22007", f'date "{text}" carries a time of day')
+    return moment.date()
+
+
+def read_timestamp(text: str) -> datetime:
+    """A naive datetime. `Z` and a zero offset are taken for what they say, others refused."""
+    moment = _read_moment(text, "timestamp")
+    if moment.utcoffset():
+        raise SQLError(
+            "22007",
+            f'timestamp "{text}" carries a time zone, which the type TIMESTAMP cannot hold',
+            hint="Use TIMESTAMPTZ, or leave the offset out.",
+        )
+    return moment.replace(tzinfo=None)
+
+
+def read_timestamptz(text: str) -> datetime:
+    """A datetime in UTC; without an offset the text is taken to be in UTC."""
+    return to_utc(_read_moment(text, "timestamptz"))
+
+
+def to_utc(moment: datetime) -> datetime:
+    if moment.tzinfo is None:
+        return moment.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise SQLError(
+            "22008", f'timestamp out of range: "{moment.isoformat()}"',
+            detail="Timestamps lie in the years 0001 to 9999 UTC.",
+        ) from None  # fmt: skip
+
+
+def _read_moment(text: str, type_name: str) -> datetime:
+    body = text.strip()
+    if body[-4:].upper() == " UTC":
+        body = body[:-4] + "+00:00"
+    try:
+        moment = datetime.fromisoformat(body)
+    except ValueError:
+        raise invalid_text(type_name, text, "22007") from None
+    if _finer_than_microseconds(body):
+        raise SQLError("22007", f'{type_name} "{text}" is finer than a microsecond')
+    return moment
+
+
+def _finer_than_microseconds(body: str) -> bool:
+    """Whether digits beyond the sixth, which `fromisoformat` drops silently, say anything."""
+    _, point, fraction = body.replace(",", ".").partition(".")
+    digits = 0
+    while point and digits < len(fraction) and fraction[digits].isdigit():
+        digits += 1
+    return any(digit != "0" for digit in fraction[6:digits])
+
+
+def read_uuid(text: str) -> UUID:
+    try:
+        return UUID(text.strip())
+    except ValueError:
+        raise invalid_text("uuid", text) from None

@@ -1,0 +1,103 @@
+"""The families of column types, and what each is called elsewhere."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import pyarrow as pa
+
+from .errors import SQLError
+
+
+class TypeKind(Enum):
+    """The families of types. The value is the name that SQL prints."""
+
+    BOOL = "BOOL"
+    INT8 = "INT8"
+    FLOAT8 = "FLOAT8"
+    DECIMAL = "DECIMAL"
+    STRING = "STRING"
+    BYTES = "BYTES"
+    DATE = "DATE"
+    TIMESTAMP = "TIMESTAMP"
+    TIMESTAMPTZ = "TIMESTAMPTZ"
+    UUID = "UUID"
+
+
+SQL_NAMES = {
+    "bool": TypeKind.BOOL,
+    "boolean": TypeKind.BOOL,
+    "int8": TypeKind.INT8,
+    "bigint": TypeKind.INT8,
+    "int": TypeKind.INT8,  # as CockroachDB has it, whose dialect of types this is
+    "integer": TypeKind.INT8,
+    "int64": TypeKind.INT8,
+    "float8": TypeKind.FLOAT8,
+    "float": TypeKind.FLOAT8,
+    "double": TypeKind.FLOAT8,
+    "double precision": TypeKind.FLOAT8,
+    "decimal": TypeKind.DECIMAL,
+    "numeric": TypeKind.DECIMAL,
+    "dec": TypeKind.DECIMAL,
+    "string": TypeKind.STRING,
+    "text": TypeKind.STRING,
+    "varchar": TypeKind.STRING,
+    "character varying": TypeKind.STRING,
+    "bytes": TypeKind.BYTES,
+    "bytea": TypeKind.BYTES,
+    "blob": TypeKind.BYTES,
+    "date": TypeKind.DATE,
+    "timestamp": TypeKind.TIMESTAMP,
+    "timestamp without time zone": TypeKind.TIMESTAMP,
+    "timestamptz": TypeKind.TIMESTAMPTZ,
+    "timestamp with time zone": TypeKind.TIMESTAMPTZ,
+    "uuid": TypeKind.UUID,
+}
+
+_ELSEWHERE = {
+    "int2": "INT8",
+    "int4": "INT8",
+    "smallint": "INT8",
+    "float4": "FLOAT8",
+    "real": "FLOAT8",
+    "char": "STRING",
+    "character": "STRING",
+    "json": "STRING",
+    "jsonb": "STRING",
+    "time": "STRING",
+    "interval": "STRING",
+}
+
+DUCKDB_NAMES = {
+    TypeKind.BOOL: "BOOLEAN",
+    TypeKind.INT8: "BIGINT",
+    TypeKind.FLOAT8: "DOUBLE",
+    TypeKind.STRING: "VARCHAR",
+    TypeKind.BYTES: "BLOB",
+    TypeKind.DATE: "DATE",
+    TypeKind.TIMESTAMP: "TIMESTAMP",
+    TypeKind.TIMESTAMPTZ: "TIMESTAMP WITH TIME ZONE",
+    TypeKind.UUID: "UUID",
+}
+
+ARROW_TYPES: dict[TypeKind, pa.DataType] = {
+    TypeKind.BOOL: pa.bool_(),
+    TypeKind.INT8: pa.int64(),
+    TypeKind.FLOAT8: pa.float64(),
+    TypeKind.STRING: pa.string(),
+    TypeKind.BYTES: pa.binary(),
+    TypeKind.DATE: pa.date32(),
+    TypeKind.TIMESTAMP: pa.timestamp("us"),
+    TypeKind.TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
+    TypeKind.UUID: pa.uuid(),
+}
+
+
+def unknown_type(name: str, words: str) -> SQLError:
+    instead = _ELSEWHERE.get(words)
+    if instead is not None:
+        return SQLError(
+            "0A000", f"type {name.upper()} is not supported", hint=f"Use {instead} instead."
+        )
+    known = ", ".join(kind.value for kind in TypeKind)
+    return SQLError("42704", f'type "{name}" does not exist', hint=f"Known types: {known}.")

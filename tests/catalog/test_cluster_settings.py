@@ -1,0 +1,52 @@
+"""Settings that outlive the process."""
+
+from __future__ import annotations
+
+import pytest
+
+from tailrace.catalog.cluster_settings import load_settings, reset_setting, set_setting
+from tailrace.kvlayer.settings import SettingError
+from tailrace.kvlayer.store import FLUSH_BYTES, Store
+from tests.harness.nodes import open_catalog
+from tests.harness.simulation import Simulation
+from tests.harness.stores import reopen
+
+
+async def _reopened(sim: Simulation) -> Store:
+    store = await reopen(sim)
+    assert await load_settings(store) == []
+    return store
+
+
+def test_setting_survives_a_crash(sim: Simulation) -> None:
+    async def before() -> None:
+        async with open_catalog(sim) as catalog:
+            await set_setting(catalog.store, FLUSH_BYTES.name, "12345")
+            assert catalog.store.settings.get(FLUSH_BYTES) == 12345
+
+    async def after() -> None:
+        store = await _reopened(sim)
+        assert store.settings.get(FLUSH_BYTES) == 12345
+        await reset_setting(store, FLUSH_BYTES.name)
+        assert store.settings.get(FLUSH_BYTES) == FLUSH_BYTES.default
+        await store.close()
+
+    async def last() -> None:
+        store = await _reopened(sim)
+        assert store.settings.get(FLUSH_BYTES) == FLUSH_BYTES.default
+        await store.close()
+
+    for scenario in (before, after, last):
+        sim.run(scenario())
+
+
+@pytest.mark.parametrize(("name", "text"), [("no.such", "1"), (FLUSH_BYTES.name, "many")])
+def test_bad_setting_changes_nothing(sim: Simulation, name: str, text: str) -> None:
+    async def scenario() -> None:
+        async with open_catalog(sim) as catalog:
+            with pytest.raises(SettingError, match=name):
+                await set_setting(catalog.store, name, text)
+            assert await load_settings(catalog.store) == []
+            assert catalog.store.settings.get(FLUSH_BYTES) == FLUSH_BYTES.default
+
+    sim.run(scenario())

@@ -1,0 +1,107 @@
+"""Descriptors as values and as bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tailrace.catalog.column_types import ColumnType
+from tailrace.catalog.descriptor import (
+    Column,
+    DatabaseDescriptor,
+    Descriptor,
+    DescriptorState,
+    SchemaDescriptor,
+    logically_equal,
+)
+from tailrace.catalog.descriptor_encoding import (
+    DescriptorUnreadable,
+    decode_descriptor,
+    encode_descriptor,
+)
+from tailrace.catalog.errors import SQLError
+from tailrace.catalog.system_tables import INITIAL_DESCRIPTORS
+from tailrace.kvlayer.clock import Timestamp
+from tests.harness.datums import column_types, datums
+from tests.harness.descriptors import KEY, table
+
+AT = Timestamp(120)
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> Column:
+    type: ColumnType = draw(column_types)
+    return Column(
+        id=2,
+        name=draw(st.text(min_size=1)),
+        type=type,
+        nullable=draw(st.booleans()),
+        has_default=True,
+        default=draw(st.none() | datums(type)),
+        missing=draw(st.none() | datums(type)),
+    )
+
+
+@given(columns(), st.booleans(), st.sampled_from(DescriptorState))
+def test_table_comes_back(column: Column, locked: bool, state: DescriptorState) -> None:
+    descriptor = replace(
+        table(7, AT, columns=(KEY, column), locked=locked),
+        state=state,
+        parameters={"gc.ttlseconds": "600"},
+    )
+    assert decode_descriptor(encode_descriptor(descriptor), AT) == descriptor
+
+
+@pytest.mark.parametrize("descriptor", INITIAL_DESCRIPTORS, ids=lambda d: f"{d.id}-{d.name}")
+def test_initial_descriptors_come_back(descriptor: Descriptor) -> None:
+    decoded = decode_descriptor(encode_descriptor(descriptor), AT)
+    assert decoded == replace(descriptor, modification_time=AT)
+
+
+def test_bytes_say_what_they_are() -> None:
+    wire = msgspec.msgpack.decode(encode_descriptor(DatabaseDescriptor(id=50, name="d")))
+    assert wire == {
+        "kind": "database",
+        "format": 1,
+        "id": 50,
+        "name": "d",
+        "version": 1,
+        "state": "public",
+    }
+
+
+def test_other_format_is_unreadable() -> None:
+    wire = msgspec.msgpack.decode(encode_descriptor(table()))
+    for change in ({"format": 2}, {"kind": "view"}, {"id": "x"}):
+        with pytest.raises(DescriptorUnreadable):
+            decode_descriptor(msgspec.msgpack.encode({**wire, **change}), AT)
+
+
+def test_logical_equality_ignores_version_time_and_lock() -> None:
+    before, after = table(1, 100), table(2, 200, locked=True)
+    assert logically_equal(before, after)
+    assert not logically_equal(before, table(2, 200, name="other"))
+    assert not logically_equal(before, replace(after, parameters={"gc.ttlseconds": "1"}))
+    assert not logically_equal(before, SchemaDescriptor(id=104, name="orders", database_id=2))
+
+
+def test_unknown_column_is_an_error() -> None:
+    with pytest.raises(SQLError, match='column "z" of relation "orders" does not exist') as caught:
+        table().column("z")
+    assert caught.value.sqlstate == "42703"
+    assert table().column("k") is KEY
+
+
+def test_descriptor_promises_are_checked() -> None:
+    with pytest.raises(AssertionError):
+        table(columns=(KEY, replace(KEY, name="again")))
+    with pytest.raises(AssertionError):
+        table(columns=(replace(KEY, nullable=True),))
+    with pytest.raises(AssertionError):
+        replace(table(), primary_key=(5,))
+    with pytest.raises(AssertionError):
+        replace(table(), next_column_id=2)
