@@ -1,0 +1,130 @@
+"""Table events: what a step from one version of a descriptor to another means to a feed.
+
+Every step is classified by its two descriptors alone, as a *bit set*: one version may carry
+several changes. `v1 (k, v)` to `v2 (k, w, x DEFAULT 3)` in the same index, `v` renamed, is
+
+    RENAME_COLUMN | ADD_COLUMN
+
+Columns are told apart by id, so that a rename is no drop and add. A step that changes nothing a
+feed looks at (the default of a column, a storage parameter) is OTHER.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Flag, auto
+
+from ..catalog.descriptor import Column, TableDescriptor
+from ..kvlayer.clock import Timestamp, format_timestamp
+
+
+class EventKind(Flag):
+    """What changed; members combine."""
+
+    ADD_COLUMN = auto()  # old rows read the new column's missing value: nothing was rewritten
+    ADD_COLUMN_BACKFILL = auto()  # old rows were rewritten into another index for it
+    DROP_COLUMN = auto()
+    RENAME_COLUMN = auto()
+    RETYPE_COLUMN = auto()
+    RENAME_TABLE = auto()
+    PRIMARY_KEY_CHANGE = auto()
+    TRUNCATE = auto()  # another index, and nothing else that would explain it
+    DROP_TABLE = auto()
+    LOCK = auto()
+    UNLOCK = auto()
+    OTHER = auto()
+
+
+NONE = EventKind(0)
+LOCK_CHANGES = EventKind.LOCK | EventKind.UNLOCK
+"""Steps between logically equal versions: rows are the same under both."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableEvent:
+    """The step from `before` to `after`, which holds from its modification time on."""
+
+    before: TableDescriptor
+    after: TableDescriptor
+    kinds: EventKind
+
+    @property
+    def timestamp(self) -> Timestamp:
+        return self.after.modification_time
+
+    @property
+    def table_id(self) -> int:
+        return self.after.id
+
+    def __repr__(self) -> str:
+        return (
+            f"<{self.after.name} v{self.before.version}->v{self.after.version} "
+            f"@ {format_timestamp(self.timestamp)} {describe(self.kinds)}>"
+        )
+
+
+def table_event(before: TableDescriptor, after: TableDescriptor) -> TableEvent:
+    """The event of the step from `before` to its successor `after`."""
+    assert before.id == after.id, (before.id, after.id)
+    assert before.version < after.version, (before, after)
+    assert before.modification_time < after.modification_time, (before, after)
+    return TableEvent(before=before, after=after, kinds=classify(before, after))
+
+
+def classify(before: TableDescriptor, after: TableDescriptor) -> EventKind:
+    """What changed between the two. Never empty."""
+    kinds = _lock(before, after) | _table(before, after) | _columns(before, after)
+    return kinds or EventKind.OTHER
+
+
+def describe(kinds: EventKind) -> str:
+    """The members, by name, in their order: `ADD_COLUMN|UNLOCK`."""
+    return "|".join(str(kind.name) for kind in EventKind if kind in kinds)
+
+
+def _lock(before: TableDescriptor, after: TableDescriptor) -> EventKind:
+    if before.locked == after.locked:
+        return NONE
+    return EventKind.LOCK if after.locked else EventKind.UNLOCK
+
+
+def _table(before: TableDescriptor, after: TableDescriptor) -> EventKind:
+    kinds = NONE
+    if after.dropped and not before.dropped:
+        kinds |= EventKind.DROP_TABLE
+    if before.name != after.name:
+        kinds |= EventKind.RENAME_TABLE
+    if before.primary_key != after.primary_key:
+        kinds |= EventKind.PRIMARY_KEY_CHANGE
+    elif _reindexed(before, after) and _shape(before) == _shape(after):
+        kinds |= EventKind.TRUNCATE
+    return kinds
+
+
+def _columns(before: TableDescriptor, after: TableDescriptor) -> EventKind:
+    old, new = _by_id(before), _by_id(after)
+    kinds = NONE
+    if new.keys() - old.keys():
+        rewritten = _reindexed(before, after)
+        kinds |= EventKind.ADD_COLUMN_BACKFILL if rewritten else EventKind.ADD_COLUMN
+    if old.keys() - new.keys():
+        kinds |= EventKind.DROP_COLUMN
+    both = [(old[column_id], new[column_id]) for column_id in old.keys() & new.keys()]
+    if any(was.name != now.name for was, now in both):
+        kinds |= EventKind.RENAME_COLUMN
+    if any(was.type != now.type for was, now in both):
+        kinds |= EventKind.RETYPE_COLUMN
+    return kinds
+
+
+def _reindexed(before: TableDescriptor, after: TableDescriptor) -> bool:
+    return before.primary_index_id != after.primary_index_id
+
+
+def _by_id(descriptor: TableDescriptor) -> dict[int, Column]:
+    return {column.id: column for column in descriptor.columns}
+
+
+def _shape(descriptor: TableDescriptor) -> frozenset[tuple[int, str]]:
+    """What rewriting rows into another index would be for."""
+    return frozenset((column.id, column.type.sql_name) for column in descriptor.columns)

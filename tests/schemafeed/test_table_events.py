@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tailrace.catalog.column_types import ColumnType
+from tailrace.catalog.descriptor import Column, DescriptorState, TableDescriptor
+from tailrace.catalog.type_kinds import TypeKind
+from tailrace.schemafeed.table_events import EventKind, classify, describe, table_event
+from tests.harness.descriptors import INT8, KEY, STRING, VALUE, table
+
+ADDED = Column(id=3, name="w", type=INT8)
+BEFORE = table(1, 100)
+
+
+def after(**changes: object) -> TableDescriptor:
+    return replace(table(2, 200), **changes)
+
+
+STEPS = [
+    (after(columns=(KEY, VALUE, ADDED)), "ADD_COLUMN"),
+    (
+        after(columns=(KEY, VALUE, ADDED), primary_index_id=2, next_index_id=3),
+        "ADD_COLUMN_BACKFILL",
+    ),
+    (after(columns=(KEY,)), "DROP_COLUMN"),
+    (after(columns=(KEY, replace(VALUE, name="w"))), "RENAME_COLUMN"),
+    (after(columns=(KEY, replace(VALUE, type=INT8))), "RETYPE_COLUMN"),
+    (
+        after(columns=(KEY, replace(VALUE, type=INT8)), primary_index_id=2, next_index_id=3),
+        "RETYPE_COLUMN",
+    ),
+    (after(name="purchases"), "RENAME_TABLE"),
+    (after(columns=(KEY, replace(VALUE, nullable=False)), primary_key=(2,)), "PRIMARY_KEY_CHANGE"),
+    (after(primary_index_id=2, next_index_id=3), "TRUNCATE"),
+    (after(state=DescriptorState.DROPPED), "DROP_TABLE"),
+    (after(locked=True), "LOCK"),
+    (after(parameters={"fillfactor": "70"}), "OTHER"),
+    (after(columns=(KEY, replace(VALUE, default="x", has_default=True))), "OTHER"),
+    (after(), "OTHER"),
+]
+
+
+@pytest.mark.parametrize(("changed", "kinds"), STEPS)
+def test_a_step_is_what_changed(changed: TableDescriptor, kinds: str) -> None:
+    assert describe(classify(BEFORE, changed)) == kinds
+
+
+def test_the_step_back_from_a_lock_is_an_unlock() -> None:
+    assert classify(table(1, locked=True), table(2, 200)) == EventKind.UNLOCK
+
+
+def test_one_step_carries_several_kinds() -> None:
+    changed = after(columns=(KEY, replace(VALUE, name="x"), ADDED), name="purchases")
+    assert describe(classify(BEFORE, changed)) == "ADD_COLUMN|RENAME_COLUMN|RENAME_TABLE"
+
+
+def test_a_dropped_and_readded_name_is_no_rename() -> None:
+    readded = Column(id=4, name="v", type=STRING)
+    changed = after(columns=(KEY, readded))
+    assert describe(classify(BEFORE, changed)) == "ADD_COLUMN|DROP_COLUMN"
+
+
+def test_a_changed_scale_is_a_retype() -> None:
+    narrow = replace(VALUE, type=ColumnType(TypeKind.DECIMAL, 10, 2))
+    wide = replace(VALUE, type=ColumnType(TypeKind.DECIMAL, 12, 4))
+    before = replace(BEFORE, columns=(KEY, narrow))
+    assert classify(before, after(columns=(KEY, wide))) == EventKind.RETYPE_COLUMN
+
+
+def test_an_event_holds_from_the_later_version_on() -> None:
+    event = table_event(BEFORE, after(locked=True))
+    assert (event.timestamp, event.table_id) == (200, 104)
+
+
+def test_versions_out_of_order_are_no_step() -> None:
+    with pytest.raises(AssertionError):
+        table_event(table(2, 200), table(1, 100))
