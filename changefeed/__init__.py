@@ -1,0 +1,38 @@
+"""Changefeeds: what is committed to tables goes to sinks, each row under its canonical schema.
+
+A *changefeed* follows some tables from a start timestamp into one *sink*. Its *frontier* says how
+far each span has come; the least of it, once the initial scan is complete, is its *resolved*
+timestamp: everything at or below is durable in the sink. A *gate* lets a row pass when its schema
+is proven. A *checkpoint* makes progress durable behind the rows that it covers.
+
+    span feed -> memory budget -> schema gate -> decode -> sink -> frontier -> checkpoint
+
+It promises: no committed row is lost, whatever fails; a transactional sink holds each change once,
+any other at least once; a resolved message never precedes a row that it covers; a slow sink slows
+its feed and nobody else; a locked table's row reaches its sink in the step in which it became
+durable. It must never know SQL, sessions or protocols.
+
+`Changefeeds` is the face for the floors above; `sinks`, `encode` and `changes` are for who writes
+sinks.
+"""
+
+from .feeds import JOB_KIND, Changefeeds, FeedStatus
+from .live import FeedState, FeedStopped, LiveFeed
+from .services import ChangefeedServices
+from .stage_times import Latency, Stage, StageRecorder, summarize
+from .stream import ChangefeedStream
+
+__all__ = [
+    "JOB_KIND",
+    "ChangefeedServices",
+    "ChangefeedStream",
+    "Changefeeds",
+    "FeedState",
+    "FeedStatus",
+    "FeedStopped",
+    "Latency",
+    "LiveFeed",
+    "Stage",
+    "StageRecorder",
+    "summarize",
+]

@@ -1,0 +1,138 @@
+"""Creating a changefeed: everything is checked before there is a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from ..catalog.descriptor import TableDescriptor
+from ..catalog.errors import SQLError
+from ..catalog.system_tables import FIRST_USER_ID
+from ..kvlayer.clock import Timestamp, format_timestamp
+from ..kvlayer.protected_timestamp import ProtectionRefused
+from ..kvlayer.txn import Transaction
+from .details import ChangefeedDetails, TableTarget
+from .options import parse_options
+from .services import ChangefeedServices
+from .sinks.protocol import SinkRefused
+
+
+class FeedRequest(Protocol):
+    """A CREATE CHANGEFEED, its tables found.
+
+    `names[i]` is the full name of `tables[i]`, as of `at`, the time of the statement. Options are
+    as written, a bare one with None.
+    """
+
+    @property
+    def tables(self) -> Sequence[TableDescriptor]: ...
+
+    @property
+    def names(self) -> Sequence[str]: ...
+
+    @property
+    def options(self) -> Mapping[str, str | None]: ...
+
+    @property
+    def statement(self) -> str: ...
+
+    @property
+    def at(self) -> Timestamp: ...
+
+
+async def plan_changefeed(
+    services: ChangefeedServices,
+    transaction: Transaction,
+    request: FeedRequest,
+    sink_uri: str,
+    *,
+    user_name: str,
+) -> ChangefeedDetails:
+    """Checks the request and says what the new feed's job is to hold.
+
+    All that it writes, in `transaction`, is the protected timestamp of the feed's start. Raises
+    SQLError for anything about the request that will not do.
+    """
+    options = parse_options(request.options)
+    kind = services.kinds.kind_of(sink_uri)
+    start_at = request.at if options.cursor is None else options.cursor
+    await check_start(services, request, options.cursor)
+    try:
+        await kind.validate(sink_uri, request.tables, store_id=services.store.id)
+    except SinkRefused as refused:
+        raise SQLError("55000", str(refused)) from refused
+    return ChangefeedDetails(
+        store_id=services.store.id,
+        targets=tuple(
+            TableTarget(table_id=table.id, name=name)
+            for table, name in zip(request.tables, request.names, strict=True)
+        ),
+        sink_uri=sink_uri,
+        options=dict(request.options),
+        statement=request.statement.replace(sink_uri, kind.redacted(sink_uri)),
+        user_name=user_name,
+        start_at=start_at,
+        protection_id=await _protect(services, transaction, request.tables, start_at),
+    )
+
+
+async def check_start(
+    services: ChangefeedServices, request: FeedRequest, cursor: Timestamp | None
+) -> None:
+    """Raises SQLError where a feed cannot follow these tables, or not from there."""
+    _check_tables(request)
+    if cursor is not None:
+        _check_cursor(services, cursor)
+        for table, name in zip(request.tables, request.names, strict=True):
+            if await services.descriptors.read_at(table.id, cursor) is None:
+                shown = format_timestamp(cursor)
+                raise SQLError("42P01", f'table "{name}" does not exist as of cursor {shown}')
+
+
+def _check_tables(request: FeedRequest) -> None:
+    assert request.tables, "the grammar asks for a table"
+    seen: set[int] = set()
+    for table, name in zip(request.tables, request.names, strict=True):
+        if table.id < FIRST_USER_ID:
+            raise SQLError("0A000", f'changefeeds on system tables are not supported: "{name}"')
+        if table.id in seen:
+            raise SQLError("42712", f'table "{name}" is named more than once')
+        seen.add(table.id)
+        if table.modification_time >= request.at:
+            # It is not there as of the feed's start; and to look would be to wait for ourselves.
+            raise SQLError(
+                "0A000",
+                f'table "{name}" was created or altered in this transaction',
+                hint="Commit first, then create the changefeed.",
+            )
+
+
+def _check_cursor(services: ChangefeedServices, cursor: Timestamp) -> None:
+    shown = format_timestamp(cursor)
+    if cursor > services.store.clock.now():
+        raise SQLError("22023", f"changefeed cursor {shown} is in the future")
+    threshold = services.store.gc_threshold
+    if cursor <= threshold:
+        raise SQLError(
+            "22023",
+            f"changefeed cursor {shown} is at or below the garbage collection threshold "
+            f"{format_timestamp(threshold)}",
+            hint="Start without a cursor, with an initial scan.",
+        )
+
+
+async def _protect(
+    services: ChangefeedServices,
+    transaction: Transaction,
+    tables: Sequence[TableDescriptor],
+    start_at: Timestamp,
+) -> bytes:
+    try:
+        return await services.protections.protect(
+            transaction,
+            owner="changefeed",
+            spans=[table.primary_span for table in tables],
+            timestamp=start_at,
+        )
+    except ProtectionRefused as refused:
+        raise SQLError("22023", f"changefeed cannot start: {refused}") from refused

@@ -1,0 +1,91 @@
+"""Decoding: versions of keys become changes of a table, under the descriptor that was proven."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..catalog.descriptor import TableDescriptor
+from ..catalog.row_codec import codec_for
+from ..kvlayer.clock import Timestamp
+from .changes import COLUMNAR_ROWS_MIN, ChangeBatch, ChangeKind, StageTimes
+
+SLICE_CELLS = 24_576
+"""Values decoded in one step of the loop, about two milliseconds' worth: commits wait no longer."""
+
+SLICE_ROWS_MIN = 256
+SLICE_ROWS_MAX = 4_096
+
+
+def slice_rows(descriptor: TableDescriptor) -> int:
+    """How many rows of a table one step of the loop may decode."""
+    rows = SLICE_CELLS // len(descriptor.columns)
+    return min(max(rows, SLICE_ROWS_MIN), SLICE_ROWS_MAX)
+
+
+@dataclass(slots=True)
+class Versions:
+    """Versions of one table's keys, gathered from one or several batches of its range feed."""
+
+    keys: list[bytes] = field(default_factory=list)
+    values: list[bytes | None] = field(default_factory=list)
+    timestamps: list[Timestamp] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def pick(self, positions: Sequence[int]) -> Versions:
+        """Those at `positions`, in that order."""
+        keys, values, timestamps = self.keys, self.values, self.timestamps
+        return Versions(
+            [keys[index] for index in positions],
+            [values[index] for index in positions],
+            [timestamps[index] for index in positions],
+        )
+
+
+def decode(
+    written: Versions,
+    descriptor: TableDescriptor,
+    *,
+    stages: StageTimes,
+    kind: ChangeKind = ChangeKind.LIVE,
+    columnar: bool = True,
+    versions: Sequence[Timestamp] | None = None,
+) -> ChangeBatch:
+    """The changes that `written` is under `descriptor`: Arrow from `COLUMNAR_ROWS_MIN` rows on.
+
+    With `columnar` false always a list of rows, for sinks that write messages. `versions` are the
+    rows' own timestamps, where those written here are a scan's.
+    """
+    keys, values, timestamps = written.keys, written.values, written.timestamps
+    codec = codec_for(descriptor)
+    if not columnar or len(keys) < COLUMNAR_ROWS_MIN:
+        decode_row = codec.decode_row
+        rows = [
+            None if value is None else decode_row(key, value)
+            for key, value in zip(keys, values, strict=True)
+        ]
+        return ChangeBatch(
+            descriptor=descriptor,
+            kind=kind,
+            keys=keys,
+            timestamps=timestamps,
+            rows=rows,
+            versions=versions,
+            stages=stages,
+        )
+    bodies = [value for value in values if value is not None]
+    deleted: Sequence[int] = ()
+    if len(bodies) != len(values):
+        deleted = [index for index, value in enumerate(values) if value is None]
+    return ChangeBatch(
+        descriptor=descriptor,
+        kind=kind,
+        keys=keys,
+        timestamps=timestamps,
+        columns=codec.decode_columns(bodies),
+        deleted=deleted,
+        versions=versions,
+        stages=stages,
+    )

@@ -1,0 +1,110 @@
+"""Details: what a changefeed's job row says of it, in bytes.
+
+`ChangefeedDetails` is written once, with the job. `encode_progress` is the job's copy of how far
+the feed has come. Both begin with a format number, so that a later version can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ..kvlayer.clock import Timestamp
+from ..kvlayer.span import Span
+from .options import ChangefeedOptions, parse_options
+from .sinks.protocol import SinkProgress
+
+FORMAT = 1
+
+
+class UnknownFormat(Exception):
+    """A job row that another version of this program wrote."""
+
+
+class TableTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """A table that a feed follows: by its id, whatever it is called later."""
+
+    table_id: int
+    name: str
+    """Its full name when the feed was created, for show."""
+
+
+class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
+    """What a changefeed is: its tables, its sink and its options, as they were asked for.
+
+    `start_at` is the cursor where one was given, else the time of the statement: the initial scan
+    reads there, and changes are those above it.
+    """
+
+    format: int = FORMAT
+    store_id: str
+    targets: tuple[TableTarget, ...]
+    sink_uri: str
+    options: Mapping[str, str | None]
+    statement: str
+    user_name: str
+    start_at: Timestamp
+    protection_id: bytes
+    """The protected timestamp that keeps what the feed has not read yet."""
+
+    @property
+    def parsed_options(self) -> ChangefeedOptions:
+        return parse_options(self.options)
+
+
+class _Entry(msgspec.Struct, array_like=True, frozen=True):
+    start: bytes
+    end: bytes
+    timestamp: Timestamp
+
+
+class _Progress(msgspec.Struct, frozen=True, kw_only=True):
+    format: int = FORMAT
+    frontier: list[_Entry]
+    resolved: Timestamp
+    scan_complete: bool
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_details_decoder = msgspec.msgpack.Decoder(ChangefeedDetails)
+_progress_decoder = msgspec.msgpack.Decoder(_Progress)
+
+
+def encode_details(details: ChangefeedDetails) -> bytes:
+    return _encode(details)
+
+
+def decode_details(payload: bytes) -> ChangefeedDetails:
+    """Raises UnknownFormat."""
+    details = _details_decoder.decode(payload)
+    _check(details.format, "details")
+    return details
+
+
+def encode_progress(progress: SinkProgress) -> bytes:
+    return _encode(
+        _Progress(
+            frontier=[_Entry(span.start, span.end, at) for span, at in progress.frontier],
+            resolved=progress.resolved,
+            scan_complete=progress.scan_complete,
+        )
+    )
+
+
+def decode_progress(data: bytes) -> SinkProgress:
+    """Raises UnknownFormat."""
+    progress = _progress_decoder.decode(data)
+    _check(progress.format, "progress")
+    return SinkProgress(
+        frontier=tuple(
+            (Span(entry.start, entry.end), entry.timestamp) for entry in progress.frontier
+        ),
+        resolved=progress.resolved,
+        scan_complete=progress.scan_complete,
+    )
+
+
+def _check(found: int, what: str) -> None:
+    if found != FORMAT:
+        raise UnknownFormat(f"changefeed {what} of format {found}, this program reads {FORMAT}")

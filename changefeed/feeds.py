@@ -1,0 +1,127 @@
+"""The changefeeds of a node: what SQL asks for, what the job registry runs, what a user sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..kvlayer.clock import ZERO, Timestamp
+from ..kvlayer.txn import Transaction
+from .create import FeedRequest, plan_changefeed
+from .details import decode_details, decode_progress, encode_details
+from .job import ChangefeedJob, Claim
+from .live import FeedState, LiveFeed
+from .services import ChangefeedServices
+from .stream import ChangefeedStream, open_stream
+
+JOB_KIND = "CHANGEFEED"
+
+
+class JobCreator(Protocol):
+    """What creating a feed asks of the job registry."""
+
+    async def create(
+        self, transaction: Transaction, kind: str, description: str, payload: bytes
+    ) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedStatus:
+    """What SHOW CHANGEFEED JOBS adds to a job. `resolved` is zero while nothing is resolved."""
+
+    running_status: str
+    resolved: Timestamp
+    sink_uri: str
+    full_table_names: tuple[str, ...]
+    topics: tuple[str, ...]
+    format: str
+    user_name: str
+
+
+class Changefeeds:
+    """Makes, runs and shows changefeeds."""
+
+    def __init__(self, services: ChangefeedServices, jobs: JobCreator) -> None:
+        self._services = services
+        self._jobs = jobs
+        self._live: dict[int, LiveFeed] = {}
+
+    # For SQL
+
+    async def create(
+        self,
+        transaction: Transaction,
+        request: FeedRequest,
+        sink: str,
+        *,
+        user_name: str = "root",
+    ) -> int:
+        """Writes the job in the transaction, and returns its id. Raises SQLError."""
+        details = await plan_changefeed(
+            self._services, transaction, request, sink, user_name=user_name
+        )
+        payload = encode_details(details)
+        return await self._jobs.create(transaction, JOB_KIND, details.statement, payload)
+
+    async def stream(self, request: FeedRequest) -> ChangefeedStream:
+        """A feed without a sink. Raises SQLError."""
+        return await open_stream(self._services, request)
+
+    # For the job registry
+
+    async def run(self, claim: Claim) -> None:
+        """Runs a claimed job (`ChangefeedJob.run`)."""
+        live = self._live.get(claim.job_id)
+        if live is None or live.ended:
+            live = self._live[claim.job_id] = LiveFeed(claim.job_id)
+        await ChangefeedJob(self._services, claim, live).run()
+
+    async def cancel(self, claim: Claim) -> None:
+        """Cleans up after a job that was cancelled."""
+        live = self._live.pop(claim.job_id, None) or LiveFeed(claim.job_id)
+        await ChangefeedJob(self._services, claim, live).cancel()
+
+    # For those who look
+
+    def feed(self, job_id: int) -> LiveFeed | None:
+        """The feed as this node knows it: None if it never ran here."""
+        return self._live.get(job_id)
+
+    def watch(self, job_id: int) -> LiveFeed:
+        """The feed as this node knows it, also before it was claimed here."""
+        return self._live.setdefault(job_id, LiveFeed(job_id))
+
+    async def wait_until(self, job_id: int, timestamp: Timestamp) -> None:
+        """Returns when the feed's sink holds all that was committed at or below `timestamp`.
+
+        A feed that has not been claimed yet is waited for. Raises FeedStopped.
+        """
+        await self.watch(job_id).wait_until(timestamp)
+
+    def close(self) -> None:
+        """The node stops: who waits for a feed here is told so. Jobs go on elsewhere, or later."""
+        for live in self._live.values():
+            live.last_error = live.last_error or "the node is closing"
+            live.stop()
+
+    def status(self, job_id: int, payload: bytes, progress: bytes | None) -> FeedStatus:
+        """A feed's state, from its job's row and from what this node knows of it."""
+        details = decode_details(payload)
+        saved = decode_progress(progress) if progress else None
+        live = self._live.get(job_id)
+        resolved = max(
+            ZERO if saved is None else saved.resolved, ZERO if live is None else live.resolved
+        )
+        names = tuple(target.name for target in details.targets)
+        kind = self._services.kinds.kind_of(details.sink_uri)
+        return FeedStatus(
+            running_status=FeedState.WAITING.value
+            if live is None
+            else live.describe(self._services.store.clock.now(), resolved or details.start_at),
+            resolved=resolved,
+            sink_uri=kind.redacted(details.sink_uri),
+            full_table_names=names,
+            topics=tuple(name.rpartition(".")[2] for name in names),
+            format="json",
+            user_name=details.user_name,
+        )

@@ -1,0 +1,116 @@
+"""Live feeds: what the process that runs a changefeed knows of it, across its retries."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from enum import Enum
+from heapq import heappop, heappush
+from itertools import count
+
+from ..kvlayer.clock import ZERO, Timestamp, format_timestamp, seconds_between
+from .sinks.protocol import SinkProgress
+from .stage_times import StageRecorder
+
+
+class FeedState(Enum):
+    """What a feed is doing. The value is what SHOW CHANGEFEED JOBS says."""
+
+    WAITING = "waiting to run"  # not claimed here yet, or not any more
+    STARTING = "starting"  # opens its sink and reads its progress
+    INITIAL_SCAN = "initial scan"  # reads the tables as of its start
+    CATCH_UP = "catching up"  # reads what was committed while it was away
+    STEADY = "running"  # follows commits as they become durable
+    BACKOFF = "retrying"  # failed, and waits before it tries again
+    STOPPED = "stopped"  # has ended; a wait for it fails
+
+
+class FeedStopped(Exception):
+    """The feed ended before it had got as far as was waited for."""
+
+
+def nothing() -> None:
+    """Nobody listens."""
+
+
+class LiveFeed:
+    """One feed's state, its latencies, and who waits for it.
+
+    It outlives the pipeline: a wait goes on while the feed retries.
+    """
+
+    def __init__(self, job_id: int) -> None:
+        self.job_id = job_id
+        self.state = FeedState.WAITING
+        self.stages = StageRecorder()
+        self.rows_emitted = 0
+        self.scanned_rows = 0
+        self.last_error: str | None = None
+        self.progress: SinkProgress | None = None
+        self.on_wait: Callable[[], None] = nothing
+        self._waiters: list[tuple[Timestamp, int, asyncio.Future[None]]] = []
+        self._tickets = count()
+
+    @property
+    def resolved(self) -> Timestamp:
+        """Everything at or below it is durable in the sink."""
+        return ZERO if self.progress is None else self.progress.resolved
+
+    @property
+    def awaited(self) -> Timestamp | None:
+        """The least timestamp that somebody waits for."""
+        return self._waiters[0][0] if self._waiters else None
+
+    @property
+    def ended(self) -> bool:
+        return self.state is FeedState.STOPPED
+
+    def describe(self, now: Timestamp, resolved: Timestamp) -> str:
+        """The running status: what the feed does, and how far behind `now` it is.
+
+        The lag is that of `resolved`, whatever the state: a feed that retries falls behind too.
+        """
+        lag = f"{max(0.0, seconds_between(resolved, now)):.3f} s behind"
+        match self.state:
+            case FeedState.INITIAL_SCAN:
+                return f"{self.state.value}: {self.scanned_rows} rows, {lag}"
+            case FeedState.BACKOFF:
+                return f"{self.state.value}: {lag}: {self.last_error}"
+            case _:
+                return f"{self.state.value}: {lag}"
+
+    async def wait_until(self, timestamp: Timestamp) -> None:
+        """Returns when the sink holds everything committed at or below `timestamp`.
+
+        Raises FeedStopped when the feed ends before that.
+        """
+        if self.resolved >= timestamp:
+            return
+        if self.state is FeedState.STOPPED:
+            raise self._stopped()
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heappush(self._waiters, (timestamp, next(self._tickets), waiter))
+        self.on_wait()
+        await waiter
+
+    def note_flushed(self, progress: SinkProgress) -> None:
+        """`progress` is durable in the sink, with everything that it covers."""
+        self.progress = progress
+        while self._waiters and self._waiters[0][0] <= progress.resolved:
+            waiter = heappop(self._waiters)[2]
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def stop(self) -> None:
+        """The feed has ended, for whatever reason."""
+        self.state = FeedState.STOPPED
+        for _, _, waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_exception(self._stopped())
+        self._waiters.clear()
+
+    def _stopped(self) -> FeedStopped:
+        why = f": {self.last_error}" if self.last_error else ""
+        return FeedStopped(
+            f"changefeed {self.job_id} stopped at resolved {format_timestamp(self.resolved)}{why}"
+        )

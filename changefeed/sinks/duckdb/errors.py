@@ -1,0 +1,32 @@
+"""DuckDB's errors in our words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+
+from ..protocol import SinkError, SinkRefused
+
+
+class MirrorHeld(SinkError):
+    """Another process holds the file. It may let go, so a feed tries again."""
+
+
+def open_error(path: Path, error: duckdb.Error) -> SinkError | SinkRefused:
+    """Why a file could not be opened. DuckDB tells these cases apart by the message alone."""
+    text = str(error)
+    if "Could not set lock" in text:
+        _, found, holder = text.partition("Conflicting lock is held in ")
+        who = f": {holder.split('. See')[0].strip()}" if found else ""
+        return MirrorHeld(f"mirror file {path} is held by another process{who}")
+    if "not a valid DuckDB database" in text:
+        return SinkRefused(f"mirror file {path} exists and is not a DuckDB database")
+    return SinkError(f"mirror file {path} cannot be opened: {text}")
+
+
+def breaks_database(error: BaseException) -> bool:
+    """Whether the instance is of no further use: it must be closed and opened again."""
+    return isinstance(error, duckdb.FatalException | duckdb.InternalException) or (
+        isinstance(error, duckdb.Error) and "database has been invalidated" in str(error)
+    )

@@ -1,0 +1,62 @@
+"""The DuckDB files of one node: each open at most once, with one queue of writers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from ....kvlayer.offload import Offload
+from ..locations import MirrorLocations
+from .mirror_file import MirrorFile
+
+READ_LANES = 4
+"""How many reads of mirrors run at a time in a node; others wait."""
+
+
+class DuckDBFiles:
+    """Hands out the files under a node's mirror roots."""
+
+    def __init__(self, locations: MirrorLocations, offload: Offload) -> None:
+        self.locations = locations
+        self._offload = offload
+        # One per path that was ever used: lanes are threads, and a path keeps its own.
+        self._files: dict[Path, MirrorFile] = {}
+        self._read_lanes: list[Offload] = []
+        self._read_permits = asyncio.Semaphore(READ_LANES)
+
+    async def acquire(self, path: Path) -> MirrorFile:
+        """The file at `path`, open until `release`. Raises SinkError or SinkRefused."""
+        file = self._files.get(path)
+        if file is None:
+            file = MirrorFile(path, self._offload.lane(f"duckdb-{path.name}"))
+            self._files[path] = file
+        await file.acquire()
+        return file
+
+    @asynccontextmanager
+    async def using(self, path: Path) -> AsyncIterator[MirrorFile]:
+        """`acquire` and `release` around a block."""
+        file = await self.acquire(path)
+        try:
+            yield file
+        finally:
+            await file.release()
+
+    @asynccontextmanager
+    async def read_lane(self) -> AsyncIterator[Offload]:
+        """A lane that nobody else uses for the time of the block."""
+        async with self._read_permits:
+            if not self._read_lanes:
+                self._read_lanes.append(self._offload.lane("duckdb-read"))
+            lane = self._read_lanes.pop()
+            try:
+                yield lane
+            finally:
+                self._read_lanes.append(lane)
+
+    @property
+    def open_files(self) -> list[Path]:
+        """The files that this process holds at the moment."""
+        return [path for path, file in self._files.items() if file.open]

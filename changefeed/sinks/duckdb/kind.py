@@ -1,0 +1,107 @@
+"""What stands behind `duckdb:///`: judges a URI, opens sinks, gives tables free."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import duckdb
+
+from ....catalog.descriptor import TableDescriptor
+from ....catalog.errors import SQLError
+from ..locations import MirrorTarget
+from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused
+from .errors import MirrorHeld
+from .files import DuckDBFiles
+from .mirror_file import MirrorFile, run_whole
+from .ownership import check_file, check_name, has_schema, release_job
+from .sink import DuckDBSink
+from .table_schema import mirror_names
+
+
+class DuckDBKind:
+    """The kind of sink that mirrors tables into a DuckDB file of this node."""
+
+    transactional = True
+    columnar = True
+
+    def __init__(self, files: DuckDBFiles) -> None:
+        self._files = files
+
+    async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
+        """Raises SQLError when a new feed of `tables` may not go to `uri`. Makes no file."""
+        target = self._files.locations.target(uri)
+        try:
+            names = mirror_names(tables, target.table)
+            if target.path.exists():
+                await self._check_file(target, names, store_id)
+        except SinkRefused as error:
+            raise SQLError("55000", str(error)) from error
+        except MirrorHeld as error:
+            raise SQLError("55006", str(error), hint="Close it there, then try again.") from error
+        except SinkError as error:
+            raise SQLError("58030", str(error)) from error
+
+    async def _check_file(
+        self, target: MirrorTarget, names: Mapping[int, str], store_id: str
+    ) -> None:
+        async with self._files.using(target.path) as file:
+            try:
+                await run_whole(file.lane, partial(_check, file, names, store_id))
+            except duckdb.Error as error:
+                raise SinkError(f"mirror file {target.path} cannot be read: {error}") from error
+
+    def create(self, uri: str, context: SinkContext) -> Sink:
+        return DuckDBSink(self._files.locations.target(uri), self._files, context)
+
+    def redacted(self, uri: str) -> str:
+        """As it is: a mirror's location holds no secret."""
+        return uri
+
+    async def release(self, uri: str, identity: FeedIdentity) -> None:
+        """The job will never come back: another feed may have the names of its mirror tables.
+
+        The tables stay as they are until then. Nothing is done where nothing is left to release:
+        the file is gone, or is another store's by now. Raises SinkError when the file cannot be
+        opened now.
+        """
+        try:
+            path = self._files.locations.target(uri).path
+        except SQLError as error:  # the roots were others when the feed was made
+            raise SinkError(error.message) from error
+        if not path.exists():
+            return
+        async with self._files.using(path) as file:
+            try:
+                await run_whole(file.lane, partial(_release, file, identity))
+            except duckdb.Error as error:
+                file.note_error(error)
+                raise SinkError(f"mirror file {path}: {error}") from error
+
+
+def _check(file: MirrorFile, names: Mapping[int, str], store_id: str) -> None:
+    cursor = file.cursor()
+    try:
+        ours = has_schema(cursor)
+        if ours:
+            check_file(cursor, store_id, path=file.path)
+        for name in names.values():
+            check_name(cursor, name, job_id=None, ours=ours)
+    finally:
+        file.close_cursor(cursor)
+
+
+def _release(file: MirrorFile, identity: FeedIdentity) -> None:
+    cursor = file.cursor()
+    try:
+        if not has_schema(cursor):
+            return
+        try:
+            check_file(cursor, identity.store_id, path=file.path)
+        except SinkRefused:
+            return
+        cursor.execute("BEGIN")
+        release_job(cursor, identity.job_id)
+        cursor.execute("COMMIT")
+    finally:
+        file.close_cursor(cursor)

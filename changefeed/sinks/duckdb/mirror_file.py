@@ -1,0 +1,198 @@
+"""A DuckDB file, open once in this process and shared by all who write or read it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import duckdb
+
+from ....kvlayer.offload import Offload
+from .errors import breaks_database, open_error
+
+T = TypeVar("T")
+
+WAL_BYTES_MAX = 64 * 1024 * 1024
+COMMITS_MAX = 20_000
+"""A checkpoint is due at the latest now: reopening replays about 2,500 small commits a second."""
+
+IDLE_COMMITS_MIN = 500
+IDLE_SECONDS = 1.0
+"""A checkpoint of a million rows takes a quarter of a second, so it waits for a quiet moment."""
+
+CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "threads": 1,  # the fastest for small commits; readers and the writer have a thread each
+    "checkpoint_threshold": "1GB",  # DuckDB's own would stop a commit at any moment: see above
+    "enable_external_access": "false",  # a reader's SQL opens no files
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "python_enable_replacements": "false",  # nor does it see this process's variables
+}
+
+
+async def run_whole(lane: Offload, call: Callable[[], T]) -> T:
+    """Runs `call` in its lane to the end, even where the caller is cancelled meanwhile.
+
+    A cancelled caller that went on while its transaction still ran would not know whether it holds.
+    """
+    task = asyncio.ensure_future(lane.run(call))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()
+        raise
+
+
+class MirrorFile:
+    """The one instance of a file. DuckDB lets one process hold a file, and so one instance.
+
+    All writing happens in `lane`, one call at a time, so no two write transactions ever meet and
+    `epochs` is exact. Readers use their own lanes and cursors, and see snapshots. The file is open
+    while it has users; the last one to go checkpoints it, and no write-ahead log is left.
+    """
+
+    def __init__(self, path: Path, lane: Offload) -> None:
+        self.path = path
+        self.lane = lane
+        self.epochs: dict[int, int] = {}
+        """The greatest epoch that opened each job's feed here. Only calls in the lane touch it."""
+        self._users = 0
+        self._instance: duckdb.DuckDBPyConnection | None = None
+        self._cursors: set[duckdb.DuckDBPyConnection] = set()
+        self._broken = False
+        self._commits = 0
+        self._wal_bytes = 0
+        self._wal_path = f"{path}.wal"
+        self._idle: asyncio.TimerHandle | None = None
+        self._checkpointing: asyncio.Task[None] | None = None
+
+    async def acquire(self) -> None:
+        """Opens the file if nobody has. Raises SinkError or SinkRefused, naming the file."""
+        self._users += 1
+        try:
+            await run_whole(self.lane, self._open)
+        except BaseException:
+            self._users -= 1
+            raise
+
+    async def release(self) -> None:
+        """The counterpart of `acquire`: the last user closes the file."""
+        assert self._users > 0, self.path
+        self._users -= 1
+        if self._users:
+            return
+        self._cancel_idle()
+        if self._checkpointing is not None:
+            await asyncio.wait([self._checkpointing])
+        await run_whole(self.lane, self._close_unused)
+
+    @property
+    def open(self) -> bool:
+        return self._instance is not None
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """A connection of its own to the instance; give it back to `close_cursor`."""
+        assert self._instance is not None, self.path
+        cursor = self._instance.cursor()
+        self._cursors.add(cursor)
+        return cursor
+
+    def close_cursor(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        self._cursors.discard(cursor)
+        cursor.close()
+
+    def note_error(self, error: BaseException) -> None:
+        """After an error that DuckDB does not survive, the next `acquire` opens the file anew."""
+        if breaks_database(error):
+            self._broken = True
+
+    # Checkpoints
+
+    def note_commit(self) -> None:
+        """Called in the lane after each commit."""
+        self._commits += 1
+        try:
+            self._wal_bytes = os.stat(self._wal_path).st_size
+        except FileNotFoundError:
+            self._wal_bytes = 0
+
+    def after_flush(self) -> None:
+        """Called in the loop after each flush: decides when the next checkpoint is."""
+        self._cancel_idle()
+        if self._commits >= COMMITS_MAX or self._wal_bytes >= WAL_BYTES_MAX:
+            self._start_checkpoint()
+        elif self._commits >= IDLE_COMMITS_MIN or self._wal_bytes >= WAL_BYTES_MAX // 16:
+            loop = asyncio.get_running_loop()
+            self._idle = loop.call_later(IDLE_SECONDS, self._start_checkpoint)
+
+    def _start_checkpoint(self) -> None:
+        self._idle = None
+        if self._checkpointing is None:
+            self._checkpointing = asyncio.ensure_future(self._checkpoint())
+
+    async def _checkpoint(self) -> None:
+        try:
+            await self.lane.run(self._checkpoint_now)
+        finally:
+            self._checkpointing = None
+
+    def _checkpoint_now(self) -> None:
+        if self._instance is None or self._broken:
+            return
+        try:
+            self._instance.execute("CHECKPOINT")
+        except duckdb.Error as error:
+            self.note_error(error)  # what is committed is in the log; the next one may succeed
+            return
+        self._commits = self._wal_bytes = 0
+
+    def _cancel_idle(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+
+    # In the lane
+
+    def _open(self) -> None:
+        if self._broken:
+            self._discard()
+        if self._instance is not None:
+            return
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            instance = duckdb.connect(str(self.path), config=dict(CONFIG))
+            instance.execute("SET GLOBAL TimeZone = 'UTC'")
+            instance.execute("SET lock_configuration = true")
+        except duckdb.Error as error:
+            raise open_error(self.path, error) from error
+        except OSError as error:
+            raise open_error(self.path, duckdb.IOException(str(error))) from error
+        self._instance = instance
+        self.epochs.clear()
+        self._commits = self._wal_bytes = 0
+
+    def _close_unused(self) -> None:
+        if self._users or self._instance is None:
+            return
+        self._checkpoint_now()
+        self._discard()
+
+    def _discard(self) -> None:
+        """Closes every connection: only then does DuckDB let go of the instance."""
+        for cursor in self._cursors:
+            cursor.interrupt()
+            cursor.close()
+        self._cursors.clear()
+        if self._instance is not None:
+            self._instance.close()
+        self._instance = None
+        self._broken = False
+
+    def __repr__(self) -> str:
+        state = "open" if self.open else "closed"
+        return f"<MirrorFile {self.path} {state} users={self._users}>"

@@ -1,0 +1,178 @@
+"""Who owns what in a file: the file itself, and each mirror table.
+
+    _tailrace.file      format, store_id
+    _tailrace.mirrors   mirror_table, base_table, job_id, table_id, version, descriptor
+
+A file belongs to one store, and a mirror table to one job. A job that will not come back releases
+its tables (`job_id` NULL): they stay readable as they are, and the next feed that wants one of
+those names starts it anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import duckdb
+
+from ....catalog.descriptor import TableDescriptor, logically_equal
+from ....catalog.descriptor_encoding import decode_descriptor, encode_descriptor
+from ....kvlayer.clock import ZERO
+from ..protocol import SinkRefused
+from . import progress_table
+from .table_schema import SCHEMA, TableSchema, drop_statements
+
+FORMAT = 1
+
+DDL = f"""
+CREATE SCHEMA {SCHEMA};
+CREATE TABLE {SCHEMA}.file (format BIGINT NOT NULL, store_id VARCHAR NOT NULL);
+CREATE TABLE {SCHEMA}.mirrors (
+    mirror_table VARCHAR NOT NULL,
+    base_table VARCHAR NOT NULL,
+    job_id BIGINT,
+    table_id BIGINT NOT NULL,
+    version BIGINT NOT NULL,
+    descriptor BLOB NOT NULL
+);
+CREATE TABLE {SCHEMA}.tombstones (
+    job_id BIGINT NOT NULL,
+    table_id BIGINT NOT NULL,
+    key BLOB NOT NULL,
+    commit_timestamp BIGINT NOT NULL
+);
+{progress_table.DDL}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorRow:
+    """What the file says of one mirror table."""
+
+    base_table: str
+    job_id: int | None
+    table_id: int
+    descriptor: TableDescriptor
+
+
+def has_schema(cursor: duckdb.DuckDBPyConnection) -> bool:
+    """Whether a mirror was ever made in this file."""
+    return bool(
+        cursor.execute(
+            "SELECT 1 FROM duckdb_schemas() WHERE database_name = current_database() "
+            "AND schema_name = $1",
+            [SCHEMA],
+        ).fetchall()
+    )
+
+
+def check_file(cursor: duckdb.DuckDBPyConnection, store_id: str, *, path: object) -> None:
+    """Raises SinkRefused when the file is another store's, or of a format we do not know."""
+    rows = cursor.execute(f"SELECT format, store_id FROM {SCHEMA}.file").fetchall()
+    for format_number, owner in rows:
+        if format_number != FORMAT:
+            raise SinkRefused(
+                f"mirror file {path} has format {format_number}; this version reads {FORMAT}"
+            )
+        if owner != store_id:
+            raise SinkRefused(
+                f"mirror file {path} belongs to store {owner}, and this is store {store_id}"
+            )
+
+
+def prepare_file(cursor: duckdb.DuckDBPyConnection, store_id: str, *, path: object) -> None:
+    """Makes the file ours if it is nobody's. Raises SinkRefused if it is somebody else's."""
+    if has_schema(cursor):
+        check_file(cursor, store_id, path=path)
+        return
+    cursor.execute(DDL)
+    cursor.execute(f"INSERT INTO {SCHEMA}.file VALUES ($1, $2)", [FORMAT, store_id])
+
+
+def check_name(
+    cursor: duckdb.DuckDBPyConnection, name: str, *, job_id: int | None, ours: bool = True
+) -> MirrorRow | None:
+    """The row of the mirror table `name`, or None where the name is free.
+
+    `ours` tells whether the file has our schema. Raises SinkRefused when another job owns the
+    table, or when it is somebody's own table or view.
+    """
+    row = _read(cursor, name) if ours else None
+    if row is not None:
+        if row.job_id is not None and row.job_id != job_id:
+            raise SinkRefused(f'mirror table "{name}" belongs to changefeed job {row.job_id}')
+        return row
+    found = cursor.execute(
+        "SELECT table_name FROM information_schema.tables WHERE table_catalog = current_database() "
+        "AND table_schema = 'main' AND lower(table_name) = lower($1)",
+        [name],
+    ).fetchone()
+    if found is not None:
+        raise SinkRefused(
+            f'"{found[0]}" is already a table or view in the file, and no changefeed made it'
+        )
+    return None
+
+
+def prepare_mirror(
+    cursor: duckdb.DuckDBPyConnection, table: TableSchema, *, job_id: int, anew: bool
+) -> None:
+    """Makes the mirror table ready for `job_id`: empty where `anew`, else as it was left.
+
+    Raises SinkRefused where the file has it under another schema.
+    """
+    row = check_name(cursor, table.name, job_id=job_id)
+    if row is not None and (anew or row.job_id is None):
+        for statement in drop_statements(table.name, row.base_table):
+            cursor.execute(statement)
+        cursor.execute(f"DELETE FROM {SCHEMA}.mirrors WHERE base_table = $1", [row.base_table])
+        row = None
+    if row is None:
+        for statement in table.create():
+            cursor.execute(statement)
+        cursor.execute(
+            f"INSERT INTO {SCHEMA}.mirrors VALUES ($1, $2, $3, $4, $5, $6)",
+            [table.name, table.base_name, job_id, *_version(table.descriptor)],
+        )
+        return
+    if row.table_id != table.descriptor.id or not logically_equal(row.descriptor, table.descriptor):
+        raise SinkRefused(
+            f'mirror table "{table.name}" holds version {row.descriptor.version} of table '
+            f"{row.table_id}, whose schema is another than that of version "
+            f"{table.descriptor.version} of table {table.descriptor.id}"
+        )
+    save_version(cursor, table)
+
+
+def save_version(cursor: duckdb.DuckDBPyConnection, table: TableSchema) -> None:
+    """Records the version that the mirror table stands for now."""
+    table_id, version, encoded = _version(table.descriptor)
+    cursor.execute(
+        f"UPDATE {SCHEMA}.mirrors SET version = $1, descriptor = $2 "
+        "WHERE base_table = $3 AND table_id = $4",
+        [version, encoded, table.base_name, table_id],
+    )
+
+
+def release_job(cursor: duckdb.DuckDBPyConnection, job_id: int) -> None:
+    """Gives a job's mirror tables free and forgets its progress. Their rows stay."""
+    cursor.execute(f"UPDATE {SCHEMA}.mirrors SET job_id = NULL WHERE job_id = $1", [job_id])
+    cursor.execute(f"DELETE FROM {SCHEMA}.tombstones WHERE job_id = $1", [job_id])
+    cursor.execute(f"DELETE FROM {SCHEMA}.progress WHERE job_id = $1", [job_id])
+
+
+def _version(descriptor: TableDescriptor) -> tuple[int, int, bytes]:
+    return descriptor.id, descriptor.version, encode_descriptor(descriptor)
+
+
+def _read(cursor: duckdb.DuckDBPyConnection, name: str) -> MirrorRow | None:
+    found = cursor.execute(
+        f"SELECT base_table, job_id, table_id, descriptor FROM {SCHEMA}.mirrors "
+        "WHERE lower(mirror_table) = lower($1)",
+        [name],
+    ).fetchone()
+    if found is None:
+        return None
+    base_table, job_id, table_id, encoded = found
+    descriptor = decode_descriptor(encoded, ZERO)
+    assert isinstance(descriptor, TableDescriptor), descriptor
+    return MirrorRow(base_table=base_table, job_id=job_id, table_id=table_id, descriptor=descriptor)

@@ -1,0 +1,130 @@
+"""The progress table: how far each feed has come, in the file that its rows are in.
+
+    _tailrace.progress   store_id, job_id, epoch, resolved, frontier, scan_complete, updated_at
+
+One row a feed, written in the transaction that writes the feed's rows, and only by the epoch that
+the row names: a process whose claim was taken over changes nothing any more. `resolved` is NULL
+until the first progress is saved.
+
+`frontier` is a msgpack array of [start, end, distance], the distance of a span's timestamp being
+counted from `resolved`. A feed in step with its tables stands everywhere at `resolved`, so that its
+frontier stays the same bytes, and a commit writes one column less.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import duckdb
+import msgspec
+
+from ....kvlayer.clock import Timestamp
+from ....kvlayer.span import Span
+from ..protocol import FeedIdentity, SinkProgress, SinkRefused
+
+DDL = """
+CREATE TABLE _tailrace.progress (
+    store_id VARCHAR NOT NULL,
+    job_id BIGINT NOT NULL,
+    epoch BIGINT NOT NULL,
+    resolved BIGINT,
+    frontier BLOB,
+    scan_complete BOOLEAN NOT NULL,
+    updated_at TIMESTAMP WITH TIME ZONE NOT NULL
+)
+"""
+
+_UNIX = datetime(1970, 1, 1, tzinfo=UTC)
+_Entries = list[tuple[bytes, bytes, int]]
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Entries).decode
+
+
+class Fenced(SinkRefused):
+    """A greater epoch of the same job has opened the sink."""
+
+
+def wall_datetime(unix_us: int) -> datetime:
+    return _UNIX + timedelta(microseconds=unix_us)
+
+
+def encode_frontier(progress: SinkProgress) -> bytes:
+    resolved = progress.resolved
+    return _encode([(span.start, span.end, ts - resolved) for span, ts in progress.frontier])
+
+
+def decode_frontier(data: bytes, resolved: Timestamp) -> tuple[tuple[Span, Timestamp], ...]:
+    return tuple(
+        (Span(start, end), Timestamp(resolved + distance)) for start, end, distance in _decode(data)
+    )
+
+
+class ProgressRow:
+    """One feed's row of the progress table."""
+
+    def __init__(self, identity: FeedIdentity) -> None:
+        self._identity = identity
+        # Of one store only, which the file's owner row guarantees, so the job is enough.
+        self._where = f"job_id = {identity.job_id:d} AND epoch = {identity.epoch:d}"
+        self._frontier = b""
+        self._scan_complete = False
+
+    def claim(self, cursor: duckdb.DuckDBPyConnection, unix_us: int) -> SinkProgress | None:
+        """Puts our epoch on the row and returns the progress that it holds.
+
+        Raises Fenced when the row bears a greater epoch.
+        """
+        identity = self._identity
+        found = cursor.execute(
+            "SELECT epoch, resolved, frontier, scan_complete FROM _tailrace.progress "
+            "WHERE job_id = $1",
+            [identity.job_id],
+        ).fetchone()
+        if found is None:
+            cursor.execute(
+                "INSERT INTO _tailrace.progress VALUES ($1, $2, $3, NULL, NULL, false, $4)",
+                [identity.store_id, identity.job_id, identity.epoch, wall_datetime(unix_us)],
+            )
+            return None
+        epoch, resolved, frontier, scan_complete = found
+        if epoch > identity.epoch:
+            raise Fenced(
+                f"fenced: job {identity.job_id} has opened its sink with epoch {epoch}, "
+                f"and this is epoch {identity.epoch}"
+            )
+        cursor.execute(
+            "UPDATE _tailrace.progress SET epoch = $1 WHERE job_id = $2",
+            [identity.epoch, identity.job_id],
+        )
+        if resolved is None:
+            return None
+        self._frontier, self._scan_complete = frontier, scan_complete
+        return SinkProgress(
+            frontier=decode_frontier(frontier, Timestamp(resolved)),
+            resolved=Timestamp(resolved),
+            scan_complete=scan_complete,
+        )
+
+    def save(self, cursor: duckdb.DuckDBPyConnection, progress: SinkProgress, unix_us: int) -> None:
+        """Writes progress if the row still bears our epoch. Raises Fenced if it does not.
+
+        A failure leaves this object unusable: what it remembers may have been rolled back.
+        """
+        at = wall_datetime(unix_us)
+        frontier = encode_frontier(progress)
+        if frontier == self._frontier and progress.scan_complete == self._scan_complete:
+            cursor.execute(
+                f"UPDATE _tailrace.progress SET resolved = $1, updated_at = $2 WHERE {self._where}",
+                [progress.resolved, at],
+            )
+        else:
+            cursor.execute(
+                "UPDATE _tailrace.progress SET resolved = $1, updated_at = $2, frontier = $3, "
+                f"scan_complete = $4 WHERE {self._where}",
+                [progress.resolved, at, frontier, progress.scan_complete],
+            )
+        counted = cursor.fetchone()
+        assert counted is not None
+        if counted[0] != 1:
+            raise Fenced(f"fenced: epoch {self._identity.epoch} no longer owns {self._where}")
+        self._frontier, self._scan_complete = frontier, progress.scan_complete

@@ -1,0 +1,138 @@
+"""The schema of a mirror table: what stands in the DuckDB file for one table of the store.
+
+A mirror of `orders (id INT8 PRIMARY KEY, note STRING)`, table 104, fed by job 7, is a *base table*
+that holds the rows and a *view* that shows them as the source does:
+
+    _tailrace.rows_7_104   c1 BIGINT PRIMARY KEY, c2 VARCHAR, _commit_timestamp BIGINT
+    main.orders            SELECT c1 AS id, c2 AS note
+
+Columns of the base table are named by column id. So no name that a user may choose collides with
+ours or has to be escaped twice, a renamed column is a new view, and a dropped one is left where it
+is. DuckDB ignores the case of names, quoted or not: what differs by case alone is refused.
+
+Rows are found by the primary key where it is one column that DuckDB compares as the store does.
+Other tables carry `_key`, the store's own key without its table prefix: several columns together
+have no index that DuckDB would use for a lookup, and FLOAT8 compares otherwise (0.0 and -0.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from ....catalog.column_types import Datum
+from ....catalog.descriptor import TableDescriptor
+from ....catalog.row_codec import codec_for
+from ....catalog.type_kinds import TypeKind
+from ....kvlayer.keys import index_prefix
+from ..protocol import SinkRefused
+
+SCHEMA = "_tailrace"
+COMMIT_TIMESTAMP = "_commit_timestamp"
+KEY = "_key"
+KEY_PREFIX_LENGTH = len(index_prefix(1, 1))
+
+
+def quoted(name: str) -> str:
+    """A name as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+class TableSchema:
+    """One version of a source table as DDL, and where its key stands in a row."""
+
+    def __init__(self, descriptor: TableDescriptor, *, name: str, job_id: int) -> None:
+        self.descriptor = descriptor
+        self.name = name
+        self.base_name = f"rows_{job_id}_{descriptor.id}"
+        self.base = f"{SCHEMA}.{self.base_name}"
+        self.key_place = _key_place(descriptor)
+        self.data_columns = [f"c{column.id}" for column in descriptor.columns]
+        if self.key_place is None:
+            self.key_column = KEY
+            self.columns = [*self.data_columns, KEY, COMMIT_TIMESTAMP]
+        else:
+            self.key_column = self.data_columns[self.key_place]
+            self.columns = [*self.data_columns, COMMIT_TIMESTAMP]
+        self._codec = codec_for(descriptor)
+        self.upserts, self.removals = self._arrow_schemas()
+
+    def _arrow_schemas(self) -> tuple[pa.Schema, pa.Schema]:
+        """Rows as the base table has them; and keys with the timestamp of their deletion."""
+        timestamp: tuple[str, pa.DataType] = (COMMIT_TIMESTAMP, pa.int64())
+        key: tuple[str, pa.DataType] = (KEY, pa.binary())
+        fields = [
+            (name, column.type.arrow_type)
+            for name, column in zip(self.data_columns, self.descriptor.columns, strict=True)
+        ]
+        if self.key_place is None:
+            fields.append(key)
+        else:
+            key = (KEY, fields[self.key_place][1])
+        return pa.schema([*fields, timestamp]), pa.schema([key, timestamp])
+
+    def key_of(self, key: bytes) -> Datum:
+        """The value of the key column for a key of the store."""
+        if self.key_place is None:
+            return key[KEY_PREFIX_LENGTH:]
+        return self._codec.decode_key(key)[0]
+
+    def create(self) -> list[str]:
+        """The statements that make the base table and the view."""
+        columns = [f"c{column.id} {column.type.duckdb_name}" for column in self.descriptor.columns]
+        if self.key_place is None:
+            columns.append(f"{KEY} BLOB")
+        columns.append(f"{COMMIT_TIMESTAMP} BIGINT NOT NULL")
+        columns.append(f"PRIMARY KEY ({self.key_column})")
+        shown = ", ".join(
+            f"c{column.id} AS {quoted(column.name)}" for column in self.descriptor.columns
+        )
+        return [
+            f"CREATE TABLE {self.base} ({', '.join(columns)})",
+            f"CREATE VIEW main.{quoted(self.name)} AS SELECT {shown} FROM {self.base}",
+        ]
+
+
+def drop_statements(name: str, base_name: str) -> list[str]:
+    """The statements that remove a mirror table, view first."""
+    return [
+        f"DROP VIEW IF EXISTS main.{quoted(name)}",
+        f"DROP TABLE IF EXISTS {SCHEMA}.{quoted(base_name)}",
+    ]
+
+
+def mirror_names(tables: Iterable[TableDescriptor], override: str | None) -> dict[int, str]:
+    """The mirror table's name for each table id. Raises SinkRefused where DuckDB cannot hold it."""
+    names: dict[int, str] = {}
+    for table in tables:
+        names[table.id] = table.name if override is None else override
+        _refuse_doubles(
+            (column.name for column in table.columns),
+            f'columns of table "{table.name}"',
+        )
+    if override is not None and len(names) != 1:
+        raise SinkRefused(
+            f"sink parameter table={override!r} names one mirror table, and the feed has "
+            f"{len(names)} tables"
+        )
+    _refuse_doubles(names.values(), "mirror tables")
+    return names
+
+
+def _refuse_doubles(names: Iterable[str], what: str) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.get(name.lower())
+        if other is not None:
+            raise SinkRefused(f'{what} "{other}" and "{name}" have one name in DuckDB')
+        seen[name.lower()] = name
+
+
+def _key_place(descriptor: TableDescriptor) -> int | None:
+    if len(descriptor.primary_key) != 1:
+        return None
+    key = descriptor.key_columns[0]
+    if key.type.kind is TypeKind.FLOAT8:
+        return None
+    return descriptor.columns.index(key)

@@ -1,0 +1,48 @@
+"""Which kind of sink stands behind a URI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...catalog.errors import SQLError
+from .null import NullKind
+from .protocol import SinkKind
+
+
+class SinkKinds:
+    """The schemes that sink URIs may have in this process. Schemes ignore case."""
+
+    def __init__(self, kinds: Mapping[str, SinkKind]) -> None:
+        self._kinds = {scheme.lower(): kind for scheme, kind in kinds.items()}
+
+    def register(self, scheme: str, kind: SinkKind) -> None:
+        """Adds a kind. A scheme stands for one kind."""
+        assert scheme.lower() not in self._kinds, scheme
+        self._kinds[scheme.lower()] = kind
+
+    def kind_of(self, uri: str) -> SinkKind:
+        """The kind behind `uri`. Raises SQLError 22023 on a scheme that is not known."""
+        scheme, separator, _ = uri.partition("://")
+        if not separator:
+            raise SQLError(
+                "22023",
+                f"{uri!r} is not a sink URI",
+                hint=f"Write scheme://…, with one of the schemes {self._known}.",
+            )
+        kind = self._kinds.get(scheme.lower())
+        if kind is None:
+            raise SQLError(
+                "22023",
+                f"unknown sink scheme {scheme!r}",
+                hint=f"Known schemes: {self._known}.",
+            )
+        return kind
+
+    @property
+    def _known(self) -> str:
+        return ", ".join(sorted(self._kinds))
+
+
+def default_kinds() -> SinkKinds:
+    """The kinds that need nothing but the store."""
+    return SinkKinds({"null": NullKind()})

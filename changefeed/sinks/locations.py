@@ -1,0 +1,125 @@
+"""Where mirrors live: how the path of a `duckdb:///` URI becomes a file, and which files may be.
+
+A mirror is a file under one of the configured *roots*, and nowhere else. The first root is where
+relative paths start; it is the node's own.
+
+    roots ('/data/mirrors', '/srv/lake')
+
+    duckdb:///sales.duckdb             /data/mirrors/sales.duckdb
+    duckdb:///eu/sales.duckdb          /data/mirrors/eu/sales.duckdb
+    duckdb:////srv/lake/sales.duckdb   /srv/lake/sales.duckdb
+    duckdb:////etc/sales.duckdb        refused: under no root
+    duckdb:///../sales.duckdb          refused: `..`
+
+Symbolic links are followed before the roots are looked at, so a link that leads out of them is
+refused and one that stays inside is only another name for the same file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from ...catalog.errors import SQLError
+
+SCHEME = "duckdb"
+PARAMETERS = {
+    "apply": ("row",),  # apply each batch as it comes
+    "mode": ("mirror",),  # hold the table's rows as they are
+    "table": None,  # the mirror table's name, where it is not the source's
+}
+"""What may stand behind the `?`, and the values that each takes (None: any)."""
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorTarget:
+    """What a sink URI names: a file, and the mirror table's name where the URI gives one."""
+
+    path: Path
+    table: str | None = None
+
+
+class MirrorLocations:
+    """The roots of one node. Raises SQLError on whatever is not under one of them."""
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        assert roots, "a node has at least its own mirror root"
+        self.roots = tuple(Path(root).absolute() for root in roots)
+
+    def target(self, uri: str) -> MirrorTarget:
+        """The target of a sink URI. Raises SQLError 22023, or 42501 for a path outside."""
+        parts = urlsplit(uri)
+        if parts.scheme.lower() != SCHEME or parts.netloc or not parts.path.startswith("/"):
+            raise _bad_uri(uri, "a path follows three slashes")
+        if parts.fragment:
+            raise _bad_uri(uri, "'#' is not part of a path; write %23")
+        values = _parameters(uri, parts.query)
+        return MirrorTarget(self.path(unquote(parts.path[1:]), shown=uri), values.get("table"))
+
+    def path(self, text: str, *, shown: str | None = None) -> Path:
+        """The file that a path names: relative to the first root, or absolute under any."""
+        shown = shown or text
+        if not text or text.endswith("/"):
+            raise _bad_uri(shown, "the path of a file is missing")
+        if "\x00" in text:
+            raise _bad_uri(shown, "a path has no NUL")
+        if ".." in text.split("/"):
+            raise SQLError(
+                "42501", f"mirror path {shown!r} is refused", detail="A path may not hold '..'."
+            )
+        path = (self.roots[0] / text).resolve()
+        if not any(root.resolve() in path.parents for root in self.roots):
+            raise SQLError(
+                "42501",
+                f"mirror path {shown!r} is outside the mirror roots",
+                detail=f"It leads to {path}.",
+                hint=f"Roots: {', '.join(map(str, self.roots))}. --mirror-root adds one.",
+            )
+        if path.is_dir():
+            raise _bad_uri(shown, "the path is a folder")
+        return path
+
+    def read_target(self, location: str) -> Path:
+        """The file behind a URI or a bare path, for somebody who wants to read it."""
+        if location.lower().startswith(SCHEME + ":"):
+            return self.target(location).path
+        return self.path(location)
+
+
+def _parameters(uri: str, query: str) -> Mapping[str, str]:
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True) if query else []
+    except ValueError:
+        raise _bad_uri(uri, f"{query!r} is not name=value, separated by '&'") from None
+    values: dict[str, str] = {}
+    for name, value in pairs:
+        if name not in PARAMETERS:
+            raise SQLError(
+                "22023",
+                f"unknown parameter {name!r} in sink URI {uri!r}",
+                hint=f"Known parameters: {', '.join(sorted(PARAMETERS))}.",
+            )
+        if name in values:
+            raise _bad_uri(uri, f"parameter {name!r} is given twice")
+        known = PARAMETERS[name]
+        if known is not None and value not in known:
+            raise SQLError(
+                "22023",
+                f"sink parameter {name} takes no {value!r}",
+                hint=f"Values of {name}: {', '.join(known)}.",
+            )
+        if not value or "\x00" in value:
+            raise _bad_uri(uri, f"parameter {name!r} has no value")
+        values[name] = value
+    return values
+
+
+def _bad_uri(uri: str, why: str) -> SQLError:
+    return SQLError(
+        "22023",
+        f"bad mirror location {uri!r}: {why}",
+        hint="Write duckdb:///file.duckdb, relative to the first mirror root, or "
+        "duckdb:////absolute/file.duckdb under one of them.",
+    )

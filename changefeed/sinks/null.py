@@ -1,0 +1,62 @@
+"""The null sink: takes everything, keeps nothing. What a benchmark measures a feed with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...catalog.descriptor import TableDescriptor
+from ...catalog.errors import SQLError
+from ...kvlayer.clock import Timestamp, WallClock
+from ..changes import ChangeBatch
+from .protocol import FeedIdentity, Sink, SinkContext, SinkProgress
+
+
+class NullSink:
+    """Stamps batches and drops them."""
+
+    def __init__(self, wall: WallClock) -> None:
+        self._monotonic_ns = wall.monotonic_ns
+        self._unflushed: list[ChangeBatch] = []
+
+    async def open(self, tables: Sequence[TableDescriptor]) -> SinkProgress | None:
+        return None
+
+    def emit(self, batch: ChangeBatch) -> None:
+        batch.stages.received = self._monotonic_ns()
+        self._unflushed.append(batch)
+
+    async def flush(self, progress: SinkProgress | None) -> None:
+        now = self._monotonic_ns()
+        for batch in self._unflushed:
+            batch.stages.sunk = now
+        self._unflushed.clear()
+
+    async def emit_resolved(self, resolved: Timestamp) -> None:
+        """Nobody reads it."""
+
+    async def close(self) -> None:
+        self._unflushed.clear()
+
+
+class NullKind:
+    """The kind behind `null://`."""
+
+    transactional = False
+    columnar = True
+
+    async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
+        if uri.lower() != "null://":
+            raise SQLError(
+                "22023",
+                f"sink {uri!r}: null takes nothing behind the scheme",
+                hint="Write null:// alone.",
+            )
+
+    def create(self, uri: str, context: SinkContext) -> Sink:
+        return NullSink(context.clock.wall)
+
+    async def release(self, uri: str, identity: FeedIdentity) -> None:
+        """Nothing was held."""
+
+    def redacted(self, uri: str) -> str:
+        return uri

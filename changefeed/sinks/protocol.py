@@ -1,0 +1,124 @@
+"""What the pipeline asks of a sink."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...catalog.descriptor import TableDescriptor
+from ...kvlayer.clock import Clock, Timestamp
+from ...kvlayer.metrics import Metrics
+from ...kvlayer.offload import Offload
+from ...kvlayer.settings import Settings
+from ...kvlayer.span import Span
+from ..changes import ChangeBatch
+from ..options import ChangefeedOptions
+
+
+class SinkError(Exception):
+    """The sink failed in a way that trying again may mend."""
+
+
+class SinkRefused(Exception):
+    """The sink will never take this feed: the job fails with this message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedIdentity:
+    """Whose progress it is. The epoch is the job's claim: a greater one fences off a smaller."""
+
+    store_id: str
+    job_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkProgress:
+    """How far a feed has come: its frontier, whole, and the resolved timestamp (its low water)."""
+
+    frontier: tuple[tuple[Span, Timestamp], ...]
+    resolved: Timestamp
+    scan_complete: bool
+
+
+class Sink(Protocol):
+    """Where changes go.
+
+    `emit` hands over a batch and never waits: it stamps `batch.stages.received`. `flush` makes all
+    that was emitted durable in the sink together with `progress`; a transactional sink does both in
+    one transaction and returns that progress from `open` after a restart.
+    """
+
+    async def open(self, tables: Sequence[TableDescriptor]) -> SinkProgress | None:
+        """Prepares the sink; returns the progress that it holds for this feed, if it holds any.
+
+        Raises SinkRefused when the target belongs to another feed or store.
+        """
+        ...
+
+    def emit(self, batch: ChangeBatch) -> None: ...
+
+    async def flush(self, progress: SinkProgress | None) -> None:
+        """Returns when all emitted so far is durable, and stamps `stages.sunk`.
+
+        `progress` is None where it has not changed. Raises SinkError.
+        """
+        ...
+
+    async def emit_resolved(self, resolved: Timestamp) -> None:
+        """A resolved message, after everything at or below it was flushed and progress saved.
+
+        May be called while a later flush runs.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkContext:
+    """What a sink may use of the store that feeds it. Stage times come from `clock.wall`."""
+
+    identity: FeedIdentity
+    clock: Clock
+    offload: Offload
+    settings: Settings
+    metrics: Metrics
+    options: ChangefeedOptions
+
+
+class SinkKind(Protocol):
+    """What stands behind one scheme of sink URIs: it judges a URI, and opens sinks."""
+
+    @property
+    def transactional(self) -> bool:
+        """Whether its sinks keep a feed's progress themselves, in one transaction with the rows."""
+        ...
+
+    @property
+    def columnar(self) -> bool:
+        """Whether its sinks would rather have Arrow than rows, where there are many."""
+        ...
+
+    async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
+        """Raises SQLError (or SinkRefused) when a new feed of `tables` may not go to `uri`.
+
+        Called before a feed is created; leaves nothing behind.
+        """
+        ...
+
+    def create(self, uri: str, context: SinkContext) -> Sink:
+        """A sink, not yet open."""
+        ...
+
+    async def release(self, uri: str, identity: FeedIdentity) -> None:
+        """The feed will never come back: what it held at the target is free for others.
+
+        Raises SinkError when the target is not there now.
+        """
+        ...
+
+    def redacted(self, uri: str) -> str:
+        """The URI as anybody may see it."""
+        ...

@@ -1,0 +1,96 @@
+"""The sinkless sink: rows stream back to the one who asked for the feed.
+
+A row is (table, key, value) with key and value in JSON; a resolved message has a value alone. Rows
+wait here until they are taken, and a flush ends when all rows before it were taken. So a consumer
+that is slow fills the feed's memory budget, and the feed stops reading; the store never waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ...catalog.descriptor import TableDescriptor
+from ...kvlayer.clock import Timestamp, WallClock
+from ..changes import ChangeBatch
+from ..encode import JSONEncoder
+from ..encode.json import encode_resolved
+from ..options import ChangefeedOptions
+from .protocol import SinkProgress
+
+
+class ChangefeedRow(NamedTuple):
+    """One row of a sinkless changefeed. Table and key are None in a resolved message."""
+
+    table: str | None
+    key: bytes | None
+    value: bytes
+
+
+@dataclass(slots=True)
+class _Portion:
+    """Rows that are taken together, and the batch they came from."""
+
+    rows: list[ChangefeedRow]
+    batch: ChangeBatch | None
+
+
+class SinklessSink:
+    """Hands rows to one consumer, in order.
+
+    `take` and the feed run in one loop. After `close`, what is left can still be taken.
+    """
+
+    def __init__(self, wall: WallClock, options: ChangefeedOptions) -> None:
+        self._monotonic_ns = wall.monotonic_ns
+        self._encoder = JSONEncoder(options)
+        self._waiting: deque[_Portion] = deque()
+        self._arrived = asyncio.Event()
+        self._taken = asyncio.Event()
+        self._emitted_count = 0
+        self._taken_count = 0
+        self._closed = False
+
+    async def open(self, tables: Sequence[TableDescriptor]) -> SinkProgress | None:
+        return None
+
+    def emit(self, batch: ChangeBatch) -> None:
+        table = batch.descriptor.name
+        rows = [ChangefeedRow(table, key, value) for key, value in self._encoder.encode(batch)]
+        batch.stages.received = self._monotonic_ns()
+        self._put(_Portion(rows, batch))
+
+    async def flush(self, progress: SinkProgress | None) -> None:
+        upto = self._emitted_count
+        while self._taken_count < upto:
+            self._taken.clear()
+            await self._taken.wait()
+
+    async def emit_resolved(self, resolved: Timestamp) -> None:
+        self._put(_Portion([ChangefeedRow(None, None, encode_resolved(resolved))], None))
+
+    async def close(self) -> None:
+        self._closed = True
+        self._arrived.set()
+
+    async def take(self) -> list[ChangefeedRow]:
+        """The next rows, as they came together; an empty list when the feed has ended."""
+        while not self._waiting:
+            if self._closed:
+                return []
+            self._arrived.clear()
+            await self._arrived.wait()
+        portion = self._waiting.popleft()
+        if portion.batch is not None:
+            portion.batch.stages.sunk = self._monotonic_ns()
+        self._taken_count += 1
+        self._taken.set()
+        return portion.rows
+
+    def _put(self, portion: _Portion) -> None:
+        self._waiting.append(portion)
+        self._emitted_count += 1
+        self._arrived.set()

@@ -1,0 +1,157 @@
+"""The writer: flushes the sink together with the progress that the flush makes true.
+
+Batches are handed to the sink as they come. One flush runs at a time; what comes meanwhile gathers
+for the next, so batching is as large as the sink is slow, and a lone row is flushed at once.
+
+    rows      a   b c     d
+    flush     [a  ]  [b c][d ]
+    progress  the frontier as it stood when the flush began
+
+A *checkpoint* is a flush without rows: it is due `min_checkpoint_frequency` after the last flush if
+the frontier has moved, or at once when somebody waits for what the frontier has reached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from .budget import MemoryBudget
+from .lane import Emission
+from .live import LiveFeed, nothing
+from .progress import FeedProgress
+from .sinks.protocol import Sink, SinkProgress
+
+BULK_ROWS_MIN = 1_000
+"""A flush of this many rows is bulk: the next one may wait for more, to be worth its commit."""
+
+BULK_ROWS_WANTED = 10_000
+BULK_LINGER_SECONDS = 0.01
+SCAN_ROWS_WANTED = 50_000
+SCAN_LINGER_SECONDS = 0.25
+
+
+class SinkWriter:
+    """Feeds one sink. It owns what was emitted and not flushed, and its share of the budget."""
+
+    def __init__(
+        self,
+        sink: Sink,
+        progress: FeedProgress,
+        *,
+        budget: MemoryBudget,
+        live: LiveFeed,
+        checkpoint_seconds: float,
+        on_flushed: Callable[[SinkProgress], None],
+    ) -> None:
+        self._sink = sink
+        self._progress = progress
+        self._budget = budget
+        self._live = live
+        self._checkpoint_seconds = checkpoint_seconds
+        self._on_flushed = on_flushed
+        self._loop = asyncio.get_running_loop()
+        self._wake = asyncio.Event()
+        self._enough = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._checkpoint_due = False
+        self._next_checkpoint_at = self._loop.time()
+        self._unflushed: list[Emission] = []
+        self._unflushed_rows = 0
+        self._bulk = False
+        self._ending = False
+
+    def emit(self, emission: Emission) -> None:
+        """Hands a batch to the sink, and wakes the writer. Never waits."""
+        batch = emission.batch
+        self._sink.emit(batch)
+        self._live.stages.note_received(emission.commits, batch.stages)
+        self._live.rows_emitted += len(batch)
+        self._unflushed.append(emission)
+        self._unflushed_rows += len(batch)
+        self._wake.set()
+        if self._unflushed_rows >= self._rows_wanted:
+            self._enough.set()
+
+    def end(self) -> None:
+        """Nothing more will be emitted: `run` flushes what is left and returns."""
+        self._ending = True
+        self._wake.set()
+        self._enough.set()
+
+    async def run(self) -> None:
+        """Flushes until `end`. Raises what the sink raises."""
+        self._progress.on_change = self._live.on_wait = self._note_progress
+        try:
+            while await self._work():
+                await self._flush()
+        finally:
+            self._progress.on_change = self._live.on_wait = nothing
+            if self._timer is not None:
+                self._timer.cancel()
+
+    @property
+    def _rows_wanted(self) -> int:
+        return BULK_ROWS_WANTED if self._progress.scan_complete else SCAN_ROWS_WANTED
+
+    @property
+    def _linger_seconds(self) -> float:
+        return BULK_LINGER_SECONDS if self._progress.scan_complete else SCAN_LINGER_SECONDS
+
+    async def _work(self) -> bool:
+        """Waits until a flush is due; False when there will be none."""
+        while not self._unflushed:
+            if self._progress.dirty and (self._checkpoint_due or self._ending):
+                return True
+            if self._ending:
+                return False
+            self._wake.clear()
+            await self._wake.wait()
+        if self._bulk and self._unflushed_rows >= BULK_ROWS_MIN:
+            await self._linger()
+        return True
+
+    async def _linger(self) -> None:
+        """Waits a little for a bulk load's next rows: large flushes cost a sink far less a row."""
+        self._enough.clear()
+        if self._ending or self._unflushed_rows >= self._rows_wanted or self._budget.full:
+            return
+        try:
+            async with asyncio.timeout(self._linger_seconds):
+                await self._enough.wait()
+        except TimeoutError:
+            pass
+
+    async def _flush(self) -> None:
+        emissions, self._unflushed = self._unflushed, []
+        rows, self._unflushed_rows = self._unflushed_rows, 0
+        # Captured in the step that took the rows: all at or below it is in this flush or earlier.
+        captured = self._progress.capture()
+        changed = captured is not self._progress.flushed
+        self._checkpoint_due = False
+        self._next_checkpoint_at = self._loop.time() + self._checkpoint_seconds
+        await self._sink.flush(captured if changed else None)
+        self._bulk = rows >= BULK_ROWS_MIN
+        self._progress.note_flushed(captured)
+        self._live.note_flushed(captured)
+        self._on_flushed(captured)
+        released = 0
+        for emission in emissions:
+            released += emission.size
+            assert emission.batch.stages.sunk, "a sink stamps what it has flushed"
+            self._live.stages.note_sunk(emission.commits, emission.batch.stages)
+        self._budget.release(released)
+
+    def _note_progress(self) -> None:
+        """The frontier moved, or somebody waits: a checkpoint is due now, or in its time."""
+        awaited = self._live.awaited
+        if awaited is not None and self._live.resolved < awaited <= self._progress.resolved:
+            self._checkpoint_due = True
+            self._wake.set()
+        elif self._timer is None:
+            self._timer = self._loop.call_at(self._next_checkpoint_at, self._timer_fired)
+
+    def _timer_fired(self) -> None:
+        self._timer = None
+        self._checkpoint_due = True
+        self._wake.set()

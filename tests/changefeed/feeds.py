@@ -1,0 +1,153 @@
+"""Changefeeds on a simulated node, with a job registry that a test plays by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from tailrace.catalog.descriptor import TableDescriptor
+from tailrace.catalog.errors import SQLError
+from tailrace.changefeed import Changefeeds, ChangefeedServices
+from tailrace.changefeed.sinks import FeedIdentity, Sink, SinkContext, default_kinds
+from tailrace.kvlayer.clock import Timestamp
+from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
+from tailrace.kvlayer.txn import Transaction
+from tests.changefeed.model import Target, TargetSink
+from tests.changefeed.table import Table
+from tests.harness.nodes import CatalogFixture, Node, open_nodes
+from tests.harness.simulation import Simulation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    tables: Sequence[TableDescriptor]
+    names: Sequence[str]
+    options: Mapping[str, str | None]
+    statement: str
+    at: Timestamp
+
+
+class MemoryClaim:
+    """A claimed job whose row is here."""
+
+    def __init__(self, job_id: int, payload: bytes) -> None:
+        self.job_id = job_id
+        self.epoch = 1
+        self.payload = payload
+        self.progress: bytes | None = None
+
+    async def read_progress(self) -> bytes | None:
+        return self.progress
+
+    async def save_progress(self, progress: bytes) -> None:
+        await asyncio.sleep(0.001)
+        self.progress = progress
+
+
+class MemoryJobs:
+    def __init__(self) -> None:
+        self.claims: dict[int, MemoryClaim] = {}
+
+    async def create(
+        self, transaction: Transaction, kind: str, description: str, payload: bytes
+    ) -> int:
+        job_id = len(self.claims) + 1
+        self.claims[job_id] = MemoryClaim(job_id, payload)
+        return job_id
+
+
+@dataclass
+class TargetKind:
+    """Sinks into targets that outlive them; a target takes one feed."""
+
+    sim: Simulation
+    transactional = True
+    columnar = True
+    targets: dict[str, Target] = field(default_factory=dict)
+    released: list[int] = field(default_factory=list)
+    fail: float = 0.0
+
+    async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
+        if uri in self.targets:
+            raise SQLError("55000", f"target {uri!r} belongs to another feed")
+
+    def create(self, uri: str, context: SinkContext) -> Sink:
+        target = self.targets.setdefault(uri, Target())
+        return TargetSink(self.sim, target, seconds=0.001, fail=self.fail)
+
+    async def release(self, uri: str, identity: FeedIdentity) -> None:
+        self.released.append(identity.job_id)
+
+    def redacted(self, uri: str) -> str:
+        return uri.partition("?")[0]
+
+
+class FeedBench:
+    """A node that runs changefeeds, and one table."""
+
+    def __init__(
+        self,
+        sim: Simulation,
+        catalog: CatalogFixture,
+        node: Node,
+        table: Table,
+        kind: TargetKind | None = None,
+    ) -> None:
+        self.store = catalog.store
+        self.table = table
+        self.kind = kind or TargetKind(sim)
+        kinds = default_kinds()
+        kinds.register("target", self.kind)
+        self.protections = ProtectedTimestamps(catalog.store)
+        self.services = ChangefeedServices(
+            store=catalog.store,
+            descriptors=catalog.descriptors,
+            leases=node.leases,
+            kinds=kinds,
+            offload=sim.offload,
+            protections=self.protections,
+        )
+        self.jobs = MemoryJobs()
+        self.feeds = Changefeeds(self.services, self.jobs)
+
+    def request(self, **options: str | None) -> Request:
+        return Request(
+            tables=[self.table.descriptor],
+            names=["defaultdb.public.orders"],
+            options=options,
+            statement="CREATE CHANGEFEED FOR TABLE orders INTO 'target://a?secret=1'",
+            at=self.store.clock.now(),
+        )
+
+    async def create(self, uri: str = "target://a?secret=1", **options: str | None) -> int:
+        transaction = self.store.begin()
+        try:
+            request = self.request(**options)
+            job_id = await self.feeds.create(transaction, request, uri)
+            await transaction.commit()
+            return job_id
+        except BaseException:
+            await transaction.rollback()
+            raise
+
+    @asynccontextmanager
+    async def running(self, job_id: int) -> AsyncIterator[asyncio.Task[None]]:
+        task = asyncio.create_task(self.feeds.run(self.jobs.claims[job_id]))
+        try:
+            yield task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    def rows(self, uri: str = "target://a?secret=1") -> dict[int, str | None]:
+        return self.kind.targets[uri].rows(self.table.descriptor.id)
+
+
+@asynccontextmanager
+async def open_bench(sim: Simulation) -> AsyncIterator[FeedBench]:
+    async with open_nodes(sim, 1) as (catalog, [node]):
+        table = Table(catalog, await catalog.create(locked=True))
+        await table.write((1, "old"), (2, "old"))
+        yield FeedBench(sim, catalog, node, table)

@@ -1,0 +1,259 @@
+"""A store, a schema feed and a sink small enough to be obviously right, for tests of a pipeline."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from random import Random
+
+from tailrace.catalog.descriptor import TableDescriptor
+from tailrace.catalog.row_codec import codec_for
+from tailrace.changefeed.changes import ChangeBatch
+from tailrace.changefeed.sinks import SinkError, SinkProgress
+from tailrace.kvlayer.clock import Clock, MemoryBoundStore, Timestamp
+from tailrace.kvlayer.events import Checkpoint, Event, SteadyState, ValueBatch
+from tailrace.kvlayer.settings import Settings
+from tailrace.kvlayer.span import Span
+from tailrace.schemafeed.feed import SchemaAnswer, TableDropped
+from tailrace.schemafeed.table_events import TableEvent, table_event
+from tests.harness.simulation import Simulation
+
+Row = tuple[int, str | None]
+
+
+class ModelFeed:
+    """A range feed over the model: what was written above the start, then what is written."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self.spans = tuple(spans)
+        self.waiting: list[Event] = []
+        self.closed = False
+        self.taken = 0
+        self._arrived = asyncio.Event()
+
+    def put(self, *events: Event) -> None:
+        self.waiting += events
+        self._arrived.set()
+
+    async def next(self) -> list[Event]:
+        while not self.waiting:
+            self._arrived.clear()
+            await self._arrived.wait()
+        events, self.waiting = self.waiting, []
+        self.taken += len(events)
+        return events
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class ModelStore:
+    """Versions in a list. Writes and checkpoints happen when a test says so."""
+
+    def __init__(self, sim: Simulation, *tables: TableDescriptor) -> None:
+        self.clock = Clock(sim.wall, MemoryBoundStore())
+        self.settings = Settings()
+        self.tables = {table.id: table for table in tables}
+        self.history: list[tuple[bytes, bytes | None, Timestamp]] = []
+        self.feeds: list[ModelFeed] = []
+        self.resolved = Timestamp(0)
+        self.slice_rows = 100
+        self.scans: list[Span] = []
+
+    def write(self, *rows: Row, delete: Iterable[int] = (), table_id: int = 104) -> Timestamp:
+        """One transaction."""
+        codec = codec_for(self.tables[table_id])
+        puts = [codec.encode_row(row) for row in rows]
+        keys = [key for key, _ in puts] + [codec.encode_key((k,)) for k in delete]
+        values: list[bytes | None] = [body for _, body in puts]
+        values += [None] * (len(keys) - len(puts))
+        ts = self.clock.now()
+        self.history += [(key, value, ts) for key, value in zip(keys, values, strict=True)]
+        batch = ValueBatch(
+            keys=keys,
+            values=values,
+            timestamps=[ts] * len(keys),
+            commit_called_ns=self.clock.wall.monotonic_ns(),
+            durable_ns=self.clock.wall.monotonic_ns(),
+        )
+        self._send(batch)
+        return ts
+
+    def resolve(self) -> Timestamp:
+        """Closes the present: a checkpoint at it goes to every feed."""
+        self.resolved = self.clock.now()
+        for feed in self.feeds:
+            feed.put(Checkpoint(feed.spans, self.resolved))
+        return self.resolved
+
+    def _send(self, event: Event) -> None:
+        for feed in self.feeds:
+            feed.put(event)
+
+    def span_feed_from(self, starts: Iterable[tuple[Span, Timestamp]]) -> ModelFeed:
+        stands = list(starts)
+        spans = [span for span, _ in stands]
+        feed = ModelFeed(spans)
+        for key, value, ts in self.history:
+            if any(span.contains(key) and ts > start_after for span, start_after in stands):
+                feed.put(ValueBatch(keys=[key], values=[value], timestamps=[ts]))
+        if self.resolved > min(start_after for _, start_after in stands):
+            feed.put(Checkpoint(feed.spans, self.resolved))
+        feed.put(*[SteadyState(span) for span in spans])
+        self.feeds = [each for each in self.feeds if not each.closed] + [feed]
+        return feed
+
+    def snapshot(self, at: Timestamp) -> ModelSnapshot:
+        return ModelSnapshot(self, at)
+
+    def rows_at(self, at: Timestamp, table_id: int = 104) -> dict[int, str | None]:
+        """The oracle: SELECT * AS OF `at`."""
+        codec = codec_for(self.tables[table_id])
+        span = self.tables[table_id].primary_span
+        newest = {key: value for key, value, ts in self.history if ts <= at and span.contains(key)}
+        rows = [codec.decode_row(key, value) for key, value in newest.items() if value is not None]
+        return {row[0]: row[1] for row in rows}  # type: ignore[misc]
+
+
+class ModelSnapshot:
+    def __init__(self, store: ModelStore, at: Timestamp) -> None:
+        self._store = store
+        self._at = at
+
+    async def scan_slices(self, span: Span) -> AsyncGenerator[list[tuple[bytes, bytes]], None]:
+        self._store.scans.append(span)
+        newest = {k: v for k, v, ts in self._store.history if ts <= self._at and span.contains(k)}
+        rows = sorted((key, value) for key, value in newest.items() if value is not None)
+        size = self._store.slice_rows
+        for first in range(0, len(rows), size):
+            await asyncio.sleep(0)
+            yield rows[first : first + size]
+
+    async def get_with_timestamp(self, key: bytes) -> tuple[bytes, Timestamp] | None:
+        found = [(v, ts) for k, v, ts in self._store.history if k == key and ts <= self._at]
+        return found[-1] if found and found[-1][0] is not None else None  # type: ignore[return-value]
+
+
+class ModelSchema:
+    """A schema feed proven by hand: up to `proven`, or for ever while `fast`."""
+
+    def __init__(self, *tables: TableDescriptor, fast: bool = True) -> None:
+        self.fast = fast
+        self.proven = Timestamp(0)
+        self.dropped: dict[int, TableDropped] = {}
+        self._current = {table.id: table for table in tables}
+        self._events: dict[int, list[TableEvent]] = {table.id: [] for table in tables}
+        self._moved = asyncio.Event()
+
+    def prove(self, upto: Timestamp) -> None:
+        """What a poll does."""
+        self.proven = upto
+        self._moved.set()
+
+    def publish(self, after: TableDescriptor) -> None:
+        events = self._events[after.id]
+        before = events[-1].after if events else self._current[after.id]
+        events.append(table_event(before, after))
+
+    def drop(self, table: TableDescriptor, at: Timestamp) -> None:
+        self.dropped[table.id] = TableDropped(table.name, table.id, at)
+
+    async def start(self, table_ids: Iterable[int], at: Timestamp) -> None:
+        self.proven = max(self.proven, at)
+
+    def try_peek(self, table_id: int, at_or_before: Timestamp) -> SchemaAnswer | None:
+        if not self.fast and at_or_before > self.proven:
+            return None
+        dropped = self.dropped.get(table_id)
+        if dropped is not None and at_or_before >= dropped.timestamp:
+            raise dropped
+        events = [e for e in self._events[table_id] if e.timestamp <= at_or_before]
+        canonical = events[-1].after if events else self._current[table_id]
+        return SchemaAnswer(tuple(events), canonical, canonical.modification_time)
+
+    async def peek(self, table_id: int, at_or_before: Timestamp) -> SchemaAnswer:
+        while (answer := self.try_peek(table_id, at_or_before)) is None:
+            self._moved.clear()
+            await self._moved.wait()
+        return answer
+
+    async def pop(self, table_id: int, at_or_before: Timestamp) -> SchemaAnswer:
+        answer = await self.peek(table_id, at_or_before)
+        self._current[table_id] = answer.canonical
+        self._events[table_id] = self._events[table_id][len(answer.events) :]
+        return answer
+
+    def canonical_at(self, table_id: int, at: Timestamp) -> TableDescriptor:
+        return self._current[table_id]
+
+    def frontier(self, table_id: int) -> Timestamp:
+        return self.proven
+
+    async def close(self) -> None:
+        pass
+
+
+class Target:
+    """What a transactional sink writes to; it survives the sink. Newer versions win."""
+
+    def __init__(self) -> None:
+        self.versions: dict[tuple[int, bytes], tuple[Timestamp, tuple[object, ...] | None]] = {}
+        self.progress: SinkProgress | None = None
+        self.applied: list[tuple[bytes, Timestamp]] = []
+        self.flush_rows: list[int] = []
+
+    def rows(self, table_id: int = 104) -> dict[int, str | None]:
+        found = [row for (t, _), (_, row) in self.versions.items() if t == table_id and row]
+        return {row[0]: row[1] for row in found}  # type: ignore[misc]
+
+    def apply(self, batch: ChangeBatch) -> None:
+        pairs = zip(batch.keys, batch.timestamps, batch.iterate_rows(), strict=True)
+        for key, ts, row in pairs:
+            known = self.versions.get((batch.descriptor.id, key))
+            if known is None or known[0] < ts:
+                self.versions[(batch.descriptor.id, key)] = (ts, row)
+                self.applied.append((key, ts))
+
+
+class TargetSink:
+    """A transactional sink: rows and progress reach the target together or not at all."""
+
+    def __init__(
+        self, sim: Simulation, target: Target, *, seconds: float = 0.0, fail: float = 0.0
+    ) -> None:
+        self._sim = sim
+        self._random = Random(f"{sim.seed}:sink")
+        self._target = target
+        self.seconds = seconds
+        self.fail = fail
+        self.emitted: list[ChangeBatch] = []
+        self.resolved: list[Timestamp] = []
+        self._unflushed: list[ChangeBatch] = []
+
+    async def open(self, tables: Sequence[TableDescriptor]) -> SinkProgress | None:
+        return self._target.progress
+
+    def emit(self, batch: ChangeBatch) -> None:
+        batch.stages.received = self._sim.wall.monotonic_ns() or 1
+        self._unflushed.append(batch)
+        self.emitted.append(batch)
+
+    async def flush(self, progress: SinkProgress | None) -> None:
+        batches, self._unflushed = self._unflushed, []
+        await asyncio.sleep(self.seconds)
+        if self._random.random() < self.fail / 2:
+            raise SinkError("the target is away")
+        for batch in batches:
+            self._target.apply(batch)
+            batch.stages.sunk = self._sim.wall.monotonic_ns() or 1
+        if progress is not None:
+            self._target.progress = progress
+        self._target.flush_rows.append(sum(map(len, batches)))
+        if self._random.random() < self.fail / 2:
+            raise SinkError("the target committed, and its answer was lost")
+
+    async def emit_resolved(self, resolved: Timestamp) -> None:
+        self.resolved.append(resolved)
+
+    async def close(self) -> None:
+        pass

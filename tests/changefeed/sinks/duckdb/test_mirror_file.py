@@ -1,0 +1,131 @@
+"""A file of the mirrors: opening, closing, checkpoints, and what a killed process leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tailrace.catalog.descriptor import TableDescriptor
+from tailrace.changefeed.sinks.duckdb import DuckDBSink, mirror_file
+from tests.harness.descriptors import table
+from tests.harness.mirrors import Mirrors, progress_of, rows_batch, run
+
+ORDERS = table()
+
+
+def test_file_is_open_while_somebody_uses_it(tmp_path: Path) -> None:
+    path = tmp_path / "eu" / "mirror.duckdb"
+
+    async def scenario(mirrors: Mirrors) -> None:
+        first = await mirrors.files.acquire(path)
+        second = await mirrors.files.acquire(path)
+        assert first is second
+        await first.release()
+        assert mirrors.files.open_files == [path]
+        await second.release()
+        assert mirrors.files.open_files == []
+
+    run(tmp_path, scenario)
+
+
+def test_close_leaves_no_log(tmp_path: Path) -> None:
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(ORDERS) as sink:
+            sink.emit(rows_batch(ORDERS, [((1,), 10, (1, "a"))]))
+            await sink.flush(progress_of(ORDERS, 10))
+            assert (tmp_path / "mirror.duckdb.wal").stat().st_size > 0
+
+    run(tmp_path, scenario)
+    assert [path.name for path in tmp_path.iterdir()] == ["mirror.duckdb"]
+    with duckdb.connect(str(tmp_path / "mirror.duckdb"), read_only=True) as plain:
+        assert plain.execute("FROM orders").fetchall() == [(1, "a")]
+
+
+def test_idle_file_is_checkpointed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mirror_file, "IDLE_COMMITS_MIN", 1)
+    monkeypatch.setattr(mirror_file, "IDLE_SECONDS", 0.001)
+
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(ORDERS) as sink:
+            sink.emit(rows_batch(ORDERS, [((1,), 10, (1, "a"))]))
+            await sink.flush(None)
+            wal = tmp_path / "mirror.duckdb.wal"
+            async with asyncio.timeout(10):
+                while wal.exists() and wal.stat().st_size:
+                    await asyncio.sleep(0.001)
+            assert await mirrors.read("FROM orders") == [(1, "a")]
+
+    run(tmp_path, scenario)
+
+
+def test_two_feeds_share_a_file(tmp_path: Path) -> None:
+    items = table(id=105, name="items")
+
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(ORDERS) as one, mirrors.open(items, job_id=8) as two:
+
+            async def feed(sink: DuckDBSink, source: TableDescriptor) -> None:
+                for k in range(20):
+                    sink.emit(rows_batch(source, [((k,), 10, (k, "x"))]))
+                    await sink.flush(None)
+
+            await asyncio.gather(feed(one, ORDERS), feed(two, items))
+            found = await mirrors.read("SELECT count(*) FROM orders JOIN items USING (k)")
+            assert found == [(20,)]
+
+    run(tmp_path, scenario)
+
+
+KILLED = """
+import asyncio, sys
+from pathlib import Path
+from tests.harness.descriptors import table
+from tests.harness.mirrors import progress_of, rows_batch, run
+
+orders = table()
+
+async def scenario(mirrors):
+    async with mirrors.open(orders) as sink:
+        for ts in range(1, 1_000_000):
+            row = None if ts % 5 == 0 else (ts % 7, str(ts))
+            sink.emit(rows_batch(orders, [((ts % 7,), ts, row)]))
+            await sink.flush(progress_of(orders, ts))
+            print(ts, flush=True)
+
+run(Path(sys.argv[1]), scenario)
+"""
+
+
+@pytest.mark.system
+def test_killed_process_leaves_its_last_flush(tmp_path: Path) -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[4],
+    )
+    with program:
+        assert program.stdout is not None
+        for line in program.stdout:
+            if int(line) >= 200:
+                program.send_signal(signal.SIGKILL)
+                break
+        acknowledged = int(line)
+
+    async def scenario(mirrors: Mirrors) -> None:
+        sink = mirrors.sink(epoch=2)
+        saved = await sink.open([ORDERS])
+        assert saved is not None
+        assert saved.resolved >= acknowledged
+        model = {ts % 7: None if ts % 5 == 0 else str(ts) for ts in range(1, saved.resolved + 1)}
+        expected = sorted((k, v) for k, v in model.items() if v is not None)
+        assert await mirrors.read("FROM orders ORDER BY k") == expected
+        await sink.close()
+
+    run(tmp_path, scenario)

@@ -1,0 +1,200 @@
+"""Reading a mirror beside its feed, and what a reader may not do."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tailrace.catalog.errors import SQLError
+from tests.harness.descriptors import table
+from tests.harness.mirrors import Mirrors, progress_of, rows_batch, run
+
+ORDERS = table()
+
+
+async def refused(mirrors: Mirrors, sql: str) -> SQLError:
+    with pytest.raises(SQLError) as caught:
+        await mirrors.read(sql)
+    return caught.value
+
+
+def test_reads_see_whole_flushes(tmp_path: Path) -> None:
+    """Each flush gives all ten rows one value; no read may see two."""
+
+    async def scenario(mirrors: Mirrors) -> None:
+        seen: set[int] = set()
+
+        async def reads() -> None:
+            while len(seen) < 5:
+                found = await mirrors.read("SELECT count(*), count(DISTINCT v) FROM orders")
+                assert found in ([(0, 0)], [(10, 1)])
+                seen.add(len(seen))
+
+        async with mirrors.open(ORDERS) as sink:
+            reader = asyncio.ensure_future(reads())
+            ts = 10
+            while not reader.done():
+                ts += 1
+                sink.emit(rows_batch(ORDERS, [((k,), ts, (k, f"@{ts}")) for k in range(10)]))
+                await sink.flush(progress_of(ORDERS, ts))
+            await reader
+
+    run(tmp_path, scenario)
+
+
+def test_deleted_key_returns_under_an_open_read(tmp_path: Path) -> None:
+    """DuckDB keeps the old row for the read: its index must not take the key for taken."""
+
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(ORDERS) as sink:
+            sink.emit(rows_batch(ORDERS, [((1,), 10, (1, "a"))]))
+            await sink.flush(None)
+            file = await mirrors.files.acquire(tmp_path / "mirror.duckdb")
+            cursor = file.cursor()
+            cursor.execute("BEGIN TRANSACTION READ ONLY")
+            assert cursor.execute("FROM orders").fetchall() == [(1, "a")]
+            for ts in range(20, 30, 2):
+                sink.emit(rows_batch(ORDERS, [((1,), ts, None)]))
+                await sink.flush(None)
+                sink.emit(rows_batch(ORDERS, [((1,), ts + 1, (1, f"@{ts}"))]))
+                await sink.flush(None)
+            assert cursor.execute("FROM orders").fetchall() == [(1, "a")]
+            file.close_cursor(cursor)
+            await file.release()
+            assert await mirrors.read("FROM orders") == [(1, "@28")]
+
+    run(tmp_path, scenario)
+
+
+def test_mirror_is_readable_without_its_feed(tmp_path: Path) -> None:
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(ORDERS) as sink:
+            sink.emit(rows_batch(ORDERS, [((1,), 10, (1, "a"))]))
+            await sink.flush(None)
+        uri = "duckdb:///mirror.duckdb"
+        found = await mirrors.reader.read(uri, "SELECT v FROM orders WHERE k = $1", [1])
+        assert found.to_pylist() == [{"v": "a"}]
+        assert mirrors.files.open_files == []
+
+    run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO orders VALUES (1, 'a')",
+        "DELETE FROM _tailrace.progress",
+        "UPDATE _tailrace.rows_7_104 SET c2 = 'x'",
+        "WITH gone AS (DELETE FROM _tailrace.progress RETURNING *) FROM gone",
+        "EXPLAIN ANALYZE DELETE FROM _tailrace.progress",
+        "CREATE TABLE t (a INT)",
+        "CREATE TEMP TABLE t (a INT)",
+        "DROP VIEW orders",
+        "BEGIN",
+        "COMMIT",
+        "SET threads = 8",
+        "SET enable_external_access = true",
+        "PRAGMA threads = 8",
+        "RESET threads",
+        "CHECKPOINT",
+        "FORCE CHECKPOINT",
+        "CALL checkpoint()",
+        "ATTACH ':memory:' AS other",
+        "COPY orders TO '/tmp/orders.csv'",
+        "EXPORT DATABASE '/tmp/all'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "PREPARE p AS SELECT 1",
+        "VACUUM",
+        "USE main",
+    ],
+)
+def test_what_writes_is_refused(tmp_path: Path, sql: str) -> None:
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(ORDERS) as sink:
+            sink.emit(rows_batch(ORDERS, [((1,), 10, (1, "a"))]))
+            await sink.flush(progress_of(ORDERS, 10))
+            assert (await refused(mirrors, sql)).sqlstate == "25006"
+            assert await mirrors.read("FROM orders") == [(1, "a")]
+            assert await mirrors.read("SELECT count(*) FROM _tailrace.progress") == [(1,)]
+
+    run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT * FROM glob('/etc/*')",
+        "SELECT * FROM sniff_csv('/etc/passwd')",
+        "SELECT * FROM parquet_scan('/tmp/x.parquet')",
+        "SELECT * FROM read_duckdb('/tmp/other.duckdb')",
+    ],
+)
+def test_files_of_the_server_are_refused(tmp_path: Path, sql: str) -> None:
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(ORDERS):
+            assert (await refused(mirrors, sql)).sqlstate == "42501"
+
+    run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("sql", "sqlstate"),
+    [
+        ("SELECT 1; SELECT 2", "42601"),
+        ("", "42601"),
+        ("SELEC 1", "42601"),
+        ("FROM missing", "42P01"),
+        ("SELECT missing FROM orders", "42703"),
+        ("SELECT 'x'::INT", "22P02"),
+        ("FROM sink", "42P01"),  # a variable of this process
+        ("FROM '/etc/passwd'", "42P01"),
+        ("FROM upserts_rows_7_104", "42P01"),  # the writer's own source
+    ],
+)
+def test_error_carries_its_state(tmp_path: Path, sql: str, sqlstate: str) -> None:
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(ORDERS) as sink:
+            assert sink is not None
+            assert (await refused(mirrors, sql)).sqlstate == sqlstate
+
+    run(tmp_path, scenario)
+
+
+def test_missing_file_is_not_made(tmp_path: Path) -> None:
+    async def scenario(mirrors: Mirrors) -> None:
+        assert (await refused(mirrors, "SELECT 1")).sqlstate == "58P01"
+        assert list(tmp_path.iterdir()) == []
+
+    run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("sql", ["DESCRIBE orders", "SHOW TABLES", "EXPLAIN FROM orders"])
+def test_looking_around_is_reading(tmp_path: Path, sql: str) -> None:
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(ORDERS):
+            assert await mirrors.read(sql)
+
+    run(tmp_path, scenario)
+
+
+def test_cancelled_read_is_interrupted(tmp_path: Path) -> None:
+    endless = "SELECT count(*) FROM range(1000000000) a, range(1000000000) b"
+
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(ORDERS) as sink:
+            reads = [asyncio.ensure_future(mirrors.read(endless)) for _ in range(6)]
+            await asyncio.sleep(0.05)
+            sink.emit(rows_batch(ORDERS, [((1,), 10, (1, "a"))]))
+            await sink.flush(None)  # no read holds the writer up
+            for read in reads:
+                read.cancel()
+            ended = await asyncio.gather(*reads, return_exceptions=True)
+            assert all(isinstance(end, asyncio.CancelledError) for end in ended)
+            assert await mirrors.read("FROM orders") == [(1, "a")]
+
+    run(tmp_path, scenario)

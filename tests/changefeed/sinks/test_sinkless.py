@@ -1,0 +1,67 @@
+"""A sinkless feed hands every row to its consumer, in order, at the consumer's pace."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tailrace.catalog.row_codec import codec_for
+from tailrace.changefeed.changes import ChangeBatch, ChangeKind
+from tailrace.changefeed.options import ChangefeedOptions
+from tailrace.changefeed.sinks import ChangefeedRow, SinklessSink
+from tailrace.kvlayer.clock import Timestamp, timestamp_at
+from tests.harness.descriptors import table
+from tests.harness.simulation import Simulation
+
+
+def change(k: int, v: str) -> ChangeBatch:
+    key, _ = codec_for(table()).encode_row((k, v))
+    return ChangeBatch(
+        descriptor=table(),
+        kind=ChangeKind.LIVE,
+        keys=[key],
+        timestamps=[Timestamp(100)],
+        rows=[(k, v)],
+    )
+
+
+def test_rows_come_as_json_in_order() -> None:
+    async def scenario() -> None:
+        sink = SinklessSink(sim.wall, ChangefeedOptions())
+        sink.emit(change(1, "a"))
+        await sink.emit_resolved(timestamp_at(unix_us=1_700_000_000_000_000))
+        assert await sink.take() == [ChangefeedRow("orders", b"[1]", b'{"after":{"k":1,"v":"a"}}')]
+        resolved = b'{"resolved":"1700000000000000000.0000000000"}'
+        assert await sink.take() == [ChangefeedRow(None, None, resolved)]
+
+    sim = Simulation(1)
+    sim.run(scenario())
+
+
+def test_flush_ends_when_rows_were_taken() -> None:
+    async def scenario() -> None:
+        sink = SinklessSink(sim.wall, ChangefeedOptions())
+        batch = change(1, "a")
+        await asyncio.sleep(1)
+        sink.emit(batch)
+        flush = asyncio.create_task(sink.flush(None))
+        await asyncio.sleep(10)
+        assert not flush.done()
+        assert batch.stages.received == 1_000_000_000
+        await sink.take()
+        await flush
+        assert batch.stages.sunk == 11_000_000_000
+
+    sim = Simulation(2)
+    sim.run(scenario())
+
+
+def test_closed_sink_ends_its_consumer() -> None:
+    async def scenario() -> None:
+        sink = SinklessSink(sim.wall, ChangefeedOptions())
+        consumer = asyncio.create_task(sink.take())
+        await asyncio.sleep(1)
+        await sink.close()
+        assert await consumer == []
+
+    sim = Simulation(3)
+    sim.run(scenario())

@@ -1,0 +1,309 @@
+"""Changefeeds as jobs: what is refused, what a claim does, what an end leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tailrace.catalog.descriptor import DescriptorState
+from tailrace.catalog.errors import SQLError
+from tailrace.changefeed import FeedState, FeedStopped
+from tailrace.changefeed.details import decode_details, decode_progress
+from tailrace.changefeed.sinks import SinkError, SinkProgress, SinkRefused
+from tailrace.kvlayer.clock import Timestamp, format_timestamp
+from tailrace.schemafeed.feed import TableDropped
+from tests.changefeed.feeds import FeedBench, Request, open_bench
+from tests.changefeed.model import Target
+from tests.harness.simulation import Simulation
+
+URI = "target://a?secret=1"
+
+
+def test_feed_scans_then_follows() -> None:
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            job_id = await bench.create()
+            async with bench.running(job_id):
+                at = await bench.table.write((3, "new"), delete=[1])
+                await bench.feeds.wait_until(job_id, at)
+                assert bench.rows() == {2: "old", 3: "new"}
+
+    sim = Simulation(1)
+    sim.run(scenario())
+
+
+@pytest.mark.parametrize("uri", [URI, "null://"])
+def test_restart_goes_on_from_saved_progress(uri: str) -> None:
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            job_id = await bench.create(uri)
+            async with bench.running(job_id):
+                await bench.feeds.wait_until(job_id, await bench.table.write((3, "new")))
+                await asyncio.sleep(2)
+            live = bench.feeds.feed(job_id)
+            assert live is not None
+            emitted = live.rows_emitted
+            async with bench.running(job_id):
+                await bench.feeds.wait_until(job_id, await bench.table.write((4, "newer")))
+            assert live.rows_emitted == emitted + 1
+
+    sim = Simulation(2)
+    sim.run(scenario())
+
+
+def test_cursor_skips_the_scan_and_is_exclusive() -> None:
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            cursor = await bench.table.write((3, "at the cursor"))
+            await bench.table.write((4, "above"))
+            job_id = await bench.create(cursor=format_timestamp(cursor))
+            async with bench.running(job_id):
+                await bench.feeds.wait_until(job_id, bench.store.clock.now())
+            assert bench.rows() == {4: "above"}
+
+    sim = Simulation(3)
+    sim.run(scenario())
+
+
+def test_scan_only_succeeds_and_releases() -> None:
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            job_id = await bench.create(initial_scan="only")
+            assert len(bench.protections.records()) == 1
+            await bench.feeds.run(bench.jobs.claims[job_id])
+            assert bench.rows() == {1: "old", 2: "old"}
+            assert bench.kind.released == [job_id]
+            assert bench.protections.records() == []
+
+    sim = Simulation(4)
+    sim.run(scenario())
+
+
+def test_sink_error_is_left_to_be_retried() -> None:
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            job_id = await bench.create()
+            bench.kind.fail = 2.0
+            with pytest.raises(SinkError):
+                await bench.feeds.run(bench.jobs.claims[job_id])
+            live = bench.feeds.feed(job_id)
+            assert live is not None
+            assert live.state is FeedState.BACKOFF
+            await asyncio.sleep(3)
+            claim = bench.jobs.claims[job_id]
+            status = bench.feeds.status(job_id, claim.payload, claim.progress)
+            assert "retrying: 3." in status.running_status
+            assert "the target is away" in status.running_status
+            bench.kind.fail = 0.0
+            waiting = asyncio.create_task(bench.feeds.wait_until(job_id, bench.store.clock.now()))
+            async with bench.running(job_id):
+                await waiting
+            assert bench.rows() == {1: "old", 2: "old"}
+
+    sim = Simulation(5)
+    sim.run(scenario())
+
+
+def test_dropped_table_is_the_end_of_its_feed() -> None:
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            job_id = await bench.create()
+            task = asyncio.create_task(bench.feeds.run(bench.jobs.claims[job_id]))
+            await bench.feeds.wait_until(job_id, bench.store.clock.now())
+            await bench.table.publish(locked=False)
+            await bench.table.publish(state=DescriptorState.DROPPED)
+            with pytest.raises(TableDropped, match="orders"):
+                await task
+            assert bench.kind.released == [job_id]
+            with pytest.raises(FeedStopped, match="dropped"):
+                await bench.feeds.wait_until(job_id, bench.store.clock.now())
+
+    sim = Simulation(6)
+    sim.run(scenario())
+
+
+def test_progress_ahead_of_the_clock_is_refused() -> None:
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            job_id = await bench.create()
+            later = Timestamp(bench.store.clock.now() + (1 << 50))
+            target = bench.kind.targets[URI] = Target()
+            span = bench.table.descriptor.primary_span
+            target.progress = SinkProgress(
+                frontier=((span, later),), resolved=later, scan_complete=True
+            )
+            with pytest.raises(SinkRefused, match="ahead of this store's clock"):
+                await bench.feeds.run(bench.jobs.claims[job_id])
+
+    sim = Simulation(7)
+    sim.run(scenario())
+
+
+def test_protection_follows_the_feed_and_ends_with_it() -> None:
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            job_id = await bench.create()
+            claim = bench.jobs.claims[job_id]
+            [before] = bench.protections.records()
+            assert before.timestamp == decode_details(claim.payload).start_at
+            async with bench.running(job_id):
+                await asyncio.sleep(30)
+                assert claim.progress is not None
+                [moved] = bench.protections.records()
+                resolved = decode_progress(claim.progress).resolved
+                assert before.timestamp < moved.timestamp <= resolved
+            await bench.feeds.cancel(claim)
+            assert bench.protections.records() == []
+            assert bench.kind.released == [job_id]
+
+    sim = Simulation(8)
+    sim.run(scenario())
+
+
+def test_status_shows_no_secrets() -> None:
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            job_id = await bench.create()
+            claim = bench.jobs.claims[job_id]
+            status = bench.feeds.status(job_id, claim.payload, None)
+            assert status.sink_uri == "target://a"
+            assert status.full_table_names == ("defaultdb.public.orders",)
+            assert status.topics == ("orders",)
+            assert status.running_status == "waiting to run"
+            assert "secret" not in decode_details(claim.payload).statement
+
+    sim = Simulation(9)
+    sim.run(scenario())
+
+
+async def refusal(bench: FeedBench, uri: str = URI, **options: str | None) -> SQLError:
+    """Why a feed is not created; nothing is left behind."""
+    with pytest.raises(SQLError) as caught:
+        await bench.create(uri, **options)
+    assert bench.jobs.claims == {}
+    assert bench.protections.records() == []
+    return caught.value
+
+
+def test_bad_requests_leave_nothing_behind() -> None:
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            assert (await refusal(bench, "kafka://x")).hint == "Known schemes: null, target."
+            assert "unknown changefeed option" in (await refusal(bench, diff=None)).message
+            future = Timestamp(bench.store.clock.now() + (1 << 40))
+            error = await refusal(bench, cursor=format_timestamp(future))
+            assert "in the future" in error.message
+            early = Timestamp(bench.table.descriptor.modification_time - 1)
+            error = await refusal(bench, cursor=format_timestamp(early))
+            assert error.sqlstate == "42P01"
+            cursor = bench.store.clock.now()
+            span = bench.table.descriptor.primary_span
+            await bench.store.collect_garbage(span, bench.store.clock.now())
+            error = await refusal(bench, cursor=format_timestamp(cursor))
+            assert "garbage collection threshold" in error.message
+
+    sim = Simulation(10)
+    sim.run(scenario())
+
+
+def test_second_feed_into_a_target_is_refused() -> None:
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            job_id = await bench.create()
+            async with bench.running(job_id):
+                await bench.feeds.wait_until(job_id, bench.store.clock.now())
+            with pytest.raises(SQLError, match="belongs to another feed"):
+                await bench.create()
+            assert len(bench.jobs.claims) == 1
+
+    sim = Simulation(11)
+    sim.run(scenario())
+
+
+def test_table_named_twice_is_refused() -> None:
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            table = bench.table.descriptor
+            twice = Request(
+                tables=[table, table],
+                names=["orders", "orders"],
+                options={},
+                statement="",
+                at=bench.store.clock.now(),
+            )
+            with pytest.raises(SQLError, match="more than once"):
+                await bench.feeds.stream(twice)
+
+    sim = Simulation(12)
+    sim.run(scenario())
+
+
+def test_stream_gives_rows_then_changes() -> None:
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            stream = await bench.feeds.stream(bench.request(resolved=None))
+            async with stream:
+                assert [row.key for row in await stream.take()] == [b"[1]", b"[2]"]
+                at = await bench.table.write((3, "new"), delete=[1])
+                seen = []
+                async for row in stream:
+                    if row.table is None:
+                        if row.value.decode() >= f'{{"resolved":"{format_timestamp(at)}"}}':
+                            break
+                    else:
+                        seen.append((row.key, row.value))
+                assert sorted(seen) == [
+                    (b"[1]", b'{"after":null}'),
+                    (b"[3]", b'{"after":{"k":3,"v":"new"}}'),
+                ]
+
+    sim = Simulation(13)
+    sim.run(scenario())
+
+
+def test_stream_of_a_scan_ends() -> None:
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            stream = await bench.feeds.stream(bench.request(initial_scan="only"))
+            async with stream:
+                assert [row.key async for row in stream] == [b"[1]", b"[2]"]
+
+    sim = Simulation(14)
+    sim.run(scenario())
+
+
+def test_slow_stream_consumer_slows_nobody() -> None:
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            bench.store.settings.set("changefeed.memory.per_changefeed_limit", "5000")
+            async with await bench.feeds.stream(bench.request(initial_scan="no")) as stream:
+                await asyncio.sleep(0.1)
+                began = sim.now
+                for k in range(500):
+                    await bench.table.write((k, "v" * 20))
+                assert sim.now - began < 5
+                seen = set()
+                async for row in stream:
+                    seen.add(row.key)
+                    await asyncio.sleep(0.001)
+                    if len(seen) == 500:
+                        break
+
+    sim = Simulation(15)
+    sim.run(scenario())
+
+
+def test_stream_raises_what_ended_it() -> None:
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            stream = await bench.feeds.stream(bench.request())
+            async with stream:
+                await bench.table.publish(locked=False)
+                await bench.table.publish(state=DescriptorState.DROPPED)
+                with pytest.raises(TableDropped):
+                    async for _ in stream:
+                        pass
+
+    sim = Simulation(16)
+    sim.run(scenario())
