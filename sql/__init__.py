@@ -1,0 +1,41 @@
+"""SQL: statements in, results out.
+
+What lives here: the parser, the binder and planner, execution (by key in Python, by DuckDB over
+snapshots, DML, DDL), and sessions. It promises that every error of a statement is an `SQLError`
+with a SQLSTATE, that a statement sees its transaction's own writes, and that a plan runs only under
+the versions of its tables that it was made from, leased until the commit. It must never know how
+statements arrive: bytes on wires are the doors' business.
+
+`Session` is the face; `Services` is what it needs of a node.
+"""
+
+from .executor.duckdb import Analytics
+from .executor.load import LoadMode, LoadReport, load
+from .results import Result, ResultColumn, Row
+from .services import (
+    ChangefeedRequest,
+    Changefeeds,
+    ChangefeedStream,
+    Jobs,
+    JobSummary,
+    Services,
+)
+from .session import Session, SessionState
+
+__all__ = [
+    "Analytics",
+    "ChangefeedRequest",
+    "ChangefeedStream",
+    "Changefeeds",
+    "JobSummary",
+    "Jobs",
+    "LoadMode",
+    "LoadReport",
+    "Result",
+    "ResultColumn",
+    "Row",
+    "Services",
+    "Session",
+    "SessionState",
+    "load",
+]

@@ -1,0 +1,174 @@
+"""Names: which tables a statement mentions, and what its columns are.
+
+Tables are looked up by whoever runs the statement, because that reads the catalog; here is the
+part that needs no I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+
+from sqlglot import exp
+from sqlglot.errors import OptimizeError
+from sqlglot.optimizer.scope import Scope as QueryScope
+from sqlglot.optimizer.scope import traverse_scope
+
+from ..catalog.column_types import ColumnType
+from ..catalog.descriptor import Column, TableDescriptor
+from ..catalog.errors import SQLError
+from .parser import folded, position_of
+from .parser.queries import table_name
+from .parser.statements import Delete, Explain, Insert, ObjectName, Query, Statement, Update
+from .scalars import Scope
+
+TABLE_FUNCTIONS = (exp.ExplodingGenerateSeries, exp.GenerateSeries, exp.Unnest)
+"""Functions that FROM takes. Others are DuckDB's own and read files or its catalog."""
+
+
+Relations = Mapping[tuple[str, ...], TableDescriptor]
+"""The tables of a statement by the parts of their names as written."""
+
+
+def tables_of(statement: Statement) -> list[ObjectName]:
+    """The names of the tables that a statement reads or writes, each once, as written."""
+    found: dict[tuple[str, ...], ObjectName] = {}
+    for name in _mentioned(statement):
+        found.setdefault(name.parts, name)
+    return list(found.values())
+
+
+def _mentioned(statement: Statement) -> Iterator[ObjectName]:
+    match statement:
+        case Query(tree=tree):
+            yield from (table_name(table) for table in tables_in(tree))
+        case Insert(table=table, source=source):
+            yield table
+            if source is not None and not isinstance(source, exp.Values):
+                yield from (table_name(inner) for inner in tables_in(source))
+        case Update(table=table, where=where, assignments=assignments):
+            yield table
+            yield from _in_subqueries(where)
+            for _, value in assignments:
+                yield from _in_subqueries(value)
+        case Delete(table=table, where=where):
+            yield table
+            yield from _in_subqueries(where)
+        case Explain(statement=inner):
+            yield from _mentioned(inner)
+
+
+def _in_subqueries(tree: exp.Expr | None) -> Iterator[ObjectName]:
+    if tree is None:
+        return
+    for query in tree.find_all(exp.Select):
+        if query.find_ancestor(exp.Select) is None:
+            yield from (table_name(table) for table in tables_in(query))
+
+
+def tables_in(tree: exp.Expr) -> list[exp.Table]:
+    """The table references of a query that are tables: no CTEs, no functions."""
+    tables: dict[int, exp.Table] = {}
+    for scope in scopes_in(tree):
+        for source in scope.sources.values():
+            if not isinstance(source, exp.Table):
+                continue
+            if isinstance(source.this, exp.Identifier):
+                _refuse_clauses(source)
+                tables[id(source)] = source
+            elif not isinstance(source.this, TABLE_FUNCTIONS):
+                shown = source.this.sql("postgres").partition("(")[0].lower()
+                raise SQLError(
+                    "42883",
+                    f"function {shown} does not exist or returns no table",
+                    position=position_of(source),
+                    hint="FROM takes tables, subqueries, generate_series and unnest.",
+                )
+    return list(tables.values())
+
+
+_TABLE_CLAUSES = {"this", "db", "catalog", "alias", "joins", "laterals", "sample", "only"}
+"""What of a table reference is carried out. There is no inheritance, so ONLY changes nothing."""
+
+
+def _refuse_clauses(table: exp.Table) -> None:
+    for clause, value in table.args.items():
+        if value and clause not in _TABLE_CLAUSES:
+            raise SQLError(
+                "0A000", f"{clause} behind a table is not supported", position=position_of(table)
+            )
+
+
+def scopes_in(tree: exp.Expr) -> list[QueryScope]:
+    """sqlglot's scopes of a query, innermost first."""
+    try:
+        return traverse_scope(tree)
+    except OptimizeError as error:
+        raise SQLError("42712", f"{error}".strip().rstrip(".").lower()) from error
+
+
+def row_scope(descriptor: TableDescriptor) -> Scope:
+    """The columns of one table by name: their places in a row, and their types."""
+    return {column.name: (place, column.type) for place, column in enumerate(descriptor.columns)}
+
+
+def column_of(descriptor: TableDescriptor, name: str, position: int | None) -> tuple[int, Column]:
+    """A column's place and the column. Raises SQLError 42703 with a suggestion."""
+    for place, column in enumerate(descriptor.columns):
+        if column.name == name:
+            return place, column
+    raise unknown_column(name, [descriptor], position)
+
+
+def unknown_column(name: str, tables: Sequence[TableDescriptor], position: int | None) -> SQLError:
+    names = [column.name for table in tables for column in table.columns]
+    near = get_close_matches(name, names, n=1)
+    if near:
+        hint = f'Did you mean "{near[0]}"?'
+    elif names:
+        hint = f"Columns: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}."
+    else:
+        hint = None
+    where = f' of relation "{tables[0].name}"' if len(tables) == 1 else ""
+    return SQLError("42703", f'column "{name}"{where} does not exist', hint=hint, position=position)
+
+
+def check_columns(tree: exp.Expr | None, descriptor: TableDescriptor, relation: str | None) -> None:
+    """Says which column is unknown where a plain condition on one table names one.
+
+    Only for trees without subqueries, in which a name can mean nothing but a column of the table.
+    """
+    if tree is None or tree.find(exp.Query) is not None:
+        return
+    for column in tree.find_all(exp.Column):
+        if not isinstance(column.this, exp.Identifier):
+            continue
+        qualifier = column.args.get("table")
+        if qualifier is not None and folded(qualifier) not in (relation, descriptor.name):
+            raise SQLError(
+                "42P01",
+                f'missing FROM-clause entry for table "{folded(qualifier)}"',
+                position=position_of(qualifier),
+            )
+        column_of(descriptor, folded(column.this), position_of(column))
+
+
+def column_type(column: exp.Column, scope: QueryScope, relations: Relations) -> ColumnType | None:
+    """The type of a column in a query, where it is plainly a table's column; else None."""
+    if not isinstance(column.this, exp.Identifier):
+        return None
+    name = folded(column.this)
+    qualifier = column.args.get("table")
+    sources = list(scope.sources.items())
+    if qualifier is not None:
+        wanted = folded(qualifier)
+        sources = [(alias, source) for alias, source in sources if alias.lower() == wanted.lower()]
+    found = []
+    for _, source in sources:
+        if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
+            return None
+        descriptor = relations.get(table_name(source).parts)
+        known = descriptor.find_column(name) if descriptor is not None else None
+        if known is not None:
+            found.append(known.type)
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,162 @@
+"""Errors of the layers below, in SQL's words.
+
+Everything that leaves a session is an SQLError. What has no entry here is a fault of ours and
+passes as it is: a made-up SQLSTATE would hide it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import duckdb
+
+from ..catalog.descriptor import TableDescriptor
+from ..catalog.errors import SQLError
+from ..kvlayer.errors import (
+    BatchTimestampBeforeGC,
+    Deadlock,
+    KeyTooLarge,
+    KVError,
+    LockTimeout,
+    RetryableTransaction,
+    StoreClosed,
+    TransactionState,
+)
+from .binder import unknown_column
+
+RETRY_HINT = "Run the transaction again from its BEGIN."
+
+
+def from_kv(error: KVError) -> SQLError:
+    """The SQL error that says what `error` says."""
+    match error:
+        case Deadlock():
+            return SQLError("40P01", "deadlock detected", detail=_sentence(error), hint=RETRY_HINT)
+        case RetryableTransaction():
+            return SQLError(
+                "40001",
+                "restart transaction: could not serialize access",
+                detail=_sentence(error),
+                hint=RETRY_HINT,
+            )
+        case LockTimeout():
+            return SQLError(
+                "55P03",
+                "could not obtain a lock in time",
+                detail=_sentence(error),
+                hint="Another transaction has written the row and has not ended yet.",
+            )
+        case BatchTimestampBeforeGC():
+            return SQLError(
+                "22023",
+                f"{error}",
+                hint="The history that far back has been removed: choose a later timestamp.",
+            )
+        case KeyTooLarge():
+            return SQLError("54000", f"{error}")
+        case TransactionState():
+            return SQLError("25000", f"{error}")
+        case StoreClosed() if "failed" in f"{error}":
+            return SQLError("58030", f"{error}")
+        case StoreClosed():
+            return SQLError("57P03", f"{error}")
+    return SQLError("XX000", f"{error}")
+
+
+def _sentence(error: Exception) -> str:
+    text = f"{error}"
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+_BY_CLASS: tuple[tuple[type[duckdb.Error], str], ...] = (
+    (duckdb.ConversionException, "22P02"),
+    (duckdb.OutOfRangeException, "22003"),
+    (duckdb.ParserException, "42601"),
+    (duckdb.CatalogException, "42883"),
+    (duckdb.BinderException, "42804"),
+    (duckdb.PermissionException, "42501"),
+    (duckdb.OutOfMemoryException, "53200"),
+    (duckdb.NotImplementedException, "0A000"),
+    (duckdb.InterruptException, "57014"),
+    (duckdb.InvalidInputException, "22023"),
+)
+
+
+def from_duckdb(
+    error: duckdb.Error, tables: Sequence[TableDescriptor], positions: Mapping[str, int]
+) -> SQLError:
+    """What DuckDB said of a user's query, without its names, hints and excerpts.
+
+    `positions` are those of the statement's names, in lower case.
+    """
+    message = _first_line(error)
+    told = _translated(error, message, tables)
+    for name in (_between(message, '"', '"'), _function_name(message)):
+        if told.position is None and name is not None:
+            told.position = positions.get(name.lower())
+    return told
+
+
+def _function_name(message: str) -> str | None:
+    if "unction with name" not in message:
+        return None
+    return message.partition("with name")[2].split()[0]
+
+
+def _translated(error: duckdb.Error, message: str, tables: Sequence[TableDescriptor]) -> SQLError:
+    lower = message.lower()
+    quoted = _between(message, '"', '"')
+    if lower.startswith("referenced column") and quoted is not None:
+        return unknown_column(quoted, tables, None)
+    if lower.startswith("referenced table") and quoted is not None:
+        return SQLError("42P01", f'missing FROM-clause entry for table "{quoted}"')
+    if lower.startswith("ambiguous reference to column") and quoted is not None:
+        return SQLError("42702", f'column reference "{quoted}" is ambiguous')
+    if "does not have a column named" in lower:
+        name = message.rpartition("named")[2].strip(" \"'")
+        return unknown_column(name, tables, None)
+    if "must appear in the group by" in lower and quoted is not None:
+        return SQLError(
+            "42803",
+            f'column "{quoted}" must appear in the GROUP BY clause or be used in an aggregate',
+        )
+    if lower.startswith("unrecognized configuration parameter"):
+        return SQLError("42704", _lowered(message))
+    if "max expression depth" in lower:
+        return SQLError("54001", "statement is nested too deeply")
+    if "division by zero" in lower:
+        return SQLError("22012", "division by zero")
+    if "more than one row returned by a subquery" in lower:
+        return SQLError("21000", "more than one row returned by a subquery used as an expression")
+    function = _function_name(message)
+    if function is not None:
+        return SQLError("42883", f"function {function} does not exist")
+    if lower.startswith("no function matches") or lower.startswith("could not choose"):
+        return SQLError(
+            "42883",
+            _lowered(message.partition(". ")[0].rstrip(".")).replace("the given name and ", ""),
+            hint="You might need to add explicit type casts.",
+        )
+    if lower.startswith(("date field value", "timestamp field value", "invalid timestamp")):
+        return SQLError("22007", _lowered(message))
+    for kind, sqlstate in _BY_CLASS:
+        if isinstance(error, kind):
+            return SQLError(sqlstate, _lowered(message.rstrip(".!")))
+    return SQLError("XX000", _lowered(message))
+
+
+def _first_line(error: duckdb.Error) -> str:
+    """The message less DuckDB's own heading (`Binder Error: `)."""
+    line = f"{error}".partition("\n")[0]
+    heading, colon, rest = line.partition(": ")
+    return rest if colon and heading.endswith("Error") else line
+
+
+def _between(text: str, start: str, end: str) -> str | None:
+    _, found, rest = text.partition(start)
+    inside, closed, _ = rest.partition(end)
+    return inside if found and closed else None
+
+
+def _lowered(text: str) -> str:
+    return text[:1].lower() + text[1:]

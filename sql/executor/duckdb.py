@@ -1,0 +1,218 @@
+"""DuckDB as an evaluator of queries over Arrow: it has no tables, no files and no settings.
+
+Each query runs on a cursor of its own, whose registered tables nobody else sees, in one of a few
+lanes. What DuckDB computes leaves as Arrow in the types of our columns:
+
+    integers of any width   INT8 (HUGEINT, which sum() returns: DECIMAL(38,0))
+    FLOAT, DOUBLE           FLOAT8
+    types we do not have    STRING, by their text
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import duckdb
+import pyarrow as pa
+
+from ...catalog.column_types import ColumnType
+from ...catalog.type_kinds import TypeKind
+from ...kvlayer.offload import Offload
+from ..results import ResultColumn
+
+LANES_MAX = 2
+"""Queries that run at once: each uses all of DuckDB's threads, and more would only share them."""
+
+MEMORY_LIMIT = "2GB"
+
+_CONFIGURATION = (
+    "SET GLOBAL TimeZone = 'UTC'",
+    "SET GLOBAL arrow_lossless_conversion = true",
+    "SET GLOBAL integer_division = true",
+    "SET GLOBAL python_enable_replacements = false",
+    "SET GLOBAL lock_configuration = true",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a query returned. Column names may repeat."""
+
+    columns: tuple[ResultColumn, ...]
+    table: pa.Table
+
+
+class Analytics:
+    """An in-memory DuckDB without access to anything but what each query is given."""
+
+    def __init__(self, offload: Offload, *, lanes: int = LANES_MAX) -> None:
+        assert lanes >= 1, lanes
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._lanes = [offload.lane(f"analytics-{number}") for number in range(lanes)]
+        self._idle = list(self._lanes)
+        self._running: set[duckdb.DuckDBPyConnection] = set()
+        self._slots = asyncio.Semaphore(lanes)
+        self._closed = False
+
+    async def run(
+        self, sql: str, tables: Mapping[str, pa.Table], parameters: Sequence[object]
+    ) -> Answer:
+        """Runs one query. Raises duckdb.Error."""
+        assert not self._closed, "a closed evaluator is asked"
+        async with self._slots:
+            cursor = self._connect().cursor()
+            lane = self._idle.pop()
+            self._running.add(cursor)
+            try:
+                return await lane.run(lambda: _run(cursor, sql, tables, parameters))
+            except asyncio.CancelledError:
+                cursor.interrupt()
+                raise
+            finally:
+                self._running.discard(cursor)
+                self._idle.append(lane)
+
+    def close(self) -> None:
+        """Interrupts what runs, and waits for it: DuckDB closes nothing that is in use."""
+        self._closed = True
+        for cursor in self._running:
+            cursor.interrupt()
+        for lane in self._lanes:
+            lane.close()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _connect(self) -> duckdb.DuckDBPyConnection:
+        if self._connection is None:
+            connection = duckdb.connect(
+                ":memory:",
+                config={
+                    "enable_external_access": "false",
+                    "autoload_known_extensions": "false",
+                    "autoinstall_known_extensions": "false",
+                    "memory_limit": MEMORY_LIMIT,
+                },
+            )
+            for statement in _CONFIGURATION:
+                connection.execute(statement)
+            self._connection = connection
+        return self._connection
+
+
+def _run(
+    cursor: duckdb.DuckDBPyConnection,
+    sql: str,
+    tables: Mapping[str, pa.Table],
+    parameters: Sequence[object],
+) -> Answer:
+    try:
+        for name, table in tables.items():
+            cursor.register(name, table)
+        relation = cursor.sql(sql, params=list(parameters) or None)
+        assert relation is not None, "only queries are run"
+        names, types = list(relation.columns), [str(type) for type in relation.types]
+        if not all(map(_known, types)):
+            relation = cursor.sql(_as_texts(sql, types), params=list(parameters) or None)
+            types = [type if _known(type) else "VARCHAR" for type in types]
+        found = relation.to_arrow_table()
+    finally:
+        cursor.close()
+    return _answer(names, types, found)
+
+
+def _answer(names: Sequence[str], types: Sequence[str], found: pa.Table) -> Answer:
+    columns: list[ResultColumn] = []
+    arrays: list[pa.ChunkedArray[pa.Scalar[pa.DataType]]] = []
+    for name, type_name, array in zip(names, types, found.columns, strict=True):
+        type, converted = _converted(type_name, array)
+        columns.append(ResultColumn(name, type))
+        arrays.append(converted)
+    fields = [pa.field(column.name, column.type.arrow_type) for column in columns]
+    return Answer(tuple(columns), pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
+
+
+_SAME = {
+    "BOOLEAN": TypeKind.BOOL,
+    "BIGINT": TypeKind.INT8,
+    "DOUBLE": TypeKind.FLOAT8,
+    "VARCHAR": TypeKind.STRING,
+    "BLOB": TypeKind.BYTES,
+    "DATE": TypeKind.DATE,
+    "TIMESTAMP": TypeKind.TIMESTAMP,
+    "TIMESTAMP WITH TIME ZONE": TypeKind.TIMESTAMPTZ,
+    "UUID": TypeKind.UUID,
+}
+_WIDENED = {
+    "TINYINT": TypeKind.INT8,
+    "SMALLINT": TypeKind.INT8,
+    "INTEGER": TypeKind.INT8,
+    "UTINYINT": TypeKind.INT8,
+    "USMALLINT": TypeKind.INT8,
+    "UINTEGER": TypeKind.INT8,
+    "FLOAT": TypeKind.FLOAT8,
+    "TIMESTAMP_S": TypeKind.TIMESTAMP,
+    "TIMESTAMP_MS": TypeKind.TIMESTAMP,
+    "TIMESTAMP_NS": TypeKind.TIMESTAMP,
+    '"NULL"': TypeKind.STRING,
+    "NULL": TypeKind.STRING,
+}
+_HUGE = ("HUGEINT", "UHUGEINT", "UBIGINT")
+_HUGE_TYPE = ColumnType(TypeKind.DECIMAL, 38, 0)
+
+
+def _known(name: str) -> bool:
+    return name in _SAME or name in _WIDENED or name in _HUGE or name.startswith("DECIMAL(")
+
+
+def _as_texts(sql: str, types: Sequence[str]) -> str:
+    """The query with columns of types that we do not have cast to text."""
+    columns = [f"c{number}" for number in range(len(types))]
+    items = [
+        column if _known(type) else f"CAST({column} AS VARCHAR)"
+        for column, type in zip(columns, types, strict=True)
+    ]
+    return f"SELECT {', '.join(items)} FROM ({sql}) AS answer({', '.join(columns)})"
+
+
+def _converted(
+    name: str, array: pa.ChunkedArray[pa.Scalar[pa.DataType]]
+) -> tuple[ColumnType, pa.ChunkedArray[pa.Scalar[pa.DataType]]]:
+    """A column in one of our types."""
+    if name in _SAME or name in _WIDENED:
+        type = ColumnType(_SAME.get(name) or _WIDENED[name])
+        if array.type == type.arrow_type:
+            return type, array
+        if pa.types.is_null(array.type) or name not in _SAME:
+            return type, array.cast(type.arrow_type, safe=False)
+        return type, array.cast(type.arrow_type)
+    if name.startswith("DECIMAL("):
+        precision, scale = name[8:-1].split(",")
+        type = ColumnType(TypeKind.DECIMAL, int(precision), int(scale))
+        return type, array if array.type == type.arrow_type else array.cast(type.arrow_type)
+    assert name in _HUGE, name
+    return _HUGE_TYPE, _huge(name, array)
+
+
+def _huge(
+    name: str, array: pa.ChunkedArray[pa.Scalar[pa.DataType]]
+) -> pa.ChunkedArray[pa.Scalar[pa.DataType]]:
+    """128-bit integers, which DuckDB hands over as sixteen little-endian bytes."""
+    numbers: list[Decimal | None] = []
+    signed = name == "HUGEINT"
+    for value in _values(array):
+        if isinstance(value, bytes):
+            value = int.from_bytes(value, "little", signed=signed)
+        assert value is None or isinstance(value, int), value
+        numbers.append(None if value is None else Decimal(value))
+    try:
+        return pa.chunked_array([pa.array(numbers, _HUGE_TYPE.arrow_type)])
+    except pa.ArrowInvalid as error:
+        raise duckdb.OutOfRangeException("numeric value out of range") from error
+
+
+def _values(array: pa.ChunkedArray[pa.Scalar[pa.DataType]]) -> list[object]:
+    return [scalar.as_py() for scalar in array]

@@ -1,0 +1,157 @@
+"""Reading: rows by key in Python, tables as Arrow for DuckDB, both through one transaction.
+
+Everything is read through the transaction, so a statement sees its transaction's own writes, and
+what it read is checked when the transaction commits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import duckdb
+import pyarrow as pa
+
+from ...catalog.errors import SQLError
+from ...catalog.row_codec import RowCodec, codec_for
+from ...kvlayer.span import Span
+from ...kvlayer.txn import Transaction
+from ..errors import from_duckdb
+from ..key_access import KeyAccess
+from ..plans import AnalyticSelect, NativeSelect, SelectPlan, TableScan
+from ..predicates import bind_predicates
+from ..results import Result, Row
+from ..scalars import Bindings, Scalar
+from ..transpile import parameter_values
+from .duckdb import Analytics, Answer
+
+CHUNK_ROWS = 256
+"""Rows that a native scan reads at a time: decoding them takes about a millisecond."""
+
+NATIVE_ROWS_MAX = 4096
+"""A native scan that passes this many rows is left to DuckDB, which is faster from there on."""
+
+KeyedRow = tuple[bytes, Row]
+
+
+class TooManyRows(Exception):
+    """A native scan went past NATIVE_ROWS_MAX."""
+
+
+async def run_select(
+    plan: SelectPlan, transaction: Transaction, bindings: Bindings, analytics: Analytics
+) -> Result:
+    """The rows of a query."""
+    if plan.native is not None:
+        try:
+            return await _run_native(plan.native, transaction, bindings)
+        except TooManyRows:
+            pass
+    answer = await run_analytic(plan.analytic, transaction, bindings, analytics)
+    count = answer.table.num_rows
+    return Result(
+        tag=f"SELECT {count}", columns=answer.columns, table=answer.table, row_count=count
+    )
+
+
+async def _run_native(native: NativeSelect, transaction: Transaction, bindings: Bindings) -> Result:
+    offset = _count(native.offset, bindings, "OFFSET") or 0
+    limit = _count(native.limit, bindings, "LIMIT")
+    wanted = None if limit is None else offset + limit
+    codec = codec_for(native.access.descriptor)
+    test = bind_predicates(native.predicates, bindings) if native.predicates else None
+    found: list[Row] = []
+    columns = native.columns
+    if wanted != 0:
+        async for rows in read_rows(
+            native.access, codec, transaction, bindings, reverse=native.reverse, wanted=wanted
+        ):
+            found += [row for _, row in rows if test is None or test(row)]
+            if wanted is not None and len(found) >= wanted:
+                break
+    chosen = [tuple([row[place] for place in columns]) for row in found[offset:wanted]]
+    return Result(
+        tag=f"SELECT {len(chosen)}", columns=native.names, rows=chosen, row_count=len(chosen)
+    )
+
+
+def _count(scalar: Scalar | None, bindings: Bindings, clause: str) -> int | None:
+    value = scalar.value(bindings) if scalar is not None else None
+    if value is None:
+        return None
+    assert isinstance(value, int), value
+    if value < 0:
+        sqlstate = "2201W" if clause == "LIMIT" else "2201X"
+        raise SQLError(sqlstate, f"{clause} must not be negative")
+    return value
+
+
+async def read_rows(
+    access: KeyAccess,
+    codec: RowCodec,
+    transaction: Transaction,
+    bindings: Bindings,
+    *,
+    reverse: bool = False,
+    wanted: int | None = None,
+    bounded: bool = True,
+) -> AsyncIterator[list[KeyedRow]]:
+    """The rows of an access in key order, in chunks. Where `bounded`, TooManyRows may be raised."""
+    if access.points:
+        keys = access.keys(bindings)
+        for key in reversed(keys) if reverse else keys:
+            body = await transaction.get(key)
+            if body is not None:
+                yield [(key, codec.decode_row(key, body))]
+        return
+    spans = access.spans(bindings)
+    read = 0
+    for span in reversed(spans) if reverse else spans:
+        rest: Span | None = span
+        while rest is not None:
+            chunk = CHUNK_ROWS if wanted is None else min(CHUNK_ROWS, max(wanted, 16))
+            pairs = await transaction.scan(rest, limit=chunk, reverse=reverse)
+            yield [(key, codec.decode_row(key, body)) for key, body in pairs]
+            read += len(pairs)
+            if bounded and read > NATIVE_ROWS_MAX:
+                raise TooManyRows
+            rest = _behind(rest, pairs[-1][0], reverse=reverse) if len(pairs) == chunk else None
+
+
+def _behind(span: Span, key: bytes, *, reverse: bool) -> Span | None:
+    """What is left of a span behind the last key read."""
+    start, end = (span.start, key) if reverse else (key + b"\x00", span.end)
+    return Span(start, end) if start < end else None
+
+
+async def run_analytic(
+    select: AnalyticSelect, transaction: Transaction, bindings: Bindings, analytics: Analytics
+) -> Answer:
+    """Runs a query in DuckDB over what the transaction sees."""
+    values = parameter_values(select, bindings)
+    snapshots = {
+        scan.registered: await read_arrow(scan, transaction, bindings) for scan in select.scans
+    }
+    try:
+        return await analytics.run(select.sql, snapshots, values)
+    except duckdb.Error as error:
+        tables = [scan.descriptor for scan in select.scans]
+        raise from_duckdb(error, tables, select.positions) from error
+
+
+async def read_arrow(scan: TableScan, transaction: Transaction, bindings: Bindings) -> pa.Table:
+    """The columns of a scan, as the transaction sees the table."""
+    codec = codec_for(scan.descriptor)
+    places = list(scan.places)
+    schema = pa.schema([codec.arrow_schema.field(place) for place in places])
+    batches: list[pa.RecordBatch] = []
+    if scan.access is not None:
+        spans = scan.access.spans(bindings)
+    else:
+        spans = [scan.descriptor.primary_span]
+    for span in spans:
+        async for rows in transaction.scan_slices(span):
+            if rows:
+                batches.append(codec.decode_columns([body for _, body in rows], places=places))
+            await asyncio.sleep(0)
+    return pa.Table.from_batches(batches, schema=schema)

@@ -1,0 +1,162 @@
+"""SHOW statements."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from ...catalog.descriptor import TableDescriptor
+from ...catalog.descriptor_store import DescriptorReader
+from ...catalog.errors import SQLError
+from ...catalog.show_create import literal, show_create
+from ...kvlayer.clock import format_timestamp
+from ...kvlayer.settings import REGISTRY
+from ..parser import statements
+from ..relations import resolve
+from ..results import BOOL, INT8, STRING, TIMESTAMPTZ, Result, Row, listing
+from ..services import JobSummary, Services
+
+Show = (
+    statements.ShowTables
+    | statements.ShowDatabases
+    | statements.ShowCreateTable
+    | statements.ShowColumns
+    | statements.ShowClusterSettings
+    | statements.ShowSession
+)
+
+
+async def run_show(
+    services: Services, statement: Show, reader: DescriptorReader, database: str
+) -> Result:
+    """What `reader` sees."""
+    match statement:
+        case statements.ShowTables(database=named):
+            return await _tables(services, reader, named or database)
+        case statements.ShowDatabases():
+            names = await services.catalog.list_databases(reader)
+            return listing("SHOW DATABASES", [("database_name", STRING)], [(n,) for n in names])
+        case statements.ShowCreateTable(table=name):
+            table = await resolve(services, reader, name, database)
+            columns = [("table_name", STRING), ("create_statement", STRING)]
+            return listing("SHOW CREATE TABLE", columns, [(table.name, show_create(table))])
+        case statements.ShowColumns(table=name):
+            return _columns(await resolve(services, reader, name, database))
+        case statements.ShowClusterSettings(name=None):
+            return _settings(services)
+        case statements.ShowClusterSettings(name=str(setting), position=position):
+            check_setting(setting, position)
+            return listing(
+                "SHOW CLUSTER SETTING", [(setting, STRING)], [(_value(services, setting),)]
+            )
+        case statements.ShowSession(name="database"):
+            return listing("SHOW DATABASE", [("database", STRING)], [(database,)])
+        case statements.ShowSession(name=other, position=position):
+            raise SQLError(
+                "42704",
+                f'unrecognized configuration parameter "{other}"',
+                position=position,
+                hint="SHOW takes TABLES, DATABASES, COLUMNS FROM, CREATE TABLE, [CHANGEFEED] JOBS, "
+                "CLUSTER SETTINGS and database.",
+            )
+    raise AssertionError(statement)
+
+
+async def _tables(services: Services, reader: DescriptorReader, database: str) -> Result:
+    tables = await services.catalog.list_tables(reader, database)
+    columns = [("schema_name", STRING), ("table_name", STRING), ("changefeed_optimized", BOOL)]
+    rows: list[Row] = [("public", table.name, table.locked) for table in tables]
+    return listing("SHOW TABLES", columns, rows)
+
+
+def _columns(table: TableDescriptor) -> Result:
+    places = {column_id: place for place, column_id in enumerate(table.primary_key, start=1)}
+    rows: list[Row] = [
+        (
+            column.name,
+            column.type.sql_name,
+            column.nullable,
+            literal(column.default) if column.has_default else None,
+            places.get(column.id),
+        )
+        for column in table.columns
+    ]
+    columns = [
+        ("column_name", STRING),
+        ("data_type", STRING),
+        ("is_nullable", BOOL),
+        ("column_default", STRING),
+        ("key_position", INT8),
+    ]
+    return listing("SHOW COLUMNS", columns, rows)
+
+
+def check_setting(name: str, position: int) -> None:
+    """Raises SQLError 42704 with a suggestion for a setting that is not declared."""
+    if name in REGISTRY:
+        return
+    near = get_close_matches(name, REGISTRY, n=1, cutoff=0.4)
+    raise SQLError(
+        "42704",
+        f'unknown cluster setting "{name}"',
+        position=position,
+        hint=f'Did you mean "{near[0]}"?' if near else "SHOW CLUSTER SETTINGS lists them.",
+    )
+
+
+def _settings(services: Services) -> Result:
+    rows: list[Row] = [
+        (name, _value(services, name), setting.kind, setting.description)
+        for name, setting in sorted(REGISTRY.items())
+    ]
+    columns = [
+        ("variable", STRING),
+        ("value", STRING),
+        ("setting_type", STRING),
+        ("description", STRING),
+    ]
+    return listing("SHOW CLUSTER SETTINGS", columns, rows)
+
+
+def _value(services: Services, name: str) -> str:
+    setting = REGISTRY[name]
+    value: object = services.store.settings.get(setting)  # type: ignore[misc]
+    if setting.kind == "duration":
+        return f"{value:g}s"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def show_jobs(jobs: list[JobSummary], *, changefeeds_only: bool) -> Result:
+    """SHOW JOBS, or SHOW CHANGEFEED JOBS with what is known of feeds."""
+    columns = [
+        ("job_id", INT8),
+        ("job_type", STRING),
+        ("description", STRING),
+        ("status", STRING),
+        ("running_status", STRING),
+        ("created", TIMESTAMPTZ),
+        ("finished", TIMESTAMPTZ),
+        ("error", STRING),
+    ]
+    rows: list[Row] = []
+    for job in jobs:
+        row: Row = (
+            job.id,
+            job.kind,
+            job.description,
+            job.state,
+            job.running_status,
+            job.created,
+            job.finished,
+            job.error,
+        )
+        if changefeeds_only:
+            resolved = None if job.resolved is None else format_timestamp(job.resolved)
+            row += (resolved, job.sink, job.tables)
+        rows.append(row)
+    if changefeeds_only:
+        columns += [
+            ("high_water_timestamp", STRING),
+            ("sink_uri", STRING),
+            ("full_table_names", STRING),
+        ]
+    return listing("SHOW JOBS", columns, rows)

@@ -1,0 +1,57 @@
+"""Statements that are transactions by themselves, and are run again where the store asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from ..kvlayer.clock import Timestamp
+from ..kvlayer.errors import RetryableTransaction
+from ..kvlayer.store import Store
+from ..kvlayer.txn import Transaction
+from .executor.ddl import tables_changed
+from .relations import LeaseScope
+from .services import Services
+
+ATTEMPTS_MAX = 10
+"""Times that a statement is run before its client hears of conflicts."""
+
+RETRY_SECONDS = 0.002
+"""The first pause between two attempts; each later one is twice as long, and all are jittered."""
+
+T = TypeVar("T")
+
+
+async def attempts(services: Services, attempt: Callable[[LeaseScope], Awaitable[T]]) -> T:
+    """What `attempt` returns. Each attempt gets a scope of its own, released behind it."""
+    store, pause = services.store, RETRY_SECONDS
+    for number in range(1, ATTEMPTS_MAX + 1):
+        scope = LeaseScope(services.leases)
+        try:
+            return await attempt(scope)
+        except RetryableTransaction:
+            if number == ATTEMPTS_MAX:
+                raise
+        finally:
+            scope.release()
+        store.metrics.add("sql_statement_retries_total")
+        await asyncio.sleep(pause * (0.5 + store.random.random()))
+        pause *= 2
+    raise AssertionError("the last attempt returns or raises")
+
+
+async def in_transaction(
+    store: Store, scope: LeaseScope, work: Callable[[Transaction], Awaitable[T]]
+) -> tuple[T, Timestamp, tuple[int, ...]]:
+    """Work in a transaction of its own, committed: its result, when, and which tables changed."""
+    transaction = store.begin()
+    try:
+        result = await work(transaction)
+        changed = tables_changed(transaction)
+        called_ns = store.clock.wall.monotonic_ns()
+        at = await transaction.commit(deadline=scope.deadline, commit_called_ns=called_ns)
+    except BaseException:
+        await transaction.rollback()
+        raise
+    return result, at, changed

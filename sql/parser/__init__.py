@@ -1,0 +1,12 @@
+"""The parser: SQL text to statements.
+
+What lives here: tokens (sqlglot's Postgres tokenizer), a recursive-descent grammar for our own
+statements, and the hand-over of queries, expressions and plain DML to sqlglot's Postgres parser.
+It promises that no clause is silently ignored and that every syntax error has a position. It must
+never know whether a table exists.
+"""
+
+from .grammar import ParsedText, parse
+from .queries import folded, position_of
+
+__all__ = ["ParsedText", "folded", "parse", "position_of"]

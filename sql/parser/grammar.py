@@ -1,0 +1,150 @@
+"""From text to statements: which grammar reads what begins with which word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import pairwise
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from ...catalog.errors import SQLError
+from . import feeds, tables
+from .cursor import Cursor, LexemeKind, syntax_error
+from .lexer import statements, tokenize
+from .queries import parse_delete, parse_insert, parse_query, parse_update
+from .statements import Delete, Explain, Insert, InsertMode, JobAction, Query, Statement, Update
+
+STATEMENTS_MAX = 10_000
+"""Statements in one text: more are a file, and files are loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedText:
+    """A text's statements, and the greatest number of a parameter in them (zero for none)."""
+
+    statements: tuple[Statement, ...]
+    parameter_count: int
+
+
+def parse(text: str) -> ParsedText:
+    """The statements of `text`, in order; none when it holds only blanks and comments.
+
+    >>> parse("BEGIN; COMMIT").statements
+    (Begin(read_only=False, as_of=None), Commit())
+
+    Raises SQLError 42601 (or 0A000 for what is understood and not offered) with the position.
+    """
+    tokens = tokenize(text)
+    groups = statements(tokens)
+    if len(groups) > STATEMENTS_MAX:
+        raise SQLError("54000", f"more than {STATEMENTS_MAX} statements in one text")
+    parsed = tuple(_statement(text, group) for group in groups)
+    return ParsedText(parsed, _greatest_parameter(tokens))
+
+
+def _greatest_parameter(tokens: list[Token]) -> int:
+    numbers = [
+        int(following.text)
+        for token, following in pairwise(tokens)
+        if token.token_type == TokenType.PARAMETER and following.text.isdecimal()
+    ]
+    return max(numbers, default=0)
+
+
+def _statement(text: str, tokens: list[Token]) -> Statement:
+    if tokens[0].token_type in feeds.QUERY_TOKENS:
+        return parse_query(text, tokens)
+    first = text[tokens[0].start : tokens[0].end + 1].lower()
+    if first in _TREES:
+        return _TREES[first](text, tokens)
+    if first == "explain":
+        return _explain(text, tokens)
+    cursor = Cursor(text, tokens)
+    for words, grammar in _GRAMMARS.items():
+        if cursor.accept_words(*words):
+            return grammar(cursor)
+    raise _unknown(cursor)
+
+
+def _explain(text: str, tokens: list[Token]) -> Explain:
+    if len(tokens) == 1:
+        end = tokens[0].end + 1
+        raise syntax_error(text, end, end, hint="Expected a statement.")
+    if tokens[1].text.lower() == "analyze":
+        position = tokens[1].start + 1
+        raise SQLError("0A000", "EXPLAIN ANALYZE is not supported", position=position)
+    inner = _statement(text, tokens[1:])
+    if not isinstance(inner, Query | Insert | Update | Delete):
+        raise syntax_error(
+            text,
+            tokens[1].start,
+            tokens[1].end + 1,
+            hint="EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE or DELETE.",
+        )
+    return Explain(statement=inner)
+
+
+def _unknown(cursor: Cursor) -> SQLError:
+    first = cursor.advance()
+    if first.kind is not LexemeKind.WORD:
+        return syntax_error(cursor.text, first.start, first.end, hint="Expected a statement.")
+    begun = [words for words in _GRAMMARS if words[0] == first.text]
+    if begun:
+        found = cursor.current
+        choices = sorted(" ".join(words).upper() for words in begun)
+        hint = f"Statements that begin so: {', '.join(choices)}."
+        return syntax_error(cursor.text, found.start, found.end, hint=hint)
+    if first.text in _REFUSED:
+        return SQLError("0A000", f"{first.text.upper()} is not supported", position=first.start + 1)
+    known = sorted({words[0] for words in _GRAMMARS} | set(_TREES) | {"select", "explain", "with"})
+    near = get_close_matches(first.text, known, n=1)
+    suggestion = f"Did you mean {near[0].upper()}?" if near else None
+    return syntax_error(cursor.text, first.start, first.end, hint=suggestion)
+
+
+def _insert(text: str, tokens: list[Token]) -> Insert:
+    return parse_insert(text, tokens, InsertMode.INSERT)
+
+
+def _upsert(text: str, tokens: list[Token]) -> Insert:
+    return parse_insert(text, tokens, InsertMode.UPSERT)
+
+
+_TREES: dict[str, Callable[[str, list[Token]], Insert | Update | Delete]] = {
+    "insert": _insert,
+    "upsert": _upsert,
+    "update": parse_update,
+    "delete": parse_delete,
+}
+
+_GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
+    ("create", "database"): tables.create_database,
+    ("create", "table"): tables.create_table,
+    ("drop", "table"): tables.drop_table,
+    ("alter", "table"): tables.alter_table,
+    ("create", "changefeed"): feeds.create_changefeed,
+    ("experimental", "changefeed"): feeds.create_changefeed,
+    ("cancel",): lambda cursor: feeds.control_jobs(cursor, JobAction.CANCEL),
+    ("pause",): lambda cursor: feeds.control_jobs(cursor, JobAction.PAUSE),
+    ("resume",): lambda cursor: feeds.control_jobs(cursor, JobAction.RESUME),
+    ("show",): feeds.show,
+    ("set",): feeds.set_statement,
+    ("reset",): feeds.reset_statement,
+    ("use",): feeds.use,
+    ("begin",): feeds.begin,
+    ("start", "transaction"): feeds.begin,
+    ("commit",): feeds.commit,
+    ("end",): feeds.commit,
+    ("rollback",): feeds.rollback,
+    ("abort",): feeds.rollback,
+}
+
+# fmt: off
+_REFUSED = frozenset({
+    "analyze", "call", "comment", "copy", "declare", "discard", "do", "execute", "fetch", "grant",
+    "listen", "lock", "merge", "notify", "prepare", "refresh", "reindex", "release", "revoke",
+    "savepoint", "truncate", "vacuum", "verify",
+})
+# fmt: on

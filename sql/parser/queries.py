@@ -1,0 +1,318 @@
+"""Queries, plain DML and expressions: sqlglot's Postgres parser, behind our errors.
+
+sqlglot parses some things that nothing behind it carries out; what is dropped silently elsewhere
+is refused here (`ON CONFLICT`, `USING`, row locks), so that no clause is ever ignored.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.errors import ParseError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from ...catalog.errors import SQLError
+from .cursor import syntax_error
+from .lexer import POSTGRES, is_string
+from .statements import AsOf, Delete, Insert, InsertMode, ObjectName, Query, Update
+
+
+def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
+    """The one tree of `tokens`. Raises SQLError 42601 with a position."""
+    _check_tokens(text, tokens)
+    # With all of the text as context, the length of what stands before is the offset.
+    parser = POSTGRES.parser(error_message_context=len(text) + 1)
+    try:
+        trees = parser.parse(tokens, text)
+    except ParseError as error:
+        raise _translated(text, tokens, error) from error
+    except RecursionError as error:
+        raise SQLError("54001", "statement is nested too deeply") from error
+    tree = trees[0] if trees else None
+    if tree is None or isinstance(tree, exp.Command):
+        raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
+    return tree
+
+
+def parse_query(text: str, tokens: list[Token]) -> Query:
+    tokens, as_of = _cut_as_of(text, tokens)
+    tree = parse_tree(text, tokens)
+    while isinstance(tree, exp.Subquery) and not tree.alias:
+        inner = tree.this
+        if any(tree.args.get(arg) for arg in ("order", "limit", "offset", "with_")):
+            break
+        tree = inner
+    if not isinstance(tree, exp.Query | exp.Values):
+        raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
+    writing = tree.find(exp.Insert, exp.Update, exp.Delete, exp.Merge)
+    if writing is not None:
+        raise SQLError("0A000", "a query cannot contain a statement that writes")
+    for select in tree.find_all(exp.Select):
+        if not select.expressions:
+            end = tokens[-1].end + 1
+            raise syntax_error(text, end, end, hint="Expected a list of expressions.")
+    if tree.find(exp.Lock) is not None:
+        raise SQLError(
+            "0A000",
+            "SELECT FOR UPDATE and FOR SHARE are not supported",
+            position=_word_at(tokens, "for"),
+        )
+    into = tree.find(exp.Into)
+    if into is not None:
+        raise SQLError(
+            "0A000",
+            "SELECT INTO is not supported",
+            position=_word_at(tokens, "into"),
+            hint="Use INSERT INTO … SELECT.",
+        )
+    return Query(tree=tree, as_of=as_of)
+
+
+def parse_insert(text: str, tokens: list[Token], mode: InsertMode) -> Insert:
+    first = tokens[0]
+    if len(tokens) < 2 or tokens[1].token_type != TokenType.INTO:
+        near = tokens[1] if len(tokens) > 1 else first
+        raise syntax_error(text, near.start, near.end + 1, hint="Expected INTO.")
+    insert = Token(TokenType.INSERT, "INSERT", first.line, first.col, first.start, first.end)
+    tree = parse_tree(text, [insert, *tokens[1:]])
+    if not isinstance(tree, exp.Insert):
+        raise syntax_error(text, first.start, first.end + 1)
+    if tree.args.get("conflict") is not None:
+        raise SQLError(
+            "0A000",
+            "ON CONFLICT is not supported",
+            position=_word_at(tokens, "conflict"),
+            hint="UPSERT INTO replaces the row that has the same primary key.",
+        )
+    _refuse(tree, "with_", "WITH before INSERT")
+    target, columns = tree.this, None
+    if isinstance(target, exp.Schema):
+        columns = tuple(_column_name(text, name) for name in target.expressions)
+        target = target.this
+    source = tree.args.get("expression")
+    if source is None and not tree.args.get("default"):
+        raise syntax_error(text, tokens[-1].end + 1, tokens[-1].end + 1, hint="Expected VALUES.")
+    return Insert(
+        table=table_name(target),
+        columns=columns,
+        source=source,
+        mode=mode,
+        returning=_returning(tree),
+    )
+
+
+def parse_update(text: str, tokens: list[Token]) -> Update:
+    tree = parse_tree(text, tokens)
+    if not isinstance(tree, exp.Update):
+        raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
+    _refuse(tree, "from_", "UPDATE … FROM")
+    _refuse(tree, "with_", "WITH before UPDATE")
+    _refuse(tree, "order", "UPDATE … ORDER BY")
+    _refuse(tree, "limit", "UPDATE … LIMIT")
+    assignments: list[tuple[exp.Column, exp.Expr]] = []
+    for assignment in tree.expressions:
+        assignments.extend(_assignments(text, tokens, assignment))
+    if not assignments:
+        raise syntax_error(text, tokens[-1].end + 1, tokens[-1].end + 1)
+    return Update(
+        table=table_name(tree.this),
+        alias=tree.this.alias or None,
+        assignments=tuple(assignments),
+        where=_where(tree),
+        returning=_returning(tree),
+    )
+
+
+def parse_delete(text: str, tokens: list[Token]) -> Delete:
+    tree = parse_tree(text, tokens)
+    if not isinstance(tree, exp.Delete) or not isinstance(tree.this, exp.Table):
+        raise syntax_error(text, tokens[-1].end + 1, tokens[-1].end + 1)
+    _refuse(tree, "using", "DELETE … USING")
+    _refuse(tree, "with_", "WITH before DELETE")
+    _refuse(tree, "order", "DELETE … ORDER BY")
+    _refuse(tree, "limit", "DELETE … LIMIT")
+    return Delete(
+        table=table_name(tree.this),
+        alias=tree.this.alias or None,
+        where=_where(tree),
+        returning=_returning(tree),
+    )
+
+
+def folded(identifier: exp.Identifier) -> str:
+    """The name that an identifier means: lower case unless quoted."""
+    name: str = identifier.this
+    return name if identifier.args.get("quoted") else name.lower()
+
+
+def position_of(node: exp.Expr | None) -> int | None:
+    """Where the first identifier or literal of `node` stands, if sqlglot kept it."""
+    if node is None:
+        return None
+    starts = [n.meta["start"] for n in node.walk() if "start" in n.meta]
+    return min(starts) + 1 if starts else None
+
+
+def table_name(table: exp.Expr) -> ObjectName:
+    """The name of a table reference. Raises SQLError for anything that is not one."""
+    if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
+        raise SQLError("42601", "a table's name is expected", position=position_of(table))
+    parts = [table.args.get("catalog"), table.args.get("db"), table.this]
+    names = tuple(folded(part) for part in parts if isinstance(part, exp.Identifier))
+    return ObjectName(names, position_of(table) or 1)
+
+
+def parse_as_of(text: str, tokens: list[Token], index: int) -> tuple[AsOf, int]:
+    """The operand of AS OF SYSTEM TIME that begins at `tokens[index]`, and the index behind it."""
+    sign = ""
+    at = index
+    if at < len(tokens) and tokens[at].token_type == TokenType.DASH:
+        sign, at = "-", at + 1
+    token = tokens[at] if at < len(tokens) else None
+    if token is not None:
+        position = tokens[index].start + 1
+        if is_string(token) and not sign:
+            return AsOf(token.text, None, position), at + 1
+        if token.token_type == TokenType.NUMBER:
+            return AsOf(sign + token.text, None, position), at + 1
+        following = tokens[at + 1] if at + 1 < len(tokens) else None
+        parameter = token.token_type == TokenType.PARAMETER and not sign
+        if parameter and following is not None and following.text.isdecimal():
+            return AsOf(None, int(following.text), position), at + 2
+    end = token.end + 1 if token is not None else tokens[-1].end + 1
+    start = token.start if token is not None else end
+    raise syntax_error(
+        text,
+        start,
+        end,
+        hint="Write a timestamp, an ISO date and time, or an interval such as '-10s', in quotes.",
+    )
+
+
+def _cut_as_of(text: str, tokens: list[Token]) -> tuple[list[Token], AsOf | None]:
+    depth = 0
+    for index, token in enumerate(tokens):
+        if token.token_type == TokenType.L_PAREN:
+            depth += 1
+        elif token.token_type == TokenType.R_PAREN:
+            depth -= 1
+        elif depth == 0 and token.token_type == TokenType.ALIAS:
+            words = [t.text.lower() for t in tokens[index : index + 4]]
+            if words == ["as", "of", "system", "time"]:
+                as_of, behind = parse_as_of(text, tokens, index + 4)
+                return tokens[:index] + tokens[behind:], as_of
+    return tokens, None
+
+
+def _check_tokens(text: str, tokens: list[Token]) -> None:
+    """Refuses what sqlglot reads for the sake of other dialects and Postgres does not know."""
+    for index, token in enumerate(tokens):
+        kind = token.token_type
+        if kind not in _SUSPECT:
+            continue
+        following = tokens[index + 1] if index + 1 < len(tokens) else None
+        if kind == TokenType.COMMA:
+            if following is None or following.token_type in _NEVER_AFTER_COMMA:
+                start = following.start if following is not None else token.end + 1
+                end = following.end + 1 if following is not None else start
+                raise syntax_error(text, start, end)
+        elif kind == TokenType.EQ:
+            if token.text != "=":
+                raise syntax_error(text, token.start, token.end + 1)
+        elif not _numbers_parameter(token, following):
+            raise syntax_error(
+                text, token.start, token.end + 1, hint="Parameters are written $1, $2, …"
+            )
+
+
+_SUSPECT = frozenset({TokenType.COMMA, TokenType.EQ, TokenType.PARAMETER, TokenType.PLACEHOLDER})
+_NEVER_AFTER_COMMA = frozenset(
+    {
+        TokenType.FROM,
+        TokenType.WHERE,
+        TokenType.GROUP_BY,
+        TokenType.ORDER_BY,
+        TokenType.HAVING,
+        TokenType.LIMIT,
+        TokenType.RETURNING,
+        TokenType.R_PAREN,
+        TokenType.COMMA,
+    }
+)
+
+
+def _numbers_parameter(token: Token, following: Token | None) -> bool:
+    return (
+        token.text == "$"
+        and following is not None
+        and following.token_type == TokenType.NUMBER
+        and following.start == token.end + 1
+        and following.text.isdecimal()
+        and int(following.text) > 0
+    )
+
+
+def _translated(text: str, tokens: list[Token], error: ParseError) -> SQLError:
+    details = error.errors[0] if error.errors else {}
+    before, near = details.get("start_context"), details.get("highlight")
+    if not isinstance(before, str) or not isinstance(near, str):
+        return syntax_error(text, tokens[0].start, tokens[0].end + 1)
+    start = len(before)
+    description = str(details.get("description") or "")
+    # sqlglot's sentences about its own classes help nobody; the others name what was expected.
+    hint = None if "<" in description or "expression" in description else f"{description}."
+    missing = description.startswith(("Expecting", "Required"))
+    if start + len(near) > tokens[-1].end and missing:
+        end = tokens[-1].end + 1
+        return syntax_error(text, end, end, hint=hint)
+    return syntax_error(text, start, start + len(near), hint=hint)
+
+
+def _assignments(
+    text: str, tokens: list[Token], assignment: exp.Expr
+) -> list[tuple[exp.Column, exp.Expr]]:
+    if not isinstance(assignment, exp.EQ):
+        position = position_of(assignment) or 1
+        raise SQLError("42601", "SET takes column = value", position=position)
+    target, value = assignment.this, assignment.expression
+    if isinstance(target, exp.Column):
+        return [(target, value)]
+    if isinstance(target, exp.Tuple) and isinstance(value, exp.Tuple):
+        if len(target.expressions) != len(value.expressions):
+            raise SQLError(
+                "42601",
+                "number of columns does not match number of values",
+                position=position_of(target),
+            )
+        return list(zip(target.expressions, value.expressions, strict=True))
+    raise SQLError("0A000", "SET takes column = value", position=position_of(target))
+
+
+def _column_name(text: str, name: exp.Expr) -> exp.Identifier:
+    if isinstance(name, exp.Identifier):
+        return name
+    position = position_of(name) or 1
+    raise SQLError("42601", "a list of column names is expected", position=position)
+
+
+def _returning(tree: exp.Expr) -> tuple[exp.Expr, ...]:
+    returning = tree.args.get("returning")
+    return tuple(returning.expressions) if returning is not None else ()
+
+
+def _where(tree: exp.Expr) -> exp.Expr | None:
+    where = tree.args.get("where")
+    condition: exp.Expr | None = where.this if where is not None else None
+    return condition
+
+
+def _word_at(tokens: list[Token], word: str) -> int | None:
+    """Where the last token that reads `word` stands."""
+    starts = [token.start + 1 for token in tokens if token.text.lower() == word]
+    return starts[-1] if starts else None
+
+
+def _refuse(tree: exp.Expr, argument: str, what: str) -> None:
+    found = tree.args.get(argument)
+    if found:
+        node = found[0] if isinstance(found, list) else found
+        raise SQLError("0A000", f"{what} is not supported", position=position_of(node))

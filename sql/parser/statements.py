@@ -1,0 +1,270 @@
+"""Statements as the parser hands them on: frozen values with positions, no behaviour.
+
+A position is the one-based character of the statement text at which the thing begins, as Postgres
+counts it. What sqlglot parsed (queries, expressions) stays a sqlglot tree; its identifiers carry
+their own offsets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from sqlglot import exp
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectName:
+    """`table`, `schema.table`, `database.table` or `database.schema.table`, case folded."""
+
+    parts: tuple[str, ...]
+    position: int
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeName:
+    """A type as written: `numeric(10, 2)` is `TypeName("numeric", (10, 2))`."""
+
+    name: str
+    arguments: tuple[int, ...]
+    position: int
+
+    def __str__(self) -> str:
+        if not self.arguments:
+            return self.name
+        return f"{self.name}({', '.join(map(str, self.arguments))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """`name` or `name = value` of a WITH or SET list. The value is its text."""
+
+    name: str
+    value: str | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """The time of AS OF SYSTEM TIME: the text of a literal, or the number of a parameter."""
+
+    literal: str | None
+    parameter: int | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateDatabase:
+    name: str
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnDefinition:
+    """One column of CREATE TABLE. `default` is None without a DEFAULT clause."""
+
+    name: str
+    type: TypeName
+    nullable: bool | None
+    default: exp.Expr | None
+    primary_key: bool
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTable:
+    """`primary_key` is the table-level constraint, empty without one."""
+
+    table: ObjectName
+    columns: tuple[ColumnDefinition, ...]
+    primary_key: tuple[str, ...]
+    if_not_exists: bool
+    parameters: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropTable:
+    tables: tuple[ObjectName, ...]
+    if_exists: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterTableSet:
+    """ALTER TABLE … SET (…), and RESET (…) where every value is None."""
+
+    table: ObjectName
+    parameters: tuple[Option, ...]
+    if_exists: bool
+    reset: bool
+
+
+class InsertMode(Enum):
+    INSERT = "INSERT"
+    UPSERT = "UPSERT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insert:
+    """`columns` is None where the statement names none; `source` is None for DEFAULT VALUES."""
+
+    table: ObjectName
+    columns: tuple[exp.Identifier, ...] | None
+    source: exp.Expr | None
+    mode: InsertMode
+    returning: tuple[exp.Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    table: ObjectName
+    alias: str | None
+    assignments: tuple[tuple[exp.Column, exp.Expr], ...]
+    where: exp.Expr | None
+    returning: tuple[exp.Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    table: ObjectName
+    alias: str | None
+    where: exp.Expr | None
+    returning: tuple[exp.Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """SELECT, WITH, VALUES or TABLE, less its AS OF clause."""
+
+    tree: exp.Expr
+    as_of: AsOf | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begin:
+    read_only: bool
+    as_of: AsOf | None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateChangefeed:
+    """`sink` is None for a feed whose rows go to the client; `text` is the statement as written."""
+
+    tables: tuple[ObjectName, ...]
+    sink: str | None
+    options: tuple[Option, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowJobs:
+    """SHOW JOBS, SHOW CHANGEFEED JOBS, SHOW [CHANGEFEED] JOB id."""
+
+    changefeeds_only: bool
+    job_id: int | None
+
+
+class JobAction(Enum):
+    CANCEL = "CANCEL"
+    PAUSE = "PAUSE"
+    RESUME = "RESUME"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlJobs:
+    action: JobAction
+    job_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetClusterSetting:
+    """The value is its text; None resets to the default."""
+
+    name: str
+    value: str | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowClusterSettings:
+    """All settings, or the one that is named."""
+
+    name: str | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowTables:
+    database: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowDatabases:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowCreateTable:
+    table: ObjectName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowColumns:
+    table: ObjectName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseDatabase:
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowSession:
+    """SHOW name: a fact of the session (`database`)."""
+
+    name: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explain:
+    statement: Query | Insert | Update | Delete
+
+
+Statement = (
+    CreateDatabase
+    | CreateTable
+    | DropTable
+    | AlterTableSet
+    | Insert
+    | Update
+    | Delete
+    | Query
+    | Begin
+    | Commit
+    | Rollback
+    | CreateChangefeed
+    | ShowJobs
+    | ControlJobs
+    | SetClusterSetting
+    | ShowClusterSettings
+    | ShowTables
+    | ShowDatabases
+    | ShowCreateTable
+    | ShowColumns
+    | ShowSession
+    | UseDatabase
+    | Explain
+)

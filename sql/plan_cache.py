@@ -1,0 +1,54 @@
+"""Texts parsed and planned once.
+
+A plan is good for the versions of the tables that it was made from; whoever runs it leases these
+tables and compares. Parameters are not part of it.
+"""
+
+from __future__ import annotations
+
+from .parser import ParsedText, parse
+from .parser.statements import Statement
+from .plans import Plan
+
+TEXTS_MAX = 1000
+TEXT_LENGTH_MAX = 16 * 1024
+"""Longer texts are loads in disguise, and come once."""
+
+
+class Prepared:
+    """One text: its statements and, by statement and current database, their plans."""
+
+    __slots__ = ("_plans", "parameter_count", "statements")
+
+    def __init__(self, parsed: ParsedText) -> None:
+        self.statements: tuple[Statement, ...] = parsed.statements
+        self.parameter_count = parsed.parameter_count
+        self._plans: dict[tuple[int, str], Plan] = {}
+
+    def plan(self, index: int, database: str) -> Plan | None:
+        return self._plans.get((index, database))
+
+    def keep(self, index: int, database: str, plan: Plan) -> None:
+        self._plans[index, database] = plan
+
+    def forget(self, index: int, database: str) -> None:
+        self._plans.pop((index, database), None)
+
+
+class PlanCache:
+    """The texts that were prepared last, shared by a node's sessions."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, Prepared] = {}
+
+    def prepare(self, text: str) -> Prepared:
+        """The text's statements. Raises SQLError."""
+        prepared = self._texts.get(text)
+        if prepared is not None:
+            return prepared
+        prepared = Prepared(parse(text))
+        if len(text) <= TEXT_LENGTH_MAX:
+            if len(self._texts) >= TEXTS_MAX:
+                del self._texts[next(iter(self._texts))]
+            self._texts[text] = prepared
+        return prepared

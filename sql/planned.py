@@ -1,0 +1,200 @@
+"""Queries and DML, from prepared text to result, by themselves or in a transaction.
+
+A plan is used only while the tables that it was made from are leased in the very versions that it
+knows. Where they are not, the statement is planned again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..catalog.descriptor_store import DescriptorReader
+from ..catalog.errors import SQLError
+from ..catalog.leases import DescriptorUnavailable
+from ..catalog.system_tables import FIRST_USER_ID
+from ..kvlayer.clock import Timestamp
+from ..kvlayer.txn import Transaction
+from .as_of import datetime_of, resolve_as_of
+from .binder import tables_of
+from .executor.dml import DML, OnePhase, one_phase_applies, result_of, run_in
+from .executor.reading import run_select
+from .implicit import attempts, in_transaction
+from .parser import statements
+from .plan_cache import Prepared
+from .planner import Planned, plan_statement
+from .plans import Plan, SelectPlan
+from .relations import LeaseScope, changed_tables, resolve_all
+from .results import Result
+from .scalars import Bindings
+from .services import Services
+from .transactions import OpenTransaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """One statement of a prepared text, about to run with its parameters."""
+
+    prepared: Prepared
+    index: int
+    statement: Planned
+    parameters: Sequence[object]
+    database: str
+
+
+async def run_planned(
+    services: Services, execution: Execution, opened: OpenTransaction | None
+) -> Result:
+    """Runs a query or DML in the open transaction, or as a transaction by itself."""
+    statement = execution.statement
+    if isinstance(statement, statements.Query):
+        as_of = statement.as_of
+        if opened is None:
+            return await attempts(services, lambda scope: _query(services, execution, as_of, scope))
+        if as_of is not None:
+            raise SQLError(
+                "0A000",
+                "AS OF SYSTEM TIME cannot be used inside a transaction",
+                position=as_of.position,
+                hint="Write it behind BEGIN.",
+            )
+        return await _query_in(services, execution, opened)
+    if opened is None:
+        return await attempts(services, lambda scope: _write(services, execution, scope))
+    return await _write_in(services, execution, opened)
+
+
+async def _query(
+    services: Services, execution: Execution, as_of: statements.AsOf | None, scope: LeaseScope
+) -> Result:
+    store = services.store
+    now = store.clock.now()
+    bindings = Bindings(execution.parameters, datetime_of(now))
+    read_at = None if as_of is None else resolve_as_of(as_of, bindings, now)
+    transaction = store.begin(read_timestamp=read_at, read_only=True)
+    try:
+        plan = await _plan_in(services, execution, scope, transaction)
+        assert isinstance(plan, SelectPlan), plan
+        return await run_select(plan, transaction, bindings, services.analytics)
+    finally:
+        await transaction.rollback()
+
+
+async def _query_in(services: Services, execution: Execution, opened: OpenTransaction) -> Result:
+    transaction = opened.transaction
+    bindings = Bindings(execution.parameters, datetime_of(transaction.read_timestamp))
+    plan = await _plan_in(services, execution, opened.scope, transaction)
+    assert isinstance(plan, SelectPlan), plan
+    return await run_select(plan, transaction, bindings, services.analytics)
+
+
+async def _write(services: Services, execution: Execution, scope: LeaseScope) -> Result:
+    store = services.store
+    at = store.clock.now()
+    bindings = Bindings(execution.parameters, datetime_of(at))
+    plan = await _plan_at(services, execution, scope, at)
+    assert not isinstance(plan, SelectPlan), plan
+    _refuse_system_tables(plan)
+    if one_phase_applies(plan):
+        one_phase = OnePhase(plan, bindings)
+        called_ns = store.clock.wall.monotonic_ns()
+        written, committed_at = await store.one_phase(
+            one_phase.evaluate, deadline=scope.deadline, commit_called_ns=called_ns
+        )
+    else:
+        written, committed_at, _ = await in_transaction(
+            store,
+            scope,
+            lambda transaction: run_in(plan, transaction, bindings, services.analytics),
+        )
+    return result_of(plan, written, bindings, committed_at)
+
+
+async def _write_in(services: Services, execution: Execution, opened: OpenTransaction) -> Result:
+    transaction = opened.transaction
+    opened.refuse_read_only(type(execution.statement).__name__.upper())
+    bindings = Bindings(execution.parameters, datetime_of(transaction.read_timestamp))
+    plan = await _plan_in(services, execution, opened.scope, transaction)
+    assert not isinstance(plan, SelectPlan), plan
+    _refuse_system_tables(plan)
+    written = await run_in(plan, transaction, bindings, services.analytics)
+    return result_of(plan, written, bindings, None)
+
+
+def _refuse_system_tables(plan: DML) -> None:
+    """The system's tables are written by the system."""
+    written = plan.descriptor
+    if written.id < FIRST_USER_ID:
+        raise SQLError("42501", f'permission denied for table "{written.name}"')
+
+
+# Plans
+
+
+async def explain(
+    services: Services, statement: Planned, database: str, reader: Transaction
+) -> Plan:
+    """The plan that a statement would have now."""
+    scope = LeaseScope(services.leases)
+    try:
+        at = reader.read_timestamp
+        names = tables_of(statement)
+        return plan_statement(
+            statement, await resolve_all(services, reader, names, database, scope, at, reader)
+        )
+    finally:
+        scope.release()
+
+
+async def _plan_at(
+    services: Services, execution: Execution, scope: LeaseScope, at: Timestamp
+) -> Plan:
+    """The plan of a statement that is not in a transaction."""
+    known = execution.prepared.plan(execution.index, execution.database)
+    if known is not None and await _holds(known, scope, at, frozenset()):
+        return known
+    reader = services.store.snapshot(at)
+    return await _plan_anew(services, execution, scope, reader, at, None)
+
+
+async def _plan_in(
+    services: Services, execution: Execution, scope: LeaseScope, transaction: Transaction
+) -> Plan:
+    """The plan of a statement in a transaction, which may see tables that nobody else does."""
+    at, changed = transaction.read_timestamp, changed_tables(transaction)
+    known = execution.prepared.plan(execution.index, execution.database)
+    if known is not None and await _holds(known, scope, at, changed):
+        return known
+    return await _plan_anew(services, execution, scope, transaction, at, transaction)
+
+
+async def _plan_anew(
+    services: Services,
+    execution: Execution,
+    scope: LeaseScope,
+    reader: DescriptorReader,
+    at: Timestamp,
+    transaction: Transaction | None,
+) -> Plan:
+    names, database = tables_of(execution.statement), execution.database
+    relations = await resolve_all(services, reader, names, database, scope, at, transaction)
+    plan = plan_statement(execution.statement, relations)
+    if not changed_tables(transaction):
+        execution.prepared.keep(execution.index, database, plan)
+    return plan
+
+
+async def _holds(plan: Plan, scope: LeaseScope, at: Timestamp, changed: frozenset[int]) -> bool:
+    """Leases the plan's tables at `at`, and says whether they are as when it was made."""
+    for table in plan.relations:
+        if table.id < FIRST_USER_ID:
+            continue
+        if table.id in changed:
+            return False
+        try:
+            leased = await scope.table(table.id, at)
+        except DescriptorUnavailable:
+            return False
+        if leased is not table and leased != table:
+            return False
+    return True

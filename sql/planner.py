@@ -1,0 +1,338 @@
+"""From statements to plans, the tables being known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from ..catalog.column_types import ColumnType, coerce
+from ..catalog.descriptor import Column, TableDescriptor
+from ..catalog.errors import SQLError
+from ..catalog.row_codec import codec_for
+from ..catalog.type_kinds import TypeKind
+from .binder import Relations, check_columns, column_of, row_scope
+from .key_access import KeyAccess, key_access
+from .native_select import native_select, scan_access
+from .parser import folded, position_of
+from .parser.statements import Delete, Insert, Query, Update
+from .plans import (
+    Assignment,
+    DeletePlan,
+    InsertPlan,
+    Plan,
+    Projection,
+    RowFinder,
+    SelectPlan,
+    UpdatePlan,
+)
+from .predicates import Predicate, compile_predicates
+from .results import ResultColumn
+from .scalars import NotNative, Scalar, Scope, compile_scalar, constant_datum
+from .transpile import output_name, transpile
+
+Planned = Query | Insert | Update | Delete
+
+
+def plan_statement(statement: Planned, relations: Relations) -> Plan:
+    """The plan of a statement whose tables are `relations`. Raises SQLError."""
+    try:
+        match statement:
+            case Query(tree=tree):
+                return plan_select(tree, relations)
+            case Insert():
+                return _insert(statement, relations)
+            case Update():
+                return _update(statement, relations)
+            case Delete():
+                return _delete(statement, relations)
+    except RecursionError as error:
+        raise SQLError("54001", "statement is nested too deeply") from error
+
+
+def plan_select(tree: exp.Expr, relations: Relations) -> SelectPlan:
+    """Native where the shape allows it. What DuckDB would do is planned too: a key range may turn
+    out to be too long to be read row by row."""
+    return SelectPlan(
+        relations=tuple(relations.values()),
+        native=native_select(tree, relations),
+        analytic=transpile(tree, relations, scan_access(tree, relations)),
+    )
+
+
+def _insert(statement: Insert, relations: Relations) -> InsertPlan:
+    descriptor = relations[statement.table.parts]
+    targets = _targets(statement, descriptor)
+    rows: tuple[tuple[Scalar, ...], ...] = ()
+    query = None
+    if statement.source is None:
+        rows = (_defaults(descriptor),)
+    elif isinstance(statement.source, exp.Values):
+        rows = tuple(
+            _row(values, targets, descriptor, named=statement.columns is not None)
+            for values in statement.source.expressions
+        )
+    else:
+        query = plan_select(statement.source, relations)
+    return InsertPlan(
+        relations=tuple(relations.values()),
+        descriptor=descriptor,
+        codec=codec_for(descriptor),
+        mode=statement.mode,
+        rows=rows,
+        query=query,
+        targets=targets,
+        returning=_projection(statement.returning, descriptor, None),
+    )
+
+
+def _targets(statement: Insert, descriptor: TableDescriptor) -> tuple[int, ...]:
+    """The places of the columns that an INSERT names, or of all of them."""
+    if statement.columns is None:
+        return tuple(range(len(descriptor.columns)))
+    places: list[int] = []
+    for identifier in statement.columns:
+        position = position_of(identifier)
+        place, column = column_of(descriptor, folded(identifier), position)
+        if place in places:
+            raise SQLError(
+                "42701", f'column "{column.name}" specified more than once', position=position
+            )
+        places.append(place)
+    return tuple(places)
+
+
+def _defaults(descriptor: TableDescriptor) -> tuple[Scalar, ...]:
+    return tuple(_default(column.default) for column in descriptor.columns)
+
+
+def _default(datum: object) -> Scalar:
+    return Scalar(None, lambda values, bindings: datum, True)
+
+
+def _row(
+    values: exp.Expr, targets: Sequence[int], descriptor: TableDescriptor, *, named: bool
+) -> tuple[Scalar, ...]:
+    """One row of VALUES as a scalar per column of the table."""
+    items = values.expressions if isinstance(values, exp.Tuple) else [values]
+    if len(items) > len(targets):
+        raise SQLError(
+            "42601",
+            "INSERT has more expressions than target columns",
+            position=position_of(items[len(targets)]),
+        )
+    if len(items) < len(targets) and named:
+        raise SQLError(
+            "42601",
+            "INSERT has more target columns than expressions",
+            position=position_of(values),
+        )
+    row = list(_defaults(descriptor))
+    for place, item in zip(targets, items, strict=False):
+        if not _is_default(item):
+            row[place] = _value(item, descriptor, place, {}, None)
+    return tuple(row)
+
+
+def _is_default(item: exp.Expr) -> bool:
+    """DEFAULT, which sqlglot takes for a variable in VALUES and for a column in SET."""
+    match item:
+        case exp.Var():
+            return item.name.upper() == "DEFAULT"
+        case exp.Column():
+            identifier = item.this
+            quoted = isinstance(identifier, exp.Identifier) and identifier.args.get("quoted")
+            return item.name.upper() == "DEFAULT" and not quoted
+    return False
+
+
+def _value(
+    item: exp.Expr, descriptor: TableDescriptor, place: int, scope: Scope, relation: str | None
+) -> Scalar:
+    """A value for a column. Raises SQLError where it is none, NotNative only with a scope."""
+    column = descriptor.columns[place]
+    try:
+        scalar = compile_scalar(item, scope, relation)
+    except NotNative:
+        if scope:
+            raise
+        if item.find(exp.Column) is not None:
+            found = item.find(exp.Column)
+            assert found is not None
+            raise SQLError(
+                "42703", f'column "{found.name}" does not exist', position=position_of(found)
+            ) from None
+        raise SQLError(
+            "0A000",
+            f"VALUES takes constants and parameters, not {item.sql('postgres')}",
+            position=position_of(item),
+            hint="INSERT INTO … SELECT takes any expression.",
+        ) from None
+    _check_assignable(scalar.type, column.type, column.name, item)
+    return _converted(scalar, column, position_of(item))
+
+
+def _converted(scalar: Scalar, column: Column, position: int | None) -> Scalar:
+    """A constant as the column will hold it: what is wrong with it is said while planning."""
+    try:
+        datum = constant_datum(scalar)
+    except NotNative:
+        return scalar
+    try:
+        return _default(coerce(column.type, datum, column=column.name))
+    except SQLError as error:
+        error.position = error.position or position
+        raise
+
+
+_ASSIGNABLE = {
+    TypeKind.INT8: {TypeKind.DECIMAL, TypeKind.FLOAT8},
+    TypeKind.DECIMAL: {TypeKind.INT8, TypeKind.FLOAT8},
+    TypeKind.FLOAT8: {TypeKind.INT8, TypeKind.DECIMAL},
+    TypeKind.DATE: {TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ},
+    TypeKind.TIMESTAMP: {TypeKind.TIMESTAMPTZ, TypeKind.DATE},
+    TypeKind.TIMESTAMPTZ: {TypeKind.TIMESTAMP, TypeKind.DATE},
+}
+
+
+def _check_assignable(
+    source: ColumnType | None, target: ColumnType, column: str, item: exp.Expr
+) -> None:
+    """Refuses an expression whose type can never be stored in the column."""
+    if source is None or source.kind is target.kind:
+        return
+    if target.kind not in _ASSIGNABLE.get(source.kind, ()):
+        raise SQLError(
+            "42804",
+            f'column "{column}" is of type {target} but expression is of type {source.kind.value}',
+            position=position_of(item),
+            hint="You will need to rewrite or cast the expression.",
+        )
+
+
+def _update(statement: Update, relations: Relations) -> UpdatePlan:
+    descriptor = relations[statement.table.parts]
+    relation = statement.alias or descriptor.name
+    scope = row_scope(descriptor)
+    assignments: list[Assignment] = []
+    computed: list[exp.Expr] = []
+    for target, value in statement.assignments:
+        place, column = column_of(descriptor, folded(target.this), position_of(target))
+        if any(place == earlier.place for earlier in assignments):
+            raise SQLError(
+                "42601",
+                f'multiple assignments to same column "{column.name}"',
+                position=position_of(target),
+            )
+        check_columns(None if _is_default(value) else value, descriptor, relation)
+        try:
+            scalar = (
+                _default(column.default)
+                if _is_default(value)
+                else _value(value, descriptor, place, scope, relation)
+            )
+            assignments.append(Assignment(place, scalar, None))
+        except NotNative:
+            assignments.append(Assignment(place, None, len(computed)))
+            computed.append(value)
+    finder = _finder(statement, descriptor, relation, relations, computed)
+    keys = set(descriptor.primary_key)
+    return UpdatePlan(
+        relations=tuple(relations.values()),
+        finder=finder,
+        assignments=tuple(assignments),
+        moves_keys=any(descriptor.columns[a.place].id in keys for a in assignments),
+        returning=_projection(statement.returning, descriptor, relation),
+    )
+
+
+def _delete(statement: Delete, relations: Relations) -> DeletePlan:
+    descriptor = relations[statement.table.parts]
+    relation = statement.alias or descriptor.name
+    return DeletePlan(
+        relations=tuple(relations.values()),
+        finder=_finder(statement, descriptor, relation, relations, []),
+        returning=_projection(statement.returning, descriptor, relation),
+    )
+
+
+def _finder(
+    statement: Update | Delete,
+    descriptor: TableDescriptor,
+    relation: str,
+    relations: Relations,
+    computed: Sequence[exp.Expr],
+) -> RowFinder:
+    """How the rows are found: by keys where WHERE fixes some, else by DuckDB."""
+    check_columns(statement.where, descriptor, relation)
+    access: KeyAccess | None = None
+    predicates: tuple[Predicate, ...] = ()
+    analytic = None
+    try:
+        predicates = compile_predicates(statement.where, row_scope(descriptor), relation)
+        found = key_access(descriptor, predicates)
+        if not computed and (found.restricts or statement.where is None):
+            access = found
+    except NotNative:
+        pass
+    if access is None:
+        analytic = transpile(_finding(statement, relation, computed), relations)
+    return RowFinder(
+        descriptor=descriptor,
+        codec=codec_for(descriptor),
+        access=access,
+        predicates=predicates if access is not None else (),
+        analytic=analytic,
+    )
+
+
+def _finding(statement: Update | Delete, relation: str, computed: Sequence[exp.Expr]) -> exp.Select:
+    """`SELECT relation.*, computed … FROM table AS relation WHERE …`"""
+    parts = [exp.to_identifier(part, quoted=True) for part in statement.table.parts]
+    names = dict(zip(("this", "db", "catalog"), reversed(parts), strict=False))
+    alias = exp.TableAlias(this=exp.to_identifier(relation, quoted=True))
+    star = exp.Column(this=exp.Star(), table=exp.to_identifier(relation, quoted=True))
+    query = exp.select(star, *(value.copy() for value in computed))
+    query = query.from_(exp.Table(**names, alias=alias))
+    if statement.where is not None:
+        query = query.where(statement.where.copy())
+    return query
+
+
+def _canonical(scalar: Scalar, type: ColumnType) -> Scalar:
+    """A result has the digits that its type says: arithmetic on decimals gives more."""
+    if type.kind is not TypeKind.DECIMAL:
+        return scalar
+    evaluate = scalar.evaluate
+    return Scalar(
+        type, lambda values, bindings: coerce(type, evaluate(values, bindings)), scalar.constant
+    )
+
+
+def _projection(
+    items: Sequence[exp.Expr], descriptor: TableDescriptor, relation: str | None
+) -> Projection:
+    """RETURNING. Raises SQLError 0A000 for what is not evaluated row by row."""
+    scope = row_scope(descriptor)
+    relation = relation or descriptor.name
+    columns: list[ResultColumn] = []
+    scalars: list[Scalar] = []
+    for item in items:
+        inner = item.this if isinstance(item, exp.Alias) else item
+        star = isinstance(inner, exp.Star) or isinstance(inner.this, exp.Star)
+        trees = [exp.column(column.name, quoted=True) for column in descriptor.columns]
+        for tree in trees if star else [inner]:
+            check_columns(tree, descriptor, relation)
+            try:
+                scalar = compile_scalar(tree, scope, relation)
+            except NotNative:
+                raise SQLError(
+                    "0A000",
+                    f"RETURNING takes columns and arithmetic on them, not {tree.sql('postgres')}",
+                    position=position_of(tree),
+                ) from None
+            name = output_name(tree if star else item)
+            type = scalar.type or ColumnType(TypeKind.STRING)
+            columns.append(ResultColumn(name, type))
+            scalars.append(_canonical(scalar, type))
+    return Projection(tuple(columns), tuple(scalars))

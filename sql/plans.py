@@ -1,0 +1,181 @@
+"""Plans: statements with every name resolved, ready to run with any parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from ..catalog.column_types import ColumnType
+from ..catalog.descriptor import TableDescriptor
+from ..catalog.row_codec import RowCodec
+from .key_access import KeyAccess
+from .parser.statements import InsertMode
+from .predicates import Predicate
+from .results import ResultColumn
+from .scalars import Scalar
+
+
+class Engine(Enum):
+    """Who carries out a statement. The value is what EXPLAIN prints."""
+
+    POINTS = "native: point reads"
+    SPANS = "native: key range scan"
+    DUCKDB = "duckdb over a snapshot"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableScan:
+    """A table that DuckDB reads: registered as `registered`, with the columns at `places`.
+
+    `access` narrows the rows where the statement has one table and its WHERE allows it.
+    """
+
+    registered: str
+    descriptor: TableDescriptor
+    places: tuple[int, ...]
+    access: KeyAccess | None
+
+
+@dataclass(frozen=True, slots=True)
+class TypedParameter:
+    """A parameter of the DuckDB statement; `type` is what it is cast to, if it is known."""
+
+    scalar: Scalar
+    type: ColumnType | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalyticSelect:
+    """A query for DuckDB, in its dialect, over registered snapshots.
+
+    `positions` says where the statement's names stand, for errors that DuckDB finds.
+    """
+
+    sql: str
+    scans: tuple[TableScan, ...]
+    parameters: tuple[TypedParameter, ...]
+    positions: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeSelect:
+    """A query on one table's keys.
+
+    `columns` are the places of the result's columns in a row. Rows come in key order, or against
+    it when `reverse`.
+    """
+
+    access: KeyAccess
+    predicates: tuple[Predicate, ...]
+    columns: tuple[int, ...]
+    names: tuple[ResultColumn, ...]
+    reverse: bool
+    limit: Scalar | None
+    offset: Scalar | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectPlan:
+    """`native` where the statement has that shape; DuckDB can always do it too."""
+
+    relations: tuple[TableDescriptor, ...]
+    native: NativeSelect | None
+    analytic: AnalyticSelect
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """RETURNING: scalars over a row, and what the columns are called. Empty for none."""
+
+    columns: tuple[ResultColumn, ...]
+    scalars: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsertPlan:
+    """INSERT or UPSERT.
+
+    `rows` are VALUES, each a scalar per column of the table, in its order. Otherwise `query`
+    computes the rows, and `targets[i]` is the table's column for the query's i-th; columns not
+    among them take their defaults.
+    """
+
+    relations: tuple[TableDescriptor, ...]
+    descriptor: TableDescriptor
+    codec: RowCodec
+    mode: InsertMode
+    rows: tuple[tuple[Scalar, ...], ...]
+    query: SelectPlan | None
+    targets: tuple[int, ...]
+    returning: Projection
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """`column = …`: a scalar over the old row, or the finder's extra column number `computed`."""
+
+    place: int
+    scalar: Scalar | None
+    computed: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFinder:
+    """The rows that a DELETE or UPDATE is about.
+
+    By `access` and `predicates`, where the WHERE clause has that shape, else by `analytic`, which
+    returns whole rows and behind them the values that it computed for assignments.
+    """
+
+    descriptor: TableDescriptor
+    codec: RowCodec
+    access: KeyAccess | None
+    predicates: tuple[Predicate, ...]
+    analytic: AnalyticSelect | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdatePlan:
+    relations: tuple[TableDescriptor, ...]
+    finder: RowFinder
+    assignments: tuple[Assignment, ...]
+    moves_keys: bool
+    returning: Projection
+
+    @property
+    def descriptor(self) -> TableDescriptor:
+        return self.finder.descriptor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletePlan:
+    relations: tuple[TableDescriptor, ...]
+    finder: RowFinder
+    returning: Projection
+
+    @property
+    def descriptor(self) -> TableDescriptor:
+        return self.finder.descriptor
+
+
+Plan = SelectPlan | InsertPlan | UpdatePlan | DeletePlan
+
+
+def engine_of(plan: Plan) -> Engine:
+    """Who does the reading of a plan."""
+    match plan:
+        case SelectPlan(native=None):
+            return Engine.DUCKDB
+        case SelectPlan(native=native):
+            assert native is not None
+            return Engine.POINTS if native.access.points else Engine.SPANS
+        case InsertPlan(query=None):
+            return Engine.POINTS
+        case InsertPlan(query=query):
+            assert query is not None
+            return engine_of(query)
+        case UpdatePlan(finder=finder) | DeletePlan(finder=finder):
+            if finder.access is None:
+                return Engine.DUCKDB
+            return Engine.POINTS if finder.access.points else Engine.SPANS

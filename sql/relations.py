@@ -1,0 +1,113 @@
+"""Tables by name, under lease, for as long as a statement or a transaction needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..catalog.catalog_changes import CatalogChanges
+from ..catalog.descriptor import TableDescriptor
+from ..catalog.descriptor_store import DescriptorReader
+from ..catalog.errors import SQLError
+from ..catalog.leases import Lease, LeaseManager
+from ..catalog.names import TableName
+from ..catalog.system_tables import FIRST_USER_ID
+from ..kvlayer.clock import MAX_TIMESTAMP, Timestamp
+from ..kvlayer.txn import Transaction
+from .binder import Relations
+from .parser.statements import ObjectName
+from .services import Services
+
+
+class LeaseScope:
+    """The leases that one statement or transaction holds: one version per table.
+
+    A commit that relies on them must lie below `deadline()`.
+    """
+
+    def __init__(self, leases: LeaseManager) -> None:
+        self._leases = leases
+        self._held: dict[int, Lease] = {}
+
+    async def table(self, table_id: int, at: Timestamp) -> TableDescriptor:
+        """The version of a table that is valid at `at`, leased. Raises SQLError 42P01."""
+        lease = self._held.get(table_id)
+        if lease is None:
+            lease = self._leases.try_acquire(table_id, at)
+            if lease is None:
+                lease = await self._leases.acquire(table_id, at)
+            self._held[table_id] = lease
+        return lease.descriptor
+
+    def deadline(self) -> Timestamp:
+        deadlines = [lease.deadline() for lease in self._held.values()]
+        return min(deadlines, default=MAX_TIMESTAMP)
+
+    def drop(self, table_id: int) -> None:
+        """Lets go of one table, if it is held."""
+        lease = self._held.pop(table_id, None)
+        if lease is not None:
+            lease.release()
+
+    def release(self) -> None:
+        for lease in self._held.values():
+            lease.release()
+        self._held.clear()
+
+
+def full_name(name: ObjectName, database: str) -> TableName:
+    """`name` with what it leaves out filled in.
+
+    A name of two parts is `schema.table`, and `database.table` where the first is no schema that
+    we have: there is only `public`.
+    """
+    parts: Sequence[str] = name.parts
+    if len(parts) == 2 and parts[0] != "public":
+        parts = (parts[0], "public", parts[1])
+    return TableName.resolve(parts, current_database=database)
+
+
+async def resolve(
+    services: Services, reader: DescriptorReader, name: ObjectName, database: str
+) -> TableDescriptor:
+    """The table behind a name as `reader` sees it. Raises SQLError with the name's position."""
+    wanted = full_name(name, database)
+    try:
+        table = await services.catalog.find(reader, wanted)
+    except SQLError as error:
+        error.position = error.position or name.position
+        raise
+    if table is None:
+        raise unknown_relation(name)
+    return table
+
+
+def unknown_relation(name: ObjectName) -> SQLError:
+    return SQLError("42P01", f'relation "{name}" does not exist', position=name.position)
+
+
+async def resolve_all(
+    services: Services,
+    reader: DescriptorReader,
+    names: Sequence[ObjectName],
+    database: str,
+    scope: LeaseScope,
+    at: Timestamp,
+    transaction: Transaction | None = None,
+) -> Relations:
+    """The tables of a statement, leased at `at`, but for those that only the transaction sees."""
+    relations: dict[tuple[str, ...], TableDescriptor] = {}
+    unpublished = changed_tables(transaction)
+    for name in names:
+        found = await resolve(services, reader, name, database)
+        if found.id >= FIRST_USER_ID and found.id not in unpublished:
+            found = await scope.table(found.id, at)
+        relations[name.parts] = found
+    return relations
+
+
+def changed_tables(transaction: Transaction | None) -> frozenset[int]:
+    """The tables that the transaction itself has created or changed."""
+    if transaction is None or not transaction.commit_checks:
+        return frozenset()
+    published = CatalogChanges.of(transaction).published
+    return frozenset(descriptor.id for descriptor in published)

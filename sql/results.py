@@ -1,0 +1,106 @@
+"""What a statement gives back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from ..catalog.column_types import ColumnType, Datum
+from ..catalog.type_kinds import TypeKind
+from ..kvlayer.clock import Timestamp
+
+Row = tuple[Datum, ...]
+
+INT8 = ColumnType(TypeKind.INT8)
+STRING = ColumnType(TypeKind.STRING)
+BOOL = ColumnType(TypeKind.BOOL)
+TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn:
+    name: str
+    type: ColumnType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The outcome of one statement.
+
+    `tag` is Postgres's command tag (`SELECT 3`, `INSERT 0 1`). Statements that return rows have
+    `columns`, and their rows in one of three shapes: `rows`, an Arrow `table` (what DuckDB
+    computed; its column names may repeat), or a `stream` that does not end by itself (a changefeed
+    without a sink; closing it ends the feed). `row_count` counts rows returned, or written by DML.
+    `commit_timestamp` is set when the statement committed by itself.
+    """
+
+    tag: str
+    columns: tuple[ResultColumn, ...] = ()
+    rows: Sequence[Row] | None = None
+    table: pa.Table | None = None
+    stream: AsyncIterator[Row] | None = None
+    row_count: int = 0
+    commit_timestamp: Timestamp | None = None
+    notice: str | None = None
+
+    @property
+    def returns_rows(self) -> bool:
+        return self.rows is not None or self.table is not None or self.stream is not None
+
+    def fetch_rows(self) -> list[Row]:
+        """The rows as Python values. Empty for statements that return none."""
+        assert self.stream is None, "rows of a stream come one by one"
+        if self.rows is not None:
+            return list(self.rows)
+        if self.table is None:
+            return []
+        columns = [
+            _datums(column.type, array)
+            for column, array in zip(self.columns, self.table.columns, strict=True)
+        ]
+        return list(zip(*columns, strict=True))
+
+    def fetch_arrow(self) -> pa.Table:
+        """The rows as Arrow."""
+        assert self.stream is None, "rows of a stream come one by one"
+        if self.table is not None:
+            return self.table
+        by_column = list(zip(*(self.rows or ()), strict=True)) or [()] * len(self.columns)
+        arrays = [
+            _array(column.type, list(values))
+            for column, values in zip(self.columns, by_column, strict=True)
+        ]
+        fields = [pa.field(column.name, column.type.arrow_type) for column in self.columns]
+        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _datums(type: ColumnType, array: pa.ChunkedArray[pa.Scalar[pa.DataType]]) -> list[Datum]:
+    """Canonical datums: Arrow's UTC is a zone of its own, ours is datetime's."""
+    values: list[Datum] = array.to_pylist()  # type: ignore[misc, assignment]
+    if type.kind is TypeKind.TIMESTAMPTZ:
+        return [v.replace(tzinfo=UTC) if isinstance(v, datetime) else v for v in values]
+    return values
+
+
+def _array(type: ColumnType, values: list[Datum]) -> pa.Array[pa.Scalar[pa.DataType]]:
+    if type.kind is TypeKind.UUID:
+        stored = pa.array([_uuid_bytes(value) for value in values], pa.binary(16))
+        return stored.cast(type.arrow_type)
+    return pa.array(values, type.arrow_type)
+
+
+def _uuid_bytes(value: Datum) -> bytes | None:
+    return getattr(value, "bytes", None)
+
+
+def listing(tag: str, columns: Sequence[tuple[str, ColumnType]], rows: Sequence[Row]) -> Result:
+    """The result of a SHOW statement."""
+    return Result(
+        tag=tag,
+        columns=tuple(ResultColumn(name, type) for name, type in columns),
+        rows=rows,
+        row_count=len(rows),
+    )

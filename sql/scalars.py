@@ -1,0 +1,320 @@
+"""Scalar expressions that are evaluated in Python, row by row.
+
+Constants, parameters, columns of one row, arithmetic on them, `||`, and casts of constants. What
+is not among these raises `NotNative`, and whoever planned it hands the statement to DuckDB.
+
+A scalar without a type (`None`) is a text literal, a NULL, or a parameter that nobody gave a type:
+it takes the type of what it meets, as in PostgreSQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from sqlglot import exp
+
+from ..catalog.column_types import INT8_MAX, ColumnType, Datum, coerce
+from ..catalog.errors import SQLError
+from ..catalog.literals import read_decimal
+from ..catalog.type_kinds import TypeKind
+from .arithmetic import negate, operation
+from .parser import folded, position_of
+
+
+class NotNative(Exception):
+    """The expression is not one that this module evaluates. Never reaches a client."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bindings:
+    """What a plan is executed with: the parameters as given, and the statement's time in UTC."""
+
+    parameters: Sequence[object]
+    now: datetime
+
+
+Values = Sequence[Datum]
+Evaluator = Callable[[Values, Bindings], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """An expression ready to run. `constant` says that it needs no row."""
+
+    type: ColumnType | None
+    evaluate: Evaluator
+    constant: bool
+
+    def value(self, bindings: Bindings) -> object:
+        assert self.constant, self
+        return self.evaluate((), bindings)
+
+
+Scope = Mapping[str, tuple[int, ColumnType]]
+"""The columns that may be named: position in the row, and type."""
+
+INT8 = ColumnType(TypeKind.INT8)
+DECIMAL = ColumnType(TypeKind.DECIMAL)
+STRING = ColumnType(TypeKind.STRING)
+BOOL = ColumnType(TypeKind.BOOL)
+DATE = ColumnType(TypeKind.DATE)
+TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
+
+_OPERATORS: dict[type[exp.Expr], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+}
+
+
+def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) -> Scalar:
+    """The scalar of `tree`. Columns may be qualified by `relation`. Raises NotNative."""
+    match tree:
+        case exp.Paren():
+            return compile_scalar(tree.this, scope, relation)
+        case exp.Literal():
+            return _literal(tree)
+        case exp.Null():
+            return _constant(None, None)
+        case exp.Boolean():
+            return _constant(BOOL, bool(tree.this))
+        case exp.Parameter():
+            return _parameter(tree)
+        case exp.Column():
+            return _column(tree, scope, relation)
+        case exp.CurrentTimestamp() if not tree.this:
+            return Scalar(TIMESTAMPTZ, lambda values, bindings: bindings.now, True)
+        case exp.CurrentDate() if not tree.this:
+            return Scalar(DATE, lambda values, bindings: bindings.now.date(), True)
+        case exp.Neg():
+            return _negated(compile_scalar(tree.this, scope, relation))
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
+            left = compile_scalar(tree.this, scope, relation)
+            right = compile_scalar(tree.expression, scope, relation)
+            return _arithmetic(_OPERATORS[type(tree)], left, right)
+        case exp.DPipe():
+            left = compile_scalar(tree.this, scope, relation)
+            right = compile_scalar(tree.expression, scope, relation)
+            return _concatenation(left, right)
+        case exp.Cast() if not isinstance(tree, exp.TryCast):
+            return _cast(tree, compile_scalar(tree.this, scope, relation))
+    raise NotNative(type(tree).__name__)
+
+
+def adapt(scalar: Scalar, type: ColumnType, *, position: int | None = None) -> Scalar:
+    """`scalar` as a canonical datum of `type`, by implicit conversion only.
+
+    Literals are converted now, so that what is wrong with them is said while planning. Raises
+    NotNative where the types need more than that, SQLError where the text is no such value.
+    """
+    kind = scalar.type.kind if scalar.type is not None else None
+    _refuse_least_int8(scalar)
+    if kind is type.kind and (kind is not TypeKind.DECIMAL or not scalar.constant):
+        return scalar
+    if kind is not None and (kind, type.kind) not in _IMPLICIT:
+        raise NotNative(f"{kind} to {type}")
+    evaluate = scalar.evaluate
+    if not scalar.constant:
+        return Scalar(
+            type, lambda values, bindings: coerce(type, evaluate(values, bindings)), False
+        )
+    if not isinstance(evaluate, _Constant):
+        return Scalar(type, lambda values, bindings: _exact(type, evaluate((), bindings)), True)
+    try:
+        return _constant(type, _exact(type, evaluate.datum))
+    except SQLError as error:
+        error.position = error.position or position
+        raise
+
+
+_IMPLICIT = {
+    (TypeKind.INT8, TypeKind.DECIMAL),
+    (TypeKind.INT8, TypeKind.FLOAT8),
+    (TypeKind.DECIMAL, TypeKind.FLOAT8),
+    (TypeKind.DECIMAL, TypeKind.DECIMAL),
+}
+
+
+def _exact(type: ColumnType, value: object) -> Datum:
+    """The datum of a constant that a column is compared with.
+
+    A decimal keeps all its digits, which may be more than the column has: rounded, it would equal
+    values that it does not equal.
+    """
+    if type.kind is not TypeKind.DECIMAL or value is None:
+        return coerce(type, value)
+    match value:
+        case str():
+            number = read_decimal(value)
+        case float():
+            number = Decimal(repr(float(value)))
+        case int() | Decimal() if not isinstance(value, bool):
+            number = Decimal(value)
+        case _:
+            return coerce(type, value)
+    return number if number.is_finite() else coerce(type, number)
+
+
+class _Constant:
+    """An evaluator that returns the same datum each time."""
+
+    __slots__ = ("datum",)
+
+    def __init__(self, datum: Datum) -> None:
+        self.datum = datum
+
+    def __call__(self, values: Values, bindings: Bindings) -> object:
+        return self.datum
+
+
+def _constant(type: ColumnType | None, datum: Datum) -> Scalar:
+    return Scalar(type, _Constant(datum), True)
+
+
+def constant_datum(scalar: Scalar) -> Datum:
+    """The datum of a scalar that depends on nothing. Raises NotNative for any other."""
+    if not isinstance(scalar.evaluate, _Constant):
+        raise NotNative("not a constant")
+    return scalar.evaluate.datum
+
+
+def _literal(tree: exp.Literal) -> Scalar:
+    text: str = tree.this
+    if tree.is_string:
+        return _constant(None, text)
+    if text.isdecimal() and int(text) <= INT8_MAX + 1:
+        # One more than fits, so that the least INT8 can be written as the negation it is.
+        return _constant(INT8, int(text))
+    try:
+        number = Decimal(text)
+    except ArithmeticError:
+        raise NotNative(text) from None
+    return _constant(DECIMAL, number)
+
+
+def parameter_number(tree: exp.Parameter) -> int:
+    return int(tree.this.this)
+
+
+def _parameter(tree: exp.Parameter) -> Scalar:
+    index = parameter_number(tree) - 1
+    return Scalar(None, lambda values, bindings: bindings.parameters[index], True)
+
+
+def _column(tree: exp.Column, scope: Scope, relation: str | None) -> Scalar:
+    qualifier = tree.args.get("table")
+    if qualifier is not None and (relation is None or folded(qualifier) != relation):
+        raise NotNative("qualified")
+    if not isinstance(tree.this, exp.Identifier) or tree.args.get("db") is not None:
+        raise NotNative("star")
+    found = scope.get(folded(tree.this))
+    if found is None:
+        raise NotNative(tree.name)
+    position, type = found
+    return Scalar(type, lambda values, bindings: values[position], False)
+
+
+def _negated(operand: Scalar) -> Scalar:
+    if operand.type is None or operand.type.kind not in _NUMBERS:
+        raise NotNative("negation")
+    type, evaluate = operand.type, operand.evaluate
+    if isinstance(evaluate, _Constant):
+        return _constant(type, negate(type.kind, evaluate.datum))
+    return Scalar(
+        type,
+        lambda values, bindings: negate(type.kind, evaluate(values, bindings)),  # type: ignore[arg-type]
+        operand.constant,
+    )
+
+
+_NUMBERS = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT8)
+
+
+def _arithmetic(operator: str, left: Scalar, right: Scalar) -> Scalar:
+    left, right = _typed(left, right), _typed(right, left)
+    if left.type is None or right.type is None:
+        raise NotNative("arithmetic without a type")
+    found = operation(operator, left.type.kind, right.type.kind)
+    if found is None:
+        raise NotNative("arithmetic on other types")
+    type, compute = found
+    first, second = left.evaluate, right.evaluate
+    _refuse_least_int8(left, right)
+    return Scalar(
+        type,
+        lambda values, bindings: compute(
+            first(values, bindings),  # type: ignore[arg-type]
+            second(values, bindings),  # type: ignore[arg-type]
+        ),
+        left.constant and right.constant,
+    )
+
+
+def _refuse_least_int8(*operands: Scalar) -> None:
+    """9223372036854775808 is an INT8 only behind a minus sign."""
+    for operand in operands:
+        if isinstance(operand.evaluate, _Constant) and operand.evaluate.datum == INT8_MAX + 1:
+            raise NotNative("a literal beyond INT8")
+
+
+def _typed(scalar: Scalar, other: Scalar) -> Scalar:
+    """A scalar without a type takes that of the other operand."""
+    if scalar.type is None and other.type is not None:
+        return adapt(scalar, other.type)
+    return scalar
+
+
+def _concatenation(left: Scalar, right: Scalar) -> Scalar:
+    if any(o.type is not None and o.type.kind is not TypeKind.STRING for o in (left, right)):
+        raise NotNative("concatenation of other types")
+    left, right = adapt(left, STRING), adapt(right, STRING)
+    first, second = left.evaluate, right.evaluate
+
+    def concatenate(values: Values, bindings: Bindings) -> Datum:
+        head, tail = first(values, bindings), second(values, bindings)
+        if head is None or tail is None:
+            return None
+        assert isinstance(head, str), head
+        assert isinstance(tail, str), tail
+        return head + tail
+
+    return Scalar(STRING, concatenate, left.constant and right.constant)
+
+
+def _cast(tree: exp.Cast, operand: Scalar) -> Scalar:
+    type = type_of_cast(tree)
+    if type is None or not operand.constant:
+        raise NotNative("cast")
+    source = operand.type
+    if (
+        source is not None
+        and (source.kind, type.kind) not in _IMPLICIT
+        and source.kind != type.kind
+    ):
+        raise NotNative("cast between types")
+    evaluate = operand.evaluate
+    if not isinstance(evaluate, _Constant):
+        return Scalar(type, lambda values, bindings: coerce(type, evaluate((), bindings)), True)
+    try:
+        return _constant(type, coerce(type, evaluate.datum))
+    except SQLError as error:
+        error.position = error.position or position_of(tree)
+        raise
+
+
+def type_of_cast(tree: exp.Cast) -> ColumnType | None:
+    """The column type that a cast names, or None where it is not one of ours."""
+    target = tree.to
+    name, _, arguments = target.sql("postgres").partition("(")
+    numbers = [part.strip() for part in arguments.rstrip(")").split(",") if part.strip()]
+    if not all(number.isdecimal() for number in numbers):
+        return None
+    try:
+        return ColumnType.from_sql(name, [int(number) for number in numbers])
+    except SQLError:
+        return None

@@ -1,0 +1,94 @@
+"""What sessions need of the rest of the house."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from ..catalog.catalog import Catalog
+from ..catalog.descriptor import TableDescriptor
+from ..catalog.leases import LeaseManager
+from ..kvlayer.clock import Timestamp
+from ..kvlayer.store import Store
+from ..kvlayer.txn import Transaction
+from .executor.duckdb import Analytics
+from .parser.statements import JobAction
+from .plan_cache import PlanCache
+from .results import ResultColumn, Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangefeedRequest:
+    """CREATE CHANGEFEED, its tables found.
+
+    `names[i]` is the full name of `tables[i]`, versions that are canonical at `at`, the time of the
+    statement. Options are as written, a bare one with None.
+    """
+
+    tables: Sequence[TableDescriptor]
+    names: Sequence[str]
+    options: Mapping[str, str | None]
+    statement: str
+    at: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class ChangefeedStream:
+    """Rows of a changefeed without a sink. Closing the iterator ends the feed."""
+
+    columns: Sequence[ResultColumn]
+    rows: AsyncIterator[Row]
+
+
+class Changefeeds(Protocol):
+    """Makes changefeeds. Bad options, sinks and cursors are SQLErrors that leave nothing behind."""
+
+    async def create(self, transaction: Transaction, request: ChangefeedRequest, sink: str) -> int:
+        """Writes the job in the transaction; it starts some time after the commit."""
+        ...
+
+    async def stream(self, request: ChangefeedRequest) -> ChangefeedStream: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSummary:
+    """A job as SHOW JOBS prints it. The last four are known of changefeeds only."""
+
+    id: int
+    kind: str
+    description: str
+    state: str
+    created: datetime
+    finished: datetime | None
+    error: str | None
+    running_status: str | None = None
+    tables: str | None = None
+    sink: str | None = None
+    resolved: Timestamp | None = None
+
+
+class Jobs(Protocol):
+    """The jobs of the store. Each method is a transaction of its own."""
+
+    async def list(self, *, changefeeds_only: bool) -> Sequence[JobSummary]:
+        """By id."""
+        ...
+
+    async def control(self, job_id: int, action: JobAction) -> None:
+        """Raises SQLError: 42704 for an unknown job, 55000 where its state does not allow it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """One node's services, shared by all its sessions."""
+
+    store: Store
+    catalog: Catalog
+    leases: LeaseManager
+    analytics: Analytics
+    jobs: Jobs
+    changefeeds: Changefeeds
+    plans: PlanCache = field(default_factory=PlanCache)

@@ -1,0 +1,277 @@
+"""Sessions: a client's statements, one after another, in its database and its transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from enum import Enum
+
+from ..catalog.cluster_settings import reset_setting, set_setting
+from ..catalog.errors import SQLError
+from ..catalog.system_tables import DEFAULT_DATABASE
+from ..kvlayer.errors import KVError, StoreClosed
+from ..kvlayer.settings import SettingError
+from ..kvlayer.txn import Transaction
+from .as_of import datetime_of, resolve_as_of
+from .errors import from_kv
+from .executor.ddl import DDL, run_ddl, wait_until_seen
+from .executor.feeds import check_sink_options, control_jobs, create_changefeed, list_jobs
+from .executor.show import Show, check_setting, run_show
+from .implicit import attempts, in_transaction
+from .parameters import check_parameters
+from .parser import statements
+from .plan_cache import Prepared
+from .planned import Execution, explain, run_planned
+from .planner import Planned
+from .plans import engine_of
+from .relations import LeaseScope
+from .results import STRING, Result, listing
+from .scalars import Bindings
+from .services import Services
+from .transactions import OpenTransaction
+
+
+class SessionState(Enum):
+    """What ReadyForQuery tells a client."""
+
+    IDLE = "idle"
+    IN_TRANSACTION = "in a transaction"
+    FAILED = "in a failed transaction"
+
+
+class Session:
+    """Runs statements. One task at a time; others wait for their turn.
+
+    Every error that leaves it is an SQLError, but for faults of the program itself. A text of
+    several statements runs them in order, each by itself unless the text says BEGIN, and stops at
+    the first error.
+    """
+
+    def __init__(self, services: Services, *, database: str = DEFAULT_DATABASE) -> None:
+        self.database = database
+        self._services = services
+        self._store = services.store
+        self._open: OpenTransaction | None = None
+        self._turn = asyncio.Lock()
+
+    @property
+    def state(self) -> SessionState:
+        if self._open is None:
+            return SessionState.IDLE
+        return SessionState.FAILED if self._open.failed else SessionState.IN_TRANSACTION
+
+    async def execute(self, text: str, parameters: Sequence[object] = ()) -> list[Result]:
+        """The results of the statements of `text`, whose `$1` is `parameters[0]`."""
+        async with self._turn:
+            try:
+                prepared = self._services.plans.prepare(text)
+                given = check_parameters(parameters, prepared.parameter_count)
+                return [
+                    await self._run(prepared, index, given)
+                    for index in range(len(prepared.statements))
+                ]
+            except BaseException as error:
+                # A cancelled statement has done who knows what: the transaction cannot go on.
+                if self._open is not None:
+                    await self._fail(self._open)
+                if isinstance(error, KVError):
+                    raise from_kv(error) from error
+                raise
+
+    async def close(self) -> None:
+        """Rolls back what is open."""
+        opened, self._open = self._open, None
+        if opened is not None:
+            await self._fail(opened)
+
+    async def _fail(self, opened: OpenTransaction) -> None:
+        try:
+            await opened.fail()
+        except StoreClosed:
+            pass  # what ends the store ends its transactions
+
+    async def _run(self, prepared: Prepared, index: int, parameters: Sequence[object]) -> Result:
+        statement = prepared.statements[index]
+        match statement:
+            case statements.Commit():
+                return await self._commit()
+            case statements.Rollback():
+                return await self._rollback()
+        if self._open is not None and self._open.failed:
+            raise SQLError(
+                "25P02",
+                "current transaction is aborted, commands ignored until end of transaction block",
+                hint="Run ROLLBACK.",
+            )
+        match statement:
+            case (
+                statements.Query() | statements.Insert() | statements.Update() | statements.Delete()
+            ):
+                execution = Execution(
+                    prepared=prepared,
+                    index=index,
+                    statement=statement,
+                    parameters=parameters,
+                    database=self.database,
+                )
+                return await run_planned(self._services, execution, self._open)
+            case statements.Begin():
+                return self._begin(statement, parameters)
+            case statements.Explain(statement=inner):
+                return await self._explain(inner)
+            case statements.UseDatabase(name=name):
+                return await self._use(name)
+            case (
+                statements.CreateDatabase()
+                | statements.CreateTable()
+                | statements.DropTable()
+                | statements.AlterTableSet()
+            ):
+                return await self._run_ddl(statement)
+            case statements.CreateChangefeed():
+                return await self._run_changefeed(statement)
+            case statements.ShowJobs():
+                return await list_jobs(self._services, statement)
+            case statements.ControlJobs():
+                self._refuse_transaction(f"{statement.action.value} JOB")
+                return await control_jobs(self._services, statement)
+            case statements.SetClusterSetting():
+                return await self._set_setting(statement)
+            case _:
+                return await self._show(statement)
+
+    # Transactions
+
+    def _begin(self, statement: statements.Begin, parameters: Sequence[object]) -> Result:
+        if self._open is not None:
+            raise SQLError("25001", "there is already a transaction in progress")
+        now = self._store.clock.now()
+        at = None
+        if statement.as_of is not None:
+            at = resolve_as_of(statement.as_of, Bindings(parameters, datetime_of(now)), now)
+        transaction = self._store.begin(read_timestamp=at, read_only=statement.read_only)
+        self._open = OpenTransaction(transaction, self._services.leases)
+        return Result(tag="BEGIN")
+
+    async def _commit(self) -> Result:
+        called_ns = self._store.clock.wall.monotonic_ns()
+        opened, self._open = self._open, None
+        if opened is None:
+            return Result(tag="COMMIT", notice="there is no transaction in progress")
+        if opened.failed:
+            return Result(tag="ROLLBACK", notice="the transaction had failed and is rolled back")
+        at, changed = await opened.commit(called_ns)
+        notice = await wait_until_seen(self._services, changed)
+        return Result(tag="COMMIT", commit_timestamp=at, notice=notice)
+
+    async def _rollback(self) -> Result:
+        opened, self._open = self._open, None
+        if opened is None:
+            return Result(tag="ROLLBACK", notice="there is no transaction in progress")
+        await self._fail(opened)
+        return Result(tag="ROLLBACK")
+
+    def _refuse_transaction(self, what: str) -> None:
+        if self._open is not None:
+            raise SQLError("25001", f"{what} cannot run inside a transaction block")
+
+    # Everything else
+
+    async def _explain(self, statement: Planned) -> Result:
+        reader = self._reader()
+        try:
+            plan = await explain(self._services, statement, self.database, reader)
+        finally:
+            await self._done(reader)
+        rows = [("engine", engine_of(plan).value)]
+        rows += [("table", table.name) for table in plan.relations]
+        return listing("EXPLAIN", [("property", STRING), ("value", STRING)], rows)
+
+    def _reader(self) -> Transaction:
+        """The open transaction, or a new one that only reads."""
+        if self._open is not None:
+            return self._open.transaction
+        return self._store.begin(read_only=True)
+
+    async def _done(self, reader: Transaction) -> None:
+        """Ends what `_reader` began."""
+        if self._open is None:
+            await reader.rollback()
+
+    async def _run_ddl(self, statement: DDL) -> Result:
+        services, database, opened = self._services, self.database, self._open
+        if opened is not None:
+            opened.refuse_read_only("DDL")
+            return await run_ddl(services, statement, opened.transaction, opened.scope, database)
+
+        result, at, changed = await attempts(
+            services,
+            lambda scope: in_transaction(
+                self._store,
+                scope,
+                lambda transaction: run_ddl(services, statement, transaction, scope, database),
+            ),
+        )
+        # Behind the attempts: what is committed must not be run again.
+        late = await wait_until_seen(services, changed)
+        return Result(tag=result.tag, notice=late or result.notice, commit_timestamp=at)
+
+    async def _run_changefeed(self, statement: statements.CreateChangefeed) -> Result:
+        services, database, opened = self._services, self.database, self._open
+        check_sink_options(statement)
+        if statement.sink is None:
+            self._refuse_transaction("a changefeed without a sink")
+            transaction = self._store.begin(read_only=True)
+            scope = LeaseScope(services.leases)
+            try:
+                return await create_changefeed(services, statement, transaction, scope, database)
+            finally:
+                scope.release()
+                await transaction.rollback()
+        if opened is not None:
+            opened.refuse_read_only("CREATE CHANGEFEED")
+            return await create_changefeed(
+                services, statement, opened.transaction, opened.scope, database
+            )
+
+        result, _, _ = await attempts(
+            services,
+            lambda scope: in_transaction(
+                self._store,
+                scope,
+                lambda transaction: create_changefeed(
+                    services, statement, transaction, scope, database
+                ),
+            ),
+        )
+        return result
+
+    async def _use(self, name: str) -> Result:
+        reader = self._reader()
+        try:
+            names = await self._services.catalog.list_databases(reader)
+        finally:
+            await self._done(reader)
+        if name not in names:
+            raise SQLError("3D000", f'database "{name}" does not exist')
+        self.database = name
+        return Result(tag="SET")
+
+    async def _set_setting(self, statement: statements.SetClusterSetting) -> Result:
+        self._refuse_transaction("SET CLUSTER SETTING")
+        check_setting(statement.name, statement.position)
+        try:
+            if statement.value is None:
+                await reset_setting(self._store, statement.name)
+            else:
+                await set_setting(self._store, statement.name, statement.value)
+        except SettingError as error:
+            raise SQLError("22023", f"{error}", position=statement.position) from error
+        return Result(tag="SET CLUSTER SETTING")
+
+    async def _show(self, statement: Show) -> Result:
+        reader = self._reader()
+        try:
+            return await run_show(self._services, statement, reader, self.database)
+        finally:
+            await self._done(reader)

@@ -1,0 +1,309 @@
+"""Queries for DuckDB: the Postgres tree with tables, parameters and times replaced.
+
+    SELECT count(*) FROM shop.orders WHERE placed > $1 AND note = 'x'
+
+    SELECT COUNT(*) AS "count" FROM "scan_0" AS "orders"
+    WHERE "placed" > CAST($1 AS TIMESTAMP) AND "note" = CAST($2 AS VARCHAR)
+
+A parameter or text literal that is compared with a table's column takes the column's type and is
+converted by the same rules as everywhere else; a parameter that meets no column goes as it is.
+now() is the statement's time, not DuckDB's.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, UnsupportedError
+from sqlglot.optimizer.scope import Scope as QueryScope
+
+from ..catalog.column_types import ColumnType
+from ..catalog.descriptor import TableDescriptor
+from ..catalog.errors import SQLError
+from ..catalog.type_kinds import TypeKind
+from .binder import Relations, column_type, scopes_in, tables_in
+from .key_access import KeyAccess
+from .parser import folded, position_of
+from .parser.queries import table_name
+from .plans import AnalyticSelect, TableScan, TypedParameter
+from .scalars import DATE, TIMESTAMPTZ, Bindings, Scalar, adapt, compile_scalar, type_of_cast
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+
+
+def transpile(
+    tree: exp.Expr, relations: Relations, access: KeyAccess | None = None
+) -> AnalyticSelect:
+    """The plan of a query. `access` is that of its only table, if it has just one."""
+    positions = _positions(tree)
+    query = _as_query(tree.copy())
+    _name_columns(query)
+    _retype_casts(query)
+    parameters = _Parameters()
+    for scope in scopes_in(query):
+        _type_constants(scope, relations, parameters)
+    _replace_rest(query, parameters)
+    scans = _replace_tables(query, relations, access)
+    sql = _generate(query)
+    return AnalyticSelect(
+        sql=sql, scans=scans, parameters=tuple(parameters.found), positions=positions
+    )
+
+
+def _generate(query: exp.Query) -> str:
+    try:
+        return query.sql("duckdb", identify=True, unsupported_level=ErrorLevel.RAISE)
+    except UnsupportedError as error:
+        # What depends on a session's time zone is the same in both: there is only UTC.
+        if "timezone handling" in f"{error}":
+            return query.sql("duckdb", identify=True, unsupported_level=ErrorLevel.IGNORE)
+        raise SQLError("0A000", f"not supported: {error}".splitlines()[0].lower()) from error
+
+
+def _positions(tree: exp.Expr) -> dict[str, int]:
+    """Where each name first stands, for errors that DuckDB finds."""
+    positions: dict[str, int] = {}
+    for node in tree.find_all(exp.Identifier, exp.Anonymous):
+        start = node.meta.get("start")
+        if start is not None:
+            name = node.name.lower()
+            positions[name] = min(start + 1, positions.get(name, start + 1))
+    return positions
+
+
+def _retype_casts(query: exp.Query) -> None:
+    """Types mean what they mean in CREATE TABLE: INT is INT8, a bare DECIMAL is DECIMAL(38,9)."""
+    for cast in query.find_all(exp.Cast):
+        type = type_of_cast(cast)
+        if type is not None:
+            cast.set("to", exp.DataType.build(type.duckdb_name, dialect="duckdb"))
+
+
+def _as_query(tree: exp.Expr) -> exp.Query:
+    """VALUES is a query only as a subquery, with the column names that Postgres gives it."""
+    if not isinstance(tree, exp.Values):
+        assert isinstance(tree, exp.Query), tree
+        return tree
+    tail = {arg: tree.args.pop(arg) for arg in ("order", "limit", "offset") if tree.args.get(arg)}
+    width = len(tree.expressions[0].expressions)
+    names = [exp.to_identifier(f"column{number + 1}") for number in range(width)]
+    values = exp.Values(
+        expressions=tree.expressions,
+        alias=exp.TableAlias(this=exp.to_identifier("values", quoted=True), columns=names),
+    )
+    query = exp.select("*").from_(values)
+    for arg, part in tail.items():
+        query.set(arg, part)
+    return query
+
+
+class _Parameters:
+    """The DuckDB statement's parameters, in the order of their numbers."""
+
+    def __init__(self) -> None:
+        self.found: list[TypedParameter] = []
+        self._plain: dict[int, int] = {}
+        self._now: dict[TypeKind, int] = {}
+
+    def typed(self, scalar: Scalar, type: ColumnType) -> exp.Expr:
+        return _cast(self._add(TypedParameter(scalar, type)), type)
+
+    def uncast(self, scalar: Scalar) -> exp.Expr:
+        return self._add(TypedParameter(scalar, None))
+
+    def plain(self, tree: exp.Parameter) -> exp.Expr:
+        """A parameter as the client gave it; all its uses share one number."""
+        number = int(tree.this.this)
+        if number not in self._plain:
+            self._add(TypedParameter(compile_scalar(tree, {}), None))
+            self._plain[number] = len(self.found)
+        return _placeholder(self._plain[number])
+
+    def now(self, tree: exp.Expr, type: ColumnType) -> exp.Expr:
+        if type.kind not in self._now:
+            self._add(TypedParameter(compile_scalar(tree, {}), type))
+            self._now[type.kind] = len(self.found)
+        return _cast(_placeholder(self._now[type.kind]), type)
+
+    def _add(self, parameter: TypedParameter) -> exp.Expr:
+        self.found.append(parameter)
+        return _placeholder(len(self.found))
+
+
+def _placeholder(number: int) -> exp.Expr:
+    return exp.Parameter(this=exp.Literal.number(number), _ours=True)
+
+
+def _cast(tree: exp.Expr, type: ColumnType) -> exp.Expr:
+    target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
+    return exp.Cast(this=tree, to=target)
+
+
+def _type_constants(scope: QueryScope, relations: Relations, parameters: _Parameters) -> None:
+    for node in list(scope.find_all(*_COMPARISONS, exp.In, exp.Between)):
+        operands: list[exp.Expr]
+        match node:
+            case exp.In():
+                operands = [node.this, *node.expressions]
+            case exp.Between():
+                operands = [node.this, node.args["low"], node.args["high"]]
+            case _:
+                operands = [node.this, node.expression]
+        columns = [part for operand in operands if isinstance(part := operand.unnest(), exp.Column)]
+        types = {column_type(column, scope, relations) for column in columns}
+        type = types.pop() if len(types) == 1 else None
+        if type is not None:
+            for operand in operands:
+                _type_constant(operand.unnest(), type, parameters)
+
+
+def _type_constant(operand: exp.Expr, type: ColumnType, parameters: _Parameters) -> None:
+    text = isinstance(operand, exp.Literal) and operand.is_string
+    if not text and not _client_parameter(operand):
+        return
+    scalar = compile_scalar(operand, {})
+    scalar = adapt(scalar, type, position=position_of(operand))
+    if type.kind is TypeKind.DECIMAL:
+        # Not cast: a constant with more digits than the column has must not be rounded to meet it.
+        operand.replace(parameters.uncast(scalar))
+    else:
+        operand.replace(parameters.typed(scalar, type))
+
+
+def _client_parameter(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Parameter) and not node.args.get("_ours")
+
+
+def _replace_rest(query: exp.Query, parameters: _Parameters) -> None:
+    for node in list(query.find_all(exp.Parameter, exp.CurrentTimestamp, exp.CurrentDate)):
+        match node:
+            case exp.Parameter():
+                if _client_parameter(node):
+                    node.replace(parameters.plain(node))
+            case exp.CurrentTimestamp():
+                node.set("this", None)
+                node.replace(parameters.now(node.copy(), TIMESTAMPTZ))
+            case _:
+                node.set("this", None)
+                node.replace(parameters.now(node.copy(), DATE))
+
+
+def _replace_tables(
+    query: exp.Query, relations: Relations, access: KeyAccess | None
+) -> tuple[TableScan, ...]:
+    names = _names_used(query)
+    columns = {folded(column.this) for column in query.find_all(exp.Column) if names is not None}
+    scans: dict[tuple[str, ...], TableScan] = {}
+    for table in tables_in(query):
+        parts = table_name(table).parts
+        descriptor = relations[parts]
+        if parts not in scans:
+            alias = folded_alias(table)
+            whole = alias in columns and descriptor.find_column(alias) is None
+            # `t AS x (a, b)` renames columns by their places, so none may be left out.
+            whole = whole or bool(table.args.get("alias") and table.args["alias"].columns)
+            places = _places(descriptor, None if whole else names)
+            scans[parts] = TableScan(
+                registered=f"scan_{len(scans)}", descriptor=descriptor, places=places, access=access
+            )
+        named = table.args.get("alias") or exp.TableAlias(
+            this=exp.to_identifier(folded(table.this), quoted=True)
+        )
+        replacement = exp.Table(
+            this=exp.to_identifier(scans[parts].registered, quoted=True), alias=named
+        )
+        for arg in ("joins", "sample", "laterals"):
+            if table.args.get(arg):
+                replacement.set(arg, table.args[arg])
+        table.replace(replacement)
+    for column in query.find_all(exp.Column):
+        column.set("db", None)
+        column.set("catalog", None)
+    return tuple(scans.values())
+
+
+def folded_alias(table: exp.Table) -> str:
+    alias = table.args.get("alias")
+    named = alias.this if alias is not None and alias.this is not None else table.this
+    return folded(named)
+
+
+def _names_used(query: exp.Query) -> set[str] | None:
+    """Every name that may be a column's, or None where a star takes all of them."""
+    for star in query.find_all(exp.Star):
+        if not isinstance(star.parent, exp.Count):
+            return None
+    names = {folded(node) for node in query.find_all(exp.Identifier)}
+    for join in query.find_all(exp.Join):
+        if str(join.args.get("method") or "").upper() == "NATURAL":
+            return None
+    return names
+
+
+def _places(descriptor: TableDescriptor, names: set[str] | None) -> tuple[int, ...]:
+    """The columns to read: those of the names, or all (`SELECT *`, and `SELECT t FROM t`)."""
+    places = range(len(descriptor.columns))
+    if names is None:
+        return tuple(places)
+    wanted = [place for place in places if descriptor.columns[place].name in names]
+    return tuple(wanted) or (0,)
+
+
+def _name_columns(query: exp.Query) -> None:
+    """Gives the result's columns the names that Postgres gives them."""
+    select: exp.Expr = query
+    while isinstance(select, exp.SetOperation | exp.Subquery):
+        select = select.this
+    if not isinstance(select, exp.Select):
+        return
+    for item in list(select.expressions):
+        whole = isinstance(item, exp.Star) or (
+            isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
+        )
+        # A column has its name already, and an alias of itself would confuse DuckDB's messages.
+        if whole or isinstance(item, exp.Alias | exp.Aliases | exp.Column):
+            continue
+        name = output_name(item)
+        item.replace(exp.alias_(item.copy(), name, quoted=True))
+
+
+def output_name(item: exp.Expr) -> str:
+    """What Postgres calls a column of a select list that has no alias."""
+    match item:
+        case exp.Alias():
+            identifier = item.args["alias"]
+            return folded(identifier)
+        case exp.Column():
+            return folded(item.this)
+        case exp.Paren():
+            return output_name(item.this)
+        case exp.Cast():
+            inner = output_name(item.this)
+            return item.to.sql("postgres").lower() if inner == "?column?" else inner
+        case exp.CurrentTimestamp():
+            return "now"
+        case exp.Case() | exp.Exists() | exp.Coalesce():
+            return item.key
+        case exp.Anonymous():
+            return item.name.lower()
+        case exp.Filter() | exp.Window() | exp.WithinGroup():
+            return output_name(item.this)
+        case exp.Subquery():
+            inner_select = item.this
+            if isinstance(inner_select, exp.Select) and len(inner_select.expressions) == 1:
+                return output_name(inner_select.expressions[0])
+        case exp.Func() if not isinstance(item, exp.Connector | exp.Binary):
+            name = item.sql("postgres").partition("(")[0].partition("[")[0].lower()
+            return name if name.isidentifier() else "?column?"
+    return "?column?"
+
+
+def parameter_values(select: AnalyticSelect, bindings: Bindings) -> list[object]:
+    """What DuckDB is given. Times go as text, which the cast reads back exactly."""
+    values = []
+    for parameter in select.parameters:
+        value = parameter.scalar.value(bindings)
+        kind = parameter.type.kind if parameter.type is not None else None
+        if value is not None and kind in (TypeKind.TIMESTAMPTZ, TypeKind.TIMESTAMP, TypeKind.DATE):
+            value = str(value)
+        values.append(value)
+    return values

@@ -1,0 +1,34 @@
+ALTER TABLE t SET (changefeed_optimized = true)
+----
+AlterTableSet(table=ObjectName(parts=('t'), position=13), parameters=(Option(name='changefeed_optimized', value='true', position=20)), if_exists=False, reset=False)
+
+ALTER TABLE IF EXISTS db.t SET (schema_locked, a.b = 'x')
+----
+AlterTableSet(table=ObjectName(parts=('db', 't'), position=23), parameters=(Option(name='schema_locked', value='true', position=33), Option(name='a.b', value='x', position=48)), if_exists=True, reset=False)
+
+ALTER TABLE t RESET (schema_locked, other)
+----
+AlterTableSet(table=ObjectName(parts=('t'), position=13), parameters=(Option(name='schema_locked', value=None, position=22), Option(name='other', value=None, position=37)), if_exists=False, reset=True)
+
+ALTER TABLE t ADD COLUMN x INT8
+----
+position 15: ALTER TABLE … ADD is not supported (SQLSTATE 0A000)
+HINT: ALTER TABLE takes SET (parameter = value) and RESET (parameter).
+
+ALTER TABLE t SET changefeed_optimized = true
+----
+position 19: syntax error at or near "changefeed_optimized" (SQLSTATE 42601)
+HINT: Expected "(".
+
+DROP TABLE IF EXISTS a, b.c
+----
+DropTable(tables=(ObjectName(parts=('a'), position=22), ObjectName(parts=('b', 'c'), position=25)), if_exists=True)
+
+DROP TABLE a CASCADE
+----
+position 14: DROP TABLE … CASCADE is not supported (SQLSTATE 0A000)
+
+DROP DATABASE x
+----
+position 6: syntax error at or near "DATABASE" (SQLSTATE 42601)
+HINT: Statements that begin so: DROP TABLE.

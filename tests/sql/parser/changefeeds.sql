@@ -1,0 +1,51 @@
+CREATE CHANGEFEED FOR TABLE orders INTO 'duckdb:///mirror.duckdb' WITH updated, resolved = '1s', initial_scan = 'no'
+----
+CreateChangefeed(tables=(ObjectName(parts=('orders'), position=29)), sink='duckdb:///mirror.duckdb', options=(Option(name='updated', value=None, position=72), Option(name='resolved', value='1s', position=81), Option(name='initial_scan', value='no', position=98)), text="CREATE CHANGEFEED FOR TABLE orders INTO 'duckdb:///mirror.duckdb' WITH updated, resolved = '1s', initial_scan = 'no'")
+
+create changefeed for a, table b.c
+----
+CreateChangefeed(tables=(ObjectName(parts=('a'), position=23), ObjectName(parts=('b', 'c'), position=32)), sink=None, options=(), text='create changefeed for a, table b.c')
+
+EXPERIMENTAL CHANGEFEED FOR t WITH (updated, cursor = '1.0')
+----
+CreateChangefeed(tables=(ObjectName(parts=('t'), position=29)), sink=None, options=(Option(name='updated', value=None, position=37), Option(name='cursor', value='1.0', position=46)), text="EXPERIMENTAL CHANGEFEED FOR t WITH (updated, cursor = '1.0')")
+
+CREATE CHANGEFEED FOR t INTO mirror
+----
+position 30: syntax error at or near "mirror" (SQLSTATE 42601)
+HINT: Expected the sink's URI in single quotes.
+
+CREATE CHANGEFEED t
+----
+position 19: syntax error at or near "t" (SQLSTATE 42601)
+HINT: Expected FOR.
+
+SHOW CHANGEFEED JOBS
+----
+ShowJobs(changefeeds_only=True, job_id=None)
+
+SHOW JOBS
+----
+ShowJobs(changefeeds_only=False, job_id=None)
+
+SHOW CHANGEFEED JOB 12
+----
+ShowJobs(changefeeds_only=True, job_id=12)
+
+CANCEL JOB 12
+----
+ControlJobs(action=CANCEL, job_ids=(12))
+
+PAUSE JOBS 1, 2
+----
+ControlJobs(action=PAUSE, job_ids=(1, 2))
+
+RESUME JOB x
+----
+position 12: syntax error at or near "x" (SQLSTATE 42601)
+HINT: Expected a job's id.
+
+CANCEL 12
+----
+position 8: syntax error at or near "12" (SQLSTATE 42601)
+HINT: Expected JOB.

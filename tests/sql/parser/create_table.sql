@@ -1,0 +1,65 @@
+CREATE TABLE t (k INT8 PRIMARY KEY, v STRING)
+----
+CreateTable(table=ObjectName(parts=('t'), position=14), columns=(ColumnDefinition(name='k', type=TypeName(name='int8', arguments=(), position=19), nullable=None, default=None, primary_key=True, position=17), ColumnDefinition(name='v', type=TypeName(name='string', arguments=(), position=39), nullable=None, default=None, primary_key=False, position=37)), primary_key=(), if_not_exists=False, parameters=())
+
+create table if not exists db.public."T x" (a numeric(10, 2) not null default -1.5, b double precision null default now(), c timestamp with time zone default '2020-01-01'::timestamptz not null, constraint pk primary key (a, "B")) with (schema_locked = true, fillfactor = 70, note = 'x')
+----
+CreateTable(table=ObjectName(parts=('db', 'public', 'T x'), position=28), columns=(ColumnDefinition(name='a', type=TypeName(name='numeric', arguments=(10, 2), position=47), nullable=False, default=‹-1.5›, primary_key=False, position=45), ColumnDefinition(name='b', type=TypeName(name='double precision', arguments=(), position=87), nullable=True, default=‹CURRENT_TIMESTAMP›, primary_key=False, position=85), ColumnDefinition(name='c', type=TypeName(name='timestamp with time zone', arguments=(), position=126), nullable=False, default=‹CAST('2020-01-01' AS TIMESTAMPTZ)›, primary_key=False, position=124)), primary_key=('a', 'B'), if_not_exists=True, parameters=(Option(name='schema_locked', value='true', position=237), Option(name='fillfactor', value='70', position=259), Option(name='note', value='x', position=276)))
+
+CREATE TABLE t (k INT8
+----
+position 23: syntax error at end of input (SQLSTATE 42601)
+HINT: Expected NULL, NOT NULL, DEFAULT, PRIMARY KEY, "," or ")".
+
+CREATE TABLE t (k)
+----
+position 18: syntax error at or near ")" (SQLSTATE 42601)
+HINT: Expected a column's type.
+
+CREATE TABLE t (k INT8 UNIQUE)
+----
+position 24: UNIQUE constraints are not supported (SQLSTATE 0A000)
+
+CREATE TABLE select (k INT8)
+----
+position 14: syntax error at or near "select" (SQLSTATE 42601)
+HINT: "select" is a reserved word: put it in double quotes to use it as a name.
+
+CREATE TABLE t (k INT8, PRIMARY KEY (k), PRIMARY KEY (k))
+----
+position 42: multiple primary keys for table "t" are not allowed (SQLSTATE 42P16)
+
+CREATE TABLE t (k INT8 NULL NOT NULL)
+----
+position 29: conflicting NULL/NOT NULL declarations for column "k" (SQLSTATE 42601)
+
+CREATE TABLE t (a INT8[])
+----
+position 23: array types are not supported (SQLSTATE 0A000)
+
+CREATE TABLE t ()
+----
+position 17: syntax error at or near ")" (SQLSTATE 42601)
+HINT: Expected a column's name.
+
+CREATE TABLE t (job text, key bytes, "index" int)
+----
+CreateTable(table=ObjectName(parts=('t'), position=14), columns=(ColumnDefinition(name='job', type=TypeName(name='text', arguments=(), position=21), nullable=None, default=None, primary_key=False, position=17), ColumnDefinition(name='key', type=TypeName(name='bytes', arguments=(), position=31), nullable=None, default=None, primary_key=False, position=27), ColumnDefinition(name='index', type=TypeName(name='int', arguments=(), position=46), nullable=None, default=None, primary_key=False, position=38)), primary_key=(), if_not_exists=False, parameters=())
+
+CREATE INDEX i ON t (a)
+----
+position 8: syntax error at or near "INDEX" (SQLSTATE 42601)
+HINT: Statements that begin so: CREATE CHANGEFEED, CREATE DATABASE, CREATE TABLE.
+
+CREATE DATABASE IF NOT EXISTS shop
+----
+CreateDatabase(name='shop', if_not_exists=True)
+
+CREATE TABLE a.b.c.d (k int)
+----
+position 14: improper qualified name (too many dots): a.b.c.d (SQLSTATE 42601)
+
+CREATE TABLE t (k int default)
+----
+position 30: syntax error at or near ")" (SQLSTATE 42601)
+HINT: Expected a constant.

@@ -1,0 +1,63 @@
+INSERT INTO t VALUES (1, DEFAULT, NULL, $1, -2, 'x')
+----
+Insert(table=ObjectName(parts=('t'), position=13), columns=None, source=‹VALUES (1, DEFAULT, NULL, $1, -2, 'x')›, mode=INSERT, returning=())
+
+INSERT INTO db.t (a, "B") VALUES (1, 2), (3, 4) RETURNING a, *
+----
+Insert(table=ObjectName(parts=('db', 't'), position=13), columns=(‹a›, ‹"B"›), source=‹VALUES (1, 2), (3, 4)›, mode=INSERT, returning=(‹a›, ‹*›))
+
+UPSERT INTO t (a) SELECT b FROM u
+----
+Insert(table=ObjectName(parts=('t'), position=13), columns=(‹a›), source=‹SELECT b FROM u›, mode=UPSERT, returning=())
+
+INSERT INTO t DEFAULT VALUES
+----
+Insert(table=ObjectName(parts=('t'), position=13), columns=None, source=None, mode=INSERT, returning=())
+
+INSERT INTO t (a)
+----
+position 18: syntax error at end of input (SQLSTATE 42601)
+HINT: Expected VALUES.
+
+INSERT INTO t VALUES (1
+----
+position 24: syntax error at end of input (SQLSTATE 42601)
+HINT: Expecting ).
+
+INSERT t VALUES (1)
+----
+position 8: syntax error at or near "t" (SQLSTATE 42601)
+HINT: Expected INTO.
+
+INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING
+----
+position 29: ON CONFLICT is not supported (SQLSTATE 0A000)
+HINT: UPSERT INTO replaces the row that has the same primary key.
+
+UPDATE t SET a = a + 1, (b, c) = (1, $2) WHERE k = 1 RETURNING *
+----
+Update(table=ObjectName(parts=('t'), position=8), alias=None, assignments=((‹a›, ‹a + 1›), (‹b›, ‹1›), (‹c›, ‹$2›)), where=‹k = 1›, returning=(‹*›))
+
+UPDATE t AS x SET a = 1 FROM u
+----
+position 30: UPDATE … FROM is not supported (SQLSTATE 0A000)
+
+UPDATE t SET a
+----
+position 14: SET takes column = value (SQLSTATE 42601)
+
+UPDATE t
+----
+position 9: syntax error at end of input (SQLSTATE 42601)
+
+DELETE FROM t WHERE k IN (1, 2) RETURNING k
+----
+Delete(table=ObjectName(parts=('t'), position=13), alias=None, where=‹k IN (1, 2)›, returning=(‹k›))
+
+DELETE t
+----
+position 9: syntax error at end of input (SQLSTATE 42601)
+
+DELETE FROM t USING u
+----
+position 21: DELETE … USING is not supported (SQLSTATE 0A000)

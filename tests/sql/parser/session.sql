@@ -1,0 +1,79 @@
+SHOW TABLES FROM db
+----
+ShowTables(database='db')
+
+SHOW DATABASES
+----
+ShowDatabases()
+
+SHOW CREATE TABLE a.b
+----
+ShowCreateTable(table=ObjectName(parts=('a', 'b'), position=19))
+
+SHOW COLUMNS FROM t
+----
+ShowColumns(table=ObjectName(parts=('t'), position=19))
+
+USE shop
+----
+UseDatabase(name='shop')
+
+SET database = 'shop'
+----
+UseDatabase(name='shop')
+
+SET CLUSTER SETTING changefeed.experimental_poll_interval = '200ms'
+----
+SetClusterSetting(name='changefeed.experimental_poll_interval', value='200ms', position=21)
+
+SET CLUSTER SETTING a.b = -1
+----
+SetClusterSetting(name='a.b', value='-1', position=21)
+
+SET CLUSTER SETTING a.b = DEFAULT
+----
+SetClusterSetting(name='a.b', value=None, position=21)
+
+RESET CLUSTER SETTING a.b
+----
+SetClusterSetting(name='a.b', value=None, position=23)
+
+SHOW CLUSTER SETTINGS
+----
+ShowClusterSettings(name=None, position=6)
+
+SHOW CLUSTER SETTING a.b
+----
+ShowClusterSettings(name='a.b', position=22)
+
+SET search_path = public
+----
+position 5: unrecognized configuration parameter "search_path" (SQLSTATE 42704)
+HINT: A session has the parameter database; SET CLUSTER SETTING sets the store's.
+
+SHOW database
+----
+ShowSession(name='database', position=6)
+
+SHOW
+----
+position 5: syntax error at end of input (SQLSTATE 42601)
+HINT: Expected TABLES, DATABASES, COLUMNS, CREATE TABLE, JOBS or CLUSTER SETTINGS.
+
+EXPLAIN SELECT 1
+----
+Explain(statement=Query(tree=‹SELECT 1›, as_of=None))
+
+EXPLAIN ANALYZE SELECT 1
+----
+position 9: EXPLAIN ANALYZE is not supported (SQLSTATE 0A000)
+
+EXPLAIN SHOW TABLES
+----
+position 9: syntax error at or near "SHOW" (SQLSTATE 42601)
+HINT: EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE or DELETE.
+
+EXPLAIN
+----
+position 8: syntax error at end of input (SQLSTATE 42601)
+HINT: Expected a statement.

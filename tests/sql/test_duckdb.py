@@ -1,0 +1,105 @@
+"""DuckDB as an evaluator: what it may not touch, and what its answers become."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from tailrace.kvlayer.offload import ThreadOffload
+from tailrace.sql.executor.duckdb import Analytics, Answer
+
+
+def run(scenario: Callable[[Analytics], Awaitable[None]]) -> None:
+    async def main() -> None:
+        offload = ThreadOffload("test")
+        analytics = Analytics(offload)
+        try:
+            await scenario(analytics)
+        finally:
+            analytics.close()
+            offload.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('{file}')",
+        "SELECT * FROM '{file}'",
+        "SELECT * FROM glob('/*')",
+        "COPY (SELECT 1) TO '{file}'",
+        "ATTACH '{file}'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET enable_external_access = true",
+        "SET memory_limit = '100GB'",
+        "SELECT * FROM secret",
+    ],
+)
+def test_nothing_outside_can_be_reached(sql: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.csv"
+    file.write_text("a\n1\n")
+    secret = pa.table({"a": [1]})  # a variable of the caller, which DuckDB could find
+
+    async def scenario(analytics: Analytics) -> None:
+        with pytest.raises(duckdb.Error):
+            await analytics.run(sql.format(file=file), {}, [])
+        assert secret.num_rows == 1
+
+    run(scenario)
+
+
+def test_queries_at_once_see_their_own_tables() -> None:
+    async def scenario(analytics: Analytics) -> None:
+        async def one(number: int) -> Answer:
+            tables = {"scan_0": pa.table({"a": [number]})}
+            return await analytics.run("SELECT a FROM scan_0", tables, [])
+
+        answers = await asyncio.gather(*(one(number) for number in range(10)))
+        assert [answer.table.column(0).to_pylist() for answer in answers] == [
+            [number] for number in range(10)
+        ]
+        with pytest.raises(duckdb.Error):
+            await analytics.run("SELECT a FROM scan_0", {}, [])
+
+    run(scenario)
+
+
+def test_answers_come_in_our_types() -> None:
+    async def scenario(analytics: Analytics) -> None:
+        answer = await analytics.run(
+            "SELECT 1::TINYINT, sum(2), 1.5::FLOAT, NULL, INTERVAL '1 day', [1], $1, 'a' AS x, "
+            "2 AS x, max('2020-01-01'::TIMESTAMP_NS)",
+            {},
+            ["p"],
+        )
+        types = [column.type.sql_name for column in answer.columns]
+        assert types == [
+            "INT8", "DECIMAL(38,0)", "FLOAT8", "STRING", "STRING", "STRING", "STRING", "STRING",
+            "INT8", "TIMESTAMP",
+        ]  # fmt: skip
+        values = [column.to_pylist()[0] for column in answer.table.columns]
+        assert values[:9] == [1, Decimal(2), 1.5, None, "1 day", "[1]", "p", "a", 2]
+
+    run(scenario)
+
+
+def test_cancelled_query_stops() -> None:
+    async def scenario(analytics: Analytics) -> None:
+        endless = "SELECT count(*) FROM range(10000000) AS a, range(10000000) AS b"
+        running = [asyncio.create_task(analytics.run(endless, {}, [])) for _ in range(2)]
+        await asyncio.sleep(0.2)  # until DuckDB is at it; a query that ends early ends the test too
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running)
+        answer = await analytics.run("SELECT 1", {}, [])
+        assert answer.table.num_rows == 1
+
+    run(scenario)

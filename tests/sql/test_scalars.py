@@ -1,0 +1,76 @@
+"""Expressions in Python: PostgreSQL's rules, value by value."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from sqlglot import parse_one
+
+from tailrace.catalog.errors import SQLError
+from tailrace.sql.scalars import Bindings, NotNative, compile_scalar
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def value(text: str, *parameters: object) -> object:
+    scalar = compile_scalar(parse_one(text, dialect="postgres"), {})
+    return scalar.value(Bindings(parameters, NOW))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1 + 2 * 3", 7),
+        ("(1 + 2) * 3", 9),
+        ("7 / 2", 3),
+        ("-7 / 2", -3),
+        ("-7 % 3", -1),
+        ("7 % -3", 1),
+        ("1.10 + 2", Decimal("3.10")),
+        ("0.1 * 0.1", Decimal("0.01")),
+        ("10.0 / 4", Decimal("2.5")),
+        ("-7.5 % 2", Decimal("-1.5")),
+        ("'1.5'::float8 * 2", 3.0),
+        ("'7'::float8 % 4", 3.0),
+        ("1 + NULL::int8", None),
+        ("'a' || 'b'::text", "ab"),
+        ("-9223372036854775808", -(2**63)),
+        ("- - 5", 5),
+        ("now()", NOW),
+        ("$1 + 1", 6),
+        ("'12'::int8", 12),
+        ("'t'::bool", True),
+    ],
+)
+def test_expression_has_postgres_value(text: str, expected: object) -> None:
+    found = value(text, "5") if "$" in text else value(text)
+    assert (found, type(found)) == (expected, type(expected))
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlstate"),
+    [
+        ("9223372036854775807 + 1", "22003"),
+        ("-9223372036854775808 - 1", "22003"),
+        ("4611686018427387904 * 2", "22003"),
+        ("-9223372036854775808 / -1", "22003"),
+        ("1 / 0", "22012"),
+        ("1 % 0", "22012"),
+        ("1.5 / 0", "22012"),
+        ("'1e308'::float8 * 10", "22003"),
+        ("'1'::float8 / 0", "22012"),
+        ("'x'::int8", "22P02"),
+    ],
+)
+def test_expression_fails_as_in_postgres(text: str, sqlstate: str) -> None:
+    with pytest.raises(SQLError) as caught:
+        value(text)
+    assert caught.value.sqlstate == sqlstate
+
+
+@pytest.mark.parametrize("text", ["upper('a')", "'a' || 1", "x", "1 + 'a'::text", "$1 + $2", "1=1"])
+def test_everything_else_is_left_to_duckdb(text: str) -> None:
+    with pytest.raises(NotNative):
+        value(text, 1, 2)
