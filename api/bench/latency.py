@@ -1,0 +1,70 @@
+"""Commit-to-emit and commit-to-DuckDB latency of single-row commits."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...changefeed.stage_times import Latency, Stage
+from ..embedded import AsyncDatabase, aopen
+
+CREATE_ORDERS = """CREATE TABLE orders (
+    id INT8 PRIMARY KEY,
+    customer INT8,
+    amount FLOAT8,
+    note STRING,
+    ts TIMESTAMPTZ
+) WITH (changefeed_optimized = true)"""
+INSERT_ORDER = "INSERT INTO orders VALUES ($1, $2, $3, $4, $5)"
+MIRROR_ORDERS = "CREATE CHANGEFEED FOR TABLE orders INTO 'duckdb:///mirror.duckdb'"
+UNLOCK_ORDERS = "ALTER TABLE orders RESET (changefeed_optimized)"
+NOTE = "a note of some length"
+WRITTEN_AT = "2026-01-01 00:00:00Z"
+
+WARM_UP_ROWS = 200
+"""Committed first and not measured: plans, codecs and DuckDB's file are cold before them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedLatency:
+    """Every stage of a feed, in milliseconds from the call of commit."""
+
+    stages: dict[Stage, Latency]
+
+    @property
+    def emit(self) -> Latency:
+        return self.stages[Stage.EMIT]
+
+    @property
+    def sink(self) -> Latency:
+        return self.stages[Stage.SINK]
+
+
+async def measure_latency(folder: Path, *, rows: int, rate: float, locked: bool) -> FeedLatency:
+    """Commits `rows` rows, `rate` a second, on a new store in `folder` with a mirror."""
+    async with await aopen(folder) as database:
+        await database.sql(CREATE_ORDERS)
+        if not locked:
+            await database.sql(UNLOCK_ORDERS)
+        made = await database.sql(MIRROR_ORDERS)
+        job_id = made.fetch_rows()[0][0]
+        assert isinstance(job_id, int)
+        live = database.feed(job_id)
+        await _insert(database, first=0, rows=WARM_UP_ROWS, rate=rate)
+        await live.wait_until(database.node.store.clock.now())
+        live.stages.clear()
+        await _insert(database, first=WARM_UP_ROWS, rows=rows, rate=rate)
+        await live.wait_until(database.node.store.clock.now())
+        measured = {stage: live.stages.latency(stage) for stage in Stage}
+        assert len(live.stages.samples_ns(Stage.SINK)) == rows, "every commit is measured once"
+    return FeedLatency(stages={stage: found for stage, found in measured.items() if found})
+
+
+async def _insert(database: AsyncDatabase, *, first: int, rows: int, rate: float) -> None:
+    began = time.monotonic()
+    for place in range(rows):
+        await asyncio.sleep(max(0.0, began + place / rate - time.monotonic()))
+        row = first + place
+        await database.sql(INSERT_ORDER, (row, row % 997, row * 0.5, NOTE, WRITTEN_AT))

@@ -1,0 +1,42 @@
+"""`tailrace demo`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from ..demo.report import print_outcome
+from ..demo.run import run_demo
+
+DEFAULT_RATE = 60.0
+
+
+def demo(
+    folder: Annotated[
+        Path | None, typer.Option(help="Keep the store and the mirror in this new folder.")
+    ] = None,
+    rate: Annotated[float, typer.Option(min=1, max=1000, help="Replayed commits a second.")] = (
+        DEFAULT_RATE
+    ),
+    json_line: Annotated[
+        bool, typer.Option("--json", help="End with one line of JSON; draw on standard error.")
+    ] = False,
+) -> None:
+    """Mirror 336,776 real flights into DuckDB, then replay a day of them, unlocked and locked."""
+    console = Console(stderr=json_line)
+    if folder is not None and folder.exists() and any(folder.iterdir()):
+        raise typer.BadParameter(f"{folder} is not empty: the demo starts from nothing")
+    with tempfile.TemporaryDirectory(prefix="tailrace-demo-") as temporary:
+        place = folder or Path(temporary) / "data"
+        outcome = asyncio.run(run_demo(place, console, rate=rate))
+    print_outcome(console, outcome)
+    if json_line:
+        print(json.dumps({"benchmark": "demo", "metrics": outcome.metrics()}), flush=True)
+    if outcome.differences:
+        raise typer.Exit(1)

@@ -1,0 +1,35 @@
+"""The entry point and its commands."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from ...catalog.errors import SQLError
+from ...kvlayer.errors import KVError
+from ..demo.flights import DataSetMissing
+from ..node import NodeRefused
+from .bench import bench_app
+from .demo import demo
+from .serve import serve
+
+app = typer.Typer(
+    name="tailrace",
+    help="A transactional SQL store whose tables have changefeeds.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(serve)
+app.command()(demo)
+app.add_typer(bench_app, name="bench")
+
+
+def main() -> None:
+    """Runs the command line of the process."""
+    try:
+        app()
+    except (SQLError, KVError, NodeRefused, DataSetMissing) as error:
+        print(f"tailrace: {error}", file=sys.stderr)
+        sys.exit(1)

@@ -1,0 +1,96 @@
+"""`tailrace serve`: a node behind its doors, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvicorn
+
+from ..http import create_app
+from ..node import Node, NodeOptions, NodeRefused
+
+
+def serve(
+    folder: Annotated[Path, typer.Argument(help="The data folder; made if it is not there.")],
+    host: Annotated[str, typer.Option(help="A loopback address: there are no users yet.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8080,
+    mirror_root: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder where mirrors may lie; the first is for relative paths."),
+    ] = None,
+) -> None:
+    """Serve a store over HTTP."""
+    _refuse_open_address(host)
+    options = NodeOptions(mirror_roots=tuple(mirror_root or ()))
+    asyncio.run(_serve(folder, options, host, port))
+
+
+def _refuse_open_address(host: str) -> None:
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback:
+        raise NodeRefused(
+            f"will not listen on {host}: there is no authentication yet, so only a loopback "
+            "address is served (127.0.0.1, ::1, localhost)"
+        )
+
+
+async def _serve(folder: Path, options: NodeOptions, host: str, port: int) -> None:
+    listener = _listen(host, port)
+    with contextlib.closing(listener):
+        node = await Node.open(folder, options)
+        try:
+            bound_port = listener.getsockname()[1]
+            shown = f"[{host}]" if ":" in host else host
+            print(f"tailrace: store {node.store.id} in {folder}", flush=True)
+            if node.notice:
+                print(f"tailrace: {node.notice}", flush=True)
+            print(f"tailrace: ready on http://{shown}:{bound_port}", flush=True)
+            await _run_until_stopped(node, listener)
+        finally:
+            await node.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise NodeRefused(f"cannot listen on {host}:{port}: {error.strerror}") from error
+    return listener
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handling: the node must close after the last request."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def _run_until_stopped(node: Node, listener: socket.socket) -> None:
+    config = uvicorn.Config(create_app(node), log_level="warning", access_log=False, lifespan="off")
+    server = _Server(config)
+    loop = asyncio.get_running_loop()
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(stop, _stop, server)
+    await server.serve(sockets=[listener])
+
+
+def _stop(server: uvicorn.Server) -> None:
+    server.should_exit = True

@@ -1,0 +1,71 @@
+"""The one table at the demo's end, and the same as metrics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from ...changefeed.stage_times import Latency
+from .compare import Comparison
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseLatency:
+    """What was measured while the table was in one state."""
+
+    commits: int
+    emit: Latency
+    sink: Latency
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoOutcome:
+    """The demo's figures. Latencies are milliseconds from the call of commit."""
+
+    rows: int
+    unlocked: PhaseLatency
+    locked: PhaseLatency
+    comparisons: dict[str, Comparison]
+
+    @property
+    def differences(self) -> int:
+        return sum(comparison.differences for comparison in self.comparisons.values())
+
+    def metrics(self) -> dict[str, float]:
+        """The figures by the names that benchmarks use."""
+        metrics: dict[str, float] = {}
+        for state, phase in (("unlocked", self.unlocked), ("locked", self.locked)):
+            for stage, latency in (("emit", phase.emit), ("sink", phase.sink)):
+                for percentile in ("p50", "p95", "p99"):
+                    value: float = getattr(latency, percentile)
+                    metrics[f"{state}_{stage}_ms_{percentile}"] = round(value, 4)
+        metrics["unlocked_over_locked_emit"] = round(self.unlocked.emit.p50 / self.locked.emit.p50, 1)
+        metrics["rows"] = self.rows
+        metrics["differences"] = self.differences
+        return metrics
+
+
+def print_outcome(console: Console, outcome: DemoOutcome) -> None:
+    """Draws the table, then one line a comparison."""
+    table = Table(title=f"{outcome.rows:,} flights mirrored; milliseconds from the call of commit")
+    for heading in ("table is", "commits", "until", "p50", "p95", "p99"):
+        table.add_column(heading, justify="left" if heading in ("table is", "until") else "right")
+    for state, phase in (("unlocked", outcome.unlocked), ("locked", outcome.locked)):
+        for until, latency in (("emitted", phase.emit), ("in DuckDB", phase.sink)):
+            figures = [f"{value:,.2f}" for value in (latency.p50, latency.p95, latency.p99)]
+            table.add_row(state, f"{phase.commits:,}", until, *figures)
+    console.print(table)
+    ratio = outcome.unlocked.emit.p50 / outcome.locked.emit.p50
+    console.print(
+        f"Locked, a row is emitted {ratio:,.0f} times sooner at the median: "
+        "its schema is known from a lease and needs no poll."
+    )
+    for name, comparison in outcome.comparisons.items():
+        if comparison.differences:
+            console.print(f"[red]{name}: {comparison.differences:,} rows differ[/red]")
+            for example in comparison.examples:
+                console.print(f"  {example}", markup=False)
+        else:
+            console.print(f"{name}: {comparison.rows:,} rows, no difference")

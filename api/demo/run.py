@@ -1,0 +1,105 @@
+"""The demo from beginning to end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pyarrow as pa
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ...changefeed.live import LiveFeed
+from ...kvlayer.clock import format_timestamp
+from ..embedded import AsyncDatabase, aopen
+from .compare import Comparison, compare_tables
+from .flights import FLIGHTS, OTHER_TABLES, DemoTable, read_table
+from .replay import replay
+from .report import DemoOutcome
+from .schedule import as_scheduled, day_events
+
+MIRROR = "flights.duckdb"
+LOAD_SLICE_ROWS = 10_000
+SCAN_POLL_SECONDS = 0.1
+
+
+async def run_demo(folder: Path, console: Console, *, rate: float) -> DemoOutcome:
+    """Loads, mirrors, replays and compares, drawing bars on `console`."""
+    actual = read_table(FLIGHTS.name)
+    async with await aopen(folder) as database:
+        with _bars(console) as bars:
+            await _load_tables(database, actual, bars)
+            live = await _mirror(database, actual.num_rows, bars)
+            events = day_events(actual)
+            bar = bars.add_task("replay 2013-11-27", total=len(events))
+            outcome = await replay(
+                database, live, events, rate=rate, advanced=lambda: bars.advance(bar)
+            )
+        comparisons = await _compare(database, live, actual)
+    return DemoOutcome(
+        rows=actual.num_rows,
+        unlocked=outcome.unlocked,
+        locked=outcome.locked,
+        comparisons=comparisons,
+    )
+
+
+def _bars(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description:<22}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+    )
+
+
+async def _load_tables(database: AsyncDatabase, actual: pa.Table, bars: Progress) -> None:
+    scheduled = as_scheduled(actual)
+    for table in (*OTHER_TABLES, FLIGHTS):
+        rows = scheduled if table is FLIGHTS else read_table(table.name)
+        await _load(database, table, rows, bars)
+
+
+async def _load(database: AsyncDatabase, table: DemoTable, rows: pa.Table, bars: Progress) -> None:
+    await database.sql(table.create)
+    bar = bars.add_task(f"load {table.name}", total=rows.num_rows)
+
+    async def slices() -> AsyncIterator[pa.RecordBatch]:
+        for batch in rows.to_batches(max_chunksize=LOAD_SLICE_ROWS):
+            yield batch
+            bars.advance(bar, batch.num_rows)
+
+    await database.load(table.name, slices())
+
+
+async def _mirror(database: AsyncDatabase, rows: int, bars: Progress) -> LiveFeed:
+    """Creates the changefeed and waits until the table as it stands is in the mirror."""
+    made = await database.sql(f"CREATE CHANGEFEED FOR TABLE flights INTO 'duckdb:///{MIRROR}'")
+    job_id = made.fetch_rows()[0][0]
+    assert isinstance(job_id, int)
+    bar = bars.add_task("initial scan", total=rows)
+    live = database.feed(job_id)
+    mirrored = asyncio.create_task(live.wait_until(database.node.store.clock.now()))
+    while not mirrored.done():
+        await asyncio.wait([mirrored], timeout=SCAN_POLL_SECONDS)
+        bars.update(bar, completed=live.scanned_rows)
+    await mirrored
+    return live
+
+
+async def _compare(
+    database: AsyncDatabase, live: LiveFeed, actual: pa.Table
+) -> dict[str, Comparison]:
+    await live.wait_until(database.node.store.clock.now())
+    resolved = format_timestamp(live.resolved)
+    source = (
+        await database.sql(f"SELECT * FROM flights AS OF SYSTEM TIME '{resolved}'")
+    ).fetch_arrow()
+    mirrored = await database.mirror(MIRROR).sql("SELECT * FROM flights")
+    return {
+        "mirror against source": compare_tables(source, mirrored, FLIGHTS.key),
+        "source against the CSV": compare_tables(actual, source, FLIGHTS.key),
+        "mirror against the CSV": compare_tables(actual, mirrored, FLIGHTS.key),
+    }

@@ -1,0 +1,232 @@
+"""The API in process: `tailrace.open(path)`, and `await tailrace.aopen(path)` for asyncio programs.
+
+    with tailrace.open("data") as db:
+        db.sql("CREATE TABLE orders (id INT8 PRIMARY KEY, note STRING)")
+        db.sql("CREATE CHANGEFEED FOR TABLE orders INTO 'duckdb:///mirror.duckdb'")
+        db.sql("INSERT INTO orders VALUES ($1, $2)", (1, "first"))
+        mirror = db.mirror("mirror.duckdb")
+        mirror.wait()
+        print(mirror.sql("SELECT * FROM orders"))
+
+`Database` is `AsyncDatabase` with its loop on a thread of its own: each method blocks until the
+result is there. Every error of a statement is a `SQLError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from os import PathLike
+from types import TracebackType
+
+import pyarrow as pa
+
+from ..catalog.column_types import Datum
+from ..catalog.names import quote_identifier
+from ..changefeed.live import LiveFeed
+from ..kvlayer.clock import Timestamp
+from ..sql import LoadMode, LoadReport, Result, Row, Session
+from ..sql.executor.load import ROWS_PER_TRANSACTION, Batches
+from .loop_thread import LoopThread
+from .node import Node, NodeOptions
+
+
+class AsyncMirror:
+    """A DuckDB mirror, readable while it is fed. Each query is one read-only transaction."""
+
+    def __init__(self, node: Node, location: str) -> None:
+        self._node = node
+        self._location = location
+
+    async def sql(self, text: str, params: Sequence[Datum] = ()) -> pa.Table:
+        """The rows of a query in DuckDB's SQL. Raises SQLError 25006 on a statement that writes."""
+        return await self._node.mirrors.read(self._location, text, params)
+
+    async def wait(self, until: Timestamp | None = None) -> Timestamp:
+        """Waits until every feed into this mirror holds all that is committed by now.
+
+        With `until`, until it holds all that was committed at or below that timestamp. Returns the
+        timestamp that was waited for. Raises FeedStopped when a feed ends before that.
+        """
+        return await self._node.wait_for_mirror(self._location, until)
+
+
+class AsyncDatabase:
+    """A store in this process, on this event loop."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self._session = node.session()
+
+    async def sql(self, text: str, params: Sequence[object] = ()) -> Result:
+        """Runs the statements of `text` and returns the last one's result. Raises SQLError.
+
+        All calls share one session; `session` makes another, for a transaction of its own.
+        """
+        return (await self._session.execute(text, params))[-1]
+
+    def session(self, *, database: str | None = None) -> Session:
+        """A session of its own: its transactions are apart from every other's. Close it."""
+        return self.node.session(database=database)
+
+    async def load(
+        self,
+        table: str,
+        data: Batches,
+        *,
+        mode: LoadMode = LoadMode.ERROR,
+        rows_per_transaction: int = ROWS_PER_TRANSACTION,
+    ) -> LoadReport:
+        """Bulk-loads Arrow into a table, in transactions of `rows_per_transaction` rows."""
+        return await self.node.load(
+            table, data, mode=mode, rows_per_transaction=rows_per_transaction
+        )
+
+    async def changefeed(self, *tables: str, **options: str | bool) -> AsyncIterator[Row]:
+        """Streams (table, key, value) rows of a sinkless changefeed, until it is closed.
+
+        Options are those of CREATE CHANGEFEED: `resolved=True`, `cursor="…"`.
+        """
+        result = await self.sql(changefeed_statement(tables, options))
+        assert result.stream is not None, result
+        async for row in result.stream:
+            yield row
+
+    def mirror(self, location: str) -> AsyncMirror:
+        """A mirror, by the path or the URI that its changefeed was given."""
+        return AsyncMirror(self.node, location)
+
+    def feed(self, job_id: int) -> LiveFeed:
+        """A changefeed as this process knows it: its state, its latencies, and who waits for it."""
+        return self.node.feed(job_id)
+
+    async def close(self) -> None:
+        await self._session.close()
+        await self.node.close()
+
+    async def __aenter__(self) -> AsyncDatabase:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+async def aopen(path: str | PathLike[str], options: NodeOptions | None = None) -> AsyncDatabase:
+    """Opens the store in the folder `path`, or a new one in memory for ":memory:".
+
+    Raises NodeRefused when another process serves the folder or another version wrote it.
+    """
+    return AsyncDatabase(await Node.open(path, options or NodeOptions()))
+
+
+def changefeed_statement(tables: Sequence[str], options: dict[str, str | bool]) -> str:
+    """CREATE CHANGEFEED without a sink, for tables and options given as Python values."""
+    clauses = []
+    for name, value in options.items():
+        if value is True:
+            clauses.append(name)
+        elif isinstance(value, str):
+            quoted = value.replace("'", "''")
+            clauses.append(f"{name} = '{quoted}'")
+    targets = ", ".join(
+        ".".join(quote_identifier(part) for part in name.split(".")) for name in tables
+    )
+    suffix = f" WITH {', '.join(clauses)}" if clauses else ""
+    return f"CREATE CHANGEFEED FOR TABLE {targets}{suffix}"
+
+
+class Mirror:
+    """`AsyncMirror` for programs without a loop."""
+
+    def __init__(self, thread: LoopThread, mirror: AsyncMirror) -> None:
+        self._thread = thread
+        self._mirror = mirror
+
+    def sql(self, text: str, params: Sequence[Datum] = ()) -> pa.Table:
+        return self._thread.run(self._mirror.sql(text, params))
+
+    def wait(self, until: Timestamp | None = None) -> Timestamp:
+        return self._thread.run(self._mirror.wait(until))
+
+
+class Database:
+    """`AsyncDatabase` for programs without a loop. May be used by several threads."""
+
+    def __init__(self, thread: LoopThread, database: AsyncDatabase) -> None:
+        self._thread = thread
+        self._database = database
+        self._closed = False
+
+    def sql(self, text: str, params: Sequence[object] = ()) -> Result:
+        return self._thread.run(self._database.sql(text, params))
+
+    def load(
+        self,
+        table: str,
+        data: pa.Table | pa.RecordBatch,
+        *,
+        mode: LoadMode = LoadMode.ERROR,
+        rows_per_transaction: int = ROWS_PER_TRANSACTION,
+    ) -> LoadReport:
+        return self._thread.run(
+            self._database.load(table, data, mode=mode, rows_per_transaction=rows_per_transaction)
+        )
+
+    def changefeed(self, *tables: str, **options: str | bool) -> Iterator[Row]:
+        """Rows as they come; closing the iterator ends the feed."""
+        rows = self._database.changefeed(*tables, **options)
+        try:
+            while True:
+                try:
+                    yield self._thread.run(_next(rows))
+                except StopAsyncIteration:
+                    return
+        finally:
+            self._thread.run(_close(rows))
+
+    def mirror(self, location: str) -> Mirror:
+        return Mirror(self._thread, self._database.mirror(location))
+
+    def close(self) -> None:
+        """Closes the store and ends its thread. Closing twice is closing once."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._thread.run(self._database.close())
+        finally:
+            self._thread.close()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+async def _next(rows: AsyncIterator[Row]) -> Row:
+    return await anext(rows)
+
+
+async def _close(rows: AsyncIterator[Row]) -> None:
+    # An async generator, which AsyncIterator does not say.
+    await rows.aclose()  # type: ignore[attr-defined]
+
+
+def open(path: str | PathLike[str], options: NodeOptions | None = None) -> Database:
+    """As `aopen`, on a loop of its own in a thread of its own."""
+    thread = LoopThread()
+    try:
+        return Database(thread, thread.run(aopen(path, options)))
+    except BaseException:
+        thread.close()
+        raise

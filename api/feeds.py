@@ -1,0 +1,117 @@
+"""Changefeeds and jobs as sessions ask for them: `sql.services` meets `changefeed` and the registry."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from ..catalog.column_types import ColumnType
+from ..catalog.jobs import JobContext, JobRecord, JobRegistry, RetryableJobError
+from ..catalog.type_kinds import TypeKind
+from ..changefeed import JOB_KIND, Changefeeds, FeedStatus
+from ..changefeed import ChangefeedStream as FeedStream
+from ..changefeed.attempt import retryable
+from ..kvlayer.clock import ZERO
+from ..kvlayer.txn import Transaction
+from ..sql import ChangefeedRequest, ChangefeedStream, JobSummary, ResultColumn, Row
+from ..sql.parser.statements import JobAction
+from ..sql.results import STRING
+
+_BYTES = ColumnType(TypeKind.BYTES)
+STREAM_COLUMNS = (
+    ResultColumn("table", STRING),
+    ResultColumn("key", _BYTES),
+    ResultColumn("value", _BYTES),
+)
+"""What a sinkless feed streams; key and value are JSON."""
+
+
+class _Claim:
+    """A job's context as a changefeed sees it."""
+
+    def __init__(self, context: JobContext) -> None:
+        self._context = context
+        self.job_id = context.job.id
+        self.epoch = context.epoch
+        self.payload = context.job.payload
+
+    async def read_progress(self) -> bytes | None:
+        return self._context.progress
+
+    async def save_progress(self, progress: bytes) -> None:
+        await self._context.save_progress(progress)
+
+
+class ChangefeedResumer:
+    """Runs changefeeds for the job registry."""
+
+    def __init__(self, feeds: Changefeeds) -> None:
+        self._feeds = feeds
+
+    async def resume(self, context: JobContext) -> None:
+        try:
+            await self._feeds.run(_Claim(context))
+        except Exception as error:  # the feed knows which of its errors another attempt may mend
+            if retryable(error):
+                raise RetryableJobError(str(error)) from error
+            raise
+
+    async def on_cancel(self, context: JobContext) -> None:
+        await self._feeds.cancel(_Claim(context))
+
+
+class FeedServices:
+    """Implements `sql.services.Changefeeds` and `sql.services.Jobs` for one node."""
+
+    def __init__(self, feeds: Changefeeds, registry: JobRegistry) -> None:
+        self._feeds = feeds
+        self._registry = registry
+
+    async def create(self, transaction: Transaction, request: ChangefeedRequest, sink: str) -> int:
+        return await self._feeds.create(transaction, request, sink)
+
+    async def stream(self, request: ChangefeedRequest) -> ChangefeedStream:
+        return ChangefeedStream(STREAM_COLUMNS, _rows(await self._feeds.stream(request)))
+
+    async def list(self, *, changefeeds_only: bool) -> Sequence[JobSummary]:
+        return [
+            await self._summary(job)
+            for job in await self._registry.list()
+            if job.kind == JOB_KIND or not changefeeds_only
+        ]
+
+    async def control(self, job_id: int, action: JobAction) -> None:
+        request = {
+            JobAction.CANCEL: self._registry.request_cancel,
+            JobAction.PAUSE: self._registry.request_pause,
+            JobAction.RESUME: self._registry.request_resume,
+        }[action]
+        await request(job_id)
+
+    async def feed_status(self, job: JobRecord) -> FeedStatus:
+        """A changefeed's state, from its rows and from what this node knows of it."""
+        return self._feeds.status(job.id, job.payload, await self._registry.progress(job.id))
+
+    async def _summary(self, job: JobRecord) -> JobSummary:
+        status = await self.feed_status(job) if job.kind == JOB_KIND else None
+        running_status = job.running_status
+        if status is not None and not job.state.final:
+            running_status = running_status or status.running_status
+        return JobSummary(
+            id=job.id,
+            kind=job.kind,
+            description=job.description,
+            state=job.state.value,
+            created=job.created,
+            finished=job.finished,
+            error=job.error if job.state.final else None,
+            running_status=running_status,
+            tables=None if status is None else ", ".join(status.full_table_names),
+            sink=None if status is None else status.sink_uri,
+            resolved=None if status is None or status.resolved == ZERO else status.resolved,
+        )
+
+
+async def _rows(stream: FeedStream) -> AsyncIterator[Row]:
+    async with stream:
+        async for row in stream:
+            yield (row.table, row.key, row.value)

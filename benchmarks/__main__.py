@@ -1,0 +1,23 @@
+"""Runs every benchmark, one process each, so that none warms another's caches."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+BENCHMARKS = ("latency", "bulk", "row_codec")
+
+
+def main() -> int:
+    failed = []
+    for name in BENCHMARKS:
+        print(f"== {name}", flush=True)
+        if subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=False).returncode:
+            failed.append(name)
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
