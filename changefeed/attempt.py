@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.row_codec import RowUnreadable
 from ..kvlayer.clock import Timestamp, format_timestamp
-from ..kvlayer.errors import BatchTimestampBeforeGC, KVError, StoreClosed
+from ..kvlayer.errors import BatchTimestampBeforeGC, KVError
 from ..schemafeed.feed import SchemaFeedError, TableUnknown
 from .details import UnknownFormat
 from .gate import SchemaGate
@@ -138,8 +138,3 @@ def check_progress(progress: SinkProgress, now: Timestamp) -> None:
             f"the sink's progress {format_timestamp(ahead)} is ahead of this store's clock "
             f"{format_timestamp(now)}: it was fed by another store, or by a later state of this one"
         )
-
-
-def store_is_closing(error: BaseException) -> bool:
-    """Whether the attempt ended only because its store did."""
-    return isinstance(error, StoreClosed)

@@ -1,6 +1,6 @@
 """The checkpointer: what follows a flush, in an order that no crash can turn round.
 
-    flush (the writer)  ->  the job's progress  ->  the resolved message  ->  spent schema events
+    flush (the writer)  ->  the job's progress  ->  the resolved message
 
 It runs beside the writer, so that saving a job's row delays no row of the feed. What it misses
 while it saves is covered by the next, later progress.
@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from ..kvlayer.clock import Timestamp
 from .options import ChangefeedOptions
 from .sinks.protocol import Sink, SinkProgress
 
@@ -34,13 +33,11 @@ class Checkpointer:
         options: ChangefeedOptions,
         transactional: bool,
         save: Callable[[SinkProgress], Awaitable[None]],
-        consume: Callable[[Timestamp], Awaitable[None]],
     ) -> None:
         self._sink = sink
         self._options = options
         self._transactional = transactional
         self._save = save
-        self._consume = consume
         self._loop = asyncio.get_running_loop()
         self._flushed = start
         self._saved = start
@@ -79,7 +76,6 @@ class Checkpointer:
             self._next_resolved_at = self._loop.time() + self._options.resolved_interval
             self._resolved_sent = durable.resolved
             await self._sink.emit_resolved(durable.resolved)
-        await self._consume(durable.resolved)
 
     def _save_due(self) -> bool:
         ending = self._ended.is_set()

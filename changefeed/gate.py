@@ -58,8 +58,9 @@ class Proof:
 class SchemaGate:
     """Proves schemas for one feed's tables, and consumes schema events behind its progress.
 
-    An event stays in the schema feed until the feed's flushed progress has passed it: rows that a
-    restarted range feed delivers again, or a restarted job, are split at it again.
+    An event stays in the schema feed until the feed's resolved timestamp has passed it: rows that a
+    restarted range feed delivers again are split at it again. A restarted job has a schema feed of
+    its own, from its durable progress on.
     """
 
     def __init__(self, schema: SchemaFeed) -> None:
@@ -79,13 +80,17 @@ class SchemaGate:
         answer = await self._schema.peek(table_id, upto)
         return self._note(table_id, upto, answer)
 
-    async def consume(self, resolved: Timestamp) -> None:
-        """Everything at or below `resolved` is durable in the sink: its events are history."""
+    def consume(self, resolved: Timestamp) -> None:
+        """Nothing at or below `resolved` will be delivered again: its events are history.
+
+        In the same step, so that the row behind a lock already finds the lease answering.
+        """
         for table_id, proof in list(self._proofs.items()):
             if len(proof.segments) > 1 and proof.segments[1].start <= resolved:
-                await self._schema.pop(table_id, resolved)
+                popped = self._schema.try_pop(table_id, resolved)
+                assert popped is not None, "what is resolved was proven"
                 # What was proven further ahead still begins with the events popped just now.
-                self._proofs.pop(table_id, None)
+                del self._proofs[table_id]
 
     def _note(self, table_id: int, upto: Timestamp, answer: SchemaAnswer) -> Proof:
         proof = _proof(upto, answer)

@@ -108,7 +108,6 @@ class Pipeline:
             options=options,
             transactional=end.transactional,
             save=end.save,
-            consume=gate.consume,
         )
         self._writer = SinkWriter(
             end.sink,
@@ -125,7 +124,7 @@ class Pipeline:
                 budget=self.budget,
                 wall=source.clock.wall,
                 emit=self._writer.emit,
-                forward=self.progress.forward,
+                forward=self._forward,
                 columnar=end.columnar,
             )
             for table in tables
@@ -238,6 +237,10 @@ class Pipeline:
                 return
             state = self._advance(lane)
         del self._drainers[lane.table_id]
+
+    def _forward(self, span: Span, resolved: Timestamp) -> None:
+        self.progress.forward(span, resolved)
+        self._gate.consume(self.progress.resolved)
 
     def _advance(self, lane: TableLane) -> LaneState:
         try:

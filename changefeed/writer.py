@@ -82,6 +82,7 @@ class SinkWriter:
     async def run(self) -> None:
         """Flushes until `end`. Raises what the sink raises."""
         self._progress.on_change = self._live.on_wait = self._note_progress
+        self._note_progress()  # the reader may have begun first
         try:
             while await self._work():
                 await self._flush()

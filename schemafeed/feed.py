@@ -69,6 +69,10 @@ class SchemaFeed(Protocol):
         """The schema events up to `at_or_before`, once they are proven complete."""
         ...
 
+    def try_pop(self, table_id: int, at_or_before: Timestamp) -> SchemaAnswer | None:
+        """`pop` where it needs no waiting, else None, and then nothing is consumed."""
+        ...
+
     async def pop(self, table_id: int, at_or_before: Timestamp) -> SchemaAnswer:
         """`peek`, and its events are consumed."""
         ...

@@ -97,6 +97,12 @@ class LeasingSchemaFeed:
             await self._delegate.changed()
         return answer
 
+    def try_pop(self, table_id: int, at_or_before: Timestamp) -> SchemaAnswer | None:
+        answer = self.try_peek(table_id, at_or_before)
+        if answer is not None and answer.events:
+            return self._delegate.try_pop(table_id, at_or_before)
+        return answer
+
     async def pop(self, table_id: int, at_or_before: Timestamp) -> SchemaAnswer:
         answer = await self.peek(table_id, at_or_before)
         if answer.events:

@@ -76,6 +76,11 @@ class PollingSchemaFeed:
             await self.changed()
         return answer
 
+    def try_pop(self, table_id: int, at_or_before: Timestamp) -> SchemaAnswer | None:
+        if self.try_peek(table_id, at_or_before) is None:
+            return None
+        return self._tables[table_id].history.pop(at_or_before)
+
     async def pop(self, table_id: int, at_or_before: Timestamp) -> SchemaAnswer:
         await self.peek(table_id, at_or_before)
         return self._tables[table_id].history.pop(at_or_before)

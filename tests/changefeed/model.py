@@ -139,6 +139,7 @@ class ModelSchema:
 
     def __init__(self, *tables: TableDescriptor, fast: bool = True) -> None:
         self.fast = fast
+        self.slow: set[int] = set()
         self.proven = Timestamp(0)
         self.dropped: dict[int, TableDropped] = {}
         self._current = {table.id: table for table in tables}
@@ -162,7 +163,8 @@ class ModelSchema:
         self.proven = max(self.proven, at)
 
     def try_peek(self, table_id: int, at_or_before: Timestamp) -> SchemaAnswer | None:
-        if not self.fast and at_or_before > self.proven:
+        waits = not self.fast or table_id in self.slow
+        if waits and at_or_before > self.proven:
             return None
         dropped = self.dropped.get(table_id)
         if dropped is not None and at_or_before >= dropped.timestamp:
@@ -177,10 +179,17 @@ class ModelSchema:
             await self._moved.wait()
         return answer
 
+    def try_pop(self, table_id: int, at_or_before: Timestamp) -> SchemaAnswer | None:
+        answer = self.try_peek(table_id, at_or_before)
+        if answer is not None:
+            self._current[table_id] = answer.canonical
+            self._events[table_id] = self._events[table_id][len(answer.events) :]
+        return answer
+
     async def pop(self, table_id: int, at_or_before: Timestamp) -> SchemaAnswer:
-        answer = await self.peek(table_id, at_or_before)
-        self._current[table_id] = answer.canonical
-        self._events[table_id] = self._events[table_id][len(answer.events) :]
+        await self.peek(table_id, at_or_before)
+        answer = self.try_pop(table_id, at_or_before)
+        assert answer is not None
         return answer
 
     def canonical_at(self, table_id: int, at: Timestamp) -> TableDescriptor:

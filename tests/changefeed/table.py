@@ -10,6 +10,7 @@ from tailrace.catalog.descriptor import TableDescriptor
 from tailrace.catalog.live_leases import DescriptorLeased
 from tailrace.catalog.row_codec import codec_for
 from tailrace.kvlayer.clock import Timestamp
+from tailrace.kvlayer.txn import Evaluation
 from tests.harness.nodes import CatalogFixture
 
 Row = tuple[int, str | None]
@@ -28,13 +29,12 @@ class Table:
         encoded = [self._codec.encode_row(row) for row in rows]
         gone = [self._codec.encode_key((k,)) for k in delete]
         wall = self.catalog.store.clock.wall
-        _, ts = await self.catalog.store.one_phase(
-            lambda evaluation: (
-                evaluation.put([key for key, _ in encoded], [body for _, body in encoded]),
-                evaluation.delete(gone),
-            ),
-            commit_called_ns=wall.monotonic_ns(),
-        )
+
+        def evaluate(evaluation: Evaluation) -> None:
+            evaluation.put([key for key, _ in encoded], [body for _, body in encoded])
+            evaluation.delete(gone)
+
+        _, ts = await self.catalog.store.one_phase(evaluate, commit_called_ns=wall.monotonic_ns())
         return ts
 
     async def write_slowly(self, row: Row, seconds: float) -> Timestamp:

@@ -44,11 +44,11 @@ def test_events_are_consumed_behind_progress_only() -> None:
     async def scenario() -> None:
         gate, schema = gate_with_events()
         gate.try_prove(V1.id, Timestamp(150))
-        await gate.consume(Timestamp(119))
+        gate.consume(Timestamp(119))
         answer = schema.try_peek(V1.id, Timestamp(150))
         assert answer is not None
         assert len(answer.events) == 2
-        await gate.consume(Timestamp(120))
+        gate.consume(Timestamp(120))
         answer = schema.try_peek(V1.id, Timestamp(150))
         assert answer is not None
         assert [event.after.version for event in answer.events] == [3]

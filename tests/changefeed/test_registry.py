@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from tailrace.api.feeds import ChangefeedResumer
-from tailrace.catalog.jobs import JobRegistry, JobState
+from tailrace.catalog.jobs import JobRegistry, JobState, Resumer
 from tailrace.changefeed import JOB_KIND, Changefeeds, FeedState
 from tests.changefeed.feeds import FeedBench, TargetKind
 from tests.changefeed.table import Table
@@ -23,7 +23,7 @@ class FeedNode:
     ) -> None:
         self.node = node
         self.bench = FeedBench(sim, catalog, node, table, kind)
-        resumers = {}
+        resumers: dict[str, Resumer] = {}
         self.registry = JobRegistry(node.store, node.session, resumers)
         self.feeds = self.bench.feeds = Changefeeds(self.bench.services, self.registry)
         resumers[JOB_KIND] = ChangefeedResumer(self.feeds)
