@@ -1,4 +1,4 @@
-"""Changefeeds and jobs as sessions ask for them: `sql.services` meets `changefeed` and the registry."""
+"""Changefeeds and jobs as sessions ask for them, over `changefeed` and the job registry."""
 
 from __future__ import annotations
 
@@ -105,7 +105,10 @@ class FeedServices:
             finished=job.finished,
             error=job.error if job.state.final else None,
             running_status=running_status,
+            user_name=None if status is None else status.user_name,
             tables=None if status is None else ", ".join(status.full_table_names),
+            topics=None if status is None else ", ".join(status.topics),
+            format=None if status is None else status.format,
             sink=None if status is None else status.sink_uri,
             resolved=None if status is None or status.resolved == ZERO else status.resolved,
         )

@@ -189,6 +189,7 @@ async def _assemble(
     )
     resumers[JOB_KIND] = ChangefeedResumer(feeds)
     await registry.start()
+    closing.callback(feeds.close)
     closing.push_async_callback(registry.close)
     analytics = Analytics(offload)
     closing.callback(analytics.close)

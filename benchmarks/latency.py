@@ -1,6 +1,6 @@
 """Commit-to-emit and commit-to-DuckDB latency, locked and unlocked, beside DuckDB's own floor.
 
-    python -m benchmarks.latency [--rows 2000] [--rate 100]
+python -m benchmarks.latency [--rows 2000] [--rate 100]
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ def main() -> None:
             measure_latency(folder / "locked", rows=arguments.rows, rate=rate, locked=True)
         )
         polling = asyncio.run(
-            measure_latency(folder / "polling", rows=arguments.polling_rows, rate=rate, locked=False)
+            measure_latency(
+                folder / "polling", rows=arguments.polling_rows, rate=rate, locked=False
+            )
         )
     for stage, found in locked.stages.items():
         print(f"{stage.value:<8} p50 {found.p50:8.3f} ms   p99 {found.p99:8.3f} ms")

@@ -126,22 +126,33 @@ class SinkWriter:
     async def _flush(self) -> None:
         emissions, self._unflushed = self._unflushed, []
         rows, self._unflushed_rows = self._unflushed_rows, 0
-        # Captured in the step that took the rows: all at or below it is in this flush or earlier.
-        captured = self._progress.capture()
-        changed = captured is not self._progress.flushed
-        self._checkpoint_due = False
-        self._next_checkpoint_at = self._loop.time() + self._checkpoint_seconds
-        await self._sink.flush(captured if changed else None)
+        claimed = self._claim_progress()
+        await self._sink.flush(claimed)
         self._bulk = rows >= BULK_ROWS_MIN
-        self._progress.note_flushed(captured)
-        self._live.note_flushed(captured)
-        self._on_flushed(captured)
+        if claimed is not None:
+            self._progress.note_flushed(claimed)
+            self._live.note_flushed(claimed)
+            self._on_flushed(claimed)
         released = 0
         for emission in emissions:
             released += emission.size
             assert emission.batch.stages.sunk, "a sink stamps what it has flushed"
             self._live.stages.note_sunk(emission.commits, emission.batch.stages)
         self._budget.release(released)
+
+    def _claim_progress(self) -> SinkProgress | None:
+        """The progress that a flush of everything emitted may claim; None while none is due.
+
+        Called in the step that takes the rows: all at or below it is in this flush or an earlier
+        one. Rows alone are flushed without it: a transactional sink knows a replay of them by their
+        timestamps, and a quarter of a lone row's commit is its progress.
+        """
+        if not (self._checkpoint_due or self._ending):
+            return None
+        self._checkpoint_due = False
+        self._next_checkpoint_at = self._loop.time() + self._checkpoint_seconds
+        captured = self._progress.capture()
+        return None if captured is self._progress.flushed else captured
 
     def _note_progress(self) -> None:
         """The frontier moved, or somebody waits: a checkpoint is due now, or in its time."""

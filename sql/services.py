@@ -54,7 +54,7 @@ class Changefeeds(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSummary:
-    """A job as SHOW JOBS prints it. The last four are known of changefeeds only."""
+    """A job as SHOW JOBS prints it. What has a default is known of changefeeds only."""
 
     id: int
     kind: str
@@ -64,7 +64,10 @@ class JobSummary:
     finished: datetime | None
     error: str | None
     running_status: str | None = None
+    user_name: str | None = None
     tables: str | None = None
+    topics: str | None = None
+    format: str | None = None
     sink: str | None = None
     resolved: Timestamp | None = None
 

