@@ -37,7 +37,7 @@ class Disk(Protocol):
         ...
 
     def create(self, name: str, size: int) -> DiskFile:
-        """A new file of `size` zero bytes, with their space taken.
+        """A new file of `size` (one or more) zero bytes, with their space taken.
 
         Raises FileExistsError; OSError (ENOSPC) leaving no file behind. Neither the file nor its
         name is durable before `fdatasync` and `sync_folder`.

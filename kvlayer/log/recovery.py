@@ -50,11 +50,8 @@ class _Scanned:
     last_group: Group | None
     first_previous_index: int
     content: bytes
-
-    @property
-    def tail_bytes(self) -> int:
-        """How many bytes behind the last group were written to."""
-        return len(self.content.rstrip(b"\x00")) - self.segment.end
+    tail_bytes: int
+    """How many bytes behind the last group were written to."""
 
 
 def recover(disk: Disk, *, flushed_index: int, segment_bytes: int) -> Recovered:
@@ -126,10 +123,23 @@ def _scan(disk: Disk, segment_id: int) -> _Scanned:
             )
         segment.extend(first_index=group.first_index, last_index=group.last_index, end=group.end)
         last = group
-    scanned = _Scanned(segment, last, first_previous_index, content)
+    tail_bytes = _written_end(content, segment.end) - segment.end
+    scanned = _Scanned(segment, last, first_previous_index, content, tail_bytes)
     if scanned.tail_bytes > 0:
         _check_torn(scanned)
     return scanned
+
+
+def _written_end(content: bytes, start: int) -> int:
+    """Where the zeros begin that `content` ends with; `start` if all behind it are zeros."""
+    end = len(content)
+    # Comparing whole pieces first: to strip 16 MiB byte by byte takes 50 ms.
+    while end > start:
+        piece = content[max(start, end - len(ZEROS)) : end]
+        if piece != ZEROS[: len(piece)]:
+            return end - len(piece) + len(piece.rstrip(b"\x00"))
+        end -= len(piece)
+    return start
 
 
 def _check_torn(scanned: _Scanned) -> None:
@@ -173,7 +183,7 @@ def _check_chain(scanned: list[_Scanned], flushed_index: int) -> int:
 def _repair(disk: Disk, scanned: _Scanned, segment_bytes: int) -> DiskFile:
     """Opens the last used segment with its tail zero, its space taken, and all of it durable."""
     segment = scanned.segment
-    written_end = segment.end + max(0, scanned.tail_bytes)
+    written_end = segment.end + scanned.tail_bytes
     file = disk.open(segment.name)
     try:
         if scanned.last_group is not None:

@@ -53,6 +53,7 @@ class Transaction:
     ) -> None:
         self._host = host
         self._record = record
+        self._acknowledged = False
         self._read_only = read_only
         self._lock_timeout = lock_timeout
         self._write_count = 0
@@ -176,6 +177,7 @@ class Transaction:
             record.status = TransactionStatus.COMMITTED
             host.locks.release_locks(record)
             host.ended(record, host.applied_index)
+            self._acknowledged = True
             return record.read_timestamp
         try:
             index = await self._commit(deadline, commit_called_ns)
@@ -184,15 +186,21 @@ class Transaction:
                 abort(host, record, ROLLED_BACK)
             raise
         await host.released(index)
+        self._acknowledged = True
         return record.write_timestamp
 
     async def rollback(self) -> None:
-        """Undoes everything. Does nothing to a transaction that is rolled back already."""
+        """Undoes everything. Does nothing to a transaction that is rolled back already.
+
+        Nor to one whose `commit` ended before it was known to be durable: that cannot be undone,
+        and what `commit` raised must not be hidden by what is raised here.
+        """
         match self._record.status:
             case TransactionStatus.PENDING:
                 abort(self._host, self._record, ROLLED_BACK)
             case TransactionStatus.COMMITTED:
-                raise TransactionState("the transaction is already committed")
+                if self._acknowledged:
+                    raise TransactionState("the transaction is already committed")
             case TransactionStatus.ABORTED:
                 pass
 

@@ -173,7 +173,7 @@ def test_log_that_was_just_made_survives_its_makers_death() -> None:
     sim.disk.before_sync = lambda: killed.append(sim.disk.killed())
     sim.run(open_log(sim, sim.disk))
     assert len(killed) == 2
-    for disk in killed * 8:
+    for disk in [disk.killed() for disk in killed for _ in range(8)]:
         history = History()
         sim.run(live(sim, disk, history, [5]))
         sim.run(live(sim, disk.crash(), history, [5]))

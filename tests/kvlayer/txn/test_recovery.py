@@ -236,3 +236,29 @@ def test_failed_sync_closes_the_store() -> None:
         await store.close()
 
     sim.run(main())
+
+
+def test_rollback_hides_no_cancelled_commit() -> None:
+    """A commit that is cancelled while it waits to be durable stays cancelled for its caller."""
+
+    async def commit_one(store: Store) -> None:
+        transaction = store.begin()
+        try:
+            await transaction.put([A], [b"1"])
+            await transaction.commit()
+        except BaseException:
+            await transaction.rollback()
+            raise
+
+    async def scenario(sim: Simulation) -> None:
+        async with running_store(sim) as store:
+            hold_log(store)
+            task = asyncio.create_task(commit_one(store))
+            await asyncio.sleep(0.01)
+            task.cancel()
+            await asyncio.wait([task])
+            release_log(store)
+            assert task.cancelled()
+
+    sim = Simulation(1)
+    sim.run(scenario(sim))

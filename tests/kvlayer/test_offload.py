@@ -1,0 +1,139 @@
+"""Offloads: threads, and the simulation's stand-in for them, keep one set of promises."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from tailrace.kvlayer.offload import Offload, ThreadOffload
+from tests.harness.simulation import Simulation
+
+Scenario = Callable[[Offload], Coroutine[Any, Any, None]]
+
+
+def run_on_threads(scenario: Scenario) -> None:
+    offload = ThreadOffload()
+    try:
+        asyncio.run(scenario(offload))
+    finally:
+        offload.close()
+
+
+def run_in_simulation(scenario: Scenario) -> None:
+    sim = Simulation(1)
+    sim.run(scenario(sim.offload))
+
+
+both = pytest.mark.parametrize("run", [run_on_threads, run_in_simulation])
+
+
+@both
+def test_calls_run_in_order_one_at_a_time(run: Callable[[Scenario], None]) -> None:
+    async def scenario(offload: Offload) -> None:
+        ran: list[int] = []
+        answered: list[int] = []
+
+        async def call(number: int) -> None:
+            await offload.run(lambda: ran.append(number))
+            answered.append(number)
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(50):
+                group.create_task(call(number))
+        assert sorted(ran) == list(range(50))
+        # Tasks start in any order, and each lane keeps the order of submission.
+        assert len(answered) == 50
+
+    run(scenario)
+
+
+@both
+def test_results_and_errors_come_back(run: Callable[[Scenario], None]) -> None:
+    async def scenario(offload: Offload) -> None:
+        assert await offload.run(lambda: 7) == 7
+        with pytest.raises(ZeroDivisionError):
+            await offload.run(lambda: 1 // 0)
+        assert await offload.run(lambda: 8) == 8
+
+    run(scenario)
+
+
+@both
+def test_cancelled_waiter_does_not_stop_the_lane(run: Callable[[Scenario], None]) -> None:
+    async def scenario(offload: Offload) -> None:
+        waiting = asyncio.create_task(offload.run(lambda: None))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert await offload.run(lambda: 9) == 9
+
+    run(scenario)
+
+
+@both
+def test_closed_offload_refuses_calls(run: Callable[[Scenario], None]) -> None:
+    async def scenario(offload: Offload) -> None:
+        lane = offload.lane("other")
+        assert await lane.run(lambda: 1) == 1
+        offload.close()
+        for each in (offload, lane):
+            with pytest.raises(RuntimeError, match="close"):
+                await each.run(lambda: 2)
+
+    run(scenario)
+
+
+def test_lanes_do_not_queue_behind_each_other() -> None:
+    async def scenario(offload: Offload) -> None:
+        go_on = threading.Event()
+        blocked = asyncio.create_task(offload.run(go_on.wait))
+        await asyncio.sleep(0)
+        assert await offload.lane("other").run(lambda: 1) == 1
+        go_on.set()
+        assert await blocked
+
+    run_on_threads(scenario)
+
+
+def test_calls_do_not_run_on_the_loops_thread() -> None:
+    async def scenario(offload: Offload) -> None:
+        assert await offload.run(threading.get_ident) != threading.get_ident()
+
+    run_on_threads(scenario)
+
+
+def test_close_waits_for_the_call_under_way() -> None:
+    finished: list[bool] = []
+    offload = ThreadOffload()
+
+    async def scenario() -> None:
+        under_way = threading.Event()
+
+        def call() -> None:
+            under_way.set()
+            finished.append(True)
+
+        waiting = asyncio.create_task(offload.run(call))
+        await asyncio.sleep(0)
+        under_way.wait()
+        waiting.cancel()
+
+    asyncio.run(scenario())
+    offload.close()
+    assert finished == [True]
+
+
+def test_simulated_call_waits_while_held() -> None:
+    async def scenario(sim: Simulation) -> None:
+        sim.offload.hold()
+        waiting = asyncio.create_task(sim.offload.run(lambda: sim.now))
+        await asyncio.sleep(10)
+        assert not waiting.done()
+        sim.offload.release()
+        assert await waiting >= 10
+
+    sim = Simulation(2)
+    sim.run(scenario(sim))
