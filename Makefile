@@ -42,5 +42,8 @@ bench: $(VENV)/installed ## every benchmark, each ending in one line of JSON
 serve: $(VENV)/installed ## a server on ./data, loopback only
 	$(BIN)/tailrace serve ./data $(ARGS)
 
+sim: $(VENV)/installed ## whole-stack simulations: SEEDS of them from SEED on
+	$(BIN)/python -m tests.simulation --seed $(SEED) --seeds $(SEEDS)
+
 clean: ## remove what make made
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -18,9 +18,15 @@ from tailrace.changefeed.options import ChangefeedOptions
 from tailrace.changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, DuckDBSink, MirrorReader
 from tailrace.changefeed.sinks.locations import MirrorLocations
 from tailrace.changefeed.sinks.protocol import FeedIdentity, SinkContext, SinkProgress
-from tailrace.kvlayer.clock import Clock, MemoryBoundStore, SystemWallClock, Timestamp
+from tailrace.kvlayer.clock import (
+    Clock,
+    MemoryBoundStore,
+    SystemWallClock,
+    Timestamp,
+    WallClock,
+)
 from tailrace.kvlayer.metrics import Metrics
-from tailrace.kvlayer.offload import ThreadOffload
+from tailrace.kvlayer.offload import Offload, ThreadOffload
 from tailrace.kvlayer.settings import Settings
 
 T = TypeVar("T")
@@ -68,11 +74,18 @@ def progress_of(
 class Mirrors:
     """A node's DuckDB side: files, kind and reader over one mirror root."""
 
-    def __init__(self, root: Path, offload: ThreadOffload, *, store_id: str = "store-1") -> None:
+    def __init__(
+        self,
+        root: Path,
+        offload: Offload,
+        *,
+        store_id: str = "store-1",
+        wall: WallClock | None = None,
+    ) -> None:
         self.root = root
         self.offload = offload
         self.store_id = store_id
-        self.clock = Clock(SystemWallClock(), MemoryBoundStore())
+        self.clock = Clock(wall or SystemWallClock(), MemoryBoundStore())
         self.files = DuckDBFiles(MirrorLocations([root]), offload)
         self.kind = DuckDBKind(self.files)
         self.reader = MirrorReader(self.files)

@@ -96,6 +96,8 @@ class StoppableStore:
         self._store = store
         self._running = asyncio.Event()
         self._running.set()
+        self._answering = asyncio.Event()
+        self._answering.set()
         self.speaking = asyncio.Event()
         self.speaking.set()
 
@@ -105,8 +107,12 @@ class StoppableStore:
     def stop(self) -> None:
         self._running.clear()
 
+    def withhold_answers(self) -> None:
+        self._answering.clear()
+
     def go_on(self) -> None:
         self._running.set()
+        self._answering.set()
 
     async def one_phase(
         self, evaluate: Callable[[Evaluation], T], **options: Any
@@ -114,6 +120,7 @@ class StoppableStore:
         await self._running.wait()
         result = await self._store.one_phase(evaluate, **options)
         await self._running.wait()
+        await self._answering.wait()
         return result
 
     def snapshot(self, at: Timestamp) -> SnapshotReader:
@@ -180,6 +187,10 @@ class Node:
 
     def go_on(self) -> None:
         self._stoppable.go_on()
+
+    def withhold_answers(self) -> None:
+        """What it asks for is done, and it is not told, until it goes on."""
+        self._stoppable.withhold_answers()
 
     def mute_feeds(self) -> None:
         """Its feeds give nothing more, though everything else works."""

@@ -1,0 +1,168 @@
+"""Mirrors that outlive their process: a DuckDB file, and a sink in memory for any schema."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+
+from tailrace.catalog.column_types import Datum
+from tailrace.catalog.descriptor import TableDescriptor
+from tailrace.catalog.row_codec import codec_for
+from tailrace.changefeed.changes import ChangeBatch
+from tailrace.changefeed.options import ChangefeedOptions
+from tailrace.changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader
+from tailrace.changefeed.sinks.locations import MirrorLocations
+from tailrace.changefeed.sinks.protocol import FeedIdentity, Sink, SinkContext, SinkProgress
+from tailrace.kvlayer.clock import ZERO, Timestamp, WallClock
+from tailrace.kvlayer.store import Store
+from tests.harness.simulation import Simulation
+
+JOB_ID = 7
+FILE = "mirror.duckdb"
+
+Row = tuple[Datum, ...]
+Shown = dict[Datum, tuple[Timestamp, Row]]
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorState:
+    """What a mirror holds: how far it has come, and its rows by key with their timestamps."""
+
+    resolved: Timestamp
+    scan_complete: bool
+    rows: Shown
+
+
+EMPTY = MirrorState(ZERO, False, {})
+
+
+class DuckDBMirror:
+    """A mirror file, as one process has it open. The next process gets a copy."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._files: DuckDBFiles | None = None
+        self._reader: MirrorReader | None = None
+
+    def begin(self, sim: Simulation) -> None:
+        """A process starts."""
+        self._files = DuckDBFiles(MirrorLocations([self.folder]), sim.offload)
+        self._reader = MirrorReader(self._files)
+
+    def sink(self, store: Store, sim: Simulation, epoch: int) -> Sink:
+        assert self._files is not None
+        context = SinkContext(
+            identity=FeedIdentity(store_id=store.id, job_id=JOB_ID, epoch=epoch),
+            clock=store.clock,
+            offload=sim.offload,
+            settings=store.settings,
+            metrics=store.metrics,
+            options=ChangefeedOptions(),
+        )
+        return DuckDBKind(self._files).create(f"duckdb:///{FILE}", context)
+
+    def crash(self, folder: Path) -> DuckDBMirror:
+        """What the death of the process leaves: all that was committed, and nothing else."""
+        folder.mkdir(parents=True)
+        for path in self.folder.iterdir():
+            shutil.copy(path, folder / path.name)
+        return DuckDBMirror(folder)
+
+    async def read(self, table_id: int) -> MirrorState:
+        """As of one commit, through the server's own reader."""
+        assert self._reader is not None
+        found = await self._reader.read(FILE, _state_sql(table_id))
+        return _state([tuple(row.values()) for row in found.to_pylist()])
+
+    def look(self, table_id: int) -> MirrorState:
+        """What a dead process left, without changing the file."""
+        path = self.folder / FILE
+        if not path.exists():
+            return EMPTY
+        with duckdb.connect(str(path), read_only=True, config={"threads": 1}) as connection:
+            base = f"rows_{JOB_ID}_{table_id}"
+            made = "SELECT 1 FROM duckdb_tables() WHERE table_name = $1"
+            if not connection.execute(made, [base]).fetchall():
+                return EMPTY
+            return _state(connection.execute(_state_sql(table_id)).fetchall())
+
+
+def _state_sql(table_id: int) -> str:
+    base = f"_tailrace.rows_{JOB_ID}_{table_id}"
+    return (
+        "SELECT progress.resolved, progress.scan_complete, mirror._commit_timestamp, "
+        f"mirror.* EXCLUDE (_commit_timestamp) FROM _tailrace.progress AS progress "
+        f"LEFT JOIN {base} AS mirror ON true"
+    )
+
+
+def _state(found: Sequence[tuple[Datum, ...]]) -> MirrorState:
+    resolved, scan_complete = found[0][:2]
+    rows = {row[3]: (Timestamp(row[2]), row[3:]) for row in found if row[2] is not None}  # type: ignore[arg-type]
+    return MirrorState(Timestamp(resolved or 0), bool(scan_complete), rows)  # type: ignore[arg-type]
+
+
+@dataclass
+class MemoryMirror:
+    """A mirror in memory that takes rows of any schema, and never forgets a deletion."""
+
+    newest: dict[Datum, tuple[Timestamp, Row | None]] = field(default_factory=dict)
+    progress: SinkProgress | None = None
+
+    def begin(self, sim: Simulation) -> None: ...
+
+    def sink(self, store: Store, sim: Simulation, epoch: int) -> Sink:
+        return _MemorySink(self, store.clock.wall)
+
+    def crash(self, folder: Path) -> MemoryMirror:
+        return MemoryMirror(dict(self.newest), self.progress)
+
+    async def read(self, table_id: int) -> MirrorState:
+        return self.look(table_id)
+
+    def look(self, table_id: int) -> MirrorState:
+        rows = {key: (ts, row) for key, (ts, row) in self.newest.items() if row is not None}
+        if self.progress is None:
+            return MirrorState(ZERO, False, rows)
+        return MirrorState(self.progress.resolved, self.progress.scan_complete, rows)
+
+
+Mirror = DuckDBMirror | MemoryMirror
+
+
+class _MemorySink:
+    def __init__(self, mirror: MemoryMirror, wall: WallClock) -> None:
+        self._mirror = mirror
+        self._wall = wall
+        self._batches: list[ChangeBatch] = []
+
+    async def open(self, tables: Sequence[TableDescriptor]) -> SinkProgress | None:
+        if self._mirror.progress is None:
+            self._mirror.newest.clear()
+        return self._mirror.progress
+
+    def emit(self, batch: ChangeBatch) -> None:
+        batch.stages.received = self._wall.monotonic_ns()
+        self._batches.append(batch)
+
+    async def flush(self, progress: SinkProgress | None) -> None:
+        for batch in self._batches:
+            batch.stages.sunk = self._wall.monotonic_ns()
+            keys = codec_for(batch.descriptor)
+            for key, ts, row in zip(
+                batch.keys, batch.timestamps, batch.iterate_rows(), strict=True
+            ):
+                name = keys.decode_key(key)[0]
+                if name not in self._mirror.newest or self._mirror.newest[name][0] < ts:
+                    self._mirror.newest[name] = (ts, row)
+        self._batches = []
+        self._mirror.progress = progress or self._mirror.progress
+
+    async def emit_resolved(self, resolved: Timestamp) -> None: ...
+
+    async def close(self) -> None: ...
