@@ -55,6 +55,10 @@ class SchemaFeed(Protocol):
 
     Every table has its own frontier: up to there its schema is proven, and nothing can be published
     any more. A table that was dropped raises TableDropped for every timestamp from its drop on.
+
+    HAZARD: what is asked about must lie in the past, as every row and every checkpoint does: below
+    a timestamp that the store's clock has drawn. What a lease covers of the future it covers only
+    for as long as it is held.
     """
 
     async def start(self, table_ids: Iterable[int], at: Timestamp) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ ADDED = Column(id=3, name="w", type=INT8)
 BEFORE = table(1, 100)
 
 
-def after(**changes: object) -> TableDescriptor:
+def after(**changes: Any) -> TableDescriptor:
     return replace(table(2, 200), **changes)
 
 

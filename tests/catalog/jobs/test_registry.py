@@ -316,6 +316,7 @@ def test_an_error_on_the_way_out_does_not_undo_a_pause() -> None:
         async with job_nodes(sim, work) as (catalog, [one]):
             job_id = await create(catalog, one)
             await one.registry.wait(job_id, JobState.RUNNING, timeout=1)
+            await asyncio.sleep(0.01)
             await one.registry.request_pause(job_id)
             await one.registry.wait(job_id, JobState.PAUSED, timeout=1)
 
@@ -357,5 +358,59 @@ def test_requests_name_the_job_they_cannot_find() -> None:
         async with job_nodes(sim, for_ever) as (_, [one]):
             with pytest.raises(JobNotFound, match="job with id 7 does not exist"):
                 await one.registry.request_pause(7)
+
+    sim.run(scenario())
+
+
+def test_a_request_is_carried_out_where_no_notice_comes() -> None:
+    sim = Simulation(16)
+
+    async def scenario() -> None:
+        async with job_nodes(sim, for_ever) as (catalog, [one]):
+            job_id = await create(catalog, one)
+            await asyncio.sleep(0.5)
+            one.node.mute_feeds()
+            await one.registry.request_pause(job_id)
+            await asyncio.sleep(2)
+            assert (await one.registry.get(job_id)).state is JobState.PAUSED
+
+    sim.run(scenario())
+
+
+def test_a_cancellation_that_nobody_noticed_undoes_success() -> None:
+    """The job ended after it was canceled, and before its node knew."""
+    sim = Simulation(17)
+
+    async def work(context: JobContext) -> None:
+        await asyncio.sleep(1)
+
+    async def scenario() -> None:
+        async with job_nodes(sim, work) as (catalog, [one]):
+            catalog.store.settings.set("jobs.registry.interval.adopt", "1h")
+            job_id = await create(catalog, one)
+            await asyncio.sleep(0.5)
+            one.node.mute_feeds()
+            await one.registry.request_cancel(job_id)
+            await asyncio.sleep(2)
+            assert (await one.registry.get(job_id)).state is JobState.CANCELED
+            assert one.resumer.canceled == [1]
+
+    sim.run(scenario())
+
+
+def test_work_that_cancels_itself_is_tried_again() -> None:
+    sim = Simulation(18)
+
+    async def work(context: JobContext) -> None:
+        raise asyncio.CancelledError
+
+    async def scenario() -> None:
+        async with job_nodes(sim, work) as (catalog, [one]):
+            job_id = await create(catalog, one)
+            await asyncio.sleep(2)
+            assert len(one.resumer.begun) == 4  # at 0, 0.25, 0.75 and 1.75 seconds
+            status = (await one.registry.get(job_id)).running_status
+            assert status is not None
+            assert "cancelled from within" in status
 
     sim.run(scenario())

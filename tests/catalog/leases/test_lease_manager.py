@@ -141,7 +141,7 @@ def test_a_session_that_was_removed_is_replaced_and_its_leases_retaken() -> None
             await first.leases.acquire(table.id, catalog.store.clock.now())
             former = first.session.incarnation
             first.stop()
-            await asyncio.sleep(10)
+            await asyncio.sleep(7)
             assert await lease_rows(catalog) == []  # swept by the other node
             first.go_on()
             await noticed(first, table.id, 1)
@@ -235,13 +235,19 @@ def test_the_freshest_joins_no_earlier_read() -> None:
     async def scenario() -> None:
         async with open_nodes(sim, 1) as (catalog, [node]):
             table = await catalog.create()
-            joined = asyncio.create_task(
-                node.leases.acquire(table.id, catalog.store.clock.now()), name="earlier"
-            )
-            await asyncio.sleep(0)
+            node.mute_feeds()
+            earlier = asyncio.create_task(node.leases.acquire(table.id, catalog.store.clock.now()))
+            node.withhold_answers()
+            while not await lease_rows(catalog):  # version 1 is read, and the node not told yet
+                await asyncio.sleep(0)
             await catalog.add_column(table.id, "w")
-            assert (await node.leases.acquire_freshest(table.id)).descriptor.version == 2
-            await joined
+            freshest = asyncio.create_task(node.leases.acquire_freshest(table.id))
+            await asyncio.sleep(0.1)
+            assert not earlier.done()
+            node.go_on()
+            assert (await earlier).descriptor.version == 1
+            assert (await freshest).descriptor.version == 2
+            (await earlier).release()
 
     sim.run(scenario())
 

@@ -99,7 +99,9 @@ def batch(*, columnar: bool, kind: ChangeKind = ChangeKind.LIVE) -> ChangeBatch:
         # Enough of them to be columnar, the last of which are those that count.
         filler = 100
         versions = Versions(
-            keys[:1] * filler + keys, bodies[:1] * filler + bodies, TS[:1] * filler + versions.timestamps
+            keys[:1] * filler + keys,
+            bodies[:1] * filler + bodies,
+            TS[:1] * filler + versions.timestamps,
         )
     return decode(versions, TABLE, stages=StageTimes(), kind=kind, columnar=columnar)
 

@@ -15,6 +15,7 @@ from tailrace.catalog.descriptor import TableDescriptor
 from tailrace.changefeed.sinks.duckdb import DuckDBSink, mirror_file
 from tests.harness.descriptors import table
 from tests.harness.mirrors import Mirrors, progress_of, rows_batch, run
+from tests.harness.simulation import Simulation
 
 ORDERS = table()
 
@@ -129,3 +130,29 @@ def test_killed_process_leaves_its_last_flush(tmp_path: Path) -> None:
         await sink.close()
 
     run(tmp_path, scenario)
+
+
+def test_simulated_machine_can_mirror(tmp_path: Path) -> None:
+    """The lanes run inline, at moments that the seed chooses, and cancelled at one of them."""
+    simulation = Simulation(seed=5)
+
+    async def feed() -> None:
+        mirrors = Mirrors(tmp_path, simulation.offload, wall=simulation.wall)
+        for epoch in range(1, 8):
+            sink = mirrors.sink(epoch=epoch)
+            saved = await sink.open([ORDERS])
+            start = saved.resolved if saved is not None else 0
+            flushing = asyncio.ensure_future(flush_all(sink, start))
+            await asyncio.sleep(simulation.random.random() * 0.05)
+            flushing.cancel()
+            await asyncio.wait([flushing])
+            await sink.close()
+        (resolved,) = await mirrors.read("SELECT resolved FROM _tailrace.progress")
+        assert await mirrors.read("SELECT count(*), max(k) FROM orders") == [resolved * 2]
+
+    async def flush_all(sink: DuckDBSink, start: int) -> None:
+        for ts in range(start + 1, 1_000):
+            sink.emit(rows_batch(ORDERS, [((ts,), ts, (ts, "x"))]))
+            await sink.flush(progress_of(ORDERS, ts))
+
+    simulation.run(feed())
