@@ -26,6 +26,7 @@ from ..kvlayer.data_folder import DataFolder, DataFolderError
 from ..kvlayer.disk import Disk, MemoryDisk
 from ..kvlayer.engine import Engine, MemoryEngine
 from ..kvlayer.engine.rocksdb import RocksEngine
+from ..kvlayer.log import LogCorrupt
 from ..kvlayer.metrics import Metrics
 from ..kvlayer.offload import Offload, ThreadOffload
 from ..kvlayer.protected_timestamp import ProtectedTimestamps
@@ -88,14 +89,17 @@ class Node:
         """Opens the store in the folder `path`, or a new one in memory for ":memory:".
 
         Raises NodeRefused when another process serves the folder, another format version wrote it,
-        or a mirror root is not a folder.
+        its files are damaged, or a mirror root is not a folder.
         """
         async with AsyncExitStack() as closing:
-            storage = _open_storage(path, closing)
-            roots = _mirror_roots(storage, options or NodeOptions())
-            offload = ThreadOffload()
-            closing.callback(offload.close)
-            node = await _assemble(storage, roots, offload, closing)
+            try:
+                storage = _open_storage(path, closing)
+                roots = _mirror_roots(storage, options or NodeOptions())
+                offload = ThreadOffload()
+                closing.callback(offload.close)
+                node = await _assemble(storage, roots, offload, closing)
+            except (DataFolderError, LogCorrupt) as error:
+                raise NodeRefused(str(error)) from error
             node._closing = closing.pop_all()
         return node
 
@@ -211,10 +215,7 @@ def _open_storage(path: str | PathLike[str], closing: AsyncExitStack) -> _Storag
         return _Storage(
             disk=MemoryDisk(), engine=MemoryEngine(), bounds=MemoryBoundStore(), mirrors=mirrors
         )
-    try:
-        folder = DataFolder.open(Path(path))
-    except DataFolderError as error:
-        raise NodeRefused(str(error)) from error
+    folder = DataFolder.open(Path(path))
     closing.callback(folder.close)
     return _Storage(
         disk=folder.disk,

@@ -1,0 +1,86 @@
+"""The application: routes, and how errors become answers."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.metadata import version
+
+import msgspec
+from fastapi import APIRouter, FastAPI, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from ...catalog.errors import SQLError
+from ...changefeed import JOB_KIND
+from ...kvlayer.errors import KVError
+from ..node import Node
+from .bodies import JSON, Health
+from .load_routes import load_routes
+from .openapi import described, install_openapi
+from .problems import (
+    answer_bad_request,
+    answer_fault,
+    answer_http_error,
+    answer_kv_error,
+    answer_sql_error,
+)
+from .sql_routes import sql_routes
+
+VERSION = version("tailrace")
+
+PATIENCE_SECONDS = 5.0
+"""A store that has not answered a small read by then is not well."""
+
+
+def create_app(node: Node) -> FastAPI:
+    """REST for a node. The node is its maker's to close."""
+    app = FastAPI(title="Tailrace", version=VERSION, docs_url=None, redoc_url=None)
+    app.include_router(sql_routes(node))
+    app.include_router(load_routes(node))
+    app.include_router(_health_routes(node))
+    app.add_exception_handler(SQLError, answer_sql_error)
+    app.add_exception_handler(KVError, answer_kv_error)
+    app.add_exception_handler(HTTPException, answer_http_error)
+    app.add_exception_handler(RequestValidationError, answer_bad_request)
+    app.add_exception_handler(Exception, answer_fault)
+    install_openapi(app)
+    return app
+
+
+def _health_routes(node: Node) -> APIRouter:
+    router = APIRouter(tags=["health"])
+
+    @router.get("/healthz", **described(reply=Health))
+    async def health() -> Response:
+        """200 while the store answers, 503 with the reason once it does not."""
+        found = await _look(node)
+        status = 200 if found.reason is None else 503
+        return Response(msgspec.json.encode(found), status_code=status, media_type=JSON)
+
+    return router
+
+
+async def _look(node: Node) -> Health:
+    feeds, reason = None, None
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            feeds = await _feed_count(node)
+    except KVError as error:
+        reason = str(error)
+    except TimeoutError:
+        reason = f"the store has not answered within {PATIENCE_SECONDS:g} s"
+    return Health(
+        status="ok" if reason is None else "failed",
+        store_id=node.store.id,
+        version=VERSION,
+        durable_index=node.store.log.durable_index,
+        feeds=feeds,
+        reason=reason,
+    )
+
+
+async def _feed_count(node: Node) -> int:
+    """Changefeeds that have not ended. A read of the store, so it also says whether that works."""
+    node.store.check_open()
+    jobs = await node.jobs.list()
+    return sum(job.kind == JOB_KIND and not job.state.final for job in jobs)

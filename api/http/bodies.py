@@ -1,0 +1,141 @@
+"""The bodies of requests and replies, and how requests are read.
+
+The structs here are what the OpenAPI document describes. Replies with rows are written by
+`json_replies` in slices, to the same shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TypeVar
+
+import msgspec
+from fastapi import Request
+from starlette.exceptions import HTTPException
+
+from ...catalog.errors import SQLError
+from .json_values import JsonValue
+from .problems import Problem
+
+JSON = "application/json"
+JSON_LINES = "application/x-ndjson"
+ARROW_STREAM = "application/vnd.apache.arrow.stream"
+
+BODY_BYTES_MAX = 16 * 1024 * 1024
+"""Of a JSON body, which is held whole. What is larger is a load: send it as one."""
+
+DRAIN_BYTES_MAX = 64 * 1024 * 1024
+"""How much of a body is read and dropped once the request has failed. A client that is cut off
+while it sends may never see the answer."""
+
+T = TypeVar("T")
+
+
+class SqlRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """One or more statements. `params` are the values of `$1`, `$2`, … in all of them."""
+
+    sql: str
+    params: list[JsonValue] = []
+    database: str = "defaultdb"
+
+
+class ColumnReply(msgspec.Struct):
+    name: str
+    type: str
+
+
+class ResultReply(msgspec.Struct, omit_defaults=True):
+    """One statement's outcome. `columns` and `rows` stand only where it returns rows."""
+
+    tag: str
+    row_count: int
+    commit_timestamp: str | None = None
+    notice: str | None = None
+    columns: list[ColumnReply] | None = None
+    rows: list[list[JsonValue]] | None = None
+
+
+class SqlReply(msgspec.Struct):
+    """The outcomes of a text's statements, in order."""
+
+    results: list[ResultReply]
+
+
+class MirrorRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """One SELECT in DuckDB's SQL, and the mirror to read, as its changefeed names it."""
+
+    mirror: str
+    sql: str
+    params: list[JsonValue] = []
+
+
+class MirrorReply(msgspec.Struct):
+    row_count: int
+    columns: list[ColumnReply]
+    rows: list[list[JsonValue]]
+
+
+class LoadReply(msgspec.Struct, omit_defaults=True):
+    """`commit_timestamp` is that of the last transaction; no row, no timestamp."""
+
+    rows: int
+    commit_timestamp: str | None = None
+
+
+class Health(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """`feeds` counts the changefeeds that have not ended."""
+
+    status: str
+    store_id: str
+    version: str
+    durable_index: int
+    feeds: int | None = None
+    reason: str | None = None
+
+
+BODIES = (SqlRequest, SqlReply, MirrorRequest, MirrorReply, LoadReply, Health, Problem)
+
+
+def media_type(request: Request) -> str:
+    """The body's type, without parameters. Raises HTTPException for a compressed body."""
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise HTTPException(415, "a compressed body is not supported")
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def read_json(request: Request, type: type[T]) -> T:
+    """The body as `type`. Raises HTTPException 415, 400 or 422, and SQLError 54000."""
+    if media_type(request) != JSON:
+        # Also what keeps web pages of other origins out: a browser asks before it sends this type.
+        await drain(request.stream())
+        raise HTTPException(415, f"the body must be {JSON}")
+    body = await _read_whole(request.stream())
+    try:
+        return msgspec.json.decode(body, type=type)
+    except msgspec.ValidationError as error:
+        raise HTTPException(422, f"the body is not as it should be: {error}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise HTTPException(400, f"the body is not JSON: {error}") from error
+
+
+async def _read_whole(chunks: AsyncIterator[bytes]) -> bytearray:
+    body = bytearray()
+    async for chunk in chunks:
+        body += chunk
+        if len(body) > BODY_BYTES_MAX:
+            await drain(chunks)
+            raise SQLError(
+                "54000",
+                f"the body has more than {BODY_BYTES_MAX} bytes",
+                hint="Load rows through /v1/tables/{table}/rows, which takes any number of them.",
+            )
+    return body
+
+
+async def drain(chunks: AsyncIterator[bytes]) -> None:
+    """Reads what is left of a body, within reason."""
+    dropped = 0
+    async for chunk in chunks:
+        dropped += len(chunk)
+        if dropped > DRAIN_BYTES_MAX:
+            return
