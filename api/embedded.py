@@ -186,7 +186,8 @@ class Database:
                 except StopAsyncIteration:
                     return
         finally:
-            self._thread.run(_close(rows))
+            if not self._closed:  # or else the store has ended it
+                self._thread.run(_close(rows))
 
     def mirror(self, location: str) -> Mirror:
         return Mirror(self._thread, self._database.mirror(location))

@@ -9,6 +9,8 @@ from pathlib import Path
 from random import SystemRandom
 from tempfile import TemporaryDirectory
 
+import pyarrow as pa
+
 from ..catalog.bootstrap import bootstrap
 from ..catalog.catalog import Catalog
 from ..catalog.cluster_settings import load_settings
@@ -91,6 +93,7 @@ class Node:
         Raises NodeRefused when another process serves the folder, another format version wrote it,
         its files are damaged, or a mirror root is not a folder.
         """
+        pa.array([0])  # imports pandas, where there is one: a third of a second, and not later
         async with AsyncExitStack() as closing:
             try:
                 storage = _open_storage(path, closing)

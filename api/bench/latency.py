@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ...changefeed.stage_times import Latency, Stage
 from ..embedded import AsyncDatabase, aopen
+from ..frozen_heap import frozen_heap
 
 CREATE_ORDERS = """CREATE TABLE orders (
     id INT8 PRIMARY KEY,
@@ -55,8 +56,9 @@ async def measure_latency(folder: Path, *, rows: int, rate: float, locked: bool)
         await _insert(database, first=0, rows=WARM_UP_ROWS, rate=rate)
         await live.wait_until(database.node.store.clock.now())
         live.stages.clear()
-        await _insert(database, first=WARM_UP_ROWS, rows=rows, rate=rate)
-        await live.wait_until(database.node.store.clock.now())
+        with frozen_heap():
+            await _insert(database, first=WARM_UP_ROWS, rows=rows, rate=rate)
+            await live.wait_until(database.node.store.clock.now())
         measured = {stage: live.stages.latency(stage) for stage in Stage}
         assert len(live.stages.samples_ns(Stage.SINK)) == rows, "every commit is measured once"
     return FeedLatency(stages={stage: found for stage, found in measured.items() if found})

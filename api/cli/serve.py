@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 import uvicorn
 
+from ..frozen_heap import frozen_heap
 from ..http import create_app
 from ..node import Node, NodeOptions, NodeRefused
 
@@ -63,7 +64,8 @@ async def _serve(folder: Path, options: NodeOptions, host: str, port: int) -> No
                 print(f"tailrace: {node.notice}", flush=True)
             listener.listen()  # so that who connects upon the next line is not refused
             print(f"tailrace: ready on http://{shown}:{bound_port}", flush=True)
-            await server.serve(sockets=[listener])
+            with frozen_heap():
+                await server.serve(sockets=[listener])
         finally:
             await node.close()
 

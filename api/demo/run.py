@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ...changefeed.live import LiveFeed
 from ...kvlayer.clock import format_timestamp
 from ..embedded import AsyncDatabase, aopen
+from ..frozen_heap import frozen_heap
 from .compare import Comparison, compare_tables
 from .flights import FLIGHTS, OTHER_TABLES, DemoTable, read_table
 from .replay import replay
@@ -33,9 +34,10 @@ async def run_demo(folder: Path, console: Console, *, rate: float) -> DemoOutcom
             live = await _mirror(database, actual.num_rows, bars)
             events = day_events(actual)
             bar = bars.add_task("replay 2013-11-27", total=len(events))
-            outcome = await replay(
-                database, live, events, rate=rate, advanced=lambda: bars.advance(bar)
-            )
+            with frozen_heap():
+                outcome = await replay(
+                    database, live, events, rate=rate, advanced=lambda: bars.advance(bar)
+                )
         comparisons = await _compare(database, live, actual)
     return DemoOutcome(
         rows=actual.num_rows,

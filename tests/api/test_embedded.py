@@ -1,0 +1,142 @@
+"""The API in process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tailrace
+from tailrace import LoadMode, NodeOptions, NodeRefused, SQLError
+
+TABLE = "CREATE TABLE t (k INT8 PRIMARY KEY, v STRING)"
+
+
+def decoded(datum: object) -> object:
+    assert isinstance(datum, bytes), datum
+    return json.loads(datum)
+
+
+def test_rows_survive_reopening(tmp_path: Path) -> None:
+    with tailrace.open(tmp_path / "data") as db:
+        db.sql(TABLE)
+        result = db.sql("INSERT INTO t VALUES ($1, $2), (2, NULL)", (1, "one"))
+        assert result.row_count == 2
+    with tailrace.open(tmp_path / "data") as db:
+        assert db.sql("SELECT * FROM t ORDER BY k").fetch_rows() == [(1, "one"), (2, None)]
+
+
+def test_transactions_span_calls() -> None:
+    with tailrace.open(":memory:") as db:
+        db.sql(f"{TABLE}; BEGIN; INSERT INTO t VALUES (1, 'a')")
+        db.sql("ROLLBACK")
+        assert db.sql("SELECT * FROM t").fetch_rows() == []
+
+
+def test_errors_have_a_sqlstate() -> None:
+    with tailrace.open(":memory:") as db:
+        with pytest.raises(SQLError) as caught:
+            db.sql("SELECT 1; SELECT * FROM missing")
+        assert caught.value.sqlstate == "42P01"
+        assert caught.value.statement == 1
+        assert db.sql("SELECT 1").fetch_rows() == [(1,)]
+
+
+def test_load_takes_arrow() -> None:
+    rows = pa.table({"k": range(2500), "v": ["x"] * 2500})
+    with tailrace.open(":memory:") as db:
+        db.sql(TABLE)
+        assert db.load("t", rows).row_count == 2500
+        with pytest.raises(SQLError, match="23505"):
+            db.load("t", rows.slice(10, 1))
+        assert db.load("t", rows, mode=LoadMode.UPSERT).row_count == 2500
+        assert db.sql("SELECT count(*) FROM t").fetch_rows() == [(2500,)]
+
+
+def test_changefeed_yields_changes_until_closed() -> None:
+    with tailrace.open(":memory:") as db:
+        db.sql(f"{TABLE}; INSERT INTO t VALUES (1, 'a')")
+        feed = db.changefeed("t")
+        table, key, value = next(feed)
+        assert (table, decoded(key)) == ("t", [1])
+        assert decoded(value) == {"after": {"k": 1, "v": "a"}}
+        db.sql("DELETE FROM t")
+        assert decoded(next(feed)[2]) == {"after": None}
+        feed.close()  # type: ignore[attr-defined]
+        db.sql("INSERT INTO t VALUES (2, 'b')")
+
+
+def test_changefeed_may_outlive_its_database() -> None:
+    with tailrace.open(":memory:") as db:
+        db.sql(f"{TABLE}; INSERT INTO t VALUES (1, 'a')")
+        feed = db.changefeed("t")
+        next(feed)
+    feed.close()  # type: ignore[attr-defined]
+
+
+def test_mirror_holds_what_was_waited_for() -> None:
+    with tailrace.open(":memory:") as db:
+        db.sql(TABLE)
+        db.sql("CREATE CHANGEFEED FOR t INTO 'duckdb:///m.duckdb'")
+        for key in range(20):
+            db.sql("INSERT INTO t VALUES ($1, 'a')", (key,))
+        db.sql("DELETE FROM t WHERE k < 15; UPDATE t SET v = 'b' WHERE k = 19")
+        mirror = db.mirror("m.duckdb")
+        mirror.wait()
+        rows = mirror.sql("SELECT k, v FROM t ORDER BY k").to_pylist()
+        assert rows == [{"k": key, "v": "b" if key == 19 else "a"} for key in range(15, 20)]
+        with pytest.raises(SQLError, match="25006"):
+            mirror.sql("DELETE FROM t")
+
+
+def test_mirror_goes_on_after_reopening(tmp_path: Path) -> None:
+    with tailrace.open(tmp_path) as db:
+        db.sql(TABLE)
+        db.sql("CREATE CHANGEFEED FOR t INTO 'duckdb:///m.duckdb'")
+        db.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+        db.mirror("m.duckdb").wait()
+    with tailrace.open(tmp_path) as db:
+        db.sql("DELETE FROM t WHERE k = 1")
+        db.mirror("m.duckdb").wait()
+        assert db.mirror("m.duckdb").sql("SELECT k FROM t").to_pylist() == [{"k": 2}]
+
+
+def test_async_sessions_are_apart() -> None:
+    async def main() -> None:
+        async with await tailrace.aopen(":memory:") as db:
+            await db.sql(TABLE)
+            other = db.session()
+            await other.execute("BEGIN; INSERT INTO t VALUES (1, 'a')")
+            await db.sql("INSERT INTO t VALUES (2, 'b')")
+            await other.close()  # which rolls back
+            assert (await db.sql("SELECT k FROM t")).fetch_rows() == [(2,)]
+
+    asyncio.run(main())
+
+
+def test_folder_opens_once_at_a_time(tmp_path: Path) -> None:
+    with tailrace.open(tmp_path), pytest.raises(NodeRefused, match=str(tmp_path)):
+        tailrace.open(tmp_path)
+    tailrace.open(tmp_path).close()
+
+
+def test_other_format_version_is_refused(tmp_path: Path) -> None:
+    tailrace.open(tmp_path).close()
+    (tmp_path / "FORMAT").write_text("99\n")
+    with pytest.raises(NodeRefused, match="99"):
+        tailrace.open(tmp_path)
+
+
+def test_mirror_root_must_be_there(tmp_path: Path) -> None:
+    options = NodeOptions(mirror_roots=(tmp_path / "nowhere",))
+    with pytest.raises(NodeRefused, match="nowhere"):
+        tailrace.open(tmp_path / "data", options)
+
+
+def test_closing_twice_is_closing_once() -> None:
+    db = tailrace.open(":memory:")
+    db.close()
+    db.close()

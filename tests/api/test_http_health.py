@@ -1,0 +1,53 @@
+"""GET /healthz, and mirrors over HTTP."""
+
+from __future__ import annotations
+
+from tests.harness.http_door import HttpDoor, problem_of
+
+
+def test_health_tells_of_the_store(door: HttpDoor) -> None:
+    door.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
+    door.sql("CREATE CHANGEFEED FOR t INTO 'duckdb:///m.duckdb'")
+    answer = door.client.get("/healthz")
+    assert answer.status_code == 200
+    health = answer.json()
+    assert health["status"] == "ok"
+    assert health["feeds"] == 1
+    assert health["store_id"] == door.node.store.id
+    assert health["durable_index"] > 0
+
+
+def test_failed_store_is_unhealthy(door: HttpDoor) -> None:
+    door.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
+    door.call(door.node.store.fail, OSError("no space left on device"))
+    answer = door.client.get("/healthz")
+    assert answer.status_code == 503
+    assert answer.json()["status"] == "failed"
+    assert "no space left" in answer.json()["reason"]
+    problem = door.refused("INSERT INTO t VALUES (1)")
+    assert (problem["status"], problem["sqlstate"]) == (503, "58030")
+
+
+def test_mirror_is_read_while_it_is_fed(door: HttpDoor) -> None:
+    door.sql("CREATE TABLE t (k INT8 PRIMARY KEY, v DECIMAL(4,1))")
+    door.sql("CREATE CHANGEFEED FOR t INTO 'duckdb:///m.duckdb'")
+    door.sql("INSERT INTO t VALUES (1, 1.5), (2, 2); DELETE FROM t WHERE k = 2")
+    door.wait_for_mirror("m.duckdb")
+    assert door.mirror_rows("m.duckdb", "SELECT * FROM t") == [[1, "1.5"]]
+    assert door.mirror_rows("duckdb:///m.duckdb", "SELECT [k, NULL] FROM t") == [[[1, None]]]
+
+
+def test_mirrors_are_only_read(door: HttpDoor) -> None:
+    door.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
+    door.sql("CREATE CHANGEFEED FOR t INTO 'duckdb:///m.duckdb'")
+    door.wait_for_mirror("m.duckdb")
+
+    def refused(mirror: str, text: str) -> tuple[int, str]:
+        problem = problem_of(door.post("/v1/mirrors/sql", {"mirror": mirror, "sql": text}))
+        return problem["status"], problem["sqlstate"]
+
+    assert refused("m.duckdb", "DELETE FROM t") == (400, "25006")
+    assert refused("m.duckdb", "SELEC") == (400, "42601")
+    assert refused("none.duckdb", "SELECT 1") == (404, "58P01")
+    assert refused("../m.duckdb", "SELECT 1") == (403, "42501")
+    assert refused("m.duckdb", "SELECT * FROM read_text('/etc/passwd')") == (403, "42501")

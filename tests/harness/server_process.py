@@ -1,0 +1,124 @@
+"""`tailrace serve` as a real process, and what a client says to it.
+
+with ServerProcess(folder) as server:
+    server.rows("SELECT 1")
+    server.kill()        # -9
+    server.start()       # again, on the same folder
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from decimal import Decimal
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import httpx2
+
+COMMAND = (sys.executable, "-m", "tailrace.api.cli", "serve")
+PATIENCE_SECONDS = 60.0
+
+
+class ServerProcess:
+    """One server on one data folder. `output` is what it has printed since its last start."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.url = ""
+        self.output: list[str] = []
+        self._process: subprocess.Popen[str] | None = None
+        self._log = folder.with_suffix(".log")
+        self.client = httpx2.Client(timeout=PATIENCE_SECONDS)
+
+    def start(self) -> None:
+        """Returns when the server says that it is ready."""
+        assert self._process is None, self._process
+        self.output.clear()
+        with self._log.open("a") as log:
+            self._process = subprocess.Popen(
+                [*COMMAND, str(self.folder), "--port", "0"],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.output.append(line.rstrip())
+            if "ready on " in line:
+                self.url = line.rpartition("ready on ")[2].strip()
+                return
+        self._process.stdout.close()
+        code = self._process.wait()
+        self._process = None
+        raise AssertionError(f"the server ended with {code}: {self._log.read_text()[-4000:]}")
+
+    def kill(self) -> None:
+        """Without a word, as a crash or a power cut of the process would."""
+        self._end(signal.SIGKILL)
+
+    def terminate(self) -> int:
+        """Asks it to stop, and returns its exit code."""
+        return self._end(signal.SIGTERM)
+
+    def _end(self, how: signal.Signals) -> int:
+        process, self._process = self._process, None
+        assert process is not None, "not running"
+        assert process.stdout is not None
+        process.send_signal(how)
+        with process.stdout as rest:
+            self.output += rest.read().splitlines()
+        return process.wait(PATIENCE_SECONDS)
+
+    def errors(self) -> str:
+        """All that it has written to its standard error, over all its starts."""
+        return self._log.read_text()
+
+    def sql(self, text: str, *params: object) -> list[dict[str, Any]]:
+        """The results of all statements."""
+        answer = self.client.post(f"{self.url}/v1/sql", json={"sql": text, "params": params})
+        assert answer.status_code == 200, answer.text
+        results: list[dict[str, Any]] = answer.json()["results"]
+        return results
+
+    def rows(self, text: str, *params: object) -> list[list[Any]]:
+        rows: list[list[Any]] = self.sql(text, *params)[-1]["rows"]
+        return rows
+
+    def mirror_rows(self, mirror: str, text: str) -> list[list[Any]]:
+        answer = self.client.post(
+            f"{self.url}/v1/mirrors/sql", json={"mirror": mirror, "sql": text}
+        )
+        assert answer.status_code == 200, answer.text
+        rows: list[list[Any]] = answer.json()["rows"]
+        return rows
+
+    def wait_for_feeds(self, timestamp: str) -> None:
+        """Until every changefeed is resolved at `timestamp`, as SHOW CHANGEFEED JOBS has it."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            result = self.sql("SHOW CHANGEFEED JOBS")[0]
+            names = [column["name"] for column in result["columns"]]
+            jobs = [dict(zip(names, row, strict=True)) for row in result["rows"]]
+            resolved = [job["high_water_timestamp"] for job in jobs]
+            if all(at is not None and Decimal(at) >= Decimal(timestamp) for at in resolved):
+                return
+            assert time.monotonic() < deadline, f"not at {timestamp}: {jobs}"
+            time.sleep(0.02)
+
+    def __enter__(self) -> ServerProcess:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.client.close()
+        if self._process is not None:
+            self.kill()

@@ -1,0 +1,84 @@
+"""`tailrace serve` as a process: how it starts, refuses and stops."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tests.harness.server_process import COMMAND, ServerProcess
+
+pytestmark = pytest.mark.system
+
+
+def serve(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60)
+
+
+def test_terminated_server_leaves_all_in_order(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data") as server:
+        server.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
+        server.sql("CREATE CHANGEFEED FOR t INTO 'duckdb:///m.duckdb'")
+        at = server.sql("INSERT INTO t VALUES (1), (2)")[0]["commit_timestamp"]
+        server.wait_for_feeds(at)
+        assert server.terminate() == 0, server.errors()
+        mirror = tmp_path / "data" / "mirrors" / "m.duckdb"
+        assert mirror.exists()
+        assert not mirror.with_name("m.duckdb.wal").exists()
+        with duckdb.connect(mirror, read_only=True) as reader:
+            assert reader.execute("SELECT k FROM t ORDER BY k").fetchall() == [(1,), (2,)]
+        server.start()
+        assert server.rows("SELECT k FROM t ORDER BY k") == [[1], [2]]
+        assert server.terminate() == 0
+        assert server.errors() == ""
+
+
+def test_second_server_on_a_folder_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with ServerProcess(folder) as server:
+        second = serve(str(folder), "--port", "0")
+        assert second.returncode == 1
+        assert second.stdout == ""
+        assert second.stderr.count("\n") == 1
+        assert str(folder) in second.stderr
+        assert server.rows("SELECT 1") == [[1]]
+
+
+def test_server_starts_again_at_once_after_a_kill(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data") as server:
+        server.sql("CREATE TABLE t (k INT8 PRIMARY KEY); INSERT INTO t VALUES (1)")
+        server.kill()
+        server.start()
+        server.sql("INSERT INTO t VALUES (2)")
+        assert server.rows("SELECT count(*) FROM t") == [[2]]
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])
+def test_open_addresses_are_refused(tmp_path: Path, host: str) -> None:
+    refused = serve(str(tmp_path / "data"), "--host", host)
+    assert refused.returncode == 1
+    assert host in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert not (tmp_path / "data").exists()
+
+
+def test_taken_port_is_refused(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data") as server:
+        port = server.url.rpartition(":")[2]
+        refused = serve(str(tmp_path / "other"), "--port", port)
+        assert refused.returncode == 1
+        assert port in refused.stderr
+        assert refused.stderr.count("\n") == 1
+
+
+def test_other_format_version_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with ServerProcess(folder) as server:
+        assert server.terminate() == 0
+    (folder / "FORMAT").write_text("99\n")
+    refused = serve(str(folder), "--port", "0")
+    assert refused.returncode == 1
+    assert "99" in refused.stderr
+    assert refused.stderr.count("\n") == 1
