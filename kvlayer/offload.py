@@ -21,8 +21,8 @@ _Call = tuple[Callable[[], Any], asyncio.Future[Any], asyncio.AbstractEventLoop]
 class Offload(Protocol):
     """Runs blocking calls beside the loop, one at a time and in order of submission."""
 
-    async def run(self, call: Callable[[], T]) -> T:
-        """Runs `call` off the loop and returns what it returns, or raises what it raises."""
+    def run(self, call: Callable[[], T]) -> asyncio.Future[T]:
+        """Hands `call` over in this step; the future has what it returns, or what it raises."""
         ...
 
     def lane(self, name: str) -> Offload:
@@ -48,7 +48,7 @@ class ThreadOffload:
         self._lanes: list[ThreadOffload] = []
         self._closed = False
 
-    async def run(self, call: Callable[[], T]) -> T:
+    def run(self, call: Callable[[], T]) -> asyncio.Future[T]:
         if self._closed:
             raise RuntimeError(f"offload {self._name} is closed")
         if self._thread is None:
@@ -57,7 +57,7 @@ class ThreadOffload:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._calls.put((call, future, loop))
-        return await future
+        return future
 
     def lane(self, name: str) -> ThreadOffload:
         lane = ThreadOffload(f"{self._name}-{name}")

@@ -33,7 +33,7 @@ class SimOffload:
         self._closed = False
         self._lanes: list[SimOffload] = []
 
-    async def run(self, call: Callable[[], T]) -> T:
+    def run(self, call: Callable[[], T]) -> asyncio.Future[T]:
         if self._closed:
             raise RuntimeError("cannot schedule new calls after close")
         loop = asyncio.get_running_loop()
@@ -44,7 +44,7 @@ class SimOffload:
         future: asyncio.Future[T] = loop.create_future()
         self._queue.append((call, future))
         self._start()
-        return await future
+        return future
 
     def lane(self, name: str) -> SimOffload:
         lane = SimOffload(Random(f"{name}:{self._random.random()}"))

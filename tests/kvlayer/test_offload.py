@@ -63,7 +63,7 @@ def test_results_and_errors_come_back(run: Callable[[Scenario], None]) -> None:
 @both
 def test_cancelled_waiter_does_not_stop_the_lane(run: Callable[[Scenario], None]) -> None:
     async def scenario(offload: Offload) -> None:
-        waiting = asyncio.create_task(offload.run(lambda: None))
+        waiting = offload.run(lambda: None)
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -89,7 +89,7 @@ def test_closed_offload_refuses_calls(run: Callable[[Scenario], None]) -> None:
 def test_lanes_do_not_queue_behind_each_other() -> None:
     async def scenario(offload: Offload) -> None:
         go_on = threading.Event()
-        blocked = asyncio.create_task(offload.run(go_on.wait))
+        blocked = offload.run(go_on.wait)
         await asyncio.sleep(0)
         assert await offload.lane("other").run(lambda: 1) == 1
         go_on.set()
@@ -116,7 +116,7 @@ def test_close_waits_for_the_call_under_way() -> None:
             under_way.set()
             finished.append(True)
 
-        waiting = asyncio.create_task(offload.run(call))
+        waiting = offload.run(call)
         await asyncio.sleep(0)
         under_way.wait()
         waiting.cancel()
@@ -129,7 +129,7 @@ def test_close_waits_for_the_call_under_way() -> None:
 def test_simulated_call_waits_while_held() -> None:
     async def scenario(sim: Simulation) -> None:
         sim.offload.hold()
-        waiting = asyncio.create_task(sim.offload.run(lambda: sim.now))
+        waiting = sim.offload.run(lambda: sim.now)
         await asyncio.sleep(10)
         assert not waiting.done()
         sim.offload.release()

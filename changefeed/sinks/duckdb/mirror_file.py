@@ -38,13 +38,13 @@ async def run_whole(lane: Offload, call: Callable[[], T]) -> T:
 
     A cancelled caller that went on while its transaction still ran would not know whether it holds.
     """
-    task = asyncio.ensure_future(lane.run(call))
+    outcome = lane.run(call)
     try:
-        return await asyncio.shield(task)
+        return await asyncio.shield(outcome)
     except asyncio.CancelledError:
-        await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()
+        await asyncio.wait([outcome])
+        if not outcome.cancelled():
+            outcome.exception()
         raise
 
 

@@ -61,7 +61,7 @@ class MirrorReader:
             async with self._files.using(path) as file, self._files.read_lane() as lane:
                 cursor = file.cursor()
                 call = partial(_read, file, cursor, sql, parameters)
-                task = asyncio.ensure_future(lane.run(call))
+                task = lane.run(call)
                 try:
                     return await asyncio.shield(task)
                 except asyncio.CancelledError:

@@ -73,30 +73,35 @@ class TableWriter:
             case RowChanges():
                 for key, ts, row in changes.changes:
                     if row is None:
-                        self._cursor.execute(self._delete_sql, [self._schema.key_of(key), ts])
+                        self._change(self._delete_sql, [self._schema.key_of(key), ts])
                     else:
                         self._upsert(key, ts, [*row])
             case ColumnChanges():
                 self._apply_columns(changes)
 
     def _upsert(self, key: bytes, ts: Timestamp, values: list[object]) -> None:
-        execute = self._cursor.execute
         if self._schema.key_place is None:
             values.append(self._schema.key_of(key))
         index = self._key_index
         key_value = values[index]
         update = [key_value, ts, *values[:index], *values[index + 1 :]]
-        if self._expects_rows:
-            counted = execute(self._update_sql, update).fetchone()
-            assert counted is not None
-            if counted[0]:
-                return
+        if self._expects_rows and self._change(self._update_sql, update):
+            return
         found = None if self._above_all(key_value) else self._lookup(key_value)
         self._expects_rows = found is not None
         if found is None:
-            execute(self._insert_sql, [*values, ts])
+            self._change(self._insert_sql, [*values, ts])
         elif found[0] < ts:
-            execute(self._update_sql, update)
+            self._change(self._update_sql, update)
+
+    def _change(self, statement: str, parameters: list[object]) -> int:
+        """Runs a statement to its end and says how many rows it changed.
+
+        To its end: outside of a transaction it has committed only when its result was read.
+        """
+        counted = self._cursor.execute(statement, parameters).fetchone()
+        assert counted is not None, statement
+        return int(counted[0])
 
     def _lookup(self, key: object) -> tuple[Timestamp] | None:
         found = self._cursor.execute(self._lookup_sql, [key]).fetchone()
