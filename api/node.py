@@ -15,6 +15,7 @@ from ..catalog.bootstrap import bootstrap
 from ..catalog.catalog import Catalog
 from ..catalog.cluster_settings import load_settings
 from ..catalog.descriptor_store import DescriptorStore
+from ..catalog.garbage_collector import GarbageCollector
 from ..catalog.jobs import JobRegistry, Resumer
 from ..catalog.leases import LeaseManager, LivenessSession
 from ..catalog.names import TableName
@@ -178,6 +179,9 @@ async def _assemble(
     leases = LeaseManager(store, descriptors, session)
     await leases.start()
     closing.push_async_callback(leases.close)
+    garbage = GarbageCollector(store, descriptors)
+    garbage.start()
+    closing.push_async_callback(garbage.close)
     files = DuckDBFiles(MirrorLocations(roots), offload)
     kinds = default_kinds()
     kinds.register(SCHEME, DuckDBKind(files))

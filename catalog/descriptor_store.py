@@ -61,6 +61,18 @@ class DescriptorStore:
         """The version that is canonical at `at`."""
         return await self.read(self._store.snapshot(at), descriptor_id)
 
+    async def all_at(self, at: Timestamp) -> list[Descriptor]:
+        """Every descriptor that is not dropped, as of `at`."""
+        reader = self._store.snapshot(at)
+        found: list[Descriptor] = []
+        for key, _ in await reader.scan(DESCRIPTOR.primary_span):
+            stored = await reader.get_with_timestamp(key)
+            assert stored is not None, "one snapshot answers alike"
+            descriptor = decode_stored(key, *stored)
+            if not descriptor.dropped:
+                found.append(descriptor)
+        return found
+
     async def versions(
         self, descriptor_ids: Iterable[int], after: Timestamp, upto: Timestamp
     ) -> list[Descriptor]:

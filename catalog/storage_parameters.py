@@ -2,7 +2,7 @@
 
     changefeed_optimized    boolean; locks the table for low-latency changefeeds
     schema_locked           the same, by the name under which CockroachDB ships it
-    gc.ttlseconds           whole seconds for which old versions are kept
+    gc.ttlseconds           whole seconds for which old versions are kept at least
 
 The lock is a field of the descriptor; the others are kept as text, in one form for each value.
 """
