@@ -32,7 +32,7 @@ def conform(descriptor: TableDescriptor, batch: pa.RecordBatch) -> pa.RecordBatc
         if names.count(name) > 1:
             raise SQLError("42701", f'column "{name}" specified more than once')
     arrays = []
-    for column in descriptor.columns:
+    for column in descriptor.visible_columns:
         if column.name in names:
             arrays.append(_conform_array(column, batch.column(names.index(column.name))))
         else:
@@ -40,7 +40,7 @@ def conform(descriptor: TableDescriptor, batch: pa.RecordBatch) -> pa.RecordBatc
     schema = pa.schema(
         [
             pa.field(column.name, column.type.arrow_type, nullable=column.nullable)
-            for column in descriptor.columns
+            for column in descriptor.visible_columns
         ]
     )
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

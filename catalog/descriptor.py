@@ -23,6 +23,7 @@ from ..kvlayer.clock import ZERO, Timestamp
 from ..kvlayer.keys import index_span
 from ..kvlayer.span import Span
 from .column_types import ColumnType, Datum
+from .elements import CheckConstraint, Constraint, ElementState, ForeignKey, Index, IndexKind
 from .errors import SQLError
 
 
@@ -39,6 +40,11 @@ class Column:
     NULL from none. `missing` is what the column reads as in a row that was written without it: the
     default it was added with, so that adding a column rewrites nothing. It never changes later,
     whatever becomes of the default. Columns of CREATE TABLE have none: every row holds them.
+
+    `default_expression` is SQL for a default that is drawn anew for each row (`now()`), and
+    `computed` SQL over other columns, whose value the row stores: nobody else writes the column.
+    A column that is not public is no column to any statement (`visible_columns`); one that is
+    write-only is written into every row (`written_columns`).
     """
 
     id: int
@@ -48,20 +54,41 @@ class Column:
     default: Datum = None
     has_default: bool = False
     missing: Datum = None
+    state: ElementState = ElementState.PUBLIC
+    default_expression: str | None = None
+    computed: str | None = None
+    comment: str | None = None
 
     def __post_init__(self) -> None:
         assert self.id > 0, self
         assert self.has_default or self.default is None, self
+        assert self.default_expression is None or not self.has_default, self
+        assert self.computed is None or self.default_expression is None, self
+
+    @property
+    def public(self) -> bool:
+        return self.state is ElementState.PUBLIC
+
+    @property
+    def written(self) -> bool:
+        """Whether rows are written with a value of it."""
+        return self.state is not ElementState.DELETE_ONLY
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableDescriptor:
     """One version of a table.
 
-    `columns` stand in the order of SELECT *; `primary_key` names column ids in key order, all of
-    them NOT NULL. `locked` is the bit of the low-latency changefeed RFC: a locked version is
-    logically equal to its predecessor and its successor, which `DescriptorStore.publish` enforces.
-    `parameters` are the other storage parameters, as given.
+    `columns` holds those in every state; the public ones stand in the order of SELECT *.
+    `primary_key` names column ids in key order, all of them public and NOT NULL. `locked` is the
+    bit of the low-latency changefeed RFC: a locked version is logically equal to its predecessor
+    and its successor, which `DescriptorStore.publish` enforces. `parameters` are the other storage
+    parameters, as given.
+
+    `new_primary` is a primary index that is being built: writers write whole rows to both. After
+    the swap `old_primary` is the one that was primary, written for readers under the version
+    before, until nobody reads it. `referenced_by` names the tables with foreign keys to this one.
+    `schema_change_job` is the job that is changing the table, and `drop_time` when it was dropped.
     """
 
     id: int
@@ -78,6 +105,14 @@ class TableDescriptor:
     next_index_id: int = 2
     locked: bool = False
     parameters: Mapping[str, str] = field(default_factory=dict)
+    indexes: tuple[Index, ...] = ()
+    new_primary: Index | None = None
+    old_primary: Index | None = None
+    constraints: tuple[Constraint, ...] = ()
+    referenced_by: tuple[int, ...] = ()
+    schema_change_job: int | None = None
+    drop_time: Timestamp | None = None
+    comment: str | None = None
 
     def __post_init__(self) -> None:
         ids = [column.id for column in self.columns]
@@ -88,6 +123,79 @@ class TableDescriptor:
         assert set(self.primary_key) <= set(ids), (self.primary_key, ids)
         assert self.primary_index_id < self.next_index_id, self.primary_index_id
         assert not any(column.nullable for column in self.key_columns), self.primary_key
+        for index in self.maintained_indexes:
+            assert set(index.columns) | set(index.storing) <= set(ids), (index, ids)
+            assert index.id < self.next_index_id, (index, self.next_index_id)
+
+    @cached_property
+    def visible_columns(self) -> tuple[Column, ...]:
+        """The columns that statements, readers and feeds know, in the order of SELECT *."""
+        return tuple(column for column in self.columns if column.public)
+
+    @cached_property
+    def written_columns(self) -> tuple[Column, ...]:
+        """The columns of every row that is written: the visible ones, then those write-only."""
+        return self.visible_columns + tuple(
+            column for column in self.columns if column.written and not column.public
+        )
+
+    @cached_property
+    def writable(self) -> TableDescriptor:
+        """This version as writers see it: `written_columns` are the visible ones."""
+        written = self.written_columns
+        if written == self.visible_columns:
+            return self
+        columns = tuple(replace(column, state=ElementState.PUBLIC) for column in written)
+        left = tuple(column for column in self.columns if not column.written)
+        return replace(self, columns=columns + left)
+
+    @cached_property
+    def maintained_indexes(self) -> tuple[Index, ...]:
+        """Every index beside the primary one that writers maintain, in whatever state."""
+        primaries = (self.new_primary, self.old_primary)
+        return self.indexes + tuple(index for index in primaries if index is not None)
+
+    @cached_property
+    def index_codecs(self) -> dict[int, object]:
+        """Where `index_codec` keeps what it compiled for this version, by index id."""
+        return {}
+
+    @cached_property
+    def primary_index(self) -> Index:
+        """The primary index that rows are read from, as an index among others."""
+        return Index(
+            id=self.primary_index_id,
+            name=self.primary_index_name,
+            kind=IndexKind.PRIMARY,
+            unique=True,
+            columns=self.primary_key,
+        )
+
+    @property
+    def primary_index_name(self) -> str:
+        return f"{self.name}_pkey"
+
+    @cached_property
+    def checks(self) -> tuple[CheckConstraint, ...]:
+        return tuple(c for c in self.constraints if isinstance(c, CheckConstraint))
+
+    @cached_property
+    def foreign_keys(self) -> tuple[ForeignKey, ...]:
+        return tuple(c for c in self.constraints if isinstance(c, ForeignKey))
+
+    def column_by_id(self, column_id: int) -> Column:
+        return self._columns_by_id[column_id]
+
+    @cached_property
+    def _columns_by_id(self) -> dict[int, Column]:
+        return {column.id: column for column in self.columns}
+
+    def find_index(self, name: str) -> Index | None:
+        """The secondary index of that name, in whatever state."""
+        return next((index for index in self.indexes if index.name == name), None)
+
+    def find_constraint(self, name: str) -> Constraint | None:
+        return next((found for found in self.constraints if found.name == name), None)
 
     @cached_property
     def primary_span(self) -> Span:
@@ -97,12 +205,11 @@ class TableDescriptor:
     @cached_property
     def key_columns(self) -> tuple[Column, ...]:
         """The primary key's columns, in key order."""
-        by_id = {column.id: column for column in self.columns}
-        return tuple(by_id[column_id] for column_id in self.primary_key)
+        return tuple(self._columns_by_id[column_id] for column_id in self.primary_key)
 
     @cached_property
     def _columns_by_name(self) -> dict[str, Column]:
-        return {column.name: column for column in self.columns}
+        return {column.name: column for column in self.visible_columns}
 
     def find_column(self, name: str) -> Column | None:
         return self._columns_by_name.get(name)
@@ -184,11 +291,23 @@ Descriptor = DatabaseDescriptor | SchemaDescriptor | TableDescriptor
 
 
 def logically_equal(first: Descriptor, second: Descriptor) -> bool:
-    """Whether the two differ in nothing but version, modification time and lock."""
+    """Whether the two differ in nothing but version, modification time and lock.
+
+    Which job is at work on a table is bookkeeping too, and so are comments: no row is read or
+    written by them.
+    """
     return _without_bookkeeping(first) == _without_bookkeeping(second)
 
 
 def _without_bookkeeping(descriptor: Descriptor) -> Descriptor:
     if isinstance(descriptor, TableDescriptor):
-        return replace(descriptor, version=1, modification_time=ZERO, locked=False)
+        return replace(
+            descriptor,
+            version=1,
+            modification_time=ZERO,
+            locked=False,
+            schema_change_job=None,
+            comment=None,
+            columns=tuple(replace(column, comment=None) for column in descriptor.columns),
+        )
     return replace(descriptor, version=1, modification_time=ZERO)

@@ -7,8 +7,6 @@ values. The modification time is not among the bytes: it is their commit timesta
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import msgspec
 
 from ..kvlayer.clock import Timestamp
@@ -21,20 +19,27 @@ from .descriptor import (
     SchemaDescriptor,
     TableDescriptor,
 )
+from .element_encoding import (
+    ConstraintWire,
+    IndexWire,
+    WirePhysical,
+    constraint_from_wire,
+    constraint_to_wire,
+    index_from_wire,
+    index_to_wire,
+)
+from .elements import ElementState, Index
 from .physical import from_physical, to_physical
 from .type_kinds import TypeKind
 
 FORMAT = 1
-
-WirePhysical: TypeAlias = Any
-"""A `Physical`, which msgspec takes for ambiguous: text or bytes, by the column's type."""
 
 
 class DescriptorUnreadable(Exception):
     """Stored bytes that are no descriptor, or one of a format that this version does not know."""
 
 
-class _ColumnWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ColumnWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: int
     name: str
     kind: str
@@ -44,6 +49,10 @@ class _ColumnWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     has_default: bool
     default: WirePhysical
     missing: WirePhysical
+    state: str = ElementState.PUBLIC.value
+    default_expression: str | None = None
+    computed: str | None = None
+    comment: str | None = None
 
 
 class _DatabaseWire(msgspec.Struct, frozen=True, tag_field="kind", tag="database"):
@@ -71,13 +80,21 @@ class _TableWire(msgspec.Struct, frozen=True, tag_field="kind", tag="table"):
     state: str
     database_id: int
     schema_id: int
-    columns: list[_ColumnWire]
+    columns: list[ColumnWire]
     primary_key: list[int]
     primary_index_id: int
     locked: bool
     parameters: dict[str, str]
     next_column_id: int
     next_index_id: int
+    indexes: list[IndexWire] = []
+    new_primary: IndexWire | None = None
+    old_primary: IndexWire | None = None
+    constraints: list[ConstraintWire] = []
+    referenced_by: list[int] = []
+    schema_change_job: int | None = None
+    drop_time: int | None = None
+    comment: str | None = None
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -139,18 +156,34 @@ def _to_wire(descriptor: Descriptor) -> _DatabaseWire | _SchemaWire | _TableWire
                 state=state,
                 database_id=descriptor.database_id,
                 schema_id=descriptor.schema_id,
-                columns=[_column_to_wire(column) for column in descriptor.columns],
+                columns=[column_to_wire(column) for column in descriptor.columns],
                 primary_key=list(descriptor.primary_key),
                 primary_index_id=descriptor.primary_index_id,
                 locked=descriptor.locked,
                 parameters=dict(descriptor.parameters),
                 next_column_id=descriptor.next_column_id,
                 next_index_id=descriptor.next_index_id,
+                indexes=[index_to_wire(index) for index in descriptor.indexes],
+                new_primary=_optional_index_to_wire(descriptor.new_primary),
+                old_primary=_optional_index_to_wire(descriptor.old_primary),
+                constraints=[constraint_to_wire(found) for found in descriptor.constraints],
+                referenced_by=list(descriptor.referenced_by),
+                schema_change_job=descriptor.schema_change_job,
+                drop_time=descriptor.drop_time,
+                comment=descriptor.comment,
             )
 
 
-def _column_to_wire(column: Column) -> _ColumnWire:
-    return _ColumnWire(
+def _optional_index_to_wire(index: Index | None) -> IndexWire | None:
+    return None if index is None else index_to_wire(index)
+
+
+def _optional_index(wire: IndexWire | None) -> Index | None:
+    return None if wire is None else index_from_wire(wire)
+
+
+def column_to_wire(column: Column) -> ColumnWire:
+    return ColumnWire(
         id=column.id,
         name=column.name,
         kind=str(column.type.kind.value),
@@ -160,6 +193,10 @@ def _column_to_wire(column: Column) -> _ColumnWire:
         has_default=column.has_default,
         default=to_physical(column.type, column.default),
         missing=to_physical(column.type, column.missing),
+        state=column.state.value,
+        default_expression=column.default_expression,
+        computed=column.computed,
+        comment=column.comment,
     )
 
 
@@ -174,17 +211,25 @@ def _table_from_wire(
         version=wire.version,
         modification_time=modification_time,
         state=state,
-        columns=tuple(_column_from_wire(column) for column in wire.columns),
+        columns=tuple(column_from_wire(column) for column in wire.columns),
         primary_key=tuple(wire.primary_key),
         primary_index_id=wire.primary_index_id,
         locked=wire.locked,
         parameters=wire.parameters,
         next_column_id=wire.next_column_id,
         next_index_id=wire.next_index_id,
+        indexes=tuple(index_from_wire(index) for index in wire.indexes),
+        new_primary=_optional_index(wire.new_primary),
+        old_primary=_optional_index(wire.old_primary),
+        constraints=tuple(constraint_from_wire(found) for found in wire.constraints),
+        referenced_by=tuple(wire.referenced_by),
+        schema_change_job=wire.schema_change_job,
+        drop_time=None if wire.drop_time is None else Timestamp(wire.drop_time),
+        comment=wire.comment,
     )
 
 
-def _column_from_wire(wire: _ColumnWire) -> Column:
+def column_from_wire(wire: ColumnWire) -> Column:
     type = ColumnType(TypeKind(wire.kind), wire.precision, wire.scale)
     return Column(
         id=wire.id,
@@ -194,4 +239,8 @@ def _column_from_wire(wire: _ColumnWire) -> Column:
         has_default=wire.has_default,
         default=from_physical(type, wire.default),
         missing=from_physical(type, wire.missing),
+        state=ElementState(wire.state),
+        default_expression=wire.default_expression,
+        computed=wire.computed,
+        comment=wire.comment,
     )

@@ -53,7 +53,7 @@ class KeyEncoding:
 
     def __init__(self, prefix: bytes, types: Sequence[ColumnType]) -> None:
         self._prefix = prefix
-        self._writers = [_part_writer(type) for type in types]
+        self._writers = [part_writer(type) for type in types]
         self._many_writers = [_parts_writer(type) for type in types]
         self._readers = [_part_reader(type) for type in types]
         integers = all(type.kind in _INTEGERS for type in types)
@@ -100,7 +100,8 @@ class KeyEncoding:
         return list(zip(*map(self.decode, keys), strict=True))
 
 
-def _part_writer(type: ColumnType) -> PartWriter:
+def part_writer(type: ColumnType) -> PartWriter:
+    """What writes a value of the type, which is not NULL, as its part of a key."""
     match type.kind:
         case TypeKind.BOOL:
             return lambda value: b"\x01" if value else b"\x00"
@@ -119,7 +120,7 @@ def _part_writer(type: ColumnType) -> PartWriter:
 
 
 def _parts_writer(type: ColumnType) -> PartsWriter:
-    write = _part_writer(type)
+    write = part_writer(type)
     match type.kind:
         case TypeKind.INT8 | TypeKind.DATE | TypeKind.TIMESTAMP | TypeKind.TIMESTAMPTZ:
             return lambda values: [_U64(value + _SIGN) for value in values]

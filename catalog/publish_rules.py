@@ -4,7 +4,8 @@ The lock's rules are what the low-latency changefeed stands on. A locked version
 to its predecessor and its successor because
 
 1. a version that changes the lock bit changes nothing else, and
-2. a locked descriptor is followed by nothing but its unlocking.
+2. a locked descriptor is followed by nothing but its unlocking, or by a version that is logically
+   equal to it (a comment, or the job that will unlock it).
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ def changes_lock(before: Descriptor | None, after: Descriptor) -> bool:
 
 
 def _check_lock(before: TableDescriptor, after: TableDescriptor) -> None:
-    if before.locked and (after.locked or after.dropped):
+    if before.locked and after.dropped:
+        raise locked_error(before)
+    if before.locked and after.locked and not logically_equal(before, after):
         raise locked_error(before)
     if before.locked != after.locked and not logically_equal(before, after):
         raise lock_not_alone(after)

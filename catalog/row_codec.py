@@ -7,7 +7,8 @@ columns among them. For a table (k INT8 = 1, v STRING = 2, d DATE = 3) the row (
     body   [1, 7, 2, "x", 3, nil]
 
 Values carry column ids, so a body is read rightly by any version of its table: an id that it lacks
-takes the column's missing value, an id that the version does not know is left out.
+takes the column's missing value, an id that the version does not know is left out. A codec knows
+the columns that are visible in its descriptor; writers compile it for `TableDescriptor.writable`.
 
 The columnar paths are the hot loop of the whole house, and touch no row one by one in Python. To
 decode, the array headers are cut off and all bodies are read as *one* msgpack array, whose
@@ -58,10 +59,10 @@ class RowCodec:
         self.arrow_schema = pa.schema(
             [
                 pa.field(column.name, column.type.arrow_type, nullable=column.nullable)
-                for column in descriptor.columns
+                for column in descriptor.visible_columns
             ]
         )
-        columns = descriptor.columns
+        columns = descriptor.visible_columns
         self._by_id = sorted(range(len(columns)), key=lambda place: columns[place].id)
         self._ids = [columns[place].id for place in self._by_id]
         self._ids_in_order = self._by_id == list(range(len(columns)))
@@ -92,7 +93,7 @@ class RowCodec:
         if None in values:
             for place in self._required:
                 if values[place] is None:
-                    raise self._null_error(self.descriptor.columns[place])
+                    raise self._null_error(self.descriptor.visible_columns[place])
         key = self._keys.encode([values[place] for place in self._key_places])
         if not self._ids_in_order:
             values = [values[place] for place in self._by_id]
@@ -138,7 +139,7 @@ class RowCodec:
         found = dict(zip(row[::2], row[1::2], strict=True))
         return [
             found.get(column.id, missing)
-            for column, missing in zip(self.descriptor.columns, self._missing, strict=True)
+            for column, missing in zip(self.descriptor.visible_columns, self._missing, strict=True)
         ]
 
     # Columns
@@ -151,7 +152,7 @@ class RowCodec:
         """
         if not batch.schema.equals(self.arrow_schema):
             batch = conform(self.descriptor, batch)
-        columns = self.descriptor.columns
+        columns = self.descriptor.visible_columns
         for place in self._required:
             if batch.column(place).null_count:
                 raise self._null_error(columns[place])
@@ -178,7 +179,7 @@ class RowCodec:
                 found = self._deal_mixed(bodies)
         except msgspec.MsgspecError as error:
             raise RowUnreadable(f"bodies of table {self.descriptor.name}: {error}") from error
-        chosen = range(len(self.descriptor.columns)) if places is None else places
+        chosen = range(len(self.descriptor.visible_columns)) if places is None else places
         schema = self.arrow_schema
         if places is not None:
             schema = pa.schema([schema.field(place) for place in places])
@@ -186,7 +187,7 @@ class RowCodec:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _array(self, place: int, found: Mapping[int, Sequence[Any]], count: int) -> AnyArray:
-        column = self.descriptor.columns[place]
+        column = self.descriptor.visible_columns[place]
         if column.id in found:
             return column_array(column.type, found[column.id])
         return constant_array(column.type, self._missing[place], count)
@@ -195,7 +196,8 @@ class RowCodec:
         """Columns of rows that were written under several versions."""
         dealt = zip(*[self._arrange(_decode(body)) for body in bodies], strict=True)
         return {
-            column.id: values for column, values in zip(self.descriptor.columns, dealt, strict=True)
+            column.id: values
+            for column, values in zip(self.descriptor.visible_columns, dealt, strict=True)
         }
 
     def decode_keys(self, keys: Sequence[bytes]) -> pa.RecordBatch:
@@ -239,7 +241,7 @@ def _deal(bodies: Sequence[bytes]) -> dict[int, Sequence[Any]] | None:
 
 
 _CODECS_MAX = 1024
-_codecs: dict[tuple[int, int], RowCodec] = {}
+_codecs: dict[tuple[int, int, int], RowCodec] = {}
 
 
 def codec_for(descriptor: TableDescriptor) -> RowCodec:
@@ -249,7 +251,7 @@ def codec_for(descriptor: TableDescriptor) -> RowCodec:
     id, and a version may be rolled back and its number used again. So what a codec depends on is
     compared as well.
     """
-    key = (descriptor.id, descriptor.version)
+    key = (descriptor.id, descriptor.version, len(descriptor.visible_columns))
     codec = _codecs.get(key)
     if codec is not None and _same_rows(codec.descriptor, descriptor):
         return codec
@@ -262,7 +264,7 @@ def codec_for(descriptor: TableDescriptor) -> RowCodec:
 
 def _same_rows(first: TableDescriptor, second: TableDescriptor) -> bool:
     return first is second or (
-        first.columns == second.columns
+        first.visible_columns == second.visible_columns
         and first.primary_key == second.primary_key
         and first.primary_index_id == second.primary_index_id
         and first.name == second.name

@@ -16,7 +16,7 @@ from .publish_rules import LOCK_PARAMETER
 
 def show_create(table: TableDescriptor) -> str:
     """The statement that would make a table like this one."""
-    lines = [_column(column) for column in table.columns]
+    lines = [_column(column) for column in table.visible_columns]
     key = ", ".join(quote_identifier(column.name) for column in table.key_columns)
     lines.append(f"CONSTRAINT {quote_identifier(primary_key_name(table))} PRIMARY KEY ({key})")
     body = ",\n".join(f"    {line}" for line in lines)

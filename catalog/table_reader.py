@@ -64,7 +64,7 @@ def _combine(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 def _places(descriptor: TableDescriptor, columns: Sequence[str]) -> list[int]:
     """Raises SQLError 42703 for a column that the table lacks."""
     assert columns, "a batch without columns has no rows"
-    return [descriptor.columns.index(descriptor.column(name)) for name in columns]
+    return [descriptor.visible_columns.index(descriptor.column(name)) for name in columns]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ SLICE_ROWS_MAX = 4_096
 
 def slice_rows(descriptor: TableDescriptor) -> int:
     """How many rows of a table one step of the loop may decode."""
-    rows = SLICE_CELLS // len(descriptor.columns)
+    rows = SLICE_CELLS // len(descriptor.visible_columns)
     return min(max(rows, SLICE_ROWS_MIN), SLICE_ROWS_MAX)
 
 

@@ -122,9 +122,9 @@ def _reindexed(before: TableDescriptor, after: TableDescriptor) -> bool:
 
 
 def _by_id(descriptor: TableDescriptor) -> dict[int, Column]:
-    return {column.id: column for column in descriptor.columns}
+    return {column.id: column for column in descriptor.visible_columns}
 
 
 def _shape(descriptor: TableDescriptor) -> frozenset[tuple[int, str]]:
     """What rewriting rows into another index would be for."""
-    return frozenset((column.id, column.type.sql_name) for column in descriptor.columns)
+    return frozenset((column.id, column.type.sql_name) for column in descriptor.visible_columns)

@@ -109,19 +109,21 @@ def scopes_in(tree: exp.Expr) -> list[QueryScope]:
 
 def row_scope(descriptor: TableDescriptor) -> Scope:
     """The columns of one table by name: their places in a row, and their types."""
-    return {column.name: (place, column.type) for place, column in enumerate(descriptor.columns)}
+    return {
+        column.name: (place, column.type) for place, column in enumerate(descriptor.visible_columns)
+    }
 
 
 def column_of(descriptor: TableDescriptor, name: str, position: int | None) -> tuple[int, Column]:
     """A column's place and the column. Raises SQLError 42703 with a suggestion."""
-    for place, column in enumerate(descriptor.columns):
+    for place, column in enumerate(descriptor.visible_columns):
         if column.name == name:
             return place, column
     raise unknown_column(name, [descriptor], position)
 
 
 def unknown_column(name: str, tables: Sequence[TableDescriptor], position: int | None) -> SQLError:
-    names = [column.name for table in tables for column in table.columns]
+    names = [column.name for table in tables for column in table.visible_columns]
     near = get_close_matches(name, names, n=1)
     if near:
         hint = f'Did you mean "{near[0]}"?'

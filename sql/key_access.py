@@ -125,7 +125,7 @@ class KeyAccess:
 
 def key_access(descriptor: TableDescriptor, predicates: Sequence[Predicate]) -> KeyAccess:
     """The narrowest access that the predicates allow."""
-    places = {column.id: place for place, column in enumerate(descriptor.columns)}
+    places = {column.id: place for place, column in enumerate(descriptor.visible_columns)}
     alternatives: list[tuple[Scalar, ...]] = []
     lower = upper = None
     count = 1

@@ -125,7 +125,7 @@ def _columns(
     for item in tree.expressions:
         inner = item.this if isinstance(item, exp.Alias) else item
         if isinstance(inner, exp.Star) and not any(inner.args.values()):
-            for place, column in enumerate(descriptor.columns):
+            for place, column in enumerate(descriptor.visible_columns):
                 places.append(place)
                 names.append(ResultColumn(column.name, column.type))
             continue
@@ -150,7 +150,7 @@ def _direction(
     order = tree.args.get("order")
     if order is None:
         return False
-    places = {column.id: place for place, column in enumerate(descriptor.columns)}
+    places = {column.id: place for place, column in enumerate(descriptor.visible_columns)}
     key = [places[column.id] for column in descriptor.key_columns]
     if any(column.type.kind is TypeKind.FLOAT8 for column in descriptor.key_columns):
         raise NotNative("NaN sorts elsewhere in keys")

@@ -89,7 +89,7 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
 def _targets(statement: Insert, descriptor: TableDescriptor) -> tuple[int, ...]:
     """The places of the columns that an INSERT names, or of all of them."""
     if statement.columns is None:
-        return tuple(range(len(descriptor.columns)))
+        return tuple(range(len(descriptor.visible_columns)))
     places: list[int] = []
     for identifier in statement.columns:
         position = position_of(identifier)
@@ -103,7 +103,7 @@ def _targets(statement: Insert, descriptor: TableDescriptor) -> tuple[int, ...]:
 
 
 def _defaults(descriptor: TableDescriptor) -> tuple[Scalar, ...]:
-    return tuple(_default(column.default) for column in descriptor.columns)
+    return tuple(_default(column.default) for column in descriptor.visible_columns)
 
 
 def _default(datum: object) -> Scalar:
@@ -150,7 +150,7 @@ def _value(
     item: exp.Expr, descriptor: TableDescriptor, place: int, scope: Scope, relation: str | None
 ) -> Scalar:
     """A value for a column. Raises SQLError where it is none, NotNative only with a scope."""
-    column = descriptor.columns[place]
+    column = descriptor.visible_columns[place]
     try:
         scalar = compile_scalar(item, scope, relation)
     except NotNative:
@@ -241,7 +241,7 @@ def _update(statement: Update, relations: Relations) -> UpdatePlan:
         relations=tuple(relations.values()),
         finder=finder,
         assignments=tuple(assignments),
-        moves_keys=any(descriptor.columns[a.place].id in keys for a in assignments),
+        moves_keys=any(descriptor.visible_columns[a.place].id in keys for a in assignments),
         returning=_projection(statement.returning, descriptor, relation),
     )
 
@@ -320,7 +320,7 @@ def _projection(
     for item in items:
         inner = item.this if isinstance(item, exp.Alias) else item
         star = isinstance(inner, exp.Star) or isinstance(inner.this, exp.Star)
-        trees = [exp.column(column.name, quoted=True) for column in descriptor.columns]
+        trees = [exp.column(column.name, quoted=True) for column in descriptor.visible_columns]
         for tree in trees if star else [inner]:
             check_columns(tree, descriptor, relation)
             try:

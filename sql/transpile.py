@@ -241,10 +241,10 @@ def _names_used(query: exp.Query) -> set[str] | None:
 
 def _places(descriptor: TableDescriptor, names: set[str] | None) -> tuple[int, ...]:
     """The columns to read: those of the names, or all (`SELECT *`, and `SELECT t FROM t`)."""
-    places = range(len(descriptor.columns))
+    places = range(len(descriptor.visible_columns))
     if names is None:
         return tuple(places)
-    wanted = [place for place in places if descriptor.columns[place].name in names]
+    wanted = [place for place in places if descriptor.visible_columns[place].name in names]
     return tuple(wanted) or (0,)
 
 

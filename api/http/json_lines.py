@@ -71,9 +71,9 @@ class _Rows:
 
     def __init__(self, descriptor: TableDescriptor) -> None:
         self._descriptor = descriptor
-        self._columns = [_ColumnValues(descriptor, column) for column in descriptor.columns]
-        self._names = frozenset(column.name for column in descriptor.columns)
-        exact = any(column.type.kind is TypeKind.DECIMAL for column in descriptor.columns)
+        self._columns = [_ColumnValues(descriptor, column) for column in descriptor.visible_columns]
+        self._names = frozenset(column.name for column in descriptor.visible_columns)
+        exact = any(column.type.kind is TypeKind.DECIMAL for column in descriptor.visible_columns)
         self._decode = msgspec.json.Decoder(
             dict[str, Any], float_hook=_exact_number if exact else None
         ).decode

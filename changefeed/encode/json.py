@@ -105,7 +105,7 @@ class _Table:
     """What encoding needs of one descriptor version, looked up once."""
 
     def __init__(self, descriptor: TableDescriptor) -> None:
-        columns = descriptor.columns
+        columns = descriptor.visible_columns
         position = {column.id: index for index, column in enumerate(columns)}
         self._names = [column.name for column in columns]
         self._key_positions = [position[column_id] for column_id in descriptor.primary_key]

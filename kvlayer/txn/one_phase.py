@@ -13,7 +13,7 @@ from .. import keys as key_format
 from ..clock import Timestamp
 from ..command import WriteValue
 from ..errors import DeadlineExceeded, TransactionState
-from ..mvcc import LIVE, TOMBSTONE, body_at
+from ..mvcc import LIVE, TOMBSTONE, Header, body_at, encode_value
 from ..span import Span
 from .host import TransactionHost
 from .limits import check_sizes
@@ -24,6 +24,8 @@ from .steps import run_step
 T = TypeVar("T")
 
 _BEHIND_VERSIONS = b"\xff" * 8
+_OMITTED = encode_value(b"", Header(omitted=True))
+_OMITTED_TOMBSTONE = encode_value(None, Header(omitted=True))
 
 
 class Evaluation:
@@ -84,7 +86,7 @@ class Evaluation:
         host.span_read(Span(low, high + b"\x00"), self.timestamp, None)
         if self._writes and not self._writes.keys().isdisjoint(keys):
             for index, key in enumerate(keys):
-                if key in self._writes and self._writes[key][0] == 0:
+                if key in self._writes and body_at(self._writes[key], self.timestamp) is not None:
                     return index
         intents = host.locks.intents
         if intents and not intents.keys().isdisjoint(keys):
@@ -97,17 +99,24 @@ class Evaluation:
             return None
         return self._leap(keys, end)
 
-    def put(self, keys: Sequence[bytes], bodies: Sequence[bytes]) -> None:
-        """Writes live values. A key written twice keeps the later one."""
+    def put(
+        self, keys: Sequence[bytes], bodies: Sequence[bytes], *, omit_from_feeds: bool = False
+    ) -> None:
+        """Writes live values. A key written twice keeps the later one.
+
+        Feeds leave out what is written with `omit_from_feeds`: a backfill, which changes no row.
+        """
         self._check_running()
         check_sizes(keys, bodies)
-        self._writes.update(zip(keys, [LIVE + body for body in bodies], strict=True))
+        header = _OMITTED if omit_from_feeds else LIVE
+        self._writes.update(zip(keys, [header + body for body in bodies], strict=True))
 
-    def delete(self, keys: Sequence[bytes]) -> None:
+    def delete(self, keys: Sequence[bytes], *, omit_from_feeds: bool = False) -> None:
         """Writes deletions, whether there is anything to delete or not."""
         self._check_running()
         check_sizes(keys, ())
-        self._writes.update(dict.fromkeys(keys, TOMBSTONE))
+        value = _OMITTED_TOMBSTONE if omit_from_feeds else TOMBSTONE
+        self._writes.update(dict.fromkeys(keys, value))
 
     def _leap(self, keys: Sequence[bytes], end: bytes) -> int | None:
         """Seeks from key to key in order, leaping over those below what each seek finds."""

@@ -151,7 +151,7 @@ async def _insertion(
         less = "target columns" if more == "expressions" else "expressions"
         raise SQLError("42601", f"INSERT has more {more} than {less}")
     descriptor = plan.descriptor
-    named = found.rename_columns([descriptor.columns[place].name for place in plan.targets])
+    named = found.rename_columns([descriptor.visible_columns[place].name for place in plan.targets])
     mutation = Mutation(plan.codec)
     for batch in named.to_batches(max_chunksize=SLICE_ROWS):
         keys, bodies = plan.codec.encode_columns(batch)
@@ -175,7 +175,7 @@ async def _find(
         return _matching(finder, rows, bindings), ()
     assert finder.analytic is not None, finder
     answer = await run_analytic(finder.analytic, transaction, bindings, analytics)
-    width = len(finder.descriptor.columns)
+    width = len(finder.descriptor.visible_columns)
     found = _rows_of(answer.table)
     encode_key = finder.codec.encode_key
     places = _key_places(finder.codec)
@@ -189,7 +189,7 @@ def _rows_of(table: pa.Table) -> list[Row]:
 
 
 def _key_places(codec: RowCodec) -> list[int]:
-    columns = codec.descriptor.columns
+    columns = codec.descriptor.visible_columns
     return [columns.index(column) for column in codec.descriptor.key_columns]
 
 

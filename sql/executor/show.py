@@ -79,7 +79,7 @@ def _columns(table: TableDescriptor) -> Result:
             literal(column.default) if column.has_default else None,
             places.get(column.id),
         )
-        for column in table.columns
+        for column in table.visible_columns
     ]
     columns = [
         ("column_name", STRING),

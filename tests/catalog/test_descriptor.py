@@ -84,6 +84,7 @@ def test_other_format_is_unreadable() -> None:
 def test_logical_equality_ignores_version_time_and_lock() -> None:
     before, after = table(1, 100), table(2, 200, locked=True)
     assert logically_equal(before, after)
+    assert logically_equal(before, replace(after, schema_change_job=7, comment="of a job"))
     assert not logically_equal(before, table(2, 200, name="other"))
     assert not logically_equal(before, replace(after, parameters={"gc.ttlseconds": "1"}))
     assert not logically_equal(before, SchemaDescriptor(id=104, name="orders", database_id=2))

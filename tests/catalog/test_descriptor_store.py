@@ -200,13 +200,23 @@ def test_locked_table_refuses_changes(sim: Simulation) -> None:
     async def scenario() -> None:
         async with open_catalog(sim) as catalog:
             table = await catalog.create(locked=True)
-            for change in ({"parameters": GC}, {"name": "other"}, {"state": DROPPED}, {}):
+            for change in ({"parameters": GC}, {"name": "other"}, {"state": DROPPED}):
                 with pytest.raises(SQLError, match="because it is locked") as caught:
                     await catalog.publish(table.id, **change)
                 assert caught.value.sqlstate == "57000"
                 assert "changefeed_optimized" in str(caught.value.detail)
                 assert "ALTER TABLE orders RESET (changefeed_optimized)" in str(caught.value.hint)
             assert (await catalog.publish(table.id, locked=False)).version == 2
+
+    sim.run(scenario())
+
+
+def test_locked_table_may_be_commented(sim: Simulation) -> None:
+    async def scenario() -> None:
+        async with open_catalog(sim) as catalog:
+            table = await catalog.create(locked=True)
+            commented = await catalog.publish(table.id, comment="what was ordered")
+            assert (commented.version, commented.locked) == (2, True)
 
     sim.run(scenario())
 

@@ -171,7 +171,7 @@ class PendingChanges:
     def _columns_of(self, batch: ChangeBatch) -> list[AnyArray]:
         assert batch.rows is not None
         rows = [row for row in batch.rows if row is not None]
-        columns = self._schema.descriptor.columns
+        columns = self._schema.descriptor.visible_columns
         values = zip(*rows, strict=True) if rows else ([] for _ in columns)
         return [
             _datum_array(column.type, part) for column, part in zip(columns, values, strict=True)

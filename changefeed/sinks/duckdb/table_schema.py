@@ -48,7 +48,7 @@ class TableSchema:
         self.base_name = f"rows_{job_id}_{descriptor.id}"
         self.base = f"{SCHEMA}.{self.base_name}"
         self.key_place = _key_place(descriptor)
-        self.data_columns = [f"c{column.id}" for column in descriptor.columns]
+        self.data_columns = [f"c{column.id}" for column in descriptor.visible_columns]
         if self.key_place is None:
             self.key_column = KEY
             self.columns = [*self.data_columns, KEY, COMMIT_TIMESTAMP]
@@ -64,7 +64,7 @@ class TableSchema:
         key: tuple[str, pa.DataType] = (KEY, pa.binary())
         fields = [
             (name, column.type.arrow_type)
-            for name, column in zip(self.data_columns, self.descriptor.columns, strict=True)
+            for name, column in zip(self.data_columns, self.descriptor.visible_columns, strict=True)
         ]
         if self.key_place is None:
             fields.append(key)
@@ -80,13 +80,15 @@ class TableSchema:
 
     def create(self) -> list[str]:
         """The statements that make the base table and the view."""
-        columns = [f"c{column.id} {column.type.duckdb_name}" for column in self.descriptor.columns]
+        columns = [
+            f"c{column.id} {column.type.duckdb_name}" for column in self.descriptor.visible_columns
+        ]
         if self.key_place is None:
             columns.append(f"{KEY} BLOB")
         columns.append(f"{COMMIT_TIMESTAMP} BIGINT NOT NULL")
         columns.append(f"PRIMARY KEY ({self.key_column})")
         shown = ", ".join(
-            f"c{column.id} AS {quoted(column.name)}" for column in self.descriptor.columns
+            f"c{column.id} AS {quoted(column.name)}" for column in self.descriptor.visible_columns
         )
         return [
             f"CREATE TABLE {self.base} ({', '.join(columns)})",
@@ -108,7 +110,7 @@ def mirror_names(tables: Iterable[TableDescriptor], override: str | None) -> dic
     for table in tables:
         names[table.id] = table.name if override is None else override
         _refuse_doubles(
-            (column.name for column in table.columns),
+            (column.name for column in table.visible_columns),
             f'columns of table "{table.name}"',
         )
     if override is not None and len(names) != 1:
@@ -135,4 +137,4 @@ def _key_place(descriptor: TableDescriptor) -> int | None:
     key = descriptor.key_columns[0]
     if key.type.kind is TypeKind.FLOAT8:
         return None
-    return descriptor.columns.index(key)
+    return descriptor.visible_columns.index(key)

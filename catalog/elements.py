@@ -1,0 +1,114 @@
+"""Elements of a table beside its columns: secondary indexes, constraints, and the states of all.
+
+An element that comes or goes online passes through states, one version of the descriptor each, so
+that two adjacent versions can be in use at once:
+
+    absent -> delete-only -> write-only -> public
+
+    delete-only    writers remove its entries and add none
+    write-only     writers maintain it wholly; nobody reads it, for it may lack older entries
+    public         it is complete
+
+A writer under the version before never leaves behind what a writer under the version after does
+not expect. A column has no entries of its own, so that delete-only means for it: neither written
+nor read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class ElementState(Enum):
+    DELETE_ONLY = "delete-only"  # its entries are removed, none are added
+    WRITE_ONLY = "write-only"  # written, and not read
+    PUBLIC = "public"  # in use
+
+
+class IndexKind(Enum):
+    PRIMARY = "primary"  # holds whole rows
+    SECONDARY = "secondary"  # holds its own columns, the primary key's and those stored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """An index beside the primary one. `columns` and `storing` are column ids.
+
+    A unique index admits no two rows with equal values in all of `columns`; rows with a NULL among
+    them are never equal.
+    """
+
+    id: int
+    name: str
+    columns: tuple[int, ...]
+    kind: IndexKind = IndexKind.SECONDARY
+    unique: bool = False
+    storing: tuple[int, ...] = ()
+    state: ElementState = ElementState.PUBLIC
+
+    def __post_init__(self) -> None:
+        assert self.id > 0, self
+        assert self.columns, self
+        assert len(set(self.columns)) == len(self.columns), self
+        assert not set(self.columns) & set(self.storing), self
+
+    @property
+    def written(self) -> bool:
+        """Whether writers add entries."""
+        return self.state is not ElementState.DELETE_ONLY
+
+
+class Validity(Enum):
+    """What may be relied on of a constraint. Writers enforce it in each of these states."""
+
+    VALIDATING = "validating"  # rows from before it may violate it; a job is looking
+    UNVALIDATED = "unvalidated"  # NOT VALID: nobody has looked
+    VALIDATED = "validated"  # every row satisfies it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckConstraint:
+    """`expression` is SQL over the table's columns by name; it may be NULL, but not false.
+
+    `not_null_column` is the column of a NOT NULL that is coming or going: while it is not proven,
+    the column counts as nullable for readers, and writers refuse NULL.
+    """
+
+    name: str
+    expression: str
+    columns: tuple[int, ...]
+    validity: Validity = Validity.VALIDATED
+    not_null_column: int | None = None
+
+
+class ReferentialAction(Enum):
+    NO_ACTION = "NO ACTION"
+    RESTRICT = "RESTRICT"
+    CASCADE = "CASCADE"
+    SET_NULL = "SET NULL"
+    SET_DEFAULT = "SET DEFAULT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignKey:
+    """Rows whose `columns` are all set refer to a row of table `referenced_id`.
+
+    `referenced_columns` are the referenced table's primary key, or the columns of a unique index
+    of it, in the order of `columns`.
+    """
+
+    name: str
+    columns: tuple[int, ...]
+    referenced_id: int
+    referenced_columns: tuple[int, ...]
+    on_delete: ReferentialAction = ReferentialAction.NO_ACTION
+    on_update: ReferentialAction = ReferentialAction.NO_ACTION
+    validity: Validity = Validity.VALIDATED
+
+    def __post_init__(self) -> None:
+        assert len(self.columns) == len(self.referenced_columns), self
+
+
+Constraint = CheckConstraint | ForeignKey
+"""A UNIQUE constraint is its unique index, by name."""
