@@ -77,9 +77,17 @@ class Node:
     """A store with its catalog, jobs, feeds and sessions. Made by `open`, ended by `close`."""
 
     def __init__(
-        self, services: Services, jobs: JobRegistry, feeds: Changefeeds, files: DuckDBFiles
+        self,
+        services: Services,
+        jobs: JobRegistry,
+        feeds: Changefeeds,
+        files: DuckDBFiles,
+        *,
+        served: Store | None,
     ) -> None:
         self.store = services.store
+        self.served = served
+        """The store, where it is this process that serves it."""
         self.services = services
         self.jobs = jobs
         self.feeds = feeds
@@ -110,7 +118,7 @@ class Node:
     @property
     def notice(self) -> str | None:
         """What recovery had to do, in a sentence, where it is worth telling."""
-        return self.store.log.notice
+        return None if self.served is None else self.served.log.notice
 
     def session(self, *, database: str | None = None) -> Session:
         """A new session, in `defaultdb` unless told otherwise. Close it."""
@@ -140,7 +148,7 @@ class Node:
     async def wait_for_mirror(self, location: str, until: Timestamp | None) -> Timestamp:
         """Waits until all feeds into a mirror hold everything at or below `until` (now if None)."""
         path = self._files.locations.read_target(location)
-        at = self.store.clock.now() if until is None else until
+        at = await self.store.now() if until is None else until
         for job in await self.jobs.list():
             if job.kind == JOB_KIND and not job.state.final:
                 sink = self.feeds.status(job.id, job.payload, None).sink_uri
@@ -213,7 +221,7 @@ async def _assemble(
         jobs=adapter,
         changefeeds=adapter,
     )
-    return Node(services, registry, feeds, files)
+    return Node(services, registry, feeds, files, served=store)
 
 
 def _open_storage(path: str | PathLike[str], closing: AsyncExitStack) -> _Storage:

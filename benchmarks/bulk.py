@@ -50,7 +50,7 @@ async def measure_bulk(folder: Path, rows: int) -> dict[str, float]:
         job_id = made.fetch_rows()[0][0]
         assert isinstance(job_id, int)
         live = database.feed(job_id)
-        await live.wait_until(database.node.store.clock.now())
+        await live.wait_until(await database.node.store.now())
         began = time.monotonic()
         report = await database.load("orders", data.slice(0, rows))
         committed = time.monotonic()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ..kvlayer.store import Store
+from ..kvlayer.access import StoreAccess
 from ..kvlayer.txn import Evaluation
 from . import system_tables
 from .descriptor_encoding import encode_descriptor
 from .row_codec import codec_for
 
 
-async def bootstrap(store: Store) -> bool:
+async def bootstrap(store: StoreAccess) -> bool:
     """Publishes the initial descriptors in one transaction; says whether the store was new.
 
     Calling it on a store that has them changes nothing.

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from ..kvlayer.access import StoreAccess
 from ..kvlayer.settings import REGISTRY, SettingError
-from ..kvlayer.store import Store
 from .row_codec import codec_for
 from .system_tables import SETTINGS
 
 _settings = codec_for(SETTINGS)
 
 
-async def load_settings(store: Store) -> list[str]:
+async def load_settings(store: StoreAccess) -> list[str]:
     """Gives `store.settings` the persisted values; returns the names that nobody knows any more."""
-    rows = await store.snapshot(store.clock.now()).scan(SETTINGS.primary_span)
+    rows = await store.snapshot(await store.now()).scan(SETTINGS.primary_span)
     unknown: list[str] = []
     for key, body in rows:
         name, value = map(str, _settings.decode_row(key, body))
@@ -23,7 +23,7 @@ async def load_settings(store: Store) -> list[str]:
     return unknown
 
 
-async def set_setting(store: Store, name: str, text: str) -> None:
+async def set_setting(store: StoreAccess, name: str, text: str) -> None:
     """Persists a value, then lets it take effect. Raises SettingError, having done neither."""
     setting = REGISTRY.get(name)
     if setting is None:
@@ -37,7 +37,7 @@ async def set_setting(store: Store, name: str, text: str) -> None:
     store.settings.set(name, text)
 
 
-async def reset_setting(store: Store, name: str) -> None:
+async def reset_setting(store: StoreAccess, name: str) -> None:
     """Forgets the persisted value; the default takes effect."""
     if name not in REGISTRY:
         raise SettingError(f"unknown cluster setting {name!r}")

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
+from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.keys import encode_int
 from ..kvlayer.span import Span
-from ..kvlayer.store import Store
 from ..kvlayer.txn import Transaction
 from .catalog_changes import CatalogChanges
 from .descriptor import DatabaseDescriptor, Descriptor, SchemaDescriptor, TableDescriptor
@@ -46,7 +46,7 @@ class DescriptorStore:
     what it has itself published, it is where the transaction would commit as it stands.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: StoreAccess) -> None:
         self._store = store
 
     # Reading

@@ -49,7 +49,7 @@ class GarbageCollector:
 
         Raises StoreClosed, and other KVErrors that the next turn may not meet.
         """
-        now = self._store.clock.now()
+        now = await self._store.now()
         threshold = Timestamp(now - duration(seconds=await self._longest_ttl(now)))
         if threshold <= self._store.gc_threshold:
             return 0

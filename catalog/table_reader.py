@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.span import Span
-from ..kvlayer.store import Store
 from .descriptor import TableDescriptor
 from .row_codec import codec_for
 
@@ -24,7 +24,7 @@ BATCH_ROWS = 65_536
 
 
 async def read_table(
-    store: Store,
+    store: StoreAccess,
     descriptor: TableDescriptor,
     at: Timestamp,
     *,
@@ -84,7 +84,7 @@ class VersionSlice:
 
 
 async def read_versions(
-    store: Store,
+    store: StoreAccess,
     descriptor: TableDescriptor,
     after: Timestamp,
     upto: Timestamp,

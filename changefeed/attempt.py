@@ -72,7 +72,7 @@ async def run_attempt(
         held = await sink.open(await read_tables(services, plan.table_ids, at))
         progress = held if destination.transactional else known
         if progress is not None:
-            check_progress(progress, services.store.clock.now())
+            check_progress(progress, await services.store.now())
         await _run_pipeline(services, plan, destination, progress, live)
     finally:
         await sink.close()

@@ -82,7 +82,7 @@ async def check_start(
     """Raises SQLError where a feed cannot follow these tables, or not from there."""
     _check_tables(request)
     if cursor is not None:
-        _check_cursor(services, cursor)
+        await _check_cursor(services, cursor)
         for table, name in zip(request.tables, request.names, strict=True):
             if await services.descriptors.read_at(table.id, cursor) is None:
                 shown = format_timestamp(cursor)
@@ -107,9 +107,9 @@ def _check_tables(request: FeedRequest) -> None:
             )
 
 
-def _check_cursor(services: ChangefeedServices, cursor: Timestamp) -> None:
+async def _check_cursor(services: ChangefeedServices, cursor: Timestamp) -> None:
     shown = format_timestamp(cursor)
-    if cursor > services.store.clock.now():
+    if cursor > await services.store.now():
         raise SQLError("22023", f"changefeed cursor {shown} is in the future")
     threshold = services.store.gc_threshold
     if cursor <= threshold:

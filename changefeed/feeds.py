@@ -117,7 +117,7 @@ class Changefeeds:
         return FeedStatus(
             running_status=FeedState.WAITING.value
             if live is None
-            else live.describe(self._services.store.clock.now(), resolved or details.start_at),
+            else live.describe(self._services.store.clock.last, resolved or details.start_at),
             resolved=resolved,
             sink_uri=kind.redacted(details.sink_uri),
             full_table_names=names,

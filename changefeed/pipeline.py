@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..catalog.descriptor import TableDescriptor
-from ..kvlayer.clock import Clock, Timestamp
+from ..kvlayer.access import ClockReading
+from ..kvlayer.clock import Timestamp
 from ..kvlayer.events import Checkpoint, DeleteRange, Event, SteadyState, ValueBatch
 from ..kvlayer.keys import table_id_of
 from ..kvlayer.settings import Settings
@@ -48,7 +49,7 @@ class FeedSource(Protocol):
     """What the pipeline reads from: a store."""
 
     @property
-    def clock(self) -> Clock: ...
+    def clock(self) -> ClockReading: ...
 
     @property
     def settings(self) -> Settings: ...

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from ..catalog.descriptor_store import DescriptorStore
 from ..catalog.leases import LeaseManager
+from ..kvlayer.access import StoreAccess
 from ..kvlayer.offload import Offload
 from ..kvlayer.protected_timestamp import ProtectedTimestamps
-from ..kvlayer.store import Store
 from ..schemafeed.feed import SchemaFeed
 from ..schemafeed.leasing import LeasingSchemaFeed
 from ..schemafeed.polling import PollingSchemaFeed
@@ -20,7 +20,7 @@ from .sinks import SinkKinds
 class ChangefeedServices:
     """The node's parts, put together once by who assembles it."""
 
-    store: Store
+    store: StoreAccess
     descriptors: DescriptorStore
     leases: LeaseManager
     kinds: SinkKinds

@@ -29,10 +29,11 @@ from .ranges.descriptor import (
 )
 from .settings import Settings, declare_int
 from .span import Span
-from .txn import Evaluation, Pending, Transaction, TransactionRecord
+from .txn import TransactionRecord
 from .txn.heartbeat import Heartbeats
-from .txn.one_phase import submit
+from .txn.one_phase import Evaluation, Pending, submit
 from .txn.snapshot import SnapshotReader, Version, sliced_versions
+from .txn.transaction import Transaction
 
 T = TypeVar("T")
 
@@ -178,6 +179,10 @@ class Store:
                 EnginePut(descriptor_key(descriptor.id), encode_descriptor(descriptor)),
             )
         )
+
+    async def now(self) -> Timestamp:
+        """A timestamp drawn from the clock: see `access.StoreAccess`."""
+        return self.clock.now()
 
     # Transactions.
 

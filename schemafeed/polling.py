@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.descriptor_store import DescriptorStore
 from ..catalog.leases import LeaseManager
+from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.errors import KVError, LockTimeout, ReadConflict, RetryableTransaction
 from ..kvlayer.settings import declare_duration
-from ..kvlayer.store import Store
 from .feed import SchemaAnswer, TableUnknown
 from .table_history import TableHistory
 
@@ -44,7 +44,7 @@ class PollingSchemaFeed:
     """Proves schemas by polling `system.descriptor`. Implements `DelegateSchemaFeed`."""
 
     def __init__(
-        self, store: Store, descriptors: DescriptorStore, leases: LeaseManager | None = None
+        self, store: StoreAccess, descriptors: DescriptorStore, leases: LeaseManager | None = None
     ) -> None:
         self._store = store
         self._descriptors = descriptors
@@ -152,7 +152,7 @@ class PollingSchemaFeed:
         turns = {id: table.turn for id, table in self._tables.items() if table.active}
         if not turns:
             return
-        now = self._store.clock.now()
+        now = await self._store.now()
         rejoined = {
             id: await self._read_at(id, self.frontier(id))
             for id in turns

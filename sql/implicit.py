@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.errors import RetryableTransaction
-from ..kvlayer.store import Store
 from ..kvlayer.txn import Transaction
 from .executor.ddl import tables_changed
 from .relations import LeaseScope
@@ -42,11 +42,12 @@ async def attempts(services: Services, attempt: Callable[[LeaseScope], Awaitable
 
 
 async def in_transaction(
-    store: Store, scope: LeaseScope, work: Callable[[Transaction], Awaitable[T]]
+    store: StoreAccess, scope: LeaseScope, work: Callable[[Transaction], Awaitable[T]]
 ) -> tuple[T, Timestamp, tuple[int, ...]]:
     """Work in a transaction of its own, committed: its result, when, and which tables changed."""
     transaction = store.begin()
     try:
+        await transaction.started()
         result = await work(transaction)
         changed = tables_changed(transaction)
         called_ns = store.clock.wall.monotonic_ns()

@@ -68,11 +68,12 @@ async def _query(
     services: Services, execution: Execution, as_of: statements.AsOf | None, scope: LeaseScope
 ) -> Result:
     store = services.store
-    now = store.clock.now()
+    now = await store.now()
     bindings = Bindings(execution.parameters, datetime_of(now))
     read_at = None if as_of is None else resolve_as_of(as_of, bindings, now)
     transaction = store.begin(read_timestamp=read_at, read_only=True)
     try:
+        await transaction.started()
         plan = await _plan_in(services, execution, scope, transaction)
         assert isinstance(plan, SelectPlan), plan
         return await run_select(plan, transaction, bindings, services.analytics)
@@ -90,7 +91,7 @@ async def _query_in(services: Services, execution: Execution, opened: OpenTransa
 
 async def _write(services: Services, execution: Execution, scope: LeaseScope) -> Result:
     store = services.store
-    at = store.clock.now()
+    at = await store.now()
     bindings = Bindings(execution.parameters, datetime_of(at))
     plan = await _plan_at(services, execution, scope, at)
     assert not isinstance(plan, SelectPlan), plan
@@ -137,6 +138,7 @@ async def explain(
     """The plan that a statement would have now."""
     scope = LeaseScope(services.leases)
     try:
+        await reader.started()
         at = reader.read_timestamp
         names = tables_of(statement)
         return plan_statement(

@@ -10,8 +10,8 @@ from typing import Protocol
 from ..catalog.catalog import Catalog
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.leases import LeaseManager
+from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
-from ..kvlayer.store import Store
 from ..kvlayer.txn import Transaction
 from .executor.duckdb import Analytics
 from .parser.statements import JobAction
@@ -88,7 +88,7 @@ class Jobs(Protocol):
 class Services:
     """One node's services, shared by all its sessions."""
 
-    store: Store
+    store: StoreAccess
     catalog: Catalog
     leases: LeaseManager
     analytics: Analytics

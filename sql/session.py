@@ -125,7 +125,7 @@ class Session:
                 )
                 return await run_planned(self._services, execution, self._open)
             case statements.Begin():
-                return self._begin(statement, parameters)
+                return await self._begin(statement, parameters)
             case statements.Explain(statement=inner):
                 return await self._explain(inner)
             case statements.UseDatabase(name=name):
@@ -151,14 +151,15 @@ class Session:
 
     # Transactions
 
-    def _begin(self, statement: statements.Begin, parameters: Sequence[object]) -> Result:
+    async def _begin(self, statement: statements.Begin, parameters: Sequence[object]) -> Result:
         if self._open is not None:
             raise SQLError("25001", "there is already a transaction in progress")
-        now = self._store.clock.now()
+        now = await self._store.now()
         at = None
         if statement.as_of is not None:
             at = resolve_as_of(statement.as_of, Bindings(parameters, datetime_of(now)), now)
         transaction = self._store.begin(read_timestamp=at, read_only=statement.read_only)
+        await transaction.started()
         self._open = OpenTransaction(transaction, self._services.leases)
         return Result(tag="BEGIN")
 
@@ -231,6 +232,7 @@ class Session:
         if statement.sink is None:
             self._refuse_transaction("a changefeed without a sink")
             transaction = self._store.begin(read_only=True)
+            await transaction.started()
             scope = LeaseScope(services.leases)
             try:
                 return await create_changefeed(services, statement, transaction, scope, database)

@@ -54,11 +54,11 @@ async def measure_latency(folder: Path, *, rows: int, rate: float, locked: bool)
         assert isinstance(job_id, int)
         live = database.feed(job_id)
         await _insert(database, first=0, rows=WARM_UP_ROWS, rate=rate)
-        await live.wait_until(database.node.store.clock.now())
+        await live.wait_until(await database.node.store.now())
         live.stages.clear()
         with frozen_heap():
             await _insert(database, first=WARM_UP_ROWS, rows=rows, rate=rate)
-            await live.wait_until(database.node.store.clock.now())
+            await live.wait_until(await database.node.store.now())
         measured = {stage: live.stages.latency(stage) for stage in Stage}
         assert len(live.stages.samples_ns(Stage.SINK)) == rows, "every commit is measured once"
     return FeedLatency(stages={stage: found for stage, found in measured.items() if found})

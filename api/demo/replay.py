@@ -63,12 +63,12 @@ async def replay(
         await database.sql(LOCK if locked else UNLOCK)
         # From here on the schema feed has proven the statement itself, and answers for the state
         # that is measured, not for the change to it.
-        await live.wait_until(database.node.store.clock.now())
+        await live.wait_until(await database.node.store.now())
         live.stages.clear()
         phase = samples[locked]
         await _commit_all(database, events[start:end], rate, advanced)
         phase.commits += end - start
-        await live.wait_until(database.node.store.clock.now())
+        await live.wait_until(await database.node.store.now())
         phase.take(live)
     return ReplayOutcome(samples[False].latency(), samples[True].latency())
 

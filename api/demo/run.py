@@ -83,7 +83,7 @@ async def _mirror(database: AsyncDatabase, rows: int, bars: Progress) -> LiveFee
     assert isinstance(job_id, int)
     bar = bars.add_task("initial scan", total=rows)
     live = database.feed(job_id)
-    mirrored = asyncio.create_task(live.wait_until(database.node.store.clock.now()))
+    mirrored = asyncio.create_task(live.wait_until(await database.node.store.now()))
     while not mirrored.done():
         await asyncio.wait([mirrored], timeout=SCAN_POLL_SECONDS)
         bars.update(bar, completed=live.scanned_rows)
@@ -94,7 +94,7 @@ async def _mirror(database: AsyncDatabase, rows: int, bars: Progress) -> LiveFee
 async def _compare(
     database: AsyncDatabase, live: LiveFeed, actual: pa.Table
 ) -> dict[str, Comparison]:
-    await live.wait_until(database.node.store.clock.now())
+    await live.wait_until(await database.node.store.now())
     resolved = format_timestamp(live.resolved)
     source = (
         await database.sql(f"SELECT * FROM flights AS OF SYSTEM TIME '{resolved}'")

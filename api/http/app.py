@@ -73,7 +73,7 @@ async def _look(node: Node) -> Health:
         status="ok" if reason is None else "failed",
         store_id=node.store.id,
         version=VERSION,
-        durable_index=node.store.log.durable_index,
+        durable_index=None if node.served is None else node.served.log.durable_index,
         feeds=feeds,
         reason=reason,
     )

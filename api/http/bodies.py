@@ -83,12 +83,13 @@ class LoadReply(msgspec.Struct, omit_defaults=True):
 
 
 class Health(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """`feeds` counts the changefeeds that have not ended."""
+    """`feeds` counts the changefeeds that have not ended. A joined node has no log of its own, and
+    so no `durable_index`."""
 
     status: str
     store_id: str
     version: str
-    durable_index: int
+    durable_index: int | None = None
     feeds: int | None = None
     reason: str | None = None
 

@@ -77,7 +77,7 @@ async def _batches(
 async def _find(node: Node, table: str, database: str) -> TableDescriptor:
     """Raises SQLError 42P01."""
     name = TableName.resolve(table.split("."), current_database=database)
-    reader = node.store.snapshot(node.store.clock.now())
+    reader = node.store.snapshot(await node.store.now())
     descriptor = await node.services.catalog.find(reader, name)
     if descriptor is None:
         raise unknown_table(name)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
-from ...kvlayer.store import Store
 from ...kvlayer.txn import Evaluation, Transaction
 from ..leases.incarnation import Incarnation
 from ..leases.liveness import read_session
@@ -30,14 +30,14 @@ class JobStore:
     stands while that session lives; everything that is done under it names its epoch.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: StoreAccess) -> None:
         self._store = store
 
     async def create(
         self, transaction: Transaction, kind: str, description: str, payload: bytes
     ) -> int:
         """A pending job that exists if the transaction commits; its id is drawn from the clock."""
-        drawn = self._store.clock.now()
+        drawn = await self._store.now()
         job = JobRecord(
             id=int(drawn),
             kind=kind,
@@ -53,20 +53,20 @@ class JobStore:
     async def get(self, job_id: int) -> JobRecord:
         """Raises JobNotFound."""
         key = job_key(job_id)
-        body = await self._store.snapshot(self._store.clock.now()).get(key)
+        body = await self._store.snapshot(await self._store.now()).get(key)
         if body is None:
             raise JobNotFound(job_id)
         return JobRecord.decode(key, body)
 
     async def list(self) -> list[JobRecord]:
         """All jobs, oldest first."""
-        rows = await self._store.snapshot(self._store.clock.now()).scan(JOBS.primary_span)
+        rows = await self._store.snapshot(await self._store.now()).scan(JOBS.primary_span)
         return [JobRecord.decode(key, body) for key, body in rows]
 
     async def progress(self, job_id: int) -> bytes | None:
         """What was saved last, if anything was."""
         key = progress_key(job_id)
-        body = await self._store.snapshot(self._store.clock.now()).get(key)
+        body = await self._store.snapshot(await self._store.now()).get(key)
         return None if body is None else decode_progress(key, body)
 
     async def claim(self, job_id: int, incarnation: Incarnation) -> JobRecord | None:
@@ -77,11 +77,11 @@ class JobStore:
             if job is None or not job.state.claimable:
                 return None
             own = read_session(evaluation, incarnation.session_id)
-            if own is None or not own.alive_at(evaluation.timestamp):
+            if own is None or not evaluation.before(own.expiration):
                 return None
             if job.claim_session_id not in (None, incarnation.session_id):
                 holder = read_session(evaluation, str(job.claim_session_id))
-                if holder is not None and holder.alive_at(evaluation.timestamp):
+                if holder is not None and evaluation.before(holder.expiration):
                     return None
             claimed = replace(
                 job,

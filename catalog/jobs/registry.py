@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
+from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import (
     BatchTimestampBeforeGC,
@@ -16,7 +17,6 @@ from ...kvlayer.errors import (
 )
 from ...kvlayer.events import Event, ValueBatch
 from ...kvlayer.settings import declare_duration
-from ...kvlayer.store import Store
 from ...kvlayer.txn import Transaction
 from ..leases.incarnation import Incarnation
 from ..leases.liveness import LivenessSession
@@ -47,7 +47,7 @@ class JobRegistry:
 
     def __init__(
         self,
-        store: Store,
+        store: StoreAccess,
         session: LivenessSession,
         resumers: Mapping[str, Resumer],
         *,
@@ -67,7 +67,7 @@ class JobRegistry:
         """Begins to adopt jobs."""
         assert not self._tasks, "the job registry is started already"
         self._session.on_lost(self._on_session_lost)
-        after = self._store.clock.now()
+        after = await self._store.now()
         self._tasks = [
             asyncio.create_task(self._watch(after), name="job watcher"),
             asyncio.create_task(self._adopt_for_ever(), name="job adoption"),
@@ -191,7 +191,7 @@ class JobRegistry:
             except StoreClosed:
                 return
             except BatchTimestampBeforeGC:
-                after = self._store.clock.now()
+                after = await self._store.now()
             except KVError:
                 self._store.metrics.add("job_watcher_restarts_total")
             self._wanted.set()

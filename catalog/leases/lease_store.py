@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import MAX_TIMESTAMP, ZERO, Timestamp
-from ...kvlayer.store import Store
 from ...kvlayer.txn import Evaluation
 from ..descriptor import Descriptor, TableDescriptor
 from ..descriptor_store import DescriptorStore, decode_stored, descriptor_key
@@ -19,7 +19,7 @@ SWEEP_ROWS_MAX = 500
 class LeaseStore:
     """The lease rows of one node."""
 
-    def __init__(self, store: Store, descriptors: DescriptorStore, node_id: int) -> None:
+    def __init__(self, store: StoreAccess, descriptors: DescriptorStore, node_id: int) -> None:
         self._store = store
         self._descriptors = descriptors
         self._node_id = node_id
@@ -35,7 +35,7 @@ class LeaseStore:
 
         def evaluate(evaluation: Evaluation) -> Descriptor | None:
             session = read_session(evaluation, incarnation.session_id)
-            if session is None or not session.alive_at(evaluation.timestamp):
+            if session is None or not evaluation.before(session.expiration):
                 raise SessionLost(incarnation.session_id)
             descriptor = _read_newest(evaluation, table_id)
             if isinstance(descriptor, TableDescriptor) and not descriptor.dropped:
@@ -98,7 +98,7 @@ class LeaseStore:
 
         Without a successor it is only known to hold at `at` itself.
         """
-        now = self._store.clock.now()
+        now = await self._store.now()
         descriptor = await self._descriptors.read_at(table_id, at)
         if not isinstance(descriptor, TableDescriptor):
             return None
@@ -127,7 +127,7 @@ def _read_newest(evaluation: Evaluation, table_id: int) -> Descriptor | None:
 
 def _sweep(evaluation: Evaluation) -> int:
     sessions = [SessionRow.decode(key, body) for key, body in evaluation.scan(SESSIONS)]
-    alive = {row.session_id for row in sessions if row.alive_at(evaluation.timestamp)}
+    alive = {row.session_id for row in sessions if evaluation.before(row.expiration)}
     rows = [(key, LeaseRow.decode(key, body)) for key, body in evaluation.scan(LEASES)]
     orphans = [key for key, row in rows if row.session_id not in alive][:SWEEP_ROWS_MAX]
     if orphans:

@@ -18,10 +18,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
+from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import ZERO, Timestamp, duration
 from ...kvlayer.errors import LockTimeout, RetryableTransaction, StoreClosed
 from ...kvlayer.settings import declare_duration
-from ...kvlayer.store import Store
 from ...kvlayer.txn import Evaluation
 from .incarnation import Incarnation
 from .rows import SESSIONS, SessionRow, session_key
@@ -45,7 +45,7 @@ class LivenessSession:
     the same step.
     """
 
-    def __init__(self, store: Store, node_id: int) -> None:
+    def __init__(self, store: StoreAccess, node_id: int) -> None:
         self._store = store
         self.node_id = node_id
         self._incarnation: Incarnation | None = None
@@ -133,7 +133,7 @@ class LivenessSession:
     def _extend(self, evaluation: Evaluation) -> Timestamp:
         session_id = self.incarnation.session_id
         row = read_session(evaluation, session_id)
-        if row is None or not row.alive_at(evaluation.timestamp):
+        if row is None or not evaluation.before(row.expiration):
             raise SessionLost(session_id)
         return self._write(evaluation, session_id, at_least=row.expiration)
 
@@ -184,7 +184,7 @@ def read_session(evaluation: Evaluation, session_id: str) -> SessionRow | None:
 
 def _remove_expired(evaluation: Evaluation) -> list[str]:
     rows = [(key, SessionRow.decode(key, body)) for key, body in evaluation.scan(SESSIONS)]
-    expired = [(key, row) for key, row in rows if not row.alive_at(evaluation.timestamp)]
+    expired = [(key, row) for key, row in rows if not evaluation.before(row.expiration)]
     if expired:
         evaluation.delete([key for key, _ in expired])
     return [row.session_id for _, row in expired]

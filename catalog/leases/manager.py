@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
+from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp, duration
 from ...kvlayer.errors import LockTimeout, RetryableTransaction, StoreClosed
 from ...kvlayer.settings import declare_duration
-from ...kvlayer.store import Store
 from ..descriptor import TableDescriptor
 from ..descriptor_store import DescriptorStore
 from .errors import (
@@ -70,7 +70,7 @@ class LeaseManager:
     """
 
     def __init__(
-        self, store: Store, descriptors: DescriptorStore, session: LivenessSession
+        self, store: StoreAccess, descriptors: DescriptorStore, session: LivenessSession
     ) -> None:
         self._store = store
         self._session = session
@@ -92,7 +92,7 @@ class LeaseManager:
         self._session.on_removed(lambda _: self._background(self._retrying(self._rows.sweep)))
         self._watcher = DescriptorWatcher(
             self._store,
-            after=self._store.clock.now(),
+            after=await self._store.now(),
             on_version=self.note_version,
             on_gap=self._refresh_all,
         )
@@ -283,7 +283,7 @@ class LeaseManager:
         """Versions that are out of date and still used get an end, so that no wait is for ever."""
         for held in entry.held.superseded():
             seconds = self._store.settings.get(LEASE_DURATION)
-            held.limit(Timestamp(self._store.clock.now() + duration(seconds=seconds)))
+            held.limit(Timestamp(self._store.clock.last + duration(seconds=seconds)))
             self._background(self._write_limit(entry, held))
 
     async def _write_limit(self, entry: _Entry, held: HeldVersion) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import ZERO, Timestamp
-from ...kvlayer.store import Store
 from ..descriptor_store import decode_stored, descriptor_key
 from .errors import DescriptorMissing, LeaseHolder, LeaseWaitTimeout
 from .rows import SESSIONS, LeaseRow, SessionRow, leases_of
@@ -24,7 +24,7 @@ class OlderLeases:
     rows: tuple[tuple[LeaseRow, SessionRow], ...]
 
 
-async def wait_for_one_version(store: Store, descriptor_id: int, *, timeout: float) -> int:
+async def wait_for_one_version(store: StoreAccess, descriptor_id: int, *, timeout: float) -> int:
     """Returns the newest version once no live lease on an older one is left.
 
     Raises LeaseWaitTimeout, which names the holders. It may be cancelled.
@@ -43,12 +43,13 @@ async def wait_for_one_version(store: Store, descriptor_id: int, *, timeout: flo
         pause = min(2 * pause, POLL_SECONDS_MAX)
 
 
-async def older_leases(store: Store, descriptor_id: int) -> OlderLeases:
+async def older_leases(store: StoreAccess, descriptor_id: int) -> OlderLeases:
     """Reads descriptor, leases and sessions as of one timestamp, and counts by that timestamp.
 
     So nobody is taken for alive from memory: a session that is not there now is dead.
     """
     transaction = store.begin(read_only=True)
+    await transaction.started()
     at = transaction.read_timestamp
     key = descriptor_key(descriptor_id)
     body = await transaction.get(key)
@@ -67,7 +68,7 @@ async def older_leases(store: Store, descriptor_id: int) -> OlderLeases:
     return OlderLeases(newest, tuple(rows))
 
 
-async def _holder(store: Store, lease: LeaseRow, session: SessionRow) -> LeaseHolder:
+async def _holder(store: StoreAccess, lease: LeaseRow, session: SessionRow) -> LeaseHolder:
     return LeaseHolder(
         version=lease.version,
         node_id=lease.node_id,
@@ -77,7 +78,7 @@ async def _holder(store: Store, lease: LeaseRow, session: SessionRow) -> LeaseHo
     )
 
 
-async def _held_since(store: Store, lease: LeaseRow) -> Timestamp:
+async def _held_since(store: StoreAccess, lease: LeaseRow) -> Timestamp:
     """When the row was written; ZERO if it went away meanwhile."""
-    found = await store.snapshot(store.clock.now()).get_with_timestamp(lease.key)
+    found = await store.snapshot(await store.now()).get_with_timestamp(lease.key)
     return ZERO if found is None else found[1]

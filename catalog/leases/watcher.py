@@ -11,12 +11,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from ...kvlayer.access import Feed, StoreAccess
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import BatchTimestampBeforeGC, RangeFeedEnded, StoreClosed
 from ...kvlayer.events import Checkpoint, Event, ValueBatch
-from ...kvlayer.rangefeed import SpanFeed
 from ...kvlayer.settings import declare_duration
-from ...kvlayer.store import Store
 from ..descriptor_store import decode_stored
 from ..system_tables import DESCRIPTOR
 
@@ -38,7 +37,7 @@ class DescriptorWatcher:
 
     def __init__(
         self,
-        store: Store,
+        store: StoreAccess,
         *,
         after: Timestamp,
         on_version: Callable[[int, int], None],
@@ -61,7 +60,7 @@ class DescriptorWatcher:
             except StoreClosed:
                 return
             except BatchTimestampBeforeGC:
-                self._after = self._store.clock.now()
+                self._after = await self._store.now()
             except RangeFeedEnded:
                 pass  # the next one starts where this one was
             self._store.metrics.add("lease_watcher_restarts_total")
@@ -83,7 +82,7 @@ class DescriptorWatcher:
         finally:
             feed.close()
 
-    async def _next(self, feed: SpanFeed, seconds: float) -> list[Event]:
+    async def _next(self, feed: Feed, seconds: float) -> list[Event]:
         """What the feed gives within that time."""
         try:
             async with asyncio.timeout(seconds):

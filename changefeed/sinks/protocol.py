@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ...catalog.descriptor import TableDescriptor
-from ...kvlayer.clock import Clock, Timestamp
+from ...kvlayer.access import ClockReading
+from ...kvlayer.clock import Timestamp
 from ...kvlayer.metrics import Metrics
 from ...kvlayer.offload import Offload
 from ...kvlayer.settings import Settings
@@ -81,7 +82,7 @@ class SinkContext:
     """What a sink may use of the store that feeds it. Stage times come from `clock.wall`."""
 
     identity: FeedIdentity
-    clock: Clock
+    clock: ClockReading
     offload: Offload
     settings: Settings
     metrics: Metrics

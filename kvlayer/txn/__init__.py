@@ -11,11 +11,10 @@ It promises serializability in timestamp order, and that nothing is told before 
 Never knows: ranges, feeds, what keys and values mean. It sees the range through `TransactionHost`.
 """
 
+from ..access import Evaluation, Pending, Transaction
 from .host import TransactionHost
-from .one_phase import Evaluation, Pending
 from .record import TransactionRecord, TransactionStatus
 from .steps import LOCK_TIMEOUT
-from .transaction import Transaction
 
 __all__ = [
     "LOCK_TIMEOUT",

@@ -44,6 +44,10 @@ class Evaluation:
         self._conflict: LockConflict | None = None
         self._ended = False
 
+    def before(self, limit: Timestamp) -> bool:
+        """Whether it commits below `limit`."""
+        return self.timestamp < limit
+
     def get(self, key: bytes) -> bytes | None:
         """The body of a key's live value."""
         self._check_running()

@@ -87,6 +87,9 @@ class Transaction:
         """How many values and deletions were written, a key counted each time."""
         return self._write_count
 
+    async def started(self) -> None:
+        """The read timestamp is drawn at once, where the store is near: see `access`."""
+
     async def get(self, key: bytes, *, for_update: bool = False) -> bytes | None:
         """The body of a key's live value. `for_update` locks the key, and sees its newest value."""
         if for_update:

@@ -22,9 +22,9 @@ from ...catalog.errors import SQLError
 from ...catalog.names import TableName
 from ...catalog.row_codec import RowCodec, codec_for
 from ...catalog.system_tables import FIRST_USER_ID
+from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.errors import DeadlineExceeded, KVError
-from ...kvlayer.store import Store
 from ...kvlayer.txn import Evaluation, Pending
 from ..errors import from_kv
 from ..relations import LeaseScope
@@ -88,7 +88,7 @@ class _Load:
         self.scope = LeaseScope(services.leases)
         self.row_count = 0
         self.last = ZERO
-        self._store: Store = services.store
+        self._store: StoreAccess = services.store
         self._mode = mode
         self._pending: deque[tuple[Pending[None], int]] = deque()
 
@@ -106,7 +106,7 @@ class _Load:
         await asyncio.sleep(0)
 
     async def _submit(self, table_id: int, batch: pa.RecordBatch, called_ns: int) -> Pending[None]:
-        at = self._store.clock.now()
+        at = await self._store.now()
         descriptor = await self._leased(table_id, at)
         mutation = _mutation(codec_for(descriptor), batch, self._mode)
 
@@ -155,7 +155,7 @@ def _mutation(codec: RowCodec, batch: pa.RecordBatch, mode: LoadMode) -> Mutatio
 
 
 async def _find(services: Services, name: TableName) -> int:
-    reader = services.store.snapshot(services.store.clock.now())
+    reader = services.store.snapshot(await services.store.now())
     table = await services.catalog.find(reader, name)
     if table is None:
         raise unknown_table(name)

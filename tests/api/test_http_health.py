@@ -19,7 +19,8 @@ def test_health_tells_of_the_store(door: HttpDoor) -> None:
 
 def test_failed_store_is_unhealthy(door: HttpDoor) -> None:
     door.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
-    door.call(door.node.store.fail, OSError("no space left on device"))
+    assert door.node.served is not None
+    door.call(door.node.served.fail, OSError("no space left on device"))
     answer = door.client.get("/healthz")
     assert answer.status_code == 503
     assert answer.json()["status"] == "failed"

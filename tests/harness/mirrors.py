@@ -86,6 +86,7 @@ class Mirrors:
         self.offload = offload
         self.store_id = store_id
         self.clock = Clock(wall or SystemWallClock(), MemoryBoundStore())
+        self.clock.now()  # as a store does when it opens
         self.files = DuckDBFiles(MirrorLocations([root]), offload)
         self.kind = DuckDBKind(self.files)
         self.reader = MirrorReader(self.files)

@@ -23,7 +23,8 @@ from tailrace.kvlayer.keys import TABLE_KIND
 from tailrace.kvlayer.metrics import Metrics
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.store import Store
-from tailrace.kvlayer.txn import Evaluation, Pending
+from tailrace.kvlayer.txn import Evaluation
+from tailrace.kvlayer.txn.one_phase import Pending
 from tests.harness.sim_offload import SimOffload
 from tests.harness.simulation import Simulation
 

@@ -206,7 +206,7 @@ class DuckDBSink:
         if progress is None:
             return
         reached = max((ts for _, ts in progress.frontier), default=ZERO)
-        now = self._clock.now()
+        now = self._clock.last  # at or above what the store drew when this process began
         if max(reached, progress.resolved) > now:
             raise SinkRefused(
                 f"mirror file {self._target.path} holds progress of job {self._identity.job_id} "

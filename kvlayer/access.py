@@ -1,0 +1,199 @@
+"""What the layers above use of a store, whether it is in this process or behind a connection.
+
+`Store` has this face, and so has `remote.RemoteStore`, with which a node reaches the store of
+another process. Where the two differ in cost, the face is made for the dearer one: what needs an
+answer of the store is awaited (`now`, `started`), and what is not awaited is known here already
+(`clock.last`, `gc_threshold`).
+
+    now()           a timestamp drawn from the store's clock, greater than all drawn before it
+    clock.last      the greatest that this process has heard of: at or below any `now()` to come
+
+HAZARD: an `Evaluation` is run in the committing step where the store is near, and before it where
+the store is far: then the store checks in its step that what was read still stands. So its
+`timestamp` may lie below the one at which it commits. What must hold *at the commit* is asked by
+`before(limit)`, whose answer the store checks as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from random import Random
+from typing import Protocol, TypeVar
+
+from .clock import Timestamp, WallClock
+from .events import Event
+from .frontier import Frontier
+from .metrics import Metrics
+from .settings import Settings
+from .span import Span
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+Row = tuple[bytes, bytes]
+Version = tuple[bytes, Timestamp, bytes | None]
+
+
+class ClockReading(Protocol):
+    """The store's clock, as far as it can be read without asking for a draw."""
+
+    @property
+    def wall(self) -> WallClock:
+        """This machine's clock: for stage times, never for ordering."""
+        ...
+
+    @property
+    def last(self) -> Timestamp:
+        """The greatest timestamp heard of. It never goes back."""
+        ...
+
+
+class Evaluation(Protocol):
+    """What a one-phase transaction may do while it is evaluated; see `Store.one_phase`."""
+
+    @property
+    def timestamp(self) -> Timestamp:
+        """Drawn for this evaluation: at or below the one at which it commits."""
+        ...
+
+    def before(self, limit: Timestamp) -> bool:
+        """Whether the transaction commits below `limit`. What it answers holds at the commit."""
+        ...
+
+    def get(self, key: bytes) -> bytes | None: ...
+    def scan(self, span: Span, *, limit: int | None = None) -> list[Row]: ...
+    def first_existing(self, keys: Sequence[bytes]) -> int | None: ...
+    def put(self, keys: Sequence[bytes], bodies: Sequence[bytes]) -> None: ...
+    def delete(self, keys: Sequence[bytes]) -> None: ...
+
+
+class Pending(Protocol[T_co]):
+    """A one-phase transaction that is applied and may not be durable yet."""
+
+    async def wait(self) -> tuple[T_co, Timestamp]: ...
+
+
+class Transaction(Protocol):
+    """An explicit transaction; see `txn.transaction.Transaction` for what each call promises."""
+
+    @property
+    def id(self) -> bytes: ...
+
+    @property
+    def read_timestamp(self) -> Timestamp:
+        """To be asked only behind `started()`, or any other awaited call."""
+        ...
+
+    @property
+    def write_timestamp(self) -> Timestamp: ...
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def write_count(self) -> int: ...
+    @property
+    def commit_checks(self) -> list[Callable[[], None]]: ...
+
+    async def started(self) -> None:
+        """Returns when the read timestamp is drawn."""
+        ...
+
+    async def get(self, key: bytes, *, for_update: bool = False) -> bytes | None: ...
+    async def get_with_timestamp(self, key: bytes) -> tuple[bytes, Timestamp] | None: ...
+    async def scan(
+        self, span: Span, *, limit: int | None = None, reverse: bool = False
+    ) -> list[Row]: ...
+    def scan_slices(self, span: Span) -> AsyncGenerator[list[Row], None]: ...
+    async def put(self, keys: Sequence[bytes], bodies: Sequence[bytes]) -> None: ...
+    async def delete(self, keys: Sequence[bytes]) -> None: ...
+    def track_read(self, span: Span) -> None: ...
+    async def commit(
+        self, *, deadline: Callable[[], Timestamp] | None = None, commit_called_ns: int = 0
+    ) -> Timestamp: ...
+    async def rollback(self) -> None: ...
+
+
+class Snapshot(Protocol):
+    """Everything as of one timestamp."""
+
+    async def get(self, key: bytes) -> bytes | None: ...
+    async def get_with_timestamp(self, key: bytes) -> tuple[bytes, Timestamp] | None: ...
+    def scan_slices(self, span: Span) -> AsyncGenerator[list[Row], None]: ...
+    async def scan(self, span: Span) -> list[Row]: ...
+
+
+class Feed(Protocol):
+    """The events of some spans, as `events` promises them."""
+
+    @property
+    def frontier(self) -> Frontier:
+        """How far each span was resolved by the events handed out. Read it only."""
+        ...
+
+    async def next(self) -> list[Event]: ...
+    def close(self) -> None: ...
+
+
+class StoreAccess(Protocol):
+    """A store, wherever it is."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def clock(self) -> ClockReading: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def metrics(self) -> Metrics: ...
+    @property
+    def random(self) -> Random: ...
+
+    @property
+    def gc_threshold(self) -> Timestamp:
+        """At or below it, versions may be gone. Current as of the last awaited call."""
+        ...
+
+    def check_open(self) -> None:
+        """Raises StoreClosed, with the reason, once nothing can be asked any more."""
+        ...
+
+    async def now(self) -> Timestamp: ...
+
+    def begin(
+        self,
+        *,
+        read_timestamp: Timestamp | None = None,
+        read_only: bool = False,
+        lock_timeout: float | None = None,
+    ) -> Transaction: ...
+
+    async def one_phase(
+        self,
+        evaluate: Callable[[Evaluation], T],
+        *,
+        deadline: Callable[[], Timestamp] | None = None,
+        commit_called_ns: int = 0,
+        lock_timeout: float | None = None,
+    ) -> tuple[T, Timestamp]: ...
+
+    async def submit_one_phase(
+        self,
+        evaluate: Callable[[Evaluation], T],
+        *,
+        deadline: Callable[[], Timestamp] | None = None,
+        commit_called_ns: int = 0,
+        lock_timeout: float | None = None,
+    ) -> Pending[T]: ...
+
+    def snapshot(self, at: Timestamp, *, lock_timeout: float | None = None) -> Snapshot: ...
+
+    def versions(
+        self, span: Span, after: Timestamp, upto: Timestamp
+    ) -> AsyncGenerator[list[Version], None]: ...
+
+    def span_feed(
+        self, spans: Iterable[Span], start_after: Timestamp, *, with_previous: bool = False
+    ) -> Feed: ...
+
+    def span_feed_from(
+        self, starts: Iterable[tuple[Span, Timestamp]], *, with_previous: bool = False
+    ) -> Feed: ...
