@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from ..catalog.column_types import ColumnType
 from ..catalog.jobs import JobContext, JobRecord, JobRegistry, RetryableJobError
-from ..catalog.type_kinds import TypeKind
 from ..changefeed import JOB_KIND, Changefeeds, FeedStatus
 from ..changefeed import ChangefeedStream as FeedStream
 from ..changefeed.attempt import retryable
 from ..kvlayer.clock import ZERO
 from ..kvlayer.txn import Transaction
-from ..sql import ChangefeedRequest, ChangefeedStream, JobSummary, ResultColumn, Row
+from ..sql import ChangefeedRequest, ChangefeedStream, JobSummary, Row
 from ..sql.parser.statements import JobAction
-from ..sql.results import STRING
-
-_BYTES = ColumnType(TypeKind.BYTES)
-STREAM_COLUMNS = (
-    ResultColumn("table", STRING),
-    ResultColumn("key", _BYTES),
-    ResultColumn("value", _BYTES),
-)
-"""What a sinkless feed streams; key and value are JSON."""
+from ..sql.result_shape import CHANGEFEED_COLUMNS
 
 
 class _Claim:
@@ -70,7 +60,7 @@ class FeedServices:
         return await self._feeds.create(transaction, request, sink)
 
     async def stream(self, request: ChangefeedRequest) -> ChangefeedStream:
-        return ChangefeedStream(STREAM_COLUMNS, _rows(await self._feeds.stream(request)))
+        return ChangefeedStream(CHANGEFEED_COLUMNS, _rows(await self._feeds.stream(request)))
 
     async def list(self, *, changefeeds_only: bool) -> Sequence[JobSummary]:
         return [

@@ -35,10 +35,31 @@ class Prepared:
         self._plans.pop((index, database), None)
 
 
+class TypedTexts:
+    """Statements whose parameters have types, by text, declared types and database.
+
+    What is kept is its maker's own (`sql.prepared`), who also knows whether it still holds.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, tuple[object, ...], str], object] = {}
+
+    def find(self, key: tuple[str, tuple[object, ...], str]) -> object | None:
+        return self._kept.get(key)
+
+    def keep(self, key: tuple[str, tuple[object, ...], str], statement: object) -> None:
+        if len(key[0]) > TEXT_LENGTH_MAX:
+            return
+        if key not in self._kept and len(self._kept) >= TEXTS_MAX:
+            del self._kept[next(iter(self._kept))]
+        self._kept[key] = statement
+
+
 class PlanCache:
     """The texts that were prepared last, shared by a node's sessions."""
 
     def __init__(self) -> None:
+        self.typed = TypedTexts()
         self._texts: dict[str, Prepared] = {}
 
     def prepare(self, text: str) -> Prepared:

@@ -25,7 +25,8 @@ from .plan_cache import Prepared
 from .planner import Planned, plan_statement
 from .plans import Plan, SelectPlan
 from .relations import LeaseScope, changed_tables, resolve_all
-from .results import Result
+from .result_shape import check_columns_same, plain_columns
+from .results import Result, ResultColumn
 from .scalars import Bindings
 from .services import Services
 from .transactions import OpenTransaction
@@ -40,6 +41,8 @@ class Execution:
     statement: Planned
     parameters: Sequence[object]
     database: str
+    described: tuple[ResultColumn, ...] | None = None
+    """What a client was told of the result's columns, if it was told."""
 
 
 async def run_planned(
@@ -153,7 +156,7 @@ async def _plan_at(
 ) -> Plan:
     """The plan of a statement that is not in a transaction."""
     known = execution.prepared.plan(execution.index, execution.database)
-    if known is not None and await _holds(known, scope, at, frozenset()):
+    if known is not None and await holds(known, scope, at, frozenset()):
         return known
     reader = services.store.snapshot(at)
     return await _plan_anew(services, execution, scope, reader, at, None)
@@ -165,7 +168,7 @@ async def _plan_in(
     """The plan of a statement in a transaction, which may see tables that nobody else does."""
     at, changed = transaction.read_timestamp, changed_tables(transaction)
     known = execution.prepared.plan(execution.index, execution.database)
-    if known is not None and await _holds(known, scope, at, changed):
+    if known is not None and await holds(known, scope, at, changed):
         return known
     return await _plan_anew(services, execution, scope, transaction, at, transaction)
 
@@ -181,12 +184,13 @@ async def _plan_anew(
     names, database = tables_of(execution.statement), execution.database
     relations = await resolve_all(services, reader, names, database, scope, at, transaction)
     plan = plan_statement(execution.statement, relations)
+    check_columns_same(execution.described, plain_columns(plan))
     if not changed_tables(transaction):
         execution.prepared.keep(execution.index, database, plan)
     return plan
 
 
-async def _holds(plan: Plan, scope: LeaseScope, at: Timestamp, changed: frozenset[int]) -> bool:
+async def holds(plan: Plan, scope: LeaseScope, at: Timestamp, changed: frozenset[int]) -> bool:
     """Leases the plan's tables at `at`, and says whether they are as when it was made."""
     for table in plan.relations:
         if table.id < FIRST_USER_ID:

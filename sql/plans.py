@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+import pyarrow as pa
+
 from ..catalog.column_types import ColumnType
 from ..catalog.descriptor import TableDescriptor
-from ..catalog.row_codec import RowCodec
+from ..catalog.row_codec import RowCodec, codec_for
 from .key_access import KeyAccess
 from .parser.statements import InsertMode
 from .predicates import Predicate
@@ -35,6 +37,11 @@ class TableScan:
     descriptor: TableDescriptor
     places: tuple[int, ...]
     access: KeyAccess | None
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        schema = codec_for(self.descriptor).arrow_schema
+        return pa.schema([schema.field(place) for place in self.places])
 
 
 @dataclass(frozen=True, slots=True)

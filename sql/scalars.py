@@ -63,7 +63,7 @@ BOOL = ColumnType(TypeKind.BOOL)
 DATE = ColumnType(TypeKind.DATE)
 TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
 
-_OPERATORS: dict[type[exp.Expr], str] = {
+OPERATORS: dict[type[exp.Expr], str] = {
     exp.Add: "+",
     exp.Sub: "-",
     exp.Mul: "*",
@@ -96,7 +96,7 @@ def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) ->
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
             left = compile_scalar(tree.this, scope, relation)
             right = compile_scalar(tree.expression, scope, relation)
-            return _arithmetic(_OPERATORS[type(tree)], left, right)
+            return _arithmetic(OPERATORS[type(tree)], left, right)
         case exp.DPipe():
             left = compile_scalar(tree.this, scope, relation)
             right = compile_scalar(tree.expression, scope, relation)

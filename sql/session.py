@@ -18,14 +18,23 @@ from .executor.ddl import DDL, run_ddl, wait_until_seen
 from .executor.feeds import check_sink_options, control_jobs, create_changefeed, list_jobs
 from .executor.show import Show, check_setting, run_show
 from .implicit import attempts, in_transaction
+from .parameter_types import Hints
 from .parameters import check_parameters
 from .parser import statements
 from .plan_cache import Prepared
 from .planned import Execution, explain, run_planned
 from .planner import Planned
 from .plans import engine_of
+from .prepared import PreparedStatement, Preparing, joins_batch, statements_of
+from .prepared_names import (
+    NamedStatement,
+    PreparedNames,
+    argument_values,
+    declared_types,
+)
 from .relations import LeaseScope
-from .results import STRING, Result, listing
+from .result_shape import check_columns_same, known_columns
+from .results import STRING, Result, ResultColumn, listing
 from .scalars import Bindings
 from .services import Services
 from .transactions import OpenTransaction
@@ -53,10 +62,12 @@ class Session:
         self._store = services.store
         self._open: OpenTransaction | None = None
         self._turn = asyncio.Lock()
+        self._batch = False  # whether what is open was opened by `run`, and ends with the batch
+        self.prepared_names = PreparedNames()
 
     @property
     def state(self) -> SessionState:
-        if self._open is None:
+        if self._open is None or self._batch:
             return SessionState.IDLE
         return SessionState.FAILED if self._open.failed else SessionState.IN_TRANSACTION
 
@@ -71,12 +82,126 @@ class Session:
                     for index in range(len(prepared.statements))
                 ]
             except BaseException as error:
-                # A cancelled statement has done who knows what: the transaction cannot go on.
-                if self._open is not None:
-                    await self._fail(self._open)
-                if isinstance(error, KVError):
-                    raise from_kv(error) from error
-                raise
+                raise await self._failed(error) from error.__cause__
+
+    async def _failed(self, error: BaseException) -> BaseException:
+        """The error to raise, the transaction having failed with it."""
+        # A cancelled statement has done who knows what: the transaction cannot go on.
+        if self._open is not None:
+            await self._fail(self._open)
+        return from_kv(error) if isinstance(error, KVError) else error
+
+    # Prepared statements, and batches of them that are one transaction
+
+    def parse(self, text: str) -> list[PreparedStatement]:
+        """The statements of a text without parameters, ready for `run`. Raises SQLError."""
+        return statements_of(self._services, text)
+
+    async def prepare(self, text: str, hints: Hints = ()) -> PreparedStatement:
+        """The one statement of `text`, its parameters typed. Raises SQLError.
+
+        `hints[i]` is the type that the client declares for `$i+1`, or None.
+        """
+        async with self._turn:
+            try:
+                self._refuse_failed()
+                return await self._preparing().prepare(text, hints)
+            except BaseException as error:
+                raise await self._failed(error) from error.__cause__
+
+    async def describe(self, prepared: PreparedStatement) -> tuple[ResultColumn, ...]:
+        """The columns of a statement's result; empty where it returns no rows.
+
+        A statement that only shows something is run for it, and run again later.
+        """
+        async with self._turn:
+            try:
+                return await self._describe(prepared)
+            except BaseException as error:
+                raise await self._failed(error) from error.__cause__
+
+    async def run(
+        self, prepared: PreparedStatement, parameters: Sequence[object] = (), *, more: bool = False
+    ) -> Result:
+        """Runs one statement. With `more`, others of the same batch follow.
+
+        The statements of a batch are one transaction, which `end_batch` commits, unless a
+        transaction is open already or the batch says BEGIN.
+        """
+        async with self._turn:
+            try:
+                if more and self._open is None and joins_batch(prepared.statement):
+                    self._open = OpenTransaction(self._store.begin(), self._services.leases)
+                    self._batch = True
+                given = check_parameters(parameters, prepared.prepared.parameter_count)
+                if prepared.statement is None:
+                    return Result(tag="")
+                result = await self._run(prepared.prepared, prepared.index, given, prepared.columns)
+                if prepared.planned:
+                    check_columns_same(prepared.columns, result.columns)
+                return result
+            except BaseException as error:
+                raise await self._failed(error) from error.__cause__
+
+    async def end_batch(self) -> None:
+        """Commits what `run` began by itself. Raises SQLError where that fails."""
+        if not self._batch:
+            return
+        async with self._turn:
+            self._batch = False
+            try:
+                await self._commit()
+            except BaseException as error:
+                raise await self._failed(error) from error.__cause__
+
+    def _preparing(self) -> Preparing:
+        opened = None if self._open is None else self._open.transaction
+        return Preparing(self._services, self.database, opened)
+
+    def _refuse_failed(self) -> None:
+        if self._open is not None and self._open.failed:
+            raise SQLError(
+                "25P02",
+                "current transaction is aborted, commands ignored until end of transaction block",
+                hint="Run ROLLBACK.",
+            )
+
+    async def _describe(self, prepared: PreparedStatement) -> tuple[ResultColumn, ...]:
+        statement = prepared.statement
+        if isinstance(statement, statements.ExecutePrepared):
+            return await self._describe(self.prepared_names.find(statement.name))
+        if prepared.planned:
+            self._refuse_failed()
+            return await self._preparing().describe(prepared)
+        if prepared.columns is None:
+            prepared.columns = known_columns(statement)
+        if prepared.columns is None:
+            self._refuse_failed()
+            shown = await self._run(prepared.prepared, prepared.index, (), None)
+            prepared.columns = shown.columns
+        return prepared.columns
+
+    async def _run_prepared(self, statement: NamedStatement) -> Result:
+        """PREPARE, EXECUTE and DEALLOCATE."""
+        names = self.prepared_names
+        match statement:
+            case statements.Prepare(name=name, text=text):
+                hints = declared_types(statement)
+                names.check_new(name)
+                names.keep(name, await self._preparing().prepare(text, hints))
+                return Result(tag="PREPARE")
+            case statements.ExecutePrepared(name=name, position=position):
+                found = names.find(name, position)
+                given = argument_values(statement, found, await self._store.now())
+                return await self._run(found.prepared, found.index, given, found.columns)
+            case statements.Deallocate(name=None):
+                names.clear()
+                return Result(tag="DEALLOCATE ALL")
+            case statements.Deallocate(name=name):
+                assert name is not None, statement
+                names.find(name)
+                names.forget(name)
+                return Result(tag="DEALLOCATE")
 
     async def close(self) -> None:
         """Rolls back what is open."""
@@ -99,19 +224,20 @@ class Session:
             told.statement = index
             raise told from error.__cause__ if told is error else error
 
-    async def _run(self, prepared: Prepared, index: int, parameters: Sequence[object]) -> Result:
+    async def _run(
+        self,
+        prepared: Prepared,
+        index: int,
+        parameters: Sequence[object],
+        described: tuple[ResultColumn, ...] | None = None,
+    ) -> Result:
         statement = prepared.statements[index]
         match statement:
             case statements.Commit():
                 return await self._commit()
             case statements.Rollback():
                 return await self._rollback()
-        if self._open is not None and self._open.failed:
-            raise SQLError(
-                "25P02",
-                "current transaction is aborted, commands ignored until end of transaction block",
-                hint="Run ROLLBACK.",
-            )
+        self._refuse_failed()
         match statement:
             case (
                 statements.Query() | statements.Insert() | statements.Update() | statements.Delete()
@@ -122,6 +248,7 @@ class Session:
                     statement=statement,
                     parameters=parameters,
                     database=self.database,
+                    described=described,
                 )
                 return await run_planned(self._services, execution, self._open)
             case statements.Begin():
@@ -146,12 +273,17 @@ class Session:
                 return await control_jobs(self._services, statement)
             case statements.SetClusterSetting():
                 return await self._set_setting(statement)
+            case statements.Prepare() | statements.ExecutePrepared() | statements.Deallocate():
+                return await self._run_prepared(statement)
             case _:
                 return await self._show(statement)
 
     # Transactions
 
     async def _begin(self, statement: statements.Begin, parameters: Sequence[object]) -> Result:
+        if self._open is not None and self._batch:
+            self._batch = False  # what ran before it in the batch belongs to it
+            return Result(tag="BEGIN")
         if self._open is not None:
             raise SQLError("25001", "there is already a transaction in progress")
         now = await self._store.now()
@@ -165,7 +297,7 @@ class Session:
 
     async def _commit(self) -> Result:
         called_ns = self._store.clock.wall.monotonic_ns()
-        opened, self._open = self._open, None
+        opened, self._open, self._batch = self._open, None, False
         if opened is None:
             return Result(tag="COMMIT", notice="there is no transaction in progress")
         if opened.failed:
@@ -175,7 +307,7 @@ class Session:
         return Result(tag="COMMIT", commit_timestamp=at, notice=notice)
 
     async def _rollback(self) -> Result:
-        opened, self._open = self._open, None
+        opened, self._open, self._batch = self._open, None, False
         if opened is None:
             return Result(tag="ROLLBACK", notice="there is no transaction in progress")
         await self._fail(opened)

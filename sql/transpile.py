@@ -27,6 +27,9 @@ from .parser.queries import table_name
 from .plans import AnalyticSelect, TableScan, TypedParameter
 from .scalars import DATE, TIMESTAMPTZ, Bindings, Scalar, adapt, compile_scalar, type_of_cast
 
+TYPED_PARAMETER = "typed_parameter"
+"""Marks a cast that nobody wrote: it says the type of a parameter, and names no column."""
+
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
 
@@ -278,6 +281,8 @@ def output_name(item: exp.Expr) -> str:
             return output_name(item.this)
         case exp.Cast():
             inner = output_name(item.this)
+            if item.meta.get(TYPED_PARAMETER):
+                return inner
             return item.to.sql("postgres").lower() if inner == "?column?" else inner
         case exp.CurrentTimestamp():
             return "now"

@@ -75,6 +75,17 @@ class Analytics:
                 self._running.discard(cursor)
                 self._idle.append(lane)
 
+    async def describe(
+        self, sql: str, tables: Mapping[str, pa.Table], parameter_count: int
+    ) -> tuple[ResultColumn, ...]:
+        """The columns that a query has, without running it. Raises duckdb.Error."""
+        answer = await self.run(f"DESCRIBE {sql}", tables, [None] * parameter_count)
+        names, types = answer.table.column(0).to_pylist(), answer.table.column(1).to_pylist()
+        return tuple(
+            ResultColumn(str(name), _type_of(str(type)))
+            for name, type in zip(names, types, strict=True)
+        )
+
     def close(self) -> None:
         """Interrupts what runs, and waits for it: DuckDB closes nothing that is in use."""
         self._closed = True
@@ -178,23 +189,31 @@ def _as_texts(sql: str, types: Sequence[str]) -> str:
     return f"SELECT {', '.join(items)} FROM ({sql}) AS answer({', '.join(columns)})"
 
 
+def _type_of(name: str) -> ColumnType:
+    """The type in which a column of DuckDB's type `name` leaves."""
+    if name.startswith("DECIMAL("):
+        precision, scale = name[8:-1].split(",")
+        return ColumnType(TypeKind.DECIMAL, int(precision), int(scale))
+    if name in _HUGE:
+        return _HUGE_TYPE
+    return ColumnType(_SAME.get(name) or _WIDENED.get(name) or TypeKind.STRING)
+
+
 def _converted(
     name: str, array: pa.ChunkedArray[pa.Scalar[pa.DataType]]
 ) -> tuple[ColumnType, pa.ChunkedArray[pa.Scalar[pa.DataType]]]:
     """A column in one of our types."""
+    type = _type_of(name)
     if name in _SAME or name in _WIDENED:
-        type = ColumnType(_SAME.get(name) or _WIDENED[name])
         if array.type == type.arrow_type:
             return type, array
         if pa.types.is_null(array.type) or name not in _SAME:
             return type, array.cast(type.arrow_type, safe=False)
         return type, array.cast(type.arrow_type)
     if name.startswith("DECIMAL("):
-        precision, scale = name[8:-1].split(",")
-        type = ColumnType(TypeKind.DECIMAL, int(precision), int(scale))
         return type, array if array.type == type.arrow_type else array.cast(type.arrow_type)
     assert name in _HUGE, name
-    return _HUGE_TYPE, _huge(name, array)
+    return type, _huge(name, array)
 
 
 def _huge(

@@ -142,8 +142,7 @@ async def run_analytic(
 async def read_arrow(scan: TableScan, transaction: Transaction, bindings: Bindings) -> pa.Table:
     """The columns of a scan, as the transaction sees the table."""
     codec = codec_for(scan.descriptor)
-    places = list(scan.places)
-    schema = pa.schema([codec.arrow_schema.field(place) for place in places])
+    places, schema = list(scan.places), scan.arrow_schema
     batches: list[pa.RecordBatch] = []
     if scan.access is not None:
         spans = scan.access.spans(bindings)

@@ -10,11 +10,21 @@ from itertools import pairwise
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.errors import SQLError
-from . import feeds, tables
+from . import feeds, prepared, tables
 from .cursor import Cursor, LexemeKind, syntax_error
 from .lexer import statements, tokenize
 from .queries import parse_delete, parse_insert, parse_query, parse_update
-from .statements import Delete, Explain, Insert, InsertMode, JobAction, Query, Statement, Update
+from .statements import (
+    Delete,
+    Explain,
+    Insert,
+    InsertMode,
+    JobAction,
+    Prepare,
+    Query,
+    Statement,
+    Update,
+)
 
 STATEMENTS_MAX = 10_000
 """Statements in one text: more are a file, and files are loaded."""
@@ -41,7 +51,13 @@ def parse(text: str) -> ParsedText:
     if len(groups) > STATEMENTS_MAX:
         raise SQLError("54000", f"more than {STATEMENTS_MAX} statements in one text")
     parsed = tuple(_statement(text, group) for group in groups)
-    return ParsedText(parsed, _greatest_parameter(tokens))
+    # What PREPARE holds has parameters of its own.
+    own = [
+        group
+        for group, statement in zip(groups, parsed, strict=True)
+        if not isinstance(statement, Prepare)
+    ]
+    return ParsedText(parsed, max(map(_greatest_parameter, own), default=0))
 
 
 def _greatest_parameter(tokens: list[Token]) -> int:
@@ -139,12 +155,15 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("end",): feeds.commit,
     ("rollback",): feeds.rollback,
     ("abort",): feeds.rollback,
+    ("prepare",): prepared.prepare,
+    ("execute",): prepared.execute,
+    ("deallocate",): prepared.deallocate,
 }
 
 # fmt: off
 _REFUSED = frozenset({
-    "analyze", "call", "comment", "copy", "declare", "discard", "do", "execute", "fetch", "grant",
-    "listen", "lock", "merge", "notify", "prepare", "refresh", "reindex", "release", "revoke",
+    "analyze", "call", "comment", "copy", "declare", "discard", "do", "fetch", "grant",
+    "listen", "lock", "merge", "notify", "refresh", "reindex", "release", "revoke",
     "savepoint", "truncate", "vacuum", "verify",
 })
 # fmt: on

@@ -243,6 +243,29 @@ class Explain:
     statement: Query | Insert | Update | Delete
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepare:
+    """`text` is the inner statement, with blanks in front so that its positions are true."""
+
+    name: str
+    types: tuple[TypeName, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutePrepared:
+    name: str
+    arguments: tuple[exp.Expr, ...]
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deallocate:
+    """`name` is None for ALL."""
+
+    name: str | None
+
+
 Statement = (
     CreateDatabase
     | CreateTable
@@ -267,4 +290,7 @@ Statement = (
     | ShowSession
     | UseDatabase
     | Explain
+    | Prepare
+    | ExecutePrepared
+    | Deallocate
 )

@@ -1,0 +1,323 @@
+"""The types of a statement's parameters, found before any value is known.
+
+A parameter takes the type that its client declared, else that of what it first meets, as in
+PostgreSQL, else STRING:
+
+    SELECT * FROM t WHERE id = $1 LIMIT $2          id's type, INT8
+    INSERT INTO t (id, note) VALUES ($1, $2)        the columns' types
+    UPDATE t SET n = n + $1                         n's type
+    SELECT $1::date, $2                             DATE, STRING
+
+Where the place does not say the type by itself, the parameter is cast to it in the tree, so that
+the same statement has the same result columns whatever the values are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope as QueryScope
+
+from ..catalog.column_types import ColumnType
+from ..catalog.descriptor import TableDescriptor
+from ..catalog.errors import SQLError
+from ..catalog.type_kinds import TypeKind
+from .arithmetic import operation
+from .binder import Relations, column_type, scopes_in
+from .parser import folded
+from .parser.statements import Delete, Insert, Query, Update
+from .planner import Planned
+from .scalars import OPERATORS, parameter_number, type_of_cast
+from .transpile import TYPED_PARAMETER
+
+INT8 = ColumnType(TypeKind.INT8)
+FLOAT8 = ColumnType(TypeKind.FLOAT8)
+DECIMAL = ColumnType(TypeKind.DECIMAL)
+STRING = ColumnType(TypeKind.STRING)
+BOOL = ColumnType(TypeKind.BOOL)
+DATE = ColumnType(TypeKind.DATE)
+TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
+WIDE_INTEGER = ColumnType(TypeKind.DECIMAL, 38, 0)
+"""What sum() of integers is."""
+
+Lookup = Callable[[exp.Column], ColumnType | None]
+Hints = Sequence[ColumnType | None]
+
+PARAMETERS_MAX = 65_535
+"""As many as the wire protocol counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypedStatement:
+    """A statement whose parameters have types, and these types by their numbers."""
+
+    statement: Planned
+    parameter_types: tuple[ColumnType, ...]
+
+
+def type_parameters(
+    statement: Planned, relations: Relations, hints: Hints, count: int
+) -> TypedStatement:
+    """The statement with its parameters typed. The statement that was given stays as it is."""
+    if count > PARAMETERS_MAX:
+        raise SQLError("54000", f"a statement has at most {PARAMETERS_MAX} parameters")
+    if count == 0:
+        return TypedStatement(statement, ())
+    declared = [*hints, *([None] * count)][:count]
+    statement = _copied(statement)
+    found = list(_contexts(statement, relations, declared))
+    types = list(declared)
+    for node, context in found:
+        number = parameter_number(node)
+        if number > count:
+            raise SQLError("42P02", f"there is no parameter ${number}")
+        types[number - 1] = types[number - 1] or context
+    final = tuple(type or STRING for type in types)
+    for node, context in found:
+        type = final[parameter_number(node) - 1]
+        if context is None or context.kind is not type.kind:
+            target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
+            cast = exp.Cast(this=node.copy(), to=target)
+            cast.meta[TYPED_PARAMETER] = True
+            node.replace(cast)
+    return TypedStatement(statement, final)
+
+
+def _copied(statement: Planned) -> Planned:
+    """The same statement with trees of its own."""
+
+    def tree(node: exp.Expr | None) -> exp.Expr | None:
+        return None if node is None else exp.Paren(this=node.copy())
+
+    match statement:
+        case Query():
+            return replace(statement, tree=statement.tree.copy())
+        case Insert(source=source):
+            return replace(statement, source=None if source is None else source.copy())
+        case Update():
+            assignments = tuple(
+                (target, exp.Paren(this=value.copy()) if value.find(exp.Parameter) else value)
+                for target, value in statement.assignments
+            )
+            return replace(statement, assignments=assignments, where=tree(statement.where))
+        case Delete():
+            return replace(statement, where=tree(statement.where))
+
+
+Context = tuple[exp.Parameter, ColumnType | None]
+
+
+def _contexts(statement: Planned, relations: Relations, declared: Hints) -> Iterator[Context]:
+    """Every use of a parameter, with the type that its place gives it."""
+    match statement:
+        case Query(tree=tree):
+            yield from _in_query(tree, relations, declared)
+        case Insert(source=exp.Values() as values):
+            targets = _targets(statement, relations[statement.table.parts])
+            for row in values.expressions:
+                items = row.expressions if isinstance(row, exp.Tuple) else [row]
+                for place, item in enumerate(items):
+                    target = targets[place] if place < len(targets) else None
+                    yield from _in_tree(item, lambda column: None, declared, target)
+        case Insert(source=source):
+            if source is not None:
+                targets = _targets(statement, relations[statement.table.parts])
+                yield from _in_query(source, relations, declared, targets)
+        case Update(table=table, where=where, assignments=assignments):
+            lookup = _by_name(relations[table.parts], relations)
+            for column, value in assignments:
+                yield from _in_tree(value, lookup, declared, lookup(column))
+            if where is not None:
+                yield from _in_tree(where, lookup, declared, BOOL)
+        case Delete(table=table, where=where):
+            if where is not None:
+                lookup = _by_name(relations[table.parts], relations)
+                yield from _in_tree(where, lookup, declared, BOOL)
+
+
+def _targets(statement: Insert, descriptor: TableDescriptor) -> list[ColumnType]:
+    if statement.columns is None:
+        return [column.type for column in descriptor.columns]
+    known = {column.name: column.type for column in descriptor.columns}
+    return [known[name] for column in statement.columns if (name := folded(column)) in known]
+
+
+def _by_name(table: TableDescriptor, relations: Relations) -> Lookup:
+    """Columns by name alone: those of the statement's own table first."""
+
+    def lookup(column: exp.Column) -> ColumnType | None:
+        if not isinstance(column.this, exp.Identifier):
+            return None
+        for descriptor in (table, *relations.values()):
+            known = descriptor.find_column(folded(column.this))
+            if known is not None:
+                return known.type
+        return None
+
+    return lookup
+
+
+def _in_query(
+    tree: exp.Expr, relations: Relations, declared: Hints, targets: Sequence[ColumnType] = ()
+) -> Iterator[Context]:
+    seen: set[int] = set()
+
+    def looked_up(scope: QueryScope) -> Lookup:
+        return lambda column: column_type(column, scope, relations)
+
+    for scope in scopes_in(tree):
+        lookup = looked_up(scope)
+        for node in scope.find_all(exp.Parameter):
+            if id(node) not in seen:
+                seen.add(id(node))
+                yield node, _context(node, lookup, declared) or _as_item(node, tree, targets)
+    # LIMIT of a set operation, VALUES, and whatever else belongs to no scope.
+    for node in tree.find_all(exp.Parameter):
+        if id(node) not in seen:
+            yield node, _context(node, lambda column: None, declared)
+
+
+def _as_item(node: exp.Expr, tree: exp.Expr, targets: Sequence[ColumnType]) -> ColumnType | None:
+    """The target column of a parameter that is an item of INSERT's SELECT."""
+    if isinstance(tree, exp.Select):
+        for place, item in enumerate(tree.expressions[: len(targets)]):
+            if item.unalias() is node:
+                return targets[place]
+    return None
+
+
+def _in_tree(
+    tree: exp.Expr, lookup: Lookup, declared: Hints, whole: ColumnType | None
+) -> Iterator[Context]:
+    """The parameters of an expression that, as a whole, is of type `whole`."""
+    for node in list(tree.find_all(exp.Parameter)):
+        if node is tree or tree.unnest() is node:
+            yield node, whole
+        else:
+            yield node, _context(node, lookup, declared)
+
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+_TEXTUAL = (
+    exp.DPipe, exp.Like, exp.ILike, exp.RegexpLike, exp.Lower, exp.Upper, exp.Length, exp.Concat,
+    exp.Trim, exp.Substring,
+)  # fmt: skip
+_ALTERNATIVES = (exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif, exp.In, exp.Between)
+_NUMERIC = (exp.Abs, exp.Sqrt, exp.Ln, exp.Exp, exp.Pow, exp.Floor, exp.Ceil, exp.Round)
+_TRUTHS = (
+    exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.Exists,
+    exp.RegexpLike, *_COMPARISONS,
+)  # fmt: skip
+
+
+def _context(node: exp.Expr, lookup: Lookup, declared: Hints) -> ColumnType | None:
+    """The type that the place of `node` says it has."""
+    place = node
+    parent = node.parent
+    while isinstance(parent, exp.Paren):
+        place, parent = parent, parent.parent
+    match parent:
+        case exp.Cast():
+            return type_of_cast(parent)
+        case exp.Limit() | exp.Offset() | exp.GenerateSeries():
+            return INT8
+        case exp.Where() | exp.And() | exp.Or() | exp.Not() | exp.Having():
+            return BOOL
+        case exp.Neg():
+            return _context(parent, lookup, declared)
+        case exp.If() | exp.Case():
+            return _of_branches(parent, place, lookup, declared)
+    if isinstance(parent, _TEXTUAL):
+        return STRING
+    if isinstance(parent, _ALTERNATIVES):
+        return _of_siblings(parent, place, lookup, declared)
+    if isinstance(parent, _COMPARISONS) or type(parent) in OPERATORS:
+        assert parent is not None
+        found = _of_siblings(parent, place, lookup, declared)
+        if found is None and type(parent) in OPERATORS:
+            return _context(parent, lookup, declared)
+        return found
+    if isinstance(parent, _NUMERIC):
+        return FLOAT8
+    return None
+
+
+def _of_siblings(
+    parent: exp.Expr, place: exp.Expr, lookup: Lookup, declared: Hints
+) -> ColumnType | None:
+    for child in parent.iter_expressions():
+        if child is not place:
+            found = type_of(child, lookup, declared)
+            if found is not None:
+                return found
+    return None
+
+
+def _of_branches(
+    parent: exp.Expr, place: exp.Expr, lookup: Lookup, declared: Hints
+) -> ColumnType | None:
+    """The type of CASE's other results, or of what it compares."""
+    if isinstance(parent, exp.If):
+        if parent.this is place:
+            case = parent.parent
+            operand = case.args.get("this") if case is not None else None
+            return BOOL if operand is None else type_of(operand, lookup, declared)
+        parent = parent.parent if isinstance(parent.parent, exp.Case) else parent
+    return type_of(parent, lookup, declared)
+
+
+def type_of(tree: exp.Expr, lookup: Lookup, declared: Hints = ()) -> ColumnType | None:
+    """The type of an expression, as far as it is plain to see; None for the rest."""
+
+    def inner(part: exp.Expr | None) -> ColumnType | None:
+        return None if part is None else type_of(part, lookup, declared)
+
+    match tree:
+        case exp.Paren() | exp.Alias() | exp.Neg() | exp.Max() | exp.Min() | exp.Abs():
+            return inner(tree.this)
+        case exp.Literal():
+            if tree.is_string:
+                return None
+            return INT8 if tree.this.isdecimal() else DECIMAL
+        case exp.Boolean():
+            return BOOL
+        case exp.Column():
+            return lookup(tree)
+        case exp.Parameter():
+            number = parameter_number(tree)
+            return declared[number - 1] if 0 < number <= len(declared) else None
+        case exp.Cast():
+            return type_of_cast(tree)
+        case exp.CurrentTimestamp():
+            return TIMESTAMPTZ
+        case exp.CurrentDate():
+            return DATE
+        case exp.Count() | exp.Length():
+            return INT8
+        case exp.Sum():
+            summed = inner(tree.this)
+            return WIDE_INTEGER if summed == INT8 else summed
+        case exp.Avg():
+            return FLOAT8
+        case exp.Coalesce() | exp.Greatest() | exp.Least() | exp.Nullif():
+            return next((found for part in tree.iter_expressions() if (found := inner(part))), None)
+        case exp.Case():
+            results = [branch.args.get("true") for branch in tree.args.get("ifs") or ()]
+            results.append(tree.args.get("default"))
+            return next((found for part in results if (found := inner(part))), None)
+    if type(tree) in OPERATORS:
+        return _of_arithmetic(OPERATORS[type(tree)], inner(tree.this), inner(tree.expression))
+    if isinstance(tree, _TRUTHS):
+        return BOOL
+    return STRING if isinstance(tree, _TEXTUAL) else None
+
+
+def _of_arithmetic(
+    operator: str, left: ColumnType | None, right: ColumnType | None
+) -> ColumnType | None:
+    if left is None or right is None:
+        return left or right
+    found = operation(operator, left.kind, right.kind)
+    return found[0] if found is not None else None

@@ -1,0 +1,194 @@
+"""Prepared statements: parsed and typed before any parameter is known.
+
+    prepared = await session.prepare("SELECT note FROM t WHERE id = $1")
+    prepared.parameter_types              (INT8,)
+    await session.describe(prepared)      (ResultColumn("note", STRING),)
+    await session.run(prepared, [7])
+
+What was described stays: when the schema changes so that the result would have other columns,
+running it is SQLError 0A000, and the client prepares again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import duckdb
+
+from ..catalog.column_types import ColumnType
+from ..catalog.errors import SQLError
+from ..catalog.type_kinds import TypeKind
+from ..kvlayer.clock import Timestamp
+from ..kvlayer.txn import Transaction
+from .binder import tables_of
+from .errors import from_duckdb
+from .executor.ddl import DDL
+from .parameter_types import Hints, type_parameters
+from .parser import ParsedText
+from .parser.statements import (
+    CreateChangefeed,
+    Delete,
+    ExecutePrepared,
+    Insert,
+    Query,
+    Statement,
+    Update,
+)
+from .plan_cache import Prepared
+from .planned import holds
+from .planner import plan_statement
+from .plans import AnalyticSelect, Plan, SelectPlan
+from .relations import LeaseScope, changed_tables, resolve_all
+from .result_shape import plain_columns
+from .results import ResultColumn
+from .services import Services
+
+STRING = ColumnType(TypeKind.STRING)
+
+
+@dataclass(slots=True, eq=False)
+class PreparedStatement:
+    """One statement, or none (`statement` is None for a text of blanks and comments).
+
+    `columns` are those of its result, once they are known: empty for a statement that returns no
+    rows. They are None where only DuckDB or the statement's own run can tell.
+    """
+
+    text: str
+    prepared: Prepared
+    index: int
+    parameter_types: tuple[ColumnType, ...]
+    columns: tuple[ResultColumn, ...] | None = None
+    _plan: Plan | None = field(default=None, repr=False)
+
+    @property
+    def statement(self) -> Statement | None:
+        statements = self.prepared.statements
+        return statements[self.index] if statements else None
+
+    @property
+    def planned(self) -> bool:
+        return isinstance(self.statement, Query | Insert | Update | Delete)
+
+
+def statements_of(services: Services, text: str) -> list[PreparedStatement]:
+    """The statements of a text that has no parameters."""
+    prepared = services.plans.prepare(text)
+    if prepared.parameter_count:
+        raise SQLError(
+            "42P02",
+            "there is no parameter $1",
+            hint="Parameters need the extended protocol: PREPARE, or a driver's arguments.",
+        )
+    count = len(prepared.statements)
+    return [PreparedStatement(text, prepared, index, ()) for index in range(count)]
+
+
+class Preparing:
+    """Prepares and describes for one session: what its open transaction sees, if it has one."""
+
+    def __init__(self, services: Services, database: str, opened: Transaction | None) -> None:
+        self._services = services
+        self._database = database
+        self._opened = opened
+
+    async def prepare(self, text: str, hints: Hints) -> PreparedStatement:
+        """The one statement of `text`. `hints[i]` is the declared type of `$i+1`, if any is."""
+        key = (text, tuple(hints), self._database)
+        typed = self._services.plans.typed
+        known = typed.find(key)
+        if isinstance(known, PreparedStatement) and await self._current(known):
+            return known
+        prepared = self._services.plans.prepare(text)
+        if len(prepared.statements) > 1:
+            raise SQLError("42601", "cannot insert multiple commands into a prepared statement")
+        made = await self._typed(text, prepared, hints)
+        if made.planned and not self._changed():
+            typed.keep(key, made)
+        return made
+
+    async def _typed(self, text: str, prepared: Prepared, hints: Hints) -> PreparedStatement:
+        count = prepared.parameter_count
+        statement = prepared.statements[0] if prepared.statements else None
+        if not isinstance(statement, Query | Insert | Update | Delete):
+            types = tuple(hint or STRING for hint in [*hints, *([None] * count)][:count])
+            return PreparedStatement(text, prepared, 0, types)
+        scope = LeaseScope(self._services.leases)
+        reader = self._reader()
+        try:
+            at = reader.read_timestamp
+            names = tables_of(statement)
+            relations = await resolve_all(
+                self._services, reader, names, self._database, scope, at, self._opened
+            )
+            typed = type_parameters(statement, relations, hints, count)
+            plan = plan_statement(typed.statement, relations)
+        finally:
+            scope.release()
+            await self._done(reader)
+        own = Prepared(ParsedText((typed.statement,), count))
+        if not self._changed():
+            own.keep(0, self._database, plan)
+        made = PreparedStatement(text, own, 0, typed.parameter_types, _plan=plan)
+        made.columns = plain_columns(plan)
+        return made
+
+    async def describe(self, statement: PreparedStatement) -> tuple[ResultColumn, ...]:
+        """The columns of a planned statement. Asks DuckDB where only it knows them."""
+        if statement.columns is None:
+            plan = statement._plan
+            if plan is None:
+                plan = (await self._typed(statement.text, statement.prepared, ()))._plan
+            assert isinstance(plan, SelectPlan), statement
+            statement.columns = await self._ask(plan.analytic)
+        return statement.columns
+
+    async def _ask(self, select: AnalyticSelect) -> tuple[ResultColumn, ...]:
+        try:
+            return await self._services.analytics.describe(
+                select.sql,
+                {scan.registered: scan.arrow_schema.empty_table() for scan in select.scans},
+                len(select.parameters),
+            )
+        except duckdb.Error as error:
+            tables = [scan.descriptor for scan in select.scans]
+            raise from_duckdb(error, tables, select.positions) from error
+
+    async def _current(self, statement: PreparedStatement) -> bool:
+        """Whether the tables are still as they were when the statement was typed."""
+        assert statement._plan is not None, statement
+        scope = LeaseScope(self._services.leases)
+        try:
+            return await holds(statement._plan, scope, await self._now(), self._changed())
+        finally:
+            scope.release()
+
+    async def _now(self) -> Timestamp:
+        if self._opened is not None:
+            return self._opened.read_timestamp
+        return await self._services.store.now()
+
+    def _changed(self) -> frozenset[int]:
+        return changed_tables(self._opened)
+
+    def _reader(self) -> Transaction:
+        return self._opened or self._services.store.begin(read_only=True)
+
+    async def _done(self, reader: Transaction) -> None:
+        if reader is not self._opened:
+            await reader.rollback()
+
+
+def joins_batch(statement: Statement | None) -> bool:
+    """Whether a statement becomes part of the transaction that a batch of statements is.
+
+    Those that only show or set something need none, and AS OF SYSTEM TIME reads another time.
+    """
+    match statement:
+        case Query(as_of=as_of):
+            return as_of is None
+        case CreateChangefeed(sink=sink):
+            return sink is not None
+        case ExecutePrepared():
+            return True
+    return isinstance(statement, Insert | Update | Delete | DDL)

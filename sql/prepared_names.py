@@ -1,0 +1,101 @@
+"""Prepared statements by name: those of PREPARE and those of the wire protocol are the same.
+
+PREPARE find (INT8) AS SELECT note FROM t WHERE id = $1;
+EXECUTE find (7);
+DEALLOCATE find;
+"""
+
+from __future__ import annotations
+
+from ..catalog.column_types import ColumnType
+from ..catalog.errors import SQLError
+from ..kvlayer.clock import Timestamp
+from .as_of import datetime_of
+from .parser.statements import Deallocate, ExecutePrepared, Prepare
+from .prepared import PreparedStatement
+from .scalars import Bindings, NotNative, compile_scalar
+
+NAMES_MAX = 10_000
+"""Prepared statements of one session: a client that never deallocates is told before it hurts."""
+
+NamedStatement = Prepare | ExecutePrepared | Deallocate
+
+
+class PreparedNames:
+    """One session's prepared statements."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, PreparedStatement] = {}
+
+    def check_new(self, name: str) -> None:
+        """Raises SQLError 42P05 for a name that is taken, 53400 where there are too many."""
+        if name in self._by_name:
+            raise SQLError("42P05", f'prepared statement "{name}" already exists')
+        if len(self._by_name) >= NAMES_MAX:
+            raise SQLError(
+                "53400",
+                f"a session has at most {NAMES_MAX} prepared statements",
+                hint="DEALLOCATE those that are not needed.",
+            )
+
+    def keep(self, name: str, statement: PreparedStatement) -> None:
+        self._by_name[name] = statement
+
+    def find(self, name: str, position: int | None = None) -> PreparedStatement:
+        """Raises SQLError 26000."""
+        found = self._by_name.get(name)
+        if found is None:
+            shown = f'prepared statement "{name}"' if name else "unnamed prepared statement"
+            raise SQLError("26000", f"{shown} does not exist", position=position)
+        return found
+
+    def forget(self, name: str) -> None:
+        """Nothing happens to a name that is not there."""
+        self._by_name.pop(name, None)
+
+    def clear(self) -> None:
+        self._by_name.clear()
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+
+def declared_types(statement: Prepare) -> list[ColumnType | None]:
+    """The types that PREPARE declares; `unknown` leaves one to be inferred."""
+    types: list[ColumnType | None] = []
+    for written in statement.types:
+        if written.name == "unknown":
+            types.append(None)
+            continue
+        try:
+            types.append(ColumnType.from_sql(written.name, written.arguments))
+        except SQLError as error:
+            error.position = error.position or written.position
+            raise
+    return types
+
+
+def argument_values(
+    statement: ExecutePrepared, prepared: PreparedStatement, at: Timestamp
+) -> list[object]:
+    """The values of EXECUTE's arguments. Raises SQLError."""
+    wanted, given = len(prepared.parameter_types), len(statement.arguments)
+    if wanted != given:
+        raise SQLError(
+            "42601",
+            f'wrong number of parameters for prepared statement "{statement.name}"',
+            detail=f"Expected {wanted} parameters but got {given}.",
+            position=statement.position,
+        )
+    bindings = Bindings((), datetime_of(at))
+    values: list[object] = []
+    for tree in statement.arguments:
+        try:
+            values.append(compile_scalar(tree, {}).value(bindings))
+        except (NotNative, IndexError):
+            raise SQLError(
+                "0A000",
+                f"EXECUTE takes constants, not {tree.sql('postgres')}",
+                position=statement.position,
+            ) from None
+    return values

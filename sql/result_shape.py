@@ -1,0 +1,61 @@
+"""The columns of a statement's result: known before it runs, and kept to afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..catalog.column_types import ColumnType
+from ..catalog.errors import SQLError
+from ..catalog.type_kinds import TypeKind
+from .parser.statements import CreateChangefeed, Explain, Statement
+from .plans import Plan, SelectPlan
+from .results import INT8, STRING, ResultColumn
+
+
+def plain_columns(plan: Plan) -> tuple[ResultColumn, ...] | None:
+    """The columns of a plan's result, where they are known without DuckDB."""
+    if isinstance(plan, SelectPlan):
+        return None if plan.native is None else plan.native.names
+    return plan.returning.columns
+
+
+BYTES = ColumnType(TypeKind.BYTES)
+
+
+def check_columns_same(
+    described: Sequence[ResultColumn] | None, found: Sequence[ResultColumn] | None
+) -> None:
+    """Raises SQLError 0A000 where a client was told of other columns than there are now."""
+    if described is None or found is None or described is found:
+        return
+    if [_shape(column) for column in described] != [_shape(column) for column in found]:
+        raise SQLError(
+            "0A000",
+            "cached plan must not change result type",
+            detail="The schema has changed since the statement was prepared.",
+            hint="Prepare the statement again.",
+        )
+
+
+def _shape(column: ResultColumn) -> tuple[str, TypeKind]:
+    return column.name, column.type.kind
+
+
+def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | None:
+    """The columns of a statement that no plan is made for; None where only a run can tell."""
+    match statement:
+        case CreateChangefeed(sink=None):
+            return CHANGEFEED_COLUMNS
+        case CreateChangefeed():
+            return (ResultColumn("job_id", INT8),)
+        case Explain():
+            return None
+    return None if type(statement).__name__.startswith("Show") else ()
+
+
+CHANGEFEED_COLUMNS = (
+    ResultColumn("table", STRING),
+    ResultColumn("key", BYTES),
+    ResultColumn("value", BYTES),
+)
+"""What a changefeed without a sink streams; key and value are JSON."""
