@@ -3,10 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SEED ?= 1
-SEEDS ?= 200
+# A seed that was named is run alone, unless a count was named too.
+SEEDS ?= $(if $(filter command line environment,$(origin SEED)),1,200)
+MINUTES ?= 10
 ARGS ?=
 
-.PHONY: help demo test test-system check format bench serve sim clean
+.PHONY: help demo test test-system check format bench serve sim sim-long mutants clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -42,8 +44,14 @@ bench: $(VENV)/installed ## every benchmark, each ending in one line of JSON
 serve: $(VENV)/installed ## a server on ./data, loopback only
 	$(BIN)/tailrace serve ./data $(ARGS)
 
-sim: $(VENV)/installed ## whole-stack simulations: SEEDS of them from SEED on
-	$(BIN)/python -m tests.simulation --seed $(SEED) --seeds $(SEEDS)
+sim: $(VENV)/installed ## simulations: SEEDS of them, or again the one seed SEED
+	$(BIN)/python -m tests.simulation --seed $(SEED) --seeds $(SEEDS) $(ARGS)
+
+sim-long: $(VENV)/installed ## simulations of new seeds for MINUTES
+	$(BIN)/python -m tests.simulation --minutes $(MINUTES) $(ARGS)
+
+mutants: $(VENV)/installed ## break each promise, and see the test that is named for it fail
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 clean: ## remove what make made
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache

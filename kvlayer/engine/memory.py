@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Self
 
 from sortedcontainers import SortedDict
 
@@ -75,9 +76,9 @@ class MemoryEngine(_SortedReader):
         entries: dict[bytes, bytes] = dict.copy(self._entries)  # type: ignore[arg-type]  # stubs
         self._flushed = (entries, applied_index)
 
-    def crashed(self) -> MemoryEngine:
+    def crashed(self) -> Self:
         """A new engine holding what the last flush made durable."""
-        survivor = MemoryEngine()
+        survivor = type(self)()
         entries, survivor._applied_index = self._flushed
         if survivor._applied_index:
             entries = {**entries, APPLIED_KEY: encode_applied(survivor._applied_index)}

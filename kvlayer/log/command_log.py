@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
 
-from ..disk import Disk, DiskFile
+from ..disk import ZEROS, Disk, DiskFile
 from ..errors import StoreClosed
 from ..offload import Offload
 from .errors import LogFull, LogTruncated
@@ -44,7 +44,8 @@ class CommandLog:
     Space is taken before it is needed: a segment's zeros are on the disk before its first entry,
     and when the last half of it is being filled, the next one is prepared. When the disk has no
     room for that, `append` refuses what does not fit, before the command is applied; what was
-    taken while that was not yet known waits until there is room.
+    taken while that was not yet known waits until there is room. So no write of entries ever finds
+    the disk full.
     """
 
     def __init__(
@@ -231,9 +232,11 @@ class CommandLog:
         first_index = self._taken_index + 1
         self._taken_index = last_index = self._taken_index + len(payloads)
         active = self._segments[-1]
-        # An entry larger than a segment is written into a fresh one, which it makes longer.
+        # An entry larger than a segment has a fresh one, which is made longer for it.
         if active.end > 0 and active.end + size > active.capacity:
             active = await self._roll()
+        if active.end + size > active.capacity:
+            await self._lengthen(active, active.end + size)
         data = encode_group(
             payloads,
             segment_id=active.id,
@@ -334,6 +337,24 @@ class CommandLog:
         self._segments.append(segment)
         return segment
 
+    async def _lengthen(self, segment: Segment, size: int) -> None:
+        """Takes space for an entry larger than a segment, before it is written: a write that finds
+        the disk full would end the log. Waits for room as `_prepare` does."""
+        call = partial(_take_space, self._file, segment.capacity, size)
+        while True:
+            try:
+                await self._file_lane.run(call)
+            except OSError as error:
+                if error.errno not in _OUT_OF_ROOM or self._ended is not None:
+                    raise
+                self._full = error
+            else:
+                segment.capacity = size
+                if self._preparing is None:
+                    self._full = None
+                return
+            await asyncio.sleep(ROOM_RETRY_SECONDS)
+
     def _close_files(self) -> None:
         self._file.close()
         if self._next_file is not None:
@@ -343,6 +364,11 @@ class CommandLog:
 def _write_and_sync(file: DiskFile, data: bytes, offset: int) -> None:
     file.pwrite(data, offset)
     file.fdatasync()
+
+
+def _take_space(file: DiskFile, start: int, end: int) -> None:
+    for offset in range(start, end, len(ZEROS)):
+        file.pwrite(ZEROS[: end - offset], offset)
 
 
 def _remove_segment(disk: Disk, name: str) -> None:

@@ -37,26 +37,38 @@ def find_garbage(
 
     A slice ends between two keys; or within one that has too many versions, once some of them go.
     The next slice then begins at that key again, so apply this one first.
+
+    HAZARD: a deletion that hides older versions goes last of its key, in the slice that removes
+    the last of them. Gone before them, it would let a reader above the threshold see them again.
     """
     start, end = version_bounds(span)
     newest = keys.inverted(threshold)
     removed: list[bytes] = []
     timestamps: list[Timestamp] = []
+    deletion: Timestamp | None = None
     key, covered = b"", False  # covered: a version of `key` at or below the threshold was seen
     seen = 0
     for engine_key, value in reader.scan(resume or start, end):
         candidate = engine_key[1:-8]
         if candidate != key:
+            if deletion is not None:
+                removed.append(key)
+                timestamps.append(deletion)
             if seen >= entries:
                 return Garbage(removed, timestamps, engine_key)
-            key, covered = candidate, False
+            key, covered, deletion = candidate, False, None
         elif seen >= 2 * entries and removed:
             return Garbage(removed, timestamps, keys.VERSION + key)
         seen += 1
         if engine_key[-8:] < newest or not span.contains(key):
             continue
-        if covered or body_at(value, threshold) is None:
+        if covered:
             removed.append(key)
             timestamps.append(keys.split_version_key(engine_key)[1])
+        elif body_at(value, threshold) is None:
+            deletion = keys.split_version_key(engine_key)[1]
         covered = True
+    if deletion is not None:
+        removed.append(key)
+        timestamps.append(deletion)
     return Garbage(removed, timestamps, None)

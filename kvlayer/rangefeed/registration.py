@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 
@@ -209,6 +209,13 @@ class RangeFeed:
             self.close()
             raise BatchTimestampBeforeGC(self.start_after, threshold)
 
+    def _check_previous(self, timestamps: Sequence[Timestamp]) -> None:
+        """What a version replaced is kept only while the threshold is below the version."""
+        threshold, oldest = self._host.gc_threshold, min(timestamps)
+        if oldest <= threshold:
+            self.close()
+            raise BatchTimestampBeforeGC(oldest, threshold)
+
     def _take(self) -> list[Event]:
         events: list[Event] = []
         for item in self._buffer:
@@ -226,6 +233,7 @@ class RangeFeed:
     def _events_of(self, entry: LiveEntry) -> Iterator[ValueBatch | DeleteRange]:
         for event in entry.events(self.span, self.start_after):
             if self._with_previous and isinstance(event, ValueBatch):
+                self._check_previous(event.timestamps)
                 previous = previous_of(self._host.engine, event.keys, event.timestamps)
                 yield replace(event, previous=previous)
             else:

@@ -178,6 +178,26 @@ def test_entries_taken_before_the_disk_was_full_wait_for_room() -> None:
     sim.run(scenario(sim))
 
 
+def test_entry_larger_than_a_segment_waits_for_room() -> None:
+    """Its space is taken before it is written: to run out in the write would end the log."""
+
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        sim.disk.space_left = SEGMENT_BYTES
+        log.append(bytes(3 * SEGMENT_BYTES))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(5):
+                await log.wait_durable(1)
+        sim.disk.space_left = None
+        await log.wait_durable(1)
+        await append_durably(log, b"and the next")
+        assert [len(entry) for _, entry in log.read(1, 2)] == [3 * SEGMENT_BYTES, 12]
+        await log.close()
+
+    sim = Simulation(9)
+    sim.run(scenario(sim))
+
+
 def test_close_does_not_wait_for_room() -> None:
     async def scenario(sim: Simulation) -> None:
         log = await open_log(sim)

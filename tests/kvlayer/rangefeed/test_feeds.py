@@ -439,3 +439,17 @@ def test_aborted_transaction_frees_resolved() -> None:
     small.sync()
     small.advance(10)
     assert resolved_in(feed.poll())[-1] == moment(11) - 1
+
+
+def test_previous_value_that_may_be_collected_is_not_made_up() -> None:
+    """A slow consumer with previous values is told when the threshold has passed it."""
+    small = SmallRange()
+    feed = small.feeds.register(WHOLE, ZERO, with_previous=True)
+    assert drained(feed) == ["steady"]
+    small.put((key("a"), b"1"))
+    small.advance(1)
+    replaced = small.put((key("a"), b"2"))
+    small.gc_threshold = replaced
+    with pytest.raises(BatchTimestampBeforeGC):
+        feed.poll()
+    assert small.feeds.feed_count == 0
