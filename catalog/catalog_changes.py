@@ -10,6 +10,8 @@ table, and a statement that already stands beside another change is refused at o
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..kvlayer.txn import Transaction
 from .descriptor import Descriptor, TableDescriptor
 from .publish_rules import changes_lock, lock_not_alone
@@ -70,6 +72,17 @@ class CatalogChanges:
             assert isinstance(after, TableDescriptor), after
             self._lock_change = after
             self._writes_expected = self._transaction.write_count
+
+    def mark(self) -> Callable[[], None]:
+        """For savepoints: what brings the changes back to where they are now."""
+        before, published = dict(self._before), dict(self._published)
+        lock_change, writes_expected = self._lock_change, self._writes_expected
+
+        def restore() -> None:
+            self._before, self._published = dict(before), dict(published)
+            self._lock_change, self._writes_expected = lock_change, writes_expected
+
+        return restore
 
     def __call__(self) -> None:
         """The commit check. A statement may call it too, to be refused earlier."""

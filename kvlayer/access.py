@@ -17,15 +17,19 @@ the store is far: then the store checks in its step that what was read still sta
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from random import Random
 from typing import Protocol, TypeVar
 
 from .clock import Timestamp, WallClock
+from .errors import WriteConflict
 from .events import Event
 from .frontier import Frontier
 from .metrics import Metrics
+from .savepoint import Savepoint
 from .settings import Settings
 from .span import Span
+from .transaction_modes import Isolation, LockMode, Priority, WhenLocked
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -89,6 +93,16 @@ class Transaction(Protocol):
     @property
     def read_only(self) -> bool: ...
     @property
+    def isolation(self) -> Isolation: ...
+    @property
+    def priority(self) -> Priority: ...
+    @property
+    def untouched(self) -> bool: ...
+
+    lock_timeout: float | None
+    """Seconds that each wait may take; None for the store's setting."""
+
+    @property
     def write_count(self) -> int: ...
     @property
     def commit_checks(self) -> list[Callable[[], None]]: ...
@@ -100,12 +114,32 @@ class Transaction(Protocol):
     async def get(self, key: bytes, *, for_update: bool = False) -> bytes | None: ...
     async def get_with_timestamp(self, key: bytes) -> tuple[bytes, Timestamp] | None: ...
     async def scan(
-        self, span: Span, *, limit: int | None = None, reverse: bool = False
+        self,
+        span: Span,
+        *,
+        limit: int | None = None,
+        reverse: bool = False,
+        when_locked: WhenLocked = WhenLocked.WAIT,
     ) -> list[Row]: ...
-    def scan_slices(self, span: Span) -> AsyncGenerator[list[Row], None]: ...
+    def scan_slices(
+        self, span: Span, *, when_locked: WhenLocked = WhenLocked.WAIT
+    ) -> AsyncGenerator[list[Row], None]: ...
+    async def lock(
+        self,
+        keys: Sequence[bytes],
+        *,
+        mode: LockMode = LockMode.EXCLUSIVE,
+        when_locked: WhenLocked = WhenLocked.WAIT,
+    ) -> list[bytes]: ...
     async def put(self, keys: Sequence[bytes], bodies: Sequence[bytes]) -> None: ...
     async def delete(self, keys: Sequence[bytes]) -> None: ...
     def track_read(self, span: Span) -> None: ...
+    def tracking(self, enabled: bool) -> AbstractContextManager[None]: ...
+    async def begin_statement(self) -> None: ...
+    async def look_again(self, savepoint: Savepoint, conflict: WriteConflict) -> Savepoint: ...
+    async def savepoint(self) -> Savepoint: ...
+    async def release(self, savepoint: Savepoint) -> None: ...
+    async def rollback_to(self, savepoint: Savepoint) -> None: ...
     async def commit(
         self, *, deadline: Callable[[], Timestamp] | None = None, commit_called_ns: int = 0
     ) -> Timestamp: ...
@@ -164,6 +198,8 @@ class StoreAccess(Protocol):
         read_timestamp: Timestamp | None = None,
         read_only: bool = False,
         lock_timeout: float | None = None,
+        isolation: Isolation = Isolation.SERIALIZABLE,
+        priority: Priority = Priority.NORMAL,
     ) -> Transaction: ...
 
     async def one_phase(

@@ -22,6 +22,18 @@ class TransactionAborted(RetryableTransaction):
     """Somebody pushed the transaction out of the way, or it stopped heartbeating."""
 
 
+class WriteConflict(RetryableTransaction):
+    """A key that the transaction writes or locks has a version newer than what it reads.
+
+    Under READ COMMITTED its coordinator looks again; under REPEATABLE READ the first committer has
+    won (40001).
+    """
+
+    def __init__(self, key: bytes) -> None:
+        super().__init__(f"key {key.hex()} was changed by a transaction that committed since")
+        self.key = key
+
+
 class Deadlock(RetryableTransaction):
     """The transaction waits for one that waits for it (40P01)."""
 
@@ -35,6 +47,14 @@ class LockTimeout(KVError):
         )
         self.key = key
         self.holder = holder
+
+
+class LockUnavailable(KVError):
+    """Another transaction holds the key, and the caller asked not to wait for it (55P03)."""
+
+    def __init__(self, key: bytes) -> None:
+        super().__init__(f"key {key.hex()} is held by another transaction")
+        self.key = key
 
 
 class TransactionState(KVError):

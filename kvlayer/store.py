@@ -29,6 +29,7 @@ from .ranges.descriptor import (
 )
 from .settings import Settings, declare_int
 from .span import Span
+from .transaction_modes import Isolation, Priority
 from .txn import TransactionRecord
 from .txn.heartbeat import Heartbeats
 from .txn.one_phase import Evaluation, Pending, submit
@@ -192,6 +193,8 @@ class Store:
         read_timestamp: Timestamp | None = None,
         read_only: bool = False,
         lock_timeout: float | None = None,
+        isolation: Isolation = Isolation.SERIALIZABLE,
+        priority: Priority = Priority.NORMAL,
     ) -> Transaction:
         """An explicit transaction. With a `read_timestamp` it reads as of then, and only reads."""
         range_ = self._range
@@ -200,12 +203,15 @@ class Store:
             self._check_past(read_timestamp)
             range_.check_readable(read_timestamp)
             read_only = True
+            isolation = Isolation.SERIALIZABLE  # what stands still is
             at = read_timestamp
         else:
             at = self.clock.now()
         transaction_id = self.random.getrandbits(128).to_bytes(16, "big")
         now = asyncio.get_running_loop().time()
-        record = TransactionRecord(transaction_id, at, heartbeat_at=now)
+        record = TransactionRecord(
+            transaction_id, at, heartbeat_at=now, isolation=isolation, priority=priority
+        )
         transaction = Transaction(range_, record, read_only=read_only, lock_timeout=lock_timeout)
         if not read_only:
             range_.began(record)

@@ -16,13 +16,15 @@ class Intent(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A provisional write of a transaction. `value` includes the version header.
 
     `timestamp` is where the transaction stood when it wrote; it may have been moved up since.
-    `sequence` counts the transaction's writes.
+    `sequence` counts the transaction's writes. `history` holds earlier values of the same
+    transaction as (sequence, value), ascending: those to which a savepoint may yet roll back.
     """
 
     transaction_id: bytes
     timestamp: Timestamp
     sequence: int
     value: bytes
+    history: tuple[tuple[int, bytes], ...] = ()
 
 
 _decoder = msgspec.msgpack.Decoder(Intent)

@@ -25,9 +25,8 @@ from ..engine import Engine, EngineBatch, EngineStall
 from ..log import CommandLog
 from ..mvcc import Intent, intents_in
 from ..span import prefix_end
-from ..txn.limits import COMMAND_ROWS_MAX
+from ..txn.limits import COMMAND_ROWS_MAX, STALL_BACKOFF_SECONDS
 from ..txn.record import decode_commit_record
-from ..txn.steps import STALL_BACKOFF_SECONDS
 from .range import Range
 
 REPLAY_SLICE = 100

@@ -16,6 +16,9 @@ COMMAND_BYTES_MAX = 4 * 1024 * 1024
 COMMANDS_AHEAD_MAX = 64
 """How far a large write may run ahead of the log: what is not durable is held in memory."""
 
+STALL_BACKOFF_SECONDS = 0.002
+"""A stalled engine flushes for some tens of milliseconds: asking now and then costs nothing."""
+
 
 def check_sizes(keys: Sequence[bytes], bodies: Sequence[bytes]) -> None:
     """Raises KeyTooLarge, naming the limit."""

@@ -4,105 +4,168 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from enum import Enum
 
 from ..errors import Deadlock, KVError, LockTimeout
+from ..transaction_modes import LockMode
 from .record import TransactionRecord
+
+
+class Wish(Enum):
+    """What somebody wants of a key."""
+
+    READ = "read"  # its value at a timestamp: only an intent is in the way
+    SHARE = "share"  # to hold it beside others
+    TAKE = "take"  # to hold it alone
 
 
 class LockConflict(Exception):
     """A step met a key that another transaction holds: wait, then run the step again.
 
-    Never leaves the transaction layer. `holder` is None when the key is free and somebody who
-    waited for it has its turn.
+    Never leaves the transaction layer. `holder` is one of those in the way, and None when the key
+    is free and somebody who waited for it has its turn.
     """
 
-    def __init__(self, key: bytes, holder: TransactionRecord | None, *, reading: bool) -> None:
+    def __init__(self, key: bytes, holder: TransactionRecord | None, wish: Wish) -> None:
         super().__init__(key, holder)
         self.key = key
         self.holder = holder
-        self.reading = reading
+        self.wish = wish
 
 
 class Turn:
-    """The right to take a key before those who came later. Give it back with `finish`."""
+    """The right to take a key before those who came later. Give it back with `finish`.
 
-    __slots__ = ("future", "key")
+    `taker` is None for a one-phase transaction, which holds nothing while it waits.
+    """
 
-    def __init__(self, key: bytes, future: asyncio.Future[None]) -> None:
+    __slots__ = ("future", "key", "shared", "taker")
+
+    def __init__(
+        self,
+        key: bytes,
+        future: asyncio.Future[None],
+        taker: TransactionRecord | None,
+        *,
+        shared: bool,
+    ) -> None:
         self.key = key
         self.future = future
+        self.taker = taker
+        self.shared = shared
 
 
 class _Queue:
-    """Those who wait for one key. Readers do not queue: once the holder is gone they all go on."""
+    """Those who wait for one key. Readers do not queue: once the intent is gone they all go on."""
 
-    __slots__ = ("readers", "turn", "writers")
+    __slots__ = ("readers", "turns", "waiting")
 
     def __init__(self) -> None:
         self.readers: list[asyncio.Future[None]] = []
-        self.writers: deque[Turn] = deque()
-        self.turn: Turn | None = None
+        self.waiting: deque[Turn] = deque()
+        self.turns: set[Turn] = set()
 
     def __bool__(self) -> bool:
-        return bool(self.readers or self.writers or self.turn)
+        return bool(self.readers or self.waiting or self.turns)
 
 
 class LockTable:
-    """Holders of keys, and FIFO queues of writers.
+    """Holders of keys, and FIFO queues of those who want them.
 
-    A key is held by the transaction whose intent it bears (`intents`), or that locked it without
-    writing (`locks`), until that transaction's `release`. Then every reader wakes, and of the
-    writers the first: it has the *turn*, and until it took the key or gave the turn back
-    (`finish`) nobody else may take the key. So a key passes in order of arrival.
+    A key is held alone by the transaction whose intent it bears (`intents`), or that locked it
+    without writing (`locks`); or it is shared by several (`shares`). Each holds until it releases.
+    Then every reader wakes, and of the queue its head, with those behind it that can share the key
+    with it: they have the *turn*, and until they took the key or gave the turn back (`finish`)
+    nobody else may. So a key passes in order of arrival, and no stream of sharers can keep it from
+    one who wants it alone. Only one who shares a key already and wants it alone goes to the head
+    (an *upgrade*): all who wait wait for it anyway.
 
-    Deadlocks: each waiting transaction waits for the holders of its keys, which may wait in turn.
-    A wait that would close a circle is refused. It suffices to look when a wait begins, since the
-    edge that closes the circle is always the newest: a key that passes on gives its waiters an
-    edge to somebody who runs.
+        x shares k, y shares k      shares {x, y}
+        z wants k alone             queue [z], which waits for x and y
+        w wants to share k          queue [z, w], though x and y would let it
+        x wants k alone             queue [x, z, w], waits for y
+        y releases                  x has the turn
+
+    Deadlocks: each waiting transaction waits for the holders of its key, which may wait in turn
+    for others anywhere in the store. A wait that would close a circle is refused. It suffices to
+    look when a wait begins, since the edge that closes the circle is always the newest: a key that
+    passes on gives its waiters an edge to somebody who runs.
     """
 
     def __init__(self) -> None:
         self.intents: dict[bytes, TransactionRecord] = {}
         self.locks: dict[bytes, TransactionRecord] = {}
+        self.shares: dict[bytes, dict[TransactionRecord, None]] = {}
         self._queues: dict[bytes, _Queue] = {}
-        self._waiting: dict[bytes, list[tuple[bytes, asyncio.Future[None]]]] = {}
+        self._waiting: dict[bytes, list[tuple[LockConflict, asyncio.Future[None]]]] = {}
 
     def holder(self, key: bytes) -> TransactionRecord | None:
+        """Who holds the key alone."""
         return self.intents.get(key) or self.locks.get(key)
+
+    def holders(self, key: bytes) -> Iterator[TransactionRecord]:
+        """Everybody who holds the key. One who holds it in two ways may come twice."""
+        for held in (self.intents, self.locks):
+            if key in held:
+                yield held[key]
+        yield from self.shares.get(key, ())
 
     def check_writable(
         self, written: Collection[bytes], own: TransactionRecord | None, turn: Turn | None
     ) -> None:
-        """Raises LockConflict unless `own` may take all the keys now."""
+        """Raises LockConflict unless `own` may take all the keys for itself now."""
         for held in (self.intents, self.locks):
             if held and not held.keys().isdisjoint(written):
                 for key in written:
                     holder = held.get(key)
                     if holder is not None and holder is not own:
-                        raise LockConflict(key, holder, reading=False)
+                        raise LockConflict(key, holder, Wish.TAKE)
+        if self.shares and not self.shares.keys().isdisjoint(written):
+            for key in written:
+                for sharer in self.shares.get(key, ()):
+                    if sharer is not own:
+                        raise LockConflict(key, sharer, Wish.TAKE)
         if self._queues and not self._queues.keys().isdisjoint(written):
             for key in written:
                 queue = self._queues.get(key)
-                if queue is not None and queue.turn is not None and queue.turn is not turn:
-                    raise LockConflict(key, None, reading=False)
+                if queue is not None and any(other is not turn for other in queue.turns):
+                    raise LockConflict(key, None, Wish.TAKE)
+
+    def check_lockable(
+        self, key: bytes, own: TransactionRecord, turn: Turn | None, mode: LockMode
+    ) -> None:
+        """Raises LockConflict unless `own` may lock the key in that mode now."""
+        if mode is LockMode.EXCLUSIVE:
+            self.check_writable((key,), own, turn)
+            return
+        holder = self.holder(key)
+        if holder is not None and holder is not own:
+            raise LockConflict(key, holder, Wish.SHARE)
+        queue = self._queues.get(key)
+        if queue is None or turn in queue.turns or holder is own or key in own.shares:
+            return
+        if queue.waiting or any(not other.shared for other in queue.turns):
+            raise LockConflict(key, None, Wish.SHARE)
 
     def add_intents(self, written: Iterable[bytes], record: TransactionRecord) -> None:
-        """The keys bear intents of the transaction, which could take them."""
+        """The keys bear intents of the transaction, which could take them, of its sequence."""
+        intents, sequence = self.intents, record.sequence
         for key in written:
-            assert self.intents.get(key, record) is record, (key, record)
-            self.intents[key] = record
-            record.intents[key] = None
-            if key in record.locks:
-                record.locks.discard(key)
-                del self.locks[key]
+            assert intents.get(key, record) is record, (key, record)
+            intents[key] = record
+            record.intents[key] = sequence
 
-    def add_lock(self, key: bytes, record: TransactionRecord) -> None:
-        """The key is locked by the transaction, which could take it."""
-        if key not in record.intents:
+    def add_lock(self, key: bytes, record: TransactionRecord, mode: LockMode) -> None:
+        """The key is locked by the transaction, which could take it. Twice is once."""
+        if mode is LockMode.EXCLUSIVE:
             assert self.locks.get(key, record) is record, (key, record)
             self.locks[key] = record
-            record.locks.add(key)
+            record.locks.setdefault(key, record.sequence)
+        else:
+            assert self.holder(key) in (None, record), (key, record)
+            self.shares.setdefault(key, {})[record] = None
+            record.shares.setdefault(key, record.sequence)
 
     def release_intents(self, keys: Iterable[bytes], record: TransactionRecord) -> None:
         """The keys' intents are resolved."""
@@ -112,33 +175,35 @@ class LockTable:
             assert holder is record, (key, holder, record)
             self._wake(key)
 
-    def release_locks(self, record: TransactionRecord) -> None:
-        """The transaction has ended, and what it locked without writing is free."""
-        locked = sorted(record.locks)
-        record.locks.clear()
-        for key in locked:
+    def release_locks(self, record: TransactionRecord, *, after: int = -1) -> None:
+        """What the transaction locked since sequence `after` is free; all, when it has ended."""
+        free = {key for key, sequence in record.locks.items() if sequence > after}
+        shared = {key for key, sequence in record.shares.items() if sequence > after}
+        for key in free:
+            del record.locks[key]
             del self.locks[key]
+        for key in shared:
+            del record.shares[key]
+            sharers = self.shares[key]
+            del sharers[record]
+            if not sharers:
+                del self.shares[key]
+        for key in sorted(free | shared):
             self._wake(key)
 
     async def wait(
         self, conflict: LockConflict, waiter: TransactionRecord | None, seconds: float
     ) -> Turn | None:
-        """Waits until the conflict may be over. Writers get the turn.
+        """Waits until the conflict may be over. Those who want to hold the key get the turn.
 
         Raises Deadlock at once, LockTimeout after `seconds`.
         """
         key = conflict.key
-        if waiter is not None and self._closes_circle(waiter, key):
+        if waiter is not None and self._closes_circle(waiter, conflict):
             raise Deadlock(f"transaction {waiter.id.hex()} waits for one that waits for it")
-        queue = self._queues.setdefault(key, _Queue())
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        turn = None
-        if conflict.reading:
-            queue.readers.append(future)
-        else:
-            turn = Turn(key, future)
-            queue.writers.append(turn)
-        edge = (key, future)
+        turn = self._enter(conflict, waiter, future)
+        edge = (conflict, future)
         if waiter is not None:
             self._waiting.setdefault(waiter.id, []).append(edge)
         taken = False
@@ -148,7 +213,7 @@ class LockTable:
             taken = True
             return turn
         except TimeoutError:
-            holder = self.holder(key)
+            holder = next(self.holders(key), None)
             raise LockTimeout(key, holder.id if holder else b"", seconds) from None
         finally:
             if waiter is not None:
@@ -159,8 +224,8 @@ class LockTable:
     def finish(self, turn: Turn) -> None:
         """The one who had the turn took the key, or wants it no more."""
         queue = self._queues[turn.key]
-        assert queue.turn is turn, turn.key
-        queue.turn = None
+        assert turn in queue.turns, turn.key
+        queue.turns.discard(turn)
         self._pass_on(turn.key, queue)
 
     def interrupt(self, record: TransactionRecord, error: KVError) -> None:
@@ -172,57 +237,100 @@ class LockTable:
     def fail(self, error: KVError) -> None:
         """Nobody waits any longer: the store is closed."""
         for queue in list(self._queues.values()):
-            for future in [*queue.readers, *(turn.future for turn in queue.writers)]:
+            for future in [*queue.readers, *(turn.future for turn in queue.waiting)]:
                 if not future.done():
                     future.set_exception(error)
+
+    def _enter(
+        self,
+        conflict: LockConflict,
+        waiter: TransactionRecord | None,
+        future: asyncio.Future[None],
+    ) -> Turn | None:
+        key = conflict.key
+        queue = self._queues.setdefault(key, _Queue())
+        if conflict.wish is Wish.READ:
+            queue.readers.append(future)
+            return None
+        turn = Turn(key, future, waiter, shared=conflict.wish is Wish.SHARE)
+        if waiter is not None and key in waiter.shares:
+            queue.waiting.appendleft(turn)
+        else:
+            queue.waiting.append(turn)
+        return turn
 
     def _wake(self, key: bytes) -> None:
         queue = self._queues.get(key)
         if queue is None:
             return
-        readers, queue.readers = queue.readers, []
-        for future in readers:
-            if not future.done():
-                future.set_result(None)
+        if key not in self.intents:
+            readers, queue.readers = queue.readers, []
+            for future in readers:
+                if not future.done():
+                    future.set_result(None)
         self._pass_on(key, queue)
 
     def _pass_on(self, key: bytes, queue: _Queue) -> None:
-        while queue.turn is None and queue.writers and self.holder(key) is None:
-            turn = queue.writers.popleft()
-            if not turn.future.done():  # else it timed out, and is about to leave
-                queue.turn = turn
-                turn.future.set_result(None)
+        while queue.waiting:
+            head = queue.waiting[0]
+            if head.future.done():  # it timed out, and is about to leave
+                queue.waiting.popleft()
+                continue
+            if not self._grantable(key, head, queue):
+                break
+            queue.waiting.popleft()
+            queue.turns.add(head)
+            head.future.set_result(None)
         if not queue:
             del self._queues[key]
+
+    def _grantable(self, key: bytes, turn: Turn, queue: _Queue) -> bool:
+        if any(not (turn.shared and other.shared) for other in queue.turns):
+            return False
+        if turn.shared:
+            return self.holder(key) in (None, turn.taker)
+        return all(holder is turn.taker for holder in self.holders(key))
 
     def _leave(self, key: bytes, future: asyncio.Future[None], turn: Turn | None) -> None:
         queue = self._queues.get(key)
         if queue is None:
             return
-        if turn is not None and queue.turn is turn:
-            queue.turn = None
-        elif turn is not None and turn in queue.writers:
-            queue.writers.remove(turn)
+        if turn is not None:
+            queue.turns.discard(turn)
+            if turn in queue.waiting:
+                queue.waiting.remove(turn)
         elif future in queue.readers:
             queue.readers.remove(future)
         self._pass_on(key, queue)
 
-    def _closes_circle(self, waiter: TransactionRecord, key: bytes) -> bool:
-        to_visit, visited = [key], {key}
+    def _awaited(
+        self, waiter: TransactionRecord, conflict: LockConflict
+    ) -> list[TransactionRecord]:
+        """Whom a waiting transaction waits for.
+
+        One who queues waits for everybody who holds the key, even where it could share it: then
+        somebody ahead of it cannot.
+        """
+        if conflict.wish is Wish.READ:
+            holder = self.intents.get(conflict.key)
+            return [] if holder is None else [holder]
+        return [holder for holder in self.holders(conflict.key) if holder is not waiter]
+
+    def _closes_circle(self, waiter: TransactionRecord, conflict: LockConflict) -> bool:
+        to_visit, visited = self._awaited(waiter, conflict), {waiter}
         while to_visit:
-            holder = self.holder(to_visit.pop())
+            holder = to_visit.pop()
             if holder is waiter:
                 return True
-            if holder is None:
+            if holder in visited:
                 continue
+            visited.add(holder)
             for awaited, _ in self._waiting.get(holder.id, ()):
-                if awaited not in visited:
-                    visited.add(awaited)
-                    to_visit.append(awaited)
+                to_visit += self._awaited(holder, awaited)
         return False
 
     def _forget_edge(
-        self, waiter: TransactionRecord, edge: tuple[bytes, asyncio.Future[None]]
+        self, waiter: TransactionRecord, edge: tuple[LockConflict, asyncio.Future[None]]
     ) -> None:
         edges = self._waiting[waiter.id]
         edges.remove(edge)
@@ -233,15 +341,19 @@ class LockTable:
         """Table and records agree, and nobody waits for a key that is free."""
         for key, record in self.intents.items():
             assert key in record.intents, (key, record)
-            assert key not in self.locks or self.locks[key] is record, key
+            assert self.locks.get(key, record) is record, key
         for key, record in self.locks.items():
             assert key in record.locks, (key, record)
+        for key, sharers in self.shares.items():
+            assert sharers, key
+            assert all(key in sharer.shares for sharer in sharers), key
+            assert self.holder(key) is None or list(sharers) == [self.holder(key)], key
         for key, queue in self._queues.items():
             assert queue, key
-            assert queue.turn is not None or self.holder(key) is not None, key
+            assert queue.turns or next(self.holders(key), None) is not None, key
 
     def __repr__(self) -> str:
         return (
             f"<LockTable intents={len(self.intents)} locks={len(self.locks)} "
-            f"queues={len(self._queues)}>"
+            f"shares={len(self.shares)} queues={len(self._queues)}>"
         )

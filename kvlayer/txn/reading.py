@@ -1,8 +1,9 @@
 """Reads of a range at a timestamp: versions, and the intents that lie in the way.
 
 An intent of the reader's own transaction is read; of another that may still commit at or below the
-read's timestamp, waited for; of one that has committed but not yet resolved it, read as the version
-that it is about to become; any other is ignored. Each function is (part of) a step.
+read's timestamp, waited for (or what `WhenLocked` says); of one that has committed but not yet
+resolved it, read as the version that it is about to become; any other is ignored. Each function is
+(part of) a step.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from itertools import islice
 
 from ..clock import Timestamp
 from ..engine import Reader, Snapshot
+from ..errors import LockUnavailable
 from ..mvcc import SLICE_ROWS, body_at, intent_on, intents_in, read_at, scan_at
 from ..span import Span
+from ..transaction_modes import WhenLocked
 from .host import TransactionHost
-from .locks import LockConflict, Turn
+from .locks import LockConflict, Turn, Wish
 from .record import TransactionRecord, TransactionStatus
 from .steps import run_step
 
@@ -51,16 +54,29 @@ def read_version(
 
 
 def overlay(
-    host: TransactionHost, span: Span, at: Timestamp, own: TransactionRecord | None
+    host: TransactionHost,
+    span: Span,
+    at: Timestamp,
+    own: TransactionRecord | None,
+    when_locked: WhenLocked = WhenLocked.WAIT,
 ) -> dict[bytes, bytes | None]:
-    """What intents of the span put over its versions. Raises LockConflict."""
+    """What intents of the span put over its versions. Raises LockConflict, or LockUnavailable."""
     if not host.locks.intents:
         return {}
     over: dict[bytes, bytes | None] = {}
     for key, intent in intents_in(host.engine, span):
         holder = host.locks.intents[key]
-        if _counts(key, holder, at, own):
-            over[key] = body_at(intent.value, at)
+        try:
+            if _counts(key, holder, at, own):
+                over[key] = body_at(intent.value, at)
+        except LockConflict:
+            match when_locked:
+                case WhenLocked.WAIT:
+                    raise
+                case WhenLocked.NOWAIT:
+                    raise LockUnavailable(key) from None
+                case WhenLocked.SKIP:
+                    over[key] = None
     return over
 
 
@@ -73,7 +89,7 @@ def _counts(
         case TransactionStatus.PENDING:
             # Where it stands in memory counts, not in the intent: it may have been moved up.
             if holder.write_timestamp <= at:
-                raise LockConflict(key, holder, reading=True)
+                raise LockConflict(key, holder, Wish.READ)
             return False
         case TransactionStatus.COMMITTED:
             return holder.write_timestamp <= at
@@ -131,6 +147,7 @@ async def open_view(
     own: TransactionRecord | None,
     *,
     lock_timeout: float | None,
+    when_locked: WhenLocked = WhenLocked.WAIT,
 ) -> View:
     """Waits until the span is settled at `at`, and takes a view of it that is durable.
 
@@ -141,7 +158,7 @@ async def open_view(
 
     def step(_: Turn | None) -> View:
         host.check_readable(at)
-        over = overlay(host, span, at, own)
+        over = overlay(host, span, at, own, when_locked)
         host.span_read(span, at, own)
         return View(host.engine.snapshot(), over, host.applied_index)
 
@@ -162,9 +179,10 @@ async def sliced_rows(
     *,
     lock_timeout: float | None,
     reverse: bool = False,
+    when_locked: WhenLocked = WhenLocked.WAIT,
 ) -> AsyncGenerator[list[Row], None]:
     """The rows of the span at `at`, in slices between which the loop does other work."""
-    view = await open_view(host, span, at, own, lock_timeout=lock_timeout)
+    view = await open_view(host, span, at, own, lock_timeout=lock_timeout, when_locked=when_locked)
     with closing(view.snapshot):
         rows = rows_at(view.snapshot, span, at, view.over, reverse=reverse)
         while batch := list(islice(rows, SLICE_ROWS)):

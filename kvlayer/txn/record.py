@@ -7,6 +7,7 @@ from enum import Enum
 import msgspec
 
 from ..clock import Timestamp
+from ..transaction_modes import Isolation, Priority
 from .read_spans import ReadSpans
 
 
@@ -21,7 +22,10 @@ class TransactionRecord:
 
     It reads at `read_timestamp` and will commit at `write_timestamp`, which is never below and only
     ever moves up; each value was drawn from the clock for this transaction alone. It can commit
-    once its reads are proven for the write timestamp too (`refresh`), which raises the former.
+    once the reads that it has tracked are proven for the write timestamp too (`refresh`), which
+    raises the former. A serializable one tracks all of its reads.
+
+    `sequence` counts writes, locks and savepoints, so that it orders them.
 
     The record in memory is what coordinator, waiters and pushers share, so it needs no latch: they
     all run on one loop. A durable record is written only by a commit whose intents do not fit the
@@ -34,17 +38,31 @@ class TransactionRecord:
         "heartbeat_at",
         "id",
         "intents",
+        "isolation",
         "locks",
+        "priority",
         "read_spans",
         "read_timestamp",
+        "savepoints",
         "sequence",
+        "shares",
         "status",
         "write_timestamp",
     )
 
-    def __init__(self, transaction_id: bytes, timestamp: Timestamp, *, heartbeat_at: float) -> None:
+    def __init__(
+        self,
+        transaction_id: bytes,
+        timestamp: Timestamp,
+        *,
+        heartbeat_at: float,
+        isolation: Isolation = Isolation.SERIALIZABLE,
+        priority: Priority = Priority.NORMAL,
+    ) -> None:
         assert len(transaction_id) == 16, transaction_id
         self.id = transaction_id
+        self.isolation = isolation
+        self.priority = priority
         self.status = TransactionStatus.PENDING
         self.read_timestamp = timestamp
         self.write_timestamp = timestamp
@@ -52,10 +70,15 @@ class TransactionRecord:
         self.sequence = 0
         self.aborted_because = ""
         self.read_spans = ReadSpans()
-        # Keys in order of writing, unresolved. Their values are in the engine, not here.
-        self.intents: dict[bytes, None] = {}
-        # Keys locked FOR UPDATE that bear no intent (yet).
-        self.locks: set[bytes] = set()
+        # Keys in order of their first writing, unresolved, and the sequence of the last. Their
+        # values are in the engine, not here.
+        self.intents: dict[bytes, int] = {}
+        # Keys locked for themselves, exclusively and shared, and the sequence at which they were.
+        # A key may be in all three: each is taken, and given back by a savepoint, by itself.
+        self.locks: dict[bytes, int] = {}
+        self.shares: dict[bytes, int] = {}
+        # The sequences of the savepoints that stand, ascending.
+        self.savepoints: list[int] = []
 
     def move(self, timestamp: Timestamp) -> None:
         """The transaction will commit at `timestamp` or later, which was just drawn for it."""
@@ -66,7 +89,8 @@ class TransactionRecord:
     def __repr__(self) -> str:
         return (
             f"<Transaction {self.id[:4].hex()} {self.status.value} read={self.read_timestamp} "
-            f"write={self.write_timestamp} intents={len(self.intents)} locks={len(self.locks)}>"
+            f"write={self.write_timestamp} intents={len(self.intents)} "
+            f"locks={len(self.locks) + len(self.shares)}>"
         )
 
 

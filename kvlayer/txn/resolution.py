@@ -24,10 +24,15 @@ from ..engine import EngineStall
 from ..errors import StoreClosed, TransactionAborted
 from ..log import LogFull
 from ..mvcc import intent_on
+from ..transaction_modes import Isolation
 from .host import TransactionHost
-from .limits import COMMAND_BYTES_MAX, COMMAND_ROWS_MAX, COMMANDS_AHEAD_MAX
+from .limits import (
+    COMMAND_BYTES_MAX,
+    COMMAND_ROWS_MAX,
+    COMMANDS_AHEAD_MAX,
+    STALL_BACKOFF_SECONDS,
+)
 from .record import CommitRecord, TransactionRecord, TransactionStatus, encode_commit_record
-from .steps import STALL_BACKOFF_SECONDS
 
 FULL_BACKOFF_SECONDS = 0.25
 """How often to try again while the disk is full."""
@@ -39,7 +44,9 @@ def commit(host: TransactionHost, record: TransactionRecord, *, commit_called_ns
     Raises EngineStall, having changed nothing.
     """
     assert record.status is TransactionStatus.PENDING, record
-    assert record.write_timestamp == record.read_timestamp, record
+    proven = record.write_timestamp == record.read_timestamp
+    assert proven or record.isolation is not Isolation.SERIALIZABLE, record
+    assert proven or not record.read_spans, record
     at = record.write_timestamp
     resolved, operations = _commit_slice(host, record)
     whole = len(resolved) == len(record.intents)

@@ -11,7 +11,7 @@ from ..engine import Snapshot
 from ..mvcc import body_of, changes_between, intents_in
 from ..span import Span
 from .host import TransactionHost
-from .locks import LockConflict, Turn
+from .locks import LockConflict, Turn, Wish
 from .reading import Row, read_version, sliced_rows
 from .record import TransactionStatus
 from .steps import run_step
@@ -97,4 +97,4 @@ def _check_settled(host: TransactionHost, span: Span, upto: Timestamp) -> None:
     for key, _ in intents_in(host.engine, span):
         holder = host.locks.intents[key]
         if holder.status is not TransactionStatus.ABORTED and holder.write_timestamp <= upto:
-            raise LockConflict(key, holder, reading=True)
+            raise LockConflict(key, holder, Wish.READ)

@@ -14,7 +14,9 @@ from typing import TypeVar
 from ..engine import EngineStall
 from ..settings import declare_duration
 from .host import TransactionHost
+from .limits import STALL_BACKOFF_SECONDS
 from .locks import LockConflict, Turn
+from .pushing import push_aside
 from .record import TransactionRecord
 
 T = TypeVar("T")
@@ -22,9 +24,6 @@ T = TypeVar("T")
 LOCK_TIMEOUT = declare_duration(
     "kv.lock_timeout", 10.0, "how long a statement waits for a key that another transaction holds"
 )
-
-STALL_BACKOFF_SECONDS = 0.002
-"""A stalled engine flushes for some tens of milliseconds: asking now and then costs nothing."""
 
 
 async def run_step(
@@ -45,9 +44,12 @@ async def run_step(
             host.check_open()
             conflict: LockConflict | None = None
             try:
-                return step(turn)
-            except LockConflict as met:
-                conflict = met
+                try:
+                    return step(turn)
+                except LockConflict as met:
+                    if push_aside(host, met, waiter):
+                        continue
+                    conflict = met
             except EngineStall:
                 host.metrics.add("kv_engine_stalls_total")
             if turn is not None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from itertools import islice
 from typing import TypeVar
 
-from .. import keys as key_format
-from ..clock import MAX_TIMESTAMP, Timestamp
-from ..command import AbortIntent, LogicalOp, WriteIntent
-from ..errors import DeadlineExceeded, TransactionAborted, TransactionState
-from ..mvcc import LIVE, SLICE_ROWS, TOMBSTONE, newest_version
+from ..clock import Timestamp
+from ..errors import (
+    DeadlineExceeded,
+    TransactionAborted,
+    TransactionState,
+    WriteConflict,
+)
+from ..mvcc import LIVE, SLICE_ROWS, TOMBSTONE
+from ..savepoint import Savepoint, marks
 from ..span import Span
+from ..transaction_modes import Isolation, LockMode, Priority, WhenLocked
 from .host import TransactionHost
 from .limits import COMMANDS_AHEAD_MAX, check_sizes, slices
 from .locks import Turn
@@ -21,7 +26,9 @@ from .reading import Row, overlay, read_key, read_version, rows_at, sliced_rows
 from .record import TransactionRecord, TransactionStatus
 from .refresh import refresh
 from .resolution import abort, commit
+from .rewind import roll_back_to
 from .steps import run_step
+from .writing import hold_key, lock_step, write_step
 
 T = TypeVar("T")
 
@@ -29,15 +36,21 @@ ROLLED_BACK = "the transaction was rolled back"
 
 
 class Transaction:
-    """A serializable transaction: it reads at one timestamp and commits at one.
+    """A transaction: it reads at one timestamp and commits at one.
 
     Writes are durable intents from the statement on, under locks that last to the end. The write
     timestamp moves up when a write would land under somebody's read, below a newer version, or at
-    or below the closed timestamp; commit then proves that what was read still holds (`refresh`),
-    or raises RetryableTransaction. A read-only transaction reads only, and takes no locks.
+    or below the closed timestamp. A read-only transaction reads only, and takes no locks.
 
-    After any error of its own the transaction is for rolling back; a `commit` that raises has done
-    that already. Not for use by two tasks at a time.
+    How isolated it is shows in two places. A SERIALIZABLE transaction tracks what it reads, and its
+    commit proves that all of it still holds at the commit timestamp (`refresh`), or raises
+    RetryableTransaction. The weaker ones track only what they are told to (`tracking`), commit
+    wherever their writes have come to stand, and raise WriteConflict when they write or lock a key
+    that has a version newer than what they read. Under READ COMMITTED the layer above begins each
+    statement with `begin_statement`, and answers that conflict with `look_again`.
+
+    After any error of its own the transaction is for rolling back, whole or to a savepoint; a
+    `commit` that raises has done that already. Not for use by two tasks at a time.
 
     HAZARD: data read past the transaction (a snapshot at its read timestamp) is not refreshed
     unless `track_read` says so.
@@ -55,8 +68,11 @@ class Transaction:
         self._record = record
         self._acknowledged = False
         self._read_only = read_only
-        self._lock_timeout = lock_timeout
+        self._tracks = record.isolation is Isolation.SERIALIZABLE
+        self._half_written = False  # a statement failed between two of its commands
         self._write_count = 0
+        self.lock_timeout = lock_timeout
+        """Seconds that each wait may take; None for the store's setting."""
         self.commit_checks: list[Callable[[], None]] = []
         """Run first thing by `commit`: one that raises rolls the transaction back. This is how the
         layers above make sure of what must hold of the transaction as a whole."""
@@ -83,6 +99,20 @@ class Transaction:
         return self._record.status
 
     @property
+    def isolation(self) -> Isolation:
+        return self._record.isolation
+
+    @property
+    def priority(self) -> Priority:
+        return self._record.priority
+
+    @property
+    def untouched(self) -> bool:
+        """Whether it holds nothing, neither intents nor locks, and has tracked no read."""
+        record = self._record
+        return not (record.intents or record.locks or record.shares or record.read_spans)
+
+    @property
     def write_count(self) -> int:
         """How many values and deletions were written, a key counted each time."""
         return self._write_count
@@ -93,8 +123,40 @@ class Transaction:
     async def get(self, key: bytes, *, for_update: bool = False) -> bytes | None:
         """The body of a key's live value. `for_update` locks the key, and sees its newest value."""
         if for_update:
-            await self._lock(key)
+            await self.lock((key,))
         return await self._read_point(key, read_key)
+
+    async def lock(
+        self,
+        keys: Sequence[bytes],
+        *,
+        mode: LockMode = LockMode.EXCLUSIVE,
+        when_locked: WhenLocked = WhenLocked.WAIT,
+    ) -> list[bytes]:
+        """Locks the keys in turn, whether anything is there or not, and returns those it got.
+
+        What is read of them from then on is their newest value: a serializable transaction moves
+        up to it, if what it read before still holds there; the others raise WriteConflict. Raises
+        LockUnavailable where it may not wait.
+        """
+        check_sizes(keys, ())
+        self._check_writable()
+        locked: list[bytes] = []
+        changed = False
+        for key in keys:
+
+            def step(turn: Turn | None, key: bytes = key) -> bool | None:
+                self._check_active()
+                return lock_step(self._host, self._record, key, mode, when_locked, turn)
+
+            newer = await self._run(step)
+            if newer is not None:
+                locked.append(key)
+                changed |= newer
+        if changed:
+            # Reading below the newest value would only fail at commit: try to move up now.
+            await refresh(self._host, self._record, self._record.write_timestamp)
+        return locked
 
     async def get_with_timestamp(self, key: bytes) -> tuple[bytes, Timestamp] | None:
         """The body of a key's live value, and the timestamp of that version.
@@ -104,9 +166,17 @@ class Transaction:
         return await self._read_point(key, read_version)
 
     async def scan(
-        self, span: Span, *, limit: int | None = None, reverse: bool = False
+        self,
+        span: Span,
+        *,
+        limit: int | None = None,
+        reverse: bool = False,
+        when_locked: WhenLocked = WhenLocked.WAIT,
     ) -> list[Row]:
-        """The first `limit` live rows of the span, in key order or against it."""
+        """The first `limit` live rows of the span, in key order or against it.
+
+        `when_locked` says what becomes of rows that another transaction is about to change.
+        """
         host, record = self._host, self._record
         at_once = SLICE_ROWS if limit is None else min(limit, SLICE_ROWS)
 
@@ -114,7 +184,7 @@ class Transaction:
             self._check_active()
             at = record.read_timestamp
             host.check_readable(at)
-            over = overlay(host, span, at, record)
+            over = overlay(host, span, at, record, when_locked)
             host.span_read(span, at, record)
             rows = rows_at(host.engine, span, at, over, reverse=reverse)
             return list(islice(rows, at_once)), host.applied_index
@@ -125,17 +195,21 @@ class Transaction:
             await host.released(index)
             return found
         found = []
-        async with aclosing(self._slices(span, reverse=reverse)) as parts:
+        parts = self._slices(span, reverse=reverse, when_locked=when_locked)
+        async with aclosing(parts):
             async for rows in parts:
                 found += rows
                 if limit is not None and len(found) >= limit:
                     return found[:limit]
         return found
 
-    async def scan_slices(self, span: Span) -> AsyncGenerator[list[Row], None]:
+    async def scan_slices(
+        self, span: Span, *, when_locked: WhenLocked = WhenLocked.WAIT
+    ) -> AsyncGenerator[list[Row], None]:
         """All live rows of the span in slices; the transaction's later writes are not seen."""
         self.track_read(span)
-        async with aclosing(self._slices(span)) as parts:
+        parts = self._slices(span, when_locked=when_locked)
+        async with aclosing(parts):
             async for rows in parts:
                 yield rows
 
@@ -152,8 +226,92 @@ class Transaction:
     def track_read(self, span: Span) -> None:
         """Counts `span` among what the transaction has read at its read timestamp."""
         self._check_active()
-        if not self._read_only:
+        if self._tracks and not self._read_only:
             self._record.read_spans.add_span(span)
+
+    @contextmanager
+    def tracking(self, enabled: bool) -> Iterator[None]:
+        """Whether what is read meanwhile must still hold at the commit.
+
+        A weakly isolated transaction tracks the reads on which an invariant rests. A locking read
+        does not track what it looks at before it has the locks.
+        """
+        before, self._tracks = self._tracks, enabled
+        try:
+            yield
+        finally:
+            self._tracks = before
+
+    # Statements and savepoints
+
+    async def begin_statement(self) -> None:
+        """Under READ COMMITTED, what is read from here on is read at the present."""
+        host, record = self._host, self._record
+        if record.isolation is not Isolation.READ_COMMITTED:
+            return
+        self._check_active()
+        at = host.clock.now()
+        record.move(at)
+        if record.intents or record.locks or record.shares:
+            host.closed.hold(record.id, at)
+        if record.read_spans:
+            await refresh(host, record, at)
+        else:
+            record.read_timestamp = at
+
+    async def look_again(self, savepoint: Savepoint, conflict: WriteConflict) -> Savepoint:
+        """Begins anew the statement that began at `savepoint` and met `conflict`.
+
+        The key is locked first, so that each attempt gets further than the last one. Returns the
+        savepoint from which the statement begins now.
+        """
+        await self.rollback_to(savepoint)
+        await self.release(savepoint)
+
+        def step(turn: Turn | None) -> None:
+            self._check_active()
+            self._host.locks.check_lockable(conflict.key, self._record, turn, LockMode.EXCLUSIVE)
+            hold_key(self._host, self._record, conflict.key, LockMode.EXCLUSIVE)
+
+        await self._run(step)
+        await self.begin_statement()
+        return await self.savepoint()
+
+    async def savepoint(self) -> Savepoint:
+        """Marks this moment. It stands until it is released, or an earlier one is gone back to."""
+        self._check_active()
+        record = self._record
+        record.sequence += 1
+        record.savepoints.append(record.sequence)
+        return Savepoint(
+            record.sequence,
+            self._write_count,
+            tuple(self.commit_checks),
+            marks(self.commit_checks),
+        )
+
+    async def release(self, savepoint: Savepoint) -> None:
+        """Forgets the savepoint and those made since, and keeps what was done."""
+        standing = self._record.savepoints
+        del standing[standing.index(savepoint.sequence) :]
+
+    async def rollback_to(self, savepoint: Savepoint) -> None:
+        """Undoes what was written and locked since. The savepoint stands; those made since do not.
+
+        What was read stays read: a transaction that cannot be serialized is not cured by this.
+        """
+        self._check_active()
+        record = self._record
+        self._half_written = True  # until all of it is undone
+        await roll_back_to(self._host, record, savepoint.sequence)
+        del record.savepoints[record.savepoints.index(savepoint.sequence) + 1 :]
+        self._half_written = False
+        self._write_count = savepoint.write_count
+        self.commit_checks[:] = savepoint.checks
+        for restore in savepoint.restore:
+            restore()
+
+    # The end
 
     async def commit(
         self,
@@ -170,6 +328,8 @@ class Transaction:
         self._check_active()
         host, record = self._host, self._record
         try:
+            if self._half_written:
+                raise TransactionState("half of a statement cannot be committed")
             for check in self.commit_checks:
                 check()
         except BaseException:
@@ -222,7 +382,7 @@ class Transaction:
             host.point_read(key, at, record)
             return found, host.applied_index
 
-        if not self._read_only:
+        if self._tracks and not self._read_only:
             record.read_spans.add_point(key)
         found, index = await self._run(step)
         await host.released(index)
@@ -234,18 +394,24 @@ class Transaction:
         def step(_: Turn | None) -> int | None:
             self._check_active()
             at = record.write_timestamp
-            if at != record.read_timestamp:
+            if self._must_refresh():
                 return None  # pushed since it was refreshed
             if deadline is not None and at >= (limit := deadline()):
                 raise DeadlineExceeded(at, limit)
             return commit(host, record, commit_called_ns=commit_called_ns)
 
         while True:
-            if record.write_timestamp != record.read_timestamp:
+            if self._must_refresh():
                 await refresh(host, record, record.write_timestamp)
             index = await self._run(step)
             if index is not None:
                 return index
+
+    def _must_refresh(self) -> bool:
+        record = self._record
+        if record.write_timestamp == record.read_timestamp:
+            return False
+        return record.isolation is Isolation.SERIALIZABLE or bool(record.read_spans)
 
     async def _write(self, values: dict[bytes, bytes]) -> None:
         self._check_writable()
@@ -255,14 +421,17 @@ class Transaction:
             def step(
                 turn: Turn | None, keys: list[bytes] = keys, written: list[bytes] = written
             ) -> None:
-                self._write_step(keys, written, turn)
+                self._check_active()
+                write_step(self._host, self._record, keys, written, turn)
 
             try:
                 await self._run(step)
             except BaseException:
                 # Half a statement must not be committed by mistake.
                 if written_before and self._record.status is TransactionStatus.PENDING:
-                    abort(self._host, self._record, ROLLED_BACK)
+                    self._half_written = True
+                    if not self._record.savepoints:
+                        abort(self._host, self._record, ROLLED_BACK)
                 raise
             written_before = True
             self._write_count += len(keys)
@@ -270,60 +439,9 @@ class Transaction:
                 await asyncio.sleep(0)
             await self._host.released(self._host.applied_index - COMMANDS_AHEAD_MAX)
 
-    def _write_step(self, keys: list[bytes], values: list[bytes], turn: Turn | None) -> None:
-        self._check_active()
-        host, record = self._host, self._record
-        host.locks.check_writable(keys, record, turn)
-        if self._must_move(keys):
-            record.move(host.clock.now())
-        at = record.write_timestamp
-        operations: list[LogicalOp] = []
-        if record.intents:
-            replaced = [key for key in keys if key in record.intents]
-            if replaced:
-                operations.append(AbortIntent(record.id, replaced))
-        operations.append(WriteIntent(record.id, at, record.sequence + 1, keys, values))
-        host.propose(operations, lowest=at)
-        record.sequence += 1
-        host.locks.add_intents(keys, record)
-        host.closed.hold(record.id, at)
-
-    def _must_move(self, keys: list[bytes]) -> bool:
-        """Whether a write of the keys may not land at the write timestamp."""
-        host, at = self._host, self._record.write_timestamp
-        if at <= host.closed.closed or host.timestamp_cache.blocks(keys, at, self.id):
-            return True
-        length = key_format.KEYSPACE_LENGTH
-        for keyspace in {key[:length] for key in keys}:
-            bounds = key_format.time_index_bounds(keyspace, at, Timestamp(MAX_TIMESTAMP - 1))
-            if host.engine.first(*bounds) is not None:
-                break
-        else:
-            return False  # nothing at all was committed there since
-        newest = (newest_version(host.engine, key) for key in keys)
-        return any(version is not None and version > at for version in newest)
-
-    async def _lock(self, key: bytes) -> None:
-        """Takes the key, at a timestamp at which nothing newer is there."""
-        host, record = self._host, self._record
-        check_sizes((key,), ())
-        self._check_writable()
-
-        def step(turn: Turn | None) -> bool:
-            self._check_active()
-            host.locks.check_writable((key,), record, turn)
-            host.locks.add_lock(key, record)
-            newest = newest_version(host.engine, key)
-            if newest is not None and newest > record.write_timestamp:
-                record.move(host.clock.now())
-            host.closed.hold(record.id, record.write_timestamp)
-            return newest is not None and newest > record.read_timestamp
-
-        if await self._run(step):
-            # Reading below the newest value would only fail at commit: try to move up now.
-            await refresh(host, record, record.write_timestamp)
-
-    def _slices(self, span: Span, *, reverse: bool = False) -> AsyncGenerator[list[Row], None]:
+    def _slices(
+        self, span: Span, *, when_locked: WhenLocked, reverse: bool = False
+    ) -> AsyncGenerator[list[Row], None]:
         self._check_active()
         record = self._record
         return sliced_rows(
@@ -331,14 +449,13 @@ class Transaction:
             span,
             record.read_timestamp,
             record,
-            lock_timeout=self._lock_timeout,
+            lock_timeout=self.lock_timeout,
             reverse=reverse,
+            when_locked=when_locked,
         )
 
     async def _run(self, step: Callable[[Turn | None], T]) -> T:
-        return await run_step(
-            self._host, step, waiter=self._record, lock_timeout=self._lock_timeout
-        )
+        return await run_step(self._host, step, waiter=self._record, lock_timeout=self.lock_timeout)
 
     def _check_writable(self) -> None:
         self._check_active()
