@@ -95,14 +95,59 @@ class ReadConflict(KVError):
     """A read asked not to wait met another transaction's intent."""
 
 
-class FeedEnd(Enum):
-    """Why a range feed ended. Reference table 4.8; the client's reaction stands beside each."""
+class FeedReaction(Enum):
+    """What the client of a range feed that ended does about it."""
 
-    SLOW_CONSUMER = "slow consumer"  # start again from the last checkpoint
-    RANGE_SPLIT = "range split"  # divide the span anew, start again
-    RANGE_MERGED = "range merged"  # divide the span anew, start again
-    RANGEFEED_CLOSED = "range feed closed"  # start again
-    UNRESOLVED_INTENTS = "too many unresolved transactions"  # start again, later
+    RETRY = "start again"  # from the last checkpoint, on the same span
+    DIVIDE = "divide the span anew"  # the ranges have changed; then start each part again
+    WAIT = "start again later"  # the cause needs time to go away
+    FAIL = "give up"  # what is missing will not come back: the feed's owner must know
+
+
+class FeedEnd(Enum):
+    """Why a range feed ended, and what its client does.
+
+    The reasons are those of CockroachDB (`RangeFeedRetryError`, and the errors that its client
+    knows), so that who knows them there knows them here. Some cannot occur in a store that is one
+    replica on one node; they stand here, each with why, so that the table is whole and a store of
+    several nodes adds no new kind of end.
+    """
+
+    SLOW_CONSUMER = "slow consumer", FeedReaction.RETRY
+    RANGEFEED_CLOSED = "range feed closed", FeedReaction.RETRY
+    # A range that has ended by a split at a key that load or size chose, or that somebody named.
+    RANGE_SPLIT = "range split", FeedReaction.DIVIDE
+    MANUAL_RANGE_SPLIT = "range split by hand", FeedReaction.DIVIDE
+    RANGE_MERGED = "range merged", FeedReaction.DIVIDE
+    # No one range holds the whole span: it was divided before a split or a merge.
+    RANGE_KEY_MISMATCH = "the span is not within one range", FeedReaction.DIVIDE
+    RANGE_NOT_FOUND = "no such range", FeedReaction.DIVIDE
+    # The bound of the unresolved-intent queue.
+    UNRESOLVED_INTENTS = "too many unresolved transactions", FeedReaction.WAIT
+    # Raised as BatchTimestampBeforeGC.
+    BATCH_TIMESTAMP_BEFORE_GC = "start below the garbage collection threshold", FeedReaction.FAIL
+
+    # Cannot occur: a store is the only replica of its ranges, and keeps them while it lives.
+    REPLICA_REMOVED = "replica removed", FeedReaction.RETRY
+    # Cannot occur: no replica is brought up to date by a snapshot instead of by entries.
+    RAFT_SNAPSHOT = "replica overtaken by a snapshot", FeedReaction.RETRY
+    # Cannot occur: the engine batch is made from the logical operations, so none lacks them.
+    LOGICAL_OPS_MISSING = "entry without logical operations", FeedReaction.RETRY
+    # Cannot occur: a store leads all its ranges; one that has failed raises StoreClosed.
+    NO_LEASEHOLDER = "no leaseholder", FeedReaction.DIVIDE
+    # Cannot occur: there is one store. A client of another process's store sees StoreClosed.
+    STORE_NOT_FOUND = "store not found", FeedReaction.RETRY
+    NODE_UNAVAILABLE = "node unavailable", FeedReaction.RETRY
+    # Cannot occur: history is only ever removed below the threshold, by garbage collection.
+    MVCC_HISTORY_MUTATION = "history was rewritten", FeedReaction.FAIL
+
+    reaction: FeedReaction
+
+    def __new__(cls, text: str, reaction: FeedReaction) -> FeedEnd:
+        member = object.__new__(cls)
+        member._value_ = text
+        member.reaction = reaction
+        return member
 
 
 class RangeFeedEnded(KVError):

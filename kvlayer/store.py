@@ -15,10 +15,10 @@ from .command import EnginePut
 from .disk import Disk
 from .engine import Engine
 from .errors import StoreClosed, TransactionState
-from .log import CommandLog
+from .log import RETAINED_BYTES_MAX, CommandLog
 from .metrics import Metrics
 from .offload import Offload
-from .rangefeed import RangeFeed, SpanFeed
+from .rangefeed import MemoryBudget, RangeFeed, SpanFeed
 from .ranges import Range, RangeDescriptor, StoreParts, collect_garbage, recover, replay
 from .ranges.descriptor import (
     FIRST_RANGE,
@@ -151,6 +151,7 @@ class Store:
             metrics=metrics,
             random=random,
             closed=closed,
+            feed_memory=MemoryBudget(settings),
         )
         found_id = engine.get(STORE_ID_KEY)
         if found_id is None:
@@ -279,10 +280,20 @@ class Store:
         return sliced_versions(self._range, span, after, upto)
 
     def range_feed(
-        self, span: Span, start_after: Timestamp, *, with_previous: bool = False
+        self,
+        span: Span,
+        start_after: Timestamp,
+        *,
+        with_previous: bool = False,
+        omitted_origins: frozenset[int] = frozenset(),
     ) -> RangeFeed:
-        """A feed of a span that one range holds, from `start_after` (exclusive)."""
-        return self._range.register(span, start_after, with_previous=with_previous)
+        """A feed of a span that one range holds, from `start_after` (exclusive).
+
+        Values first written on one of the stores in `omitted_origins` are left out.
+        """
+        return self._range.register(
+            span, start_after, with_previous=with_previous, omitted_origins=omitted_origins
+        )
 
     def span_feed(
         self,
@@ -381,9 +392,11 @@ class Store:
         try:
             self._flushed_bytes = self._range.applied_bytes
             await self._flush_lane.run(self.engine.flush)
-            # Feeds hold the entries that they still need, so the flush alone says what may go.
             # The engine may have flushed what is not durable in the log yet.
-            await self.log.truncate(min(self.engine.flushed_index, self.log.durable_index))
+            await self.log.truncate(
+                min(self.engine.flushed_index, self.log.durable_index),
+                retained_bytes_max=self.settings.get(RETAINED_BYTES_MAX),
+            )
         except StoreClosed:
             pass
         finally:

@@ -11,6 +11,15 @@ Never knows: what an entry means, the engine, ranges, time.
 
 from .command_log import CommandLog
 from .errors import LogCorrupt, LogFull, LogTruncated
+from .retention import RETAINED_BYTES_MAX, Retention
 from .segment import SEGMENT_BYTES
 
-__all__ = ["SEGMENT_BYTES", "CommandLog", "LogCorrupt", "LogFull", "LogTruncated"]
+__all__ = [
+    "RETAINED_BYTES_MAX",
+    "SEGMENT_BYTES",
+    "CommandLog",
+    "LogCorrupt",
+    "LogFull",
+    "LogTruncated",
+    "Retention",
+]

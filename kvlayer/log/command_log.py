@@ -15,6 +15,7 @@ from ..offload import Offload
 from .errors import LogFull, LogTruncated
 from .group import ENTRY_OVERHEAD_BYTES, HEADER_BYTES, encode_group
 from .recovery import Recovered, recover
+from .retention import Retention, Retentions
 from .segment import SEGMENT_BYTES, Segment, prepare_segment
 
 GROUP_BYTES_MAX = 1024 * 1024
@@ -81,6 +82,7 @@ class CommandLog:
         self._broken: OSError | None = None
         self._ended: str | None = None
         """Why appends are refused for good, or None."""
+        self._retentions = Retentions()
         self._wake = asyncio.Event()
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._waiter_numbers = count()
@@ -187,16 +189,27 @@ class CommandLog:
         """The first entry that can be read; above the durable index where there is none."""
         return self._segments[0].first_index or self.durable_index + 1
 
-    async def truncate(self, upto: int) -> None:
+    def retain(self, first: int) -> Retention:
+        """Keeps the entries from `first` on for somebody who is going to `read` them."""
+        assert first >= self.first_retained_index, (first, self.first_retained_index)
+        return self._retentions.hold(first)
+
+    async def truncate(self, upto: int, *, retained_bytes_max: int = 0) -> None:
         """Deletes the segments that hold nothing above `upto`, never the last that holds anything.
 
-        The caller promises that the engine's flush covers `upto` and that no feed reads there.
+        The caller promises that the engine's flush covers `upto`. What is retained stays, up to
+        `retained_bytes_max` of it; beyond that the oldest retentions are revoked.
         """
         assert upto <= self.durable_index, (upto, self.durable_index)
         while len(self._segments) > 1 and self._segments[1].last_index:
             oldest = self._segments[0]
             if oldest.last_index > upto:
                 return
+            if self._retentions.needs(oldest.last_index):
+                covered = [held.end for held in self._segments[:-1] if held.last_index <= upto]
+                if sum(covered) <= retained_bytes_max:
+                    return
+                self._retentions.revoke(oldest.last_index)
             del self._segments[0]
             await self._file_lane.run(partial(_remove_segment, self._disk, oldest.name))
 

@@ -13,6 +13,7 @@ It must never know: how the range stores, replicates or locks. It sees the range
 `RangeFeedHost`, which the range implements, and is driven off logical operations.
 """
 
+from .budget import MemoryBudget
 from .host import (
     TICK_INTERVAL,
     DurableEntry,
@@ -28,6 +29,7 @@ from .span_feed import SpanFeed
 __all__ = [
     "TICK_INTERVAL",
     "DurableEntry",
+    "MemoryBudget",
     "PushOutcome",
     "PushVerdict",
     "RangeFeed",

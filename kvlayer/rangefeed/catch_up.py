@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ..clock import MAX_TIMESTAMP, Timestamp
 from ..engine import Engine, Snapshot
-from ..events import ValueBatch
+from ..events import Event, ValueBatch
 from ..mvcc import Changes, changes_between, time_entries
 from ..span import Span
-from .live_entry import previous_of, shown
+from .feed_options import FeedOptions
+from .live_entry import chosen, previous_of, shown
 
 SLICE_ROWS = 500
 """Rows read in one step of the loop: about half a millisecond of seeks in the durable engine."""
@@ -25,21 +27,21 @@ class CatchUpScan:
     """
 
     def __init__(
-        self, snapshot: Snapshot, span: Span, after: Timestamp, *, with_previous: bool
+        self, snapshot: Snapshot, span: Span, after: Timestamp, options: FeedOptions
     ) -> None:
         self._snapshot = snapshot
-        self._with_previous = with_previous
+        self._options = options
         self._slices: Iterator[Changes] = changes_between(
             snapshot, span, after, MAX_TIMESTAMP, rows=SLICE_ROWS
         )
 
-    def next_slice(self) -> ValueBatch | None:
-        """The next versions, or None at the end."""
+    def next_slice(self) -> list[Event]:
+        """The next versions; nothing at the end."""
         for changes in self._slices:
             batch = self._batch(changes)
             if batch is not None:
-                return batch
-        return None
+                return [batch]
+        return []
 
     def close(self) -> None:
         """Frees the snapshot."""
@@ -48,16 +50,22 @@ class CatchUpScan:
 
     def _batch(self, changes: Changes) -> ValueBatch | None:
         written, timestamps = changes.keys, changes.timestamps
-        bodies, kept = shown(changes.values)
-        if kept is not None:
-            written = [written[i] for i in kept]
-            timestamps = [timestamps[i] for i in kept]
+        found = shown(changes.values)
+        if found.kept is not None:
+            written = [written[i] for i in found.kept]
+            timestamps = [timestamps[i] for i in found.kept]
         if not written:
             return None
-        previous = None
-        if self._with_previous:
-            previous = previous_of(self._snapshot, written, timestamps)
-        return ValueBatch(keys=written, values=bodies, timestamps=timestamps, previous=previous)
+        made = ValueBatch(keys=written, values=found.bodies, timestamps=timestamps)
+        batch: ValueBatch | None = made
+        omitted = self._options.omitted_origins
+        if found.origins is not None and omitted:
+            places = [i for i, origin in enumerate(found.origins) if origin not in omitted]
+            batch = chosen(made, places)
+        if batch is not None and self._options.with_previous:
+            previous = previous_of(self._snapshot, batch.keys, batch.timestamps)
+            batch = replace(batch, previous=previous)
+        return batch
 
 
 def changed_since(engine: Engine, span: Span, after: Timestamp) -> bool:

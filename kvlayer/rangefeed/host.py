@@ -13,19 +13,22 @@ from ..clock import Clock, Timestamp
 from ..closed_timestamp import ClosedTimestamps
 from ..command import Command
 from ..engine import Engine, Reader
+from ..log import Retention
 from ..metrics import Metrics
 from ..settings import Settings, declare_duration
 from ..span import Span
+from .budget import MemoryBudget
 
 if TYPE_CHECKING:
     from .registration import RangeFeed
 
 TICK_INTERVAL = declare_duration(
-    "kv.rangefeed.tick_interval",
+    "kv.closed_timestamp.side_transport_interval",
     0.01,
     "how often an idle range closes timestamps and emits checkpoints",
 )
-"""The host calls `RangeFeeds.tick` this often."""
+"""The host calls `RangeFeeds.tick` this often. An idle range closes beside the log, not through it:
+nothing is written."""
 
 
 class DurableEntry(msgspec.Struct, frozen=True, gc=False):
@@ -108,15 +111,43 @@ class RangeFeedHost(Protocol):
     def durable_index(self) -> int: ...
 
     @property
+    def feed_memory(self) -> MemoryBudget:
+        """Shared by all feeds of the store."""
+        ...
+
+    @property
+    def persisted_resolved(self) -> Timestamp:
+        """What `persist_resolved` was last given, crashes included; zero if never."""
+        ...
+
+    @property
     def gc_threshold(self) -> Timestamp:
         """At or below it, versions may be gone."""
         ...
 
-    def intents(self, reader: Reader) -> Iterator[tuple[bytes, Timestamp]]:
-        """The transaction and timestamp of every intent in the range, one pair an intent.
+    def persist_resolved(self, resolved: Timestamp) -> None:
+        """Makes the resolved timestamp a fact of the range, as of the next log index.
 
-        Reads lazily, so that a feed can scan a large lock table of a snapshot in slices. A
-        timestamp may be older than what the transaction was pushed to, never newer.
+        It may silently not happen (the store is closing, the disk is full): nothing depends on it
+        but how much the next processor has to look at.
+        """
+        ...
+
+    def retain_log(self, first: int) -> Retention:
+        """Keeps entry `first`, which was delivered just now, and all behind it readable."""
+        ...
+
+    def read_log(self, first: int, last: int) -> Iterator[DurableEntry]:
+        """The range's entries with indexes in `[first, last]`, which are retained. Lazy."""
+        ...
+
+    def intents(self, reader: Reader, above: Timestamp) -> Iterator[tuple[bytes, Timestamp]]:
+        """The transaction and timestamp of the intents in the range, one pair an intent.
+
+        Intents of transactions that can commit at or below `above` only, and so never will, may be
+        left out, all or none of a transaction. Whether to is decided in the step of the call; what
+        follows is read lazily, so that a feed can scan a large lock table of a snapshot in slices.
+        A timestamp may be older than what the transaction was pushed to, never newer.
         """
         ...
 

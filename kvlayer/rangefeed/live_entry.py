@@ -20,22 +20,34 @@ _PLAIN_OR_DELETED = frozenset((0, 1))
 
 @dataclass(frozen=True, slots=True)
 class LiveBatch:
-    """The versions of one operation in one keyspace, between `lowest` and `highest` (inclusive)."""
+    """The versions of one operation in one keyspace, between `lowest` and `highest` (inclusive).
+
+    `origins` are the stores on which the values were first written, or None when all were written
+    here: which is nearly always, and then nobody has to look.
+    """
 
     timestamp: Timestamp
     lowest: bytes
     highest: bytes
     values: ValueBatch
+    origins: Sequence[int | None] | None = None
 
-    def within(self, span: Span) -> ValueBatch | None:
+    def within(self, span: Span, omitted: frozenset[int]) -> ValueBatch | None:
         """What lies in the span: the very batch when all of it does, so that feeds share it."""
         start, end = span.start, span.end
-        if start <= self.lowest and self.highest < end:
-            return self.values
         if self.highest < start or self.lowest >= end:
             return None
-        return _chosen(
-            self.values, [i for i, key in enumerate(self.values.keys) if start <= key < end]
+        whole = start <= self.lowest and self.highest < end
+        if self.origins is None or not omitted:
+            if whole:
+                return self.values
+            return chosen(
+                self.values, [i for i, key in enumerate(self.values.keys) if start <= key < end]
+            )
+        rows = enumerate(zip(self.values.keys, self.origins, strict=True))
+        return chosen(
+            self.values,
+            [i for i, (key, origin) in rows if start <= key < end and origin not in omitted],
         )
 
 
@@ -62,8 +74,10 @@ class LiveEntry:
                 return True
         return False
 
-    def events(self, span: Span, after: Timestamp) -> Iterator[ValueBatch | DeleteRange]:
-        """What of the entry lies in `span` and above `after`."""
+    def events(
+        self, span: Span, after: Timestamp, omitted: frozenset[int]
+    ) -> Iterator[ValueBatch | DeleteRange]:
+        """What of the entry lies in `span` and above `after`, and comes from no `omitted` store."""
         for batch in self._decoded():
             if batch.timestamp <= after:
                 continue
@@ -72,7 +86,7 @@ class LiveEntry:
                 if shared is not None:
                     yield DeleteRange(shared, batch.timestamp)
             else:
-                values = batch.within(span)
+                values = batch.within(span, omitted)
                 if values is not None:
                     yield values
 
@@ -82,19 +96,34 @@ class LiveEntry:
         return self._batches
 
 
-def shown(values: Sequence[bytes]) -> tuple[list[bytes | None], list[int] | None]:
-    """The bodies of the values that feeds show, without headers; None for a deletion.
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The values that feeds show: bodies without headers, None for a deletion.
 
-    The indexes of those shown come with them, or None when that is all of them. What a backfill
-    wrote is left out: it changes no row's meaning.
+    `kept` are the indexes of those shown, or None when that is all of them. What a backfill wrote
+    is left out: it changes no row's meaning. `origins` are those of `LiveBatch`.
     """
+
+    bodies: list[bytes | None]
+    kept: list[int] | None = None
+    origins: list[int | None] | None = None
+
+
+def shown(values: Sequence[bytes]) -> Shown:
+    """What feeds show of values with headers."""
     kinds = {value[0] for value in values}
     if kinds <= _PLAIN:
-        return [value[1:] for value in values], None
+        return Shown([value[1:] for value in values])
     if kinds <= _PLAIN_OR_DELETED:
-        return [None if value[0] else value[1:] for value in values], None
-    kept = [i for i, value in enumerate(values) if not header_of(value).omitted]
-    return [body_of(values[i]) for i in kept], kept
+        return Shown([None if value[0] else value[1:] for value in values])
+    headers = [header_of(value) for value in values]
+    kept = [i for i, header in enumerate(headers) if not header.omitted]
+    origins = [headers[i].origin for i in kept]
+    return Shown(
+        [body_of(values[i]) for i in kept],
+        None if len(kept) == len(values) else kept,
+        origins if any(origin is not None for origin in origins) else None,
+    )
 
 
 def previous_of(
@@ -121,14 +150,14 @@ def _decode(entry: DurableEntry) -> list[LiveBatch | DeleteRange]:
 
 def _decode_versions(entry: DurableEntry, op: WriteValue | CommitIntent) -> Iterator[LiveBatch]:
     written = op.keys
-    bodies, kept = shown(op.values)
-    if kept is not None:
-        written = [written[i] for i in kept]
+    found = shown(op.values)
+    if found.kept is not None:
+        written = [written[i] for i in found.kept]
     if not written:
         return
     batch = ValueBatch(
         keys=written,
-        values=bodies,
+        values=found.bodies,
         timestamps=[op.timestamp] * len(written),
         commit_called_ns=entry.commit_called_ns,
         durable_ns=entry.durable_ns,
@@ -136,22 +165,25 @@ def _decode_versions(entry: DurableEntry, op: WriteValue | CommitIntent) -> Iter
     lowest, highest = min(written), max(written)
     cut = keys.KEYSPACE_LENGTH
     if lowest[:cut] == highest[:cut]:
-        yield LiveBatch(op.timestamp, lowest, highest, batch)
+        yield LiveBatch(op.timestamp, lowest, highest, batch, found.origins)
         return
     for keyspace in sorted({key[:cut] for key in written}):
-        part = _chosen(batch, [i for i, key in enumerate(written) if key[:cut] == keyspace])
+        places = [i for i, key in enumerate(written) if key[:cut] == keyspace]
+        part = chosen(batch, places)
         assert part is not None
-        yield LiveBatch(op.timestamp, min(part.keys), max(part.keys), part)
+        origins = None if found.origins is None else [found.origins[i] for i in places]
+        yield LiveBatch(op.timestamp, min(part.keys), max(part.keys), part, origins)
 
 
-def _chosen(batch: ValueBatch, chosen: list[int]) -> ValueBatch | None:
-    if not chosen:
+def chosen(batch: ValueBatch, places: Sequence[int]) -> ValueBatch | None:
+    """The rows of the batch at those places, or None for no places."""
+    if not places:
         return None
     written, values, timestamps = batch.keys, batch.values, batch.timestamps
     return ValueBatch(
-        keys=[written[i] for i in chosen],
-        values=[values[i] for i in chosen],
-        timestamps=[timestamps[i] for i in chosen],
+        keys=[written[i] for i in places],
+        values=[values[i] for i in places],
+        timestamps=[timestamps[i] for i in places],
         commit_called_ns=batch.commit_called_ns,
         durable_ns=batch.durable_ns,
     )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from ..clock import Timestamp
+from ..clock import ZERO, Timestamp, duration
+from ..command import EngineDelete, EnginePut, LogicalOp
 from ..engine import Snapshot
 from ..errors import BatchTimestampBeforeGC, FeedEnd, RangeFeedEnded
-from ..settings import declare_int
+from ..settings import declare_duration, declare_int
 from ..span import Span
 from .catch_up import CatchUpScan, changed_since
+from .feed_options import FeedOptions
 from .host import TICK_INTERVAL, DurableEntry, PushOutcome, PushVerdict, RangeFeedHost
 from .live_entry import LiveEntry
 from .pusher import Pusher
@@ -21,6 +23,12 @@ UNRESOLVED_TRANSACTIONS = declare_int(
     "kv.rangefeed.unresolved_transactions_max",
     100_000,
     "transactions with unresolved intents that a range's feeds keep track of",
+)
+
+PERSIST_INTERVAL = declare_duration(
+    "kv.rangefeed.persist_resolved_interval",
+    10.0,
+    "how far a range's resolved timestamp may run ahead of the one that it keeps in the log",
 )
 
 LOCK_TABLE_SLICE = 1000
@@ -61,9 +69,16 @@ class RangeFeeds:
         return Timestamp(0) if processing is None else processing.resolved.resolved
 
     def register(
-        self, span: Span, start_after: Timestamp, *, with_previous: bool = False
+        self,
+        span: Span,
+        start_after: Timestamp,
+        *,
+        with_previous: bool = False,
+        omitted_origins: frozenset[int] = frozenset(),
     ) -> RangeFeed:
         """A feed of `span` from `start_after` (exclusive), taken in this step.
+
+        It begins with a checkpoint at what is resolved already, which may be below its start.
 
         Raises BatchTimestampBeforeGC when versions above the start may be gone, and RangeFeedEnded
         when the range has ended.
@@ -74,21 +89,22 @@ class RangeFeeds:
             raise RangeFeedEnded(self._closed_for)
         if start_after < host.gc_threshold:
             raise BatchTimestampBeforeGC(start_after, host.gc_threshold)
+        options = FeedOptions(with_previous=with_previous, omitted_origins=omitted_origins)
         scan = None
         if changed_since(host.engine, span, start_after):
-            snapshot = host.engine.snapshot()
-            scan = CatchUpScan(snapshot, span, start_after, with_previous=with_previous)
+            scan = CatchUpScan(host.engine.snapshot(), span, start_after, options)
+        if self._processing is None:
+            self._processing = _Processing(host)
         feed = RangeFeed(
             host,
             span,
             start_after,
-            with_previous=with_previous,
+            options=options,
             index=host.applied_index,
+            resolved=self._processing.resolved.resolved,
             scan=scan,
             unregister=self._unregister,
         )
-        if self._processing is None:
-            self._processing = _Processing(host)
         self._feeds.append(feed)
         if feed.index > host.durable_index:
             self._waiting.append(feed)
@@ -128,6 +144,7 @@ class RangeFeeds:
             self._checkpoint(processing, now_ns)
         if processing.resolved.ready:
             processing.pusher.tick(now_ns, processing.resolved.intents)
+            processing.persist(every=self._host.settings.get(PERSIST_INTERVAL))
         if len(processing.resolved.intents) > processing.transactions_max:
             self._give_up(processing)
 
@@ -182,6 +199,8 @@ class RangeFeeds:
 
     def _stop(self) -> None:
         if self._processing is not None:
+            if self._closed_for is not FeedEnd.RANGEFEED_CLOSED:
+                self._processing.persist(every=0.0)
             self._processing.stop()
             self._processing = None
         self._count_feeds()
@@ -198,7 +217,8 @@ class _Processing:
 
     def __init__(self, host: RangeFeedHost) -> None:
         self.start = host.applied_index
-        self.resolved = ResolvedTimestamp()
+        # What earlier processings have resolved holds for ever: nothing at or below it is left.
+        self.resolved = ResolvedTimestamp(host.persisted_resolved)
         self.pusher = Pusher(host, self._learned)
         self.interval_ns = round(host.settings.get(TICK_INTERVAL) * 1e9)
         self.transactions_max = host.settings.get(UNRESOLVED_TRANSACTIONS)
@@ -206,6 +226,7 @@ class _Processing:
         self.followed_ns = 0  # the last one that came with an entry
         self._host = host
         self._delivered = self.start
+        self._persist_due = False  # something was committed since resolved was persisted
         # A closing, and the index up to which entries must be delivered for it to be true.
         self._closing: tuple[Timestamp, int] | None = None
         self._verdicts: list[tuple[bytes, PushOutcome]] = []
@@ -217,6 +238,7 @@ class _Processing:
         assert entry.index > self._delivered, (entry.index, self._delivered)
         self.resolved.consume(entry.command.ops)
         self._delivered = entry.index
+        self._persist_due = self._persist_due or _commits(entry.command.ops)
         if self._closing is not None:
             self._apply_closing()
         if self._verdicts:
@@ -242,19 +264,33 @@ class _Processing:
         if len(intents) < LOCK_TABLE_SLICE:
             self._end_scan()
 
+    def persist(self, *, every: float) -> None:
+        """Persists what is resolved, if it moved by more than `every` seconds.
+
+        Not while the range is idle: then nothing has been written that a later processing would be
+        spared, and a range that writes only to say that nothing was written would never rest.
+        """
+        resolved = self.resolved.resolved
+        behind = self._host.persisted_resolved + duration(seconds=every)
+        if self._persist_due and resolved > behind:
+            self._host.persist_resolved(resolved)
+            self._persist_due = False
+
     def stop(self) -> None:
         self.pusher.stop()
         self._free_snapshot()
 
     def _begin_scan(self) -> None:
         # Most lock tables fit a slice, and then no snapshot is needed.
-        few = list(islice(self._host.intents(self._host.engine), LOCK_TABLE_SLICE))
+        above = self.resolved.resolved
+        few = list(islice(self._host.intents(self._host.engine, above), LOCK_TABLE_SLICE))
         if len(few) < LOCK_TABLE_SLICE:
             self.resolved.scan(few)
             self._end_scan()
         else:
             self._snapshot = self._host.engine.snapshot()
-            self._intents = self._host.intents(self._snapshot)
+            # All of them: what is left out here would be missed by entries that resolve it later.
+            self._intents = self._host.intents(self._snapshot, ZERO)
 
     def _end_scan(self) -> None:
         self._free_snapshot()
@@ -291,3 +327,8 @@ class _Processing:
 
     def __repr__(self) -> str:
         return f"<delivered {self._delivered} since {self.start} {self.resolved!r}>"
+
+
+def _commits(ops: Sequence[LogicalOp]) -> bool:
+    """Whether the entry concerns feeds at all."""
+    return any(not isinstance(op, EnginePut | EngineDelete) for op in ops)

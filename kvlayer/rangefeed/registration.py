@@ -4,36 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 
 from ..clock import Timestamp, format_timestamp
 from ..errors import BatchTimestampBeforeGC, FeedEnd, RangeFeedEnded
 from ..events import Checkpoint, DeleteRange, Event, SteadyState, ValueBatch
-from ..settings import declare_int
 from ..span import Span
+from .backlog import Backlog
+from .budget import BUFFER_BYTES, CHECKPOINT_BYTES, ENTRY_OVERHEAD_BYTES
 from .catch_up import CatchUpScan
 from .doorbell import Doorbell
+from .feed_options import FeedOptions
 from .host import RangeFeedHost
 from .live_entry import LiveEntry, previous_of
-
-BUFFER_BYTES = declare_int(
-    "kv.rangefeed.buffer_bytes",
-    64 * 1024 * 1024,
-    "bytes of log entries that wait for a range feed's consumer before it is cut off",
-)
-
-BUFFER_ENTRIES_MAX = 65_536
-"""Entries that wait for a consumer. A store that commits single rows at full speed makes this many
-in some seconds; an entry costs about a kilobyte of objects beside its bytes."""
 
 
 class FeedState(Enum):
     """Where a feed is. It only ever moves down this list."""
 
-    CATCHING_UP = "catching up"  # entries wait while the scan is read
-    STEADY = "steady"  # the scan has ended, and entries pass as they come
+    CATCHING_UP = "catching up"  # the scan is read; entries wait as positions in the log
+    READING_BACK = "reading back"  # the scan has ended; what waits is read back from the log
+    STEADY = "steady"  # entries pass as they come
     ENDED = "ended"  # everything was delivered, or nobody wants it any more
 
 
@@ -44,16 +37,20 @@ class RangeFeed:
     to N committed comes from the snapshot, what later ones commit comes from the entries; so
     nothing falls between and nothing comes twice. The scan begins once N is durable.
 
-    Everything live passes through one buffer of entries and checkpoints. An entry is referred to,
-    not copied, and all feeds of the range share its decoding. A checkpoint replaces the one before
-    it when no entry stands between, so there is at most one more of them than there are entries.
-
     The consumer pulls: a catch-up slice is read when the consumer asks for it, so a slow consumer
-    holds nothing but its snapshot and its buffer. One that lets the buffer overflow is cut off: no
-    more is accepted, but the scan goes on to its end, then what was buffered is delivered, then
-    the checkpoint as of the cut, and then `RangeFeedEnded(SLOW_CONSUMER)` is raised. So a consumer
-    that starts again reads only what was committed above that checkpoint: overflow makes progress
-    whenever the range resolves anything. (A span feed slows down when it does not.)
+    holds nothing but its snapshot and what waits for it. Until it is steady, what waits are
+    positions in the log (`Backlog`), which cost nothing to hold however long the scan takes; when
+    the scan has ended they are read back. Once the feed is steady, entries pass through a buffer.
+    An entry there is referred to, not copied, and all feeds of the range share its decoding. A
+    checkpoint replaces the one before it when no entry stands between.
+
+    A consumer that lets the buffer grow over `kv.rangefeed.buffer_bytes`, or meets a store whose
+    feeds fill `kv.rangefeed.memory_budget`, or whose log positions would keep more of the log than
+    `kv.log.retained_bytes_max`, is cut off: no more is accepted, but the scan goes on to its end,
+    then what was kept is delivered, then the checkpoint as of the cut, and then
+    `RangeFeedEnded(SLOW_CONSUMER)` is raised. So a consumer that starts again reads only what was
+    committed above that checkpoint: overflow makes progress whenever the range resolves anything.
+    (A span feed slows down when it does not.)
     """
 
     def __init__(
@@ -62,27 +59,32 @@ class RangeFeed:
         span: Span,
         start_after: Timestamp,
         *,
-        with_previous: bool,
+        options: FeedOptions,
         index: int,
+        resolved: Timestamp,
         scan: CatchUpScan | None,
         unregister: Callable[[RangeFeed], None],
     ) -> None:
+        """`index` is the last entry applied, `resolved` what the range has resolved by then."""
         self.span = span
         self.start_after = start_after
+        self.options = options
         self.index = index
         self._host = host
-        self._with_previous = with_previous
         self._scan = scan
         self._unregister = unregister
         self._state = FeedState.CATCHING_UP
         self._end: RangeFeedEnded | None = None
-        self._buffer: deque[LiveEntry | Timestamp] = deque()
+        self._backlog = Backlog(host, index, resolved)
+        self._buffer: deque[LiveEntry | Timestamp | SteadyState] = deque()
         self._buffered_bytes = 0
         self._buffered_entries = 0
         self._bytes_max = host.settings.get(BUFFER_BYTES)
-        self._noted = Timestamp(0)  # the last checkpoint that was buffered
+        self._noted = resolved  # the last checkpoint that was kept
         # Rung when there is something to poll. A span feed hangs its own here.
         self.bell = Doorbell()
+        if scan is None and index <= host.durable_index:
+            self._become_steady()
 
     @property
     def state(self) -> FeedState:
@@ -94,8 +96,8 @@ class RangeFeed:
 
     @property
     def scanning(self) -> bool:
-        """Whether `poll` may read a slice of a scan, which takes about a millisecond."""
-        return self._scan is not None
+        """Whether `poll` may read a slice of a scan or of the log: about a millisecond."""
+        return self._scan is not None or self._state is FeedState.READING_BACK
 
     # What the processor calls, in log order.
 
@@ -103,50 +105,70 @@ class RangeFeed:
         """An entry was delivered. `resolved` is what held before it."""
         if entry.index <= self.index or not entry.concerns(self.span, self.start_after):
             return
-        full = (
-            self._buffered_entries >= BUFFER_ENTRIES_MAX
-            or self._buffered_bytes + entry.byte_count > self._bytes_max
-        )
-        if full and self._buffered_entries:
-            self._host.metrics.add("rangefeed_slow_consumers_total")
+        if self._state is not FeedState.STEADY:
+            if self._backlog.lost:
+                self._cut_off(resolved, "its part of the log had to be deleted")
+            else:
+                self._backlog.note(entry.index)
+            return
+        size = entry.byte_count + ENTRY_OVERHEAD_BYTES
+        if not self._take_room(size, force=not self._buffered_entries):
             detail = f"{self._buffered_bytes} bytes in {self._buffered_entries} entries waited"
-            self.cut(resolved, RangeFeedEnded(FeedEnd.SLOW_CONSUMER, detail))
-            self._unregister(self)
+            self._cut_off(resolved, detail)
             return
         self._buffer.append(entry)
-        self._buffered_bytes += entry.byte_count
         self._buffered_entries += 1
         self.bell.ring()
 
     def resolve(self, resolved: Timestamp) -> None:
         """Everything at or below `resolved` was offered."""
-        if resolved <= self._noted:
-            return
-        self._noted = resolved
-        buffer = self._buffer
-        if buffer and not isinstance(buffer[-1], LiveEntry):
-            buffer[-1] = resolved
-        else:
-            buffer.append(resolved)
-        self.bell.ring()
+        self._resolve(resolved, force=False)
 
     def cut(self, resolved: Timestamp, end: RangeFeedEnded) -> None:
         """Nothing more will be offered. `resolved` is what holds now."""
         assert self._end is None, self._end
-        self.resolve(resolved)
+        self._resolve(resolved, force=True)
         self._end = end
         self.bell.ring()
 
     def abandon(self, resolved: Timestamp, end: RangeFeedEnded) -> None:
-        """As `cut`, but the engine will be gone: what still needs it is not delivered."""
-        if self._state is FeedState.CATCHING_UP or self._with_previous:
-            self._free_scan()
-            self._drop_buffer()
+        """As `cut`, but engine and log will be gone: what still needs them is not delivered."""
+        if self._state is not FeedState.STEADY or self.options.with_previous:
+            self._free()
             self._state = FeedState.STEADY
             self._end = end
             self.bell.ring()
         else:
             self.cut(resolved, end)
+
+    def _cut_off(self, resolved: Timestamp, detail: str) -> None:
+        self._host.metrics.add("rangefeed_slow_consumers_total")
+        self.cut(resolved, RangeFeedEnded(FeedEnd.SLOW_CONSUMER, detail))
+        self._unregister(self)
+
+    def _resolve(self, resolved: Timestamp, *, force: bool) -> None:
+        if resolved <= self._noted:
+            return
+        buffer = self._buffer
+        if self._state is not FeedState.STEADY:
+            self._backlog.resolve(resolved)
+        elif buffer and isinstance(buffer[-1], int):
+            buffer[-1] = resolved
+        elif self._take_room(CHECKPOINT_BYTES, force=force):
+            buffer.append(resolved)
+        else:
+            return  # a later one says more, or the feed is cut off, and then gets its last
+        self._noted = resolved
+        self.bell.ring()
+
+    def _take_room(self, size: int, *, force: bool) -> bool:
+        budget = self._host.feed_memory
+        if force:
+            budget.force(size)
+        elif self._buffered_bytes + size > self._bytes_max or not budget.take(size):
+            return False
+        self._buffered_bytes += size
+        return True
 
     # What the consumer calls.
 
@@ -167,7 +189,10 @@ class RangeFeed:
         self.bell.clear()
         if self._state is FeedState.CATCHING_UP:
             return self._catch_up()
-        events = self._take()
+        if self._state is FeedState.READING_BACK:
+            return self._read_back()
+        events = list(self._events(self._buffer))
+        self._drop_buffer()
         if not events and self._end is not None:
             self._state = FeedState.ENDED
             raise self._end
@@ -181,8 +206,7 @@ class RangeFeed:
             self._unregister(self)
             self._end = RangeFeedEnded(FeedEnd.RANGEFEED_CLOSED, "by its consumer")
         self._state = FeedState.ENDED
-        self._free_scan()
-        self._drop_buffer()
+        self._free()
         self.bell.ring()
 
     def __aiter__(self) -> RangeFeed:
@@ -195,13 +219,33 @@ class RangeFeed:
         if self._host.durable_index < self.index:
             return []
         if self._scan is not None:
-            batch = self._scan.next_slice()
-            if batch is not None:
-                return [batch]
+            slice_events = self._scan.next_slice()
+            if slice_events:
+                return slice_events
             self._free_scan()
         self._check_threshold()
+        if self._backlog:
+            self._state = FeedState.READING_BACK
+            return [SteadyState(self.span), *self._read_back()]
+        self._become_steady()
+        return self.poll()
+
+    def _read_back(self) -> list[Event]:
+        """A slice of what became durable while the feed caught up."""
+        if self._backlog.lost and self._end is None:
+            self._cut_off(Timestamp(0), "its part of the log had to be deleted")
+        items = self._backlog.take()
+        if not self._backlog:
+            self._state = FeedState.STEADY
+            self.bell.ring()
+        return list(self._events(items))
+
+    def _become_steady(self) -> None:
+        """There was nothing to read back."""
         self._state = FeedState.STEADY
-        return [SteadyState(self.span), *self._take()]
+        self._buffer.append(SteadyState(self.span))
+        self._buffer.extend(resolved for resolved in self._backlog.take())
+        self.bell.ring()
 
     def _check_threshold(self) -> None:
         threshold = self._host.gc_threshold
@@ -216,33 +260,39 @@ class RangeFeed:
             self.close()
             raise BatchTimestampBeforeGC(oldest, threshold)
 
-    def _take(self) -> list[Event]:
-        events: list[Event] = []
-        for item in self._buffer:
+    def _events(self, items: Iterable[LiveEntry | Timestamp | SteadyState]) -> Iterator[Event]:
+        for item in items:
             if isinstance(item, LiveEntry):
-                events.extend(self._events_of(item))
+                yield from self._events_of(item)
+            elif isinstance(item, SteadyState):
+                yield item
             else:
-                events.append(Checkpoint((self.span,), item))
-        self._drop_buffer()
-        return events
-
-    def _drop_buffer(self) -> None:
-        self._buffer.clear()
-        self._buffered_bytes = self._buffered_entries = 0
+                yield Checkpoint((self.span,), item)
 
     def _events_of(self, entry: LiveEntry) -> Iterator[ValueBatch | DeleteRange]:
-        for event in entry.events(self.span, self.start_after):
-            if self._with_previous and isinstance(event, ValueBatch):
+        omitted = self.options.omitted_origins
+        for event in entry.events(self.span, self.start_after, omitted):
+            if self.options.with_previous and isinstance(event, ValueBatch):
                 self._check_previous(event.timestamps)
                 previous = previous_of(self._host.engine, event.keys, event.timestamps)
                 yield replace(event, previous=previous)
             else:
                 yield event
 
+    def _drop_buffer(self) -> None:
+        self._buffer.clear()
+        self._host.feed_memory.give_back(self._buffered_bytes)
+        self._buffered_bytes = self._buffered_entries = 0
+
     def _free_scan(self) -> None:
         if self._scan is not None:
             self._scan.close()
             self._scan = None
+
+    def _free(self) -> None:
+        self._free_scan()
+        self._backlog.close()
+        self._drop_buffer()
 
     def __repr__(self) -> str:
         return (

@@ -30,8 +30,9 @@ class ResolvedTimestamp:
     So everything at or below `resolved` has been *delivered*: no new version and no intent at or
     below it is left, and none will come.
 
-    It is ZERO until the lock table at the start index is merged (`scanned`): an intent that was
-    there before the first entry is known only from the table. Operations before that are counted,
+    It stays where it began until the lock table at the start index is merged (`scanned`): an intent
+    that was there before the first entry is known only from the table. It begins at what an earlier
+    tracker of the same range had resolved, or at ZERO. Operations before that are counted,
     in whatever order, except `AbortTxn`, which is ignored: it would forget increments whose
     decrements are still to come.
 
@@ -39,10 +40,10 @@ class ResolvedTimestamp:
     `resolved`, and a `resolved` that falls.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, start: Timestamp = ZERO) -> None:
         self.intents = UnresolvedIntents()
-        self._closed = ZERO
-        self._resolved = ZERO
+        self._closed = start
+        self._resolved = start
         self._scanned = False
 
     @property

@@ -45,3 +45,8 @@ def descriptor_key(range_id: int) -> bytes:
 def threshold_key(range_id: int) -> bytes:
     """Where the garbage-collection threshold is kept: eight bytes, big-endian."""
     return keys.RANGE + _ID.pack(range_id) + b"gc_threshold"
+
+
+def resolved_key(range_id: int) -> bytes:
+    """Where a resolved timestamp of the range is kept: eight bytes, big-endian."""
+    return keys.RANGE + _ID.pack(range_id) + b"resolved"

@@ -5,22 +5,25 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from ..clock import ZERO, Clock, Timestamp
 from ..closed_timestamp import ClosedTimestamps
-from ..command import Command, LogicalOp, encode_command, engine_batch
-from ..engine import Engine, Reader
+from ..command import Command, EnginePut, LogicalOp, decode_command, encode_command, engine_batch
+from ..engine import Engine, EngineStall, Reader
 from ..errors import BatchTimestampBeforeGC, FeedEnd, StoreClosed
-from ..log import CommandLog
+from ..keys import big_endian
+from ..log import CommandLog, LogFull, Retention
 from ..metrics import Metrics
 from ..mvcc import intents_in
 from ..offload import Offload
 from ..rangefeed import (
     TICK_INTERVAL,
     DurableEntry,
+    MemoryBudget,
     PushOutcome,
     PushVerdict,
     RangeFeed,
@@ -33,7 +36,7 @@ from ..txn.record import TransactionRecord, TransactionStatus
 from ..txn.resolution import abort, push
 from ..txn.steps import run_step
 from ..txn.timestamp_cache import NOBODY, TimestampCache
-from .descriptor import RangeDescriptor
+from .descriptor import RangeDescriptor, resolved_key
 
 RECENT_COMMITS_MAX = 4096
 
@@ -50,6 +53,7 @@ class StoreParts:
     metrics: Metrics
     random: Random
     closed: ClosedTimestamps
+    feed_memory: MemoryBudget
 
 
 class Range:
@@ -79,6 +83,8 @@ class Range:
         self.timestamp_cache = TimestampCache()
         self.feeds = RangeFeeds(self)
         self.gc_threshold = ZERO
+        self.persisted_resolved = self._load_resolved()
+        self.feed_memory = parts.feed_memory
         self.applied_bytes = 0  # of commands, ever
         self._records: dict[bytes, TransactionRecord] = {}
         self._writers: dict[bytes, TransactionRecord] = {}  # those that may still write
@@ -90,6 +96,10 @@ class Range:
         self._ticker: asyncio.Task[None] | None = None
         self._closed_because: str | None = None
         self.log.on_durable(self._entries_durable)
+
+    def _load_resolved(self) -> Timestamp:
+        found = self.engine.get(resolved_key(self.descriptor.id))
+        return ZERO if found is None else Timestamp(int.from_bytes(found, "big"))
 
     # What is seen, and when it may leave.
 
@@ -225,18 +235,49 @@ class Range:
 
         return await run_step(self, step, waiter=None, lock_timeout=None)
 
-    def intents(self, reader: Reader) -> Iterator[tuple[bytes, Timestamp]]:
-        for _, intent in intents_in(reader, self.span):
-            yield intent.transaction_id, intent.timestamp
+    def intents(self, reader: Reader, above: Timestamp) -> Iterator[tuple[bytes, Timestamp]]:
+        over = {
+            record.id
+            for record in self._records.values()
+            if record.write_timestamp <= above and record.intents
+        }
+        if len(over) == len(self._records):
+            return iter(())  # nobody who could commit has an intent, and there is nothing to read
+        return (
+            (intent.transaction_id, intent.timestamp)
+            for _, intent in intents_in(reader, self.span)
+            if intent.transaction_id not in over
+        )
 
     # Feeds.
 
+    def persist_resolved(self, resolved: Timestamp) -> None:
+        assert resolved > self.persisted_resolved, (resolved, self.persisted_resolved)
+        entry = EnginePut(resolved_key(self.descriptor.id), big_endian(resolved))
+        with suppress(EngineStall, LogFull, StoreClosed):
+            self.propose((entry,))
+            self.persisted_resolved = resolved
+
+    def retain_log(self, first: int) -> Retention:
+        return self.log.retain(first)
+
+    def read_log(self, first: int, last: int) -> Iterator[DurableEntry]:
+        for index, payload in self.log.read(first, last):
+            yield DurableEntry(index, decode_command(payload), len(payload), 0, 0)
+
     def register(
-        self, span: Span, start_after: Timestamp, *, with_previous: bool = False
+        self,
+        span: Span,
+        start_after: Timestamp,
+        *,
+        with_previous: bool = False,
+        omitted_origins: frozenset[int] = frozenset(),
     ) -> RangeFeed:
         """A feed of a span of this range, from `start_after` (exclusive)."""
         self.check_open()
-        feed = self.feeds.register(span, start_after, with_previous=with_previous)
+        feed = self.feeds.register(
+            span, start_after, with_previous=with_previous, omitted_origins=omitted_origins
+        )
         if self._ticker is None or self._ticker.done():
             self._ticker = asyncio.get_running_loop().create_task(self._tick())
         return feed

@@ -33,10 +33,13 @@ from tailrace.kvlayer.engine import MemoryEngine, Reader
 from tailrace.kvlayer.errors import KVError
 from tailrace.kvlayer.events import Checkpoint, DeleteRange, Event, SteadyState, ValueBatch
 from tailrace.kvlayer.keys import ALL_KEYS
+from tailrace.kvlayer.log import Retention
+from tailrace.kvlayer.log.retention import Retentions
 from tailrace.kvlayer.metrics import Metrics
 from tailrace.kvlayer.mvcc import encode_value, intents_in
 from tailrace.kvlayer.rangefeed import (
     DurableEntry,
+    MemoryBudget,
     PushOutcome,
     RangeFeed,
     RangeFeeds,
@@ -82,15 +85,32 @@ class SmallRange:
         self.pushed: list[bytes] = []
         self.push_error: KVError | None = None
         self.feeds = RangeFeeds(self)
+        self.feed_memory = MemoryBudget(self.settings)
+        self.persisted_resolved = ZERO
+        self.retentions = Retentions()
+        self.entries_read = 0  # from the log, by feeds
         self._undelivered: list[tuple[int, Command]] = []
+        self._log: dict[int, DurableEntry] = {}
 
     @property
     def applied_index(self) -> int:
         return self.engine.applied_index
 
-    def intents(self, reader: Reader) -> Iterator[tuple[bytes, Timestamp]]:
+    def intents(self, reader: Reader, above: Timestamp) -> Iterator[tuple[bytes, Timestamp]]:
         for _, intent in intents_in(reader, self.span):
             yield intent.transaction_id, intent.timestamp
+
+    def persist_resolved(self, resolved: Timestamp) -> None:
+        self.persisted_resolved = resolved
+
+    def retain_log(self, first: int) -> Retention:
+        return self.retentions.hold(first)
+
+    def read_log(self, first: int, last: int) -> Iterator[DurableEntry]:
+        assert self.retentions.needs(first), "an entry is read that the log may have deleted"
+        for index in range(first, last + 1):
+            self.entries_read += 1
+            yield self._log[index]
 
     async def push(self, transaction_id: bytes) -> PushOutcome:
         self.pushed.append(transaction_id)
@@ -116,7 +136,9 @@ class SmallRange:
         self.closed.entries_durable(self.durable_index)
         for index, command in ready:
             size = len(encode_command(command))
-            self.feeds.consume(DurableEntry(index, command, size, 0, self.wall.monotonic_ns()))
+            entry = DurableEntry(index, command, size, 0, self.wall.monotonic_ns())
+            self._log[index] = entry
+            self.feeds.consume(entry)
 
     def put(self, *written: tuple[bytes, bytes | None]) -> Timestamp:
         """A one-phase commit, durable at once."""
