@@ -105,7 +105,10 @@ class Changefeeds:
             live.stop()
 
     def status(self, job_id: int, payload: bytes, progress: bytes | None) -> FeedStatus:
-        """A feed's state, from its job's row and from what this node knows of it."""
+        """A feed's state, from its job's row and from what this node knows of it.
+
+        Its lag is as of the last timestamp drawn: reading those rows has drawn one.
+        """
         details = decode_details(payload)
         saved = decode_progress(progress) if progress else None
         live = self._live.get(job_id)

@@ -20,6 +20,7 @@ from .binder import tables_of
 from .executor.dml import DML, OnePhase, one_phase_applies, result_of, run_in
 from .executor.reading import run_select
 from .implicit import attempts, in_transaction
+from .introspection.rows import Introspection
 from .parser import statements
 from .plan_cache import Prepared
 from .planner import Planned, plan_statement
@@ -72,7 +73,7 @@ async def _query(
 ) -> Result:
     store = services.store
     now = await store.now()
-    bindings = Bindings(execution.parameters, datetime_of(now))
+    bindings = _bindings(services, execution, now)
     read_at = None if as_of is None else resolve_as_of(as_of, bindings, now)
     transaction = store.begin(read_timestamp=read_at, read_only=True)
     try:
@@ -86,7 +87,7 @@ async def _query(
 
 async def _query_in(services: Services, execution: Execution, opened: OpenTransaction) -> Result:
     transaction = opened.transaction
-    bindings = Bindings(execution.parameters, datetime_of(transaction.read_timestamp))
+    bindings = _bindings(services, execution, transaction.read_timestamp)
     plan = await _plan_in(services, execution, opened.scope, transaction)
     assert isinstance(plan, SelectPlan), plan
     return await run_select(plan, transaction, bindings, services.analytics)
@@ -95,7 +96,7 @@ async def _query_in(services: Services, execution: Execution, opened: OpenTransa
 async def _write(services: Services, execution: Execution, scope: LeaseScope) -> Result:
     store = services.store
     at = await store.now()
-    bindings = Bindings(execution.parameters, datetime_of(at))
+    bindings = _bindings(services, execution, at)
     plan = await _plan_at(services, execution, scope, at)
     assert not isinstance(plan, SelectPlan), plan
     _refuse_system_tables(plan)
@@ -117,12 +118,17 @@ async def _write(services: Services, execution: Execution, scope: LeaseScope) ->
 async def _write_in(services: Services, execution: Execution, opened: OpenTransaction) -> Result:
     transaction = opened.transaction
     opened.refuse_read_only(type(execution.statement).__name__.upper())
-    bindings = Bindings(execution.parameters, datetime_of(transaction.read_timestamp))
+    bindings = _bindings(services, execution, transaction.read_timestamp)
     plan = await _plan_in(services, execution, opened.scope, transaction)
     assert not isinstance(plan, SelectPlan), plan
     _refuse_system_tables(plan)
     written = await run_in(plan, transaction, bindings, services.analytics)
     return result_of(plan, written, bindings, None)
+
+
+def _bindings(services: Services, execution: Execution, at: Timestamp) -> Bindings:
+    virtual_rows = Introspection(services, execution.database)
+    return Bindings(execution.parameters, datetime_of(at), virtual_rows)
 
 
 def _refuse_system_tables(plan: DML) -> None:

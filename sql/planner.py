@@ -12,6 +12,7 @@ from ..catalog.errors import SQLError
 from ..catalog.row_codec import codec_for
 from ..catalog.type_kinds import TypeKind
 from .binder import Relations, check_columns, column_of, row_scope
+from .introspection.virtual_table import is_virtual
 from .key_access import KeyAccess, key_access
 from .native_select import native_select, scan_access
 from .parser import folded, position_of
@@ -36,6 +37,12 @@ Planned = Query | Insert | Update | Delete
 
 def plan_statement(statement: Planned, relations: Relations) -> Plan:
     """The plan of a statement whose tables are `relations`. Raises SQLError."""
+    if not isinstance(statement, Query) and is_virtual(relations[statement.table.parts]):
+        raise SQLError(
+            "42501",
+            f'virtual table "{statement.table}" cannot be written',
+            position=statement.table.position,
+        )
     try:
         match statement:
             case Query(tree=tree):
@@ -53,10 +60,11 @@ def plan_statement(statement: Planned, relations: Relations) -> Plan:
 def plan_select(tree: exp.Expr, relations: Relations) -> SelectPlan:
     """Native where the shape allows it. What DuckDB would do is planned too: a key range may turn
     out to be too long to be read row by row."""
+    virtual = any(map(is_virtual, relations.values()))  # their rows have no keys to be read by
     return SelectPlan(
         relations=tuple(relations.values()),
-        native=native_select(tree, relations),
-        analytic=transpile(tree, relations, scan_access(tree, relations)),
+        native=None if virtual else native_select(tree, relations),
+        analytic=transpile(tree, relations, None if virtual else scan_access(tree, relations)),
     )
 
 

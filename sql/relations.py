@@ -70,8 +70,11 @@ async def resolve(
     services: Services, reader: DescriptorReader, name: ObjectName, database: str
 ) -> TableDescriptor:
     """The table behind a name as `reader` sees it. Raises SQLError with the name's position."""
-    wanted = full_name(name, database)
     try:
+        virtual = services.virtual_tables.find(name.parts)
+        if virtual is not None:
+            return virtual
+        wanted = full_name(name, database)
         table = await services.catalog.find(reader, wanted)
     except SQLError as error:
         error.position = error.position or name.position

@@ -22,6 +22,7 @@ from ..catalog.literals import read_decimal
 from ..catalog.type_kinds import TypeKind
 from .arithmetic import negate, operation
 from .parser import folded, position_of
+from .virtual_rows import VirtualRows
 
 
 class NotNative(Exception):
@@ -30,10 +31,14 @@ class NotNative(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Bindings:
-    """What a plan is executed with: the parameters as given, and the statement's time in UTC."""
+    """What a plan is executed with: the parameters as given, and the statement's time in UTC.
+
+    `virtual_rows` is asked where the plan reads virtual tables.
+    """
 
     parameters: Sequence[object]
     now: datetime
+    virtual_rows: VirtualRows | None = None
 
 
 Values = Sequence[Datum]

@@ -14,6 +14,7 @@ from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.txn import Transaction
 from .executor.duckdb import Analytics
+from .introspection import VirtualTables, default_tables
 from .parser.statements import JobAction
 from .plan_cache import PlanCache
 from .results import ResultColumn, Row
@@ -94,4 +95,5 @@ class Services:
     analytics: Analytics
     jobs: Jobs
     changefeeds: Changefeeds
+    virtual_tables: VirtualTables = field(default_factory=default_tables)
     plans: PlanCache = field(default_factory=PlanCache)

@@ -25,6 +25,7 @@ from .liveness import LivenessSession, SessionLost
 from .manager import LeaseManager
 from .observers import LeaseObserver
 from .rows import LeaseRow, SessionRow, leases_of
+from .waits import LeaseWait, LeaseWaits, Tell, WaitKind
 
 __all__ = [
     "DescriptorDropped",
@@ -37,9 +38,13 @@ __all__ = [
     "LeaseManager",
     "LeaseObserver",
     "LeaseRow",
+    "LeaseWait",
     "LeaseWaitTimeout",
+    "LeaseWaits",
     "LivenessSession",
     "SessionLost",
     "SessionRow",
+    "Tell",
+    "WaitKind",
     "leases_of",
 ]

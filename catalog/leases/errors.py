@@ -60,16 +60,16 @@ class LeaseHolder:
 
 
 class LeaseWaitTimeout(SQLError):
-    """Leases on older versions of a descriptor did not go away in time."""
+    """Leases on a descriptor did not go away in time."""
 
     def __init__(
-        self, table_id: int, version: int, seconds: float, holders: Sequence[LeaseHolder]
+        self, table_id: int, waited_for: str, seconds: float, holders: Sequence[LeaseHolder]
     ) -> None:
         super().__init__(
             "55P03",
-            f"versions below {version} of relation with id {table_id} are still leased "
-            f"after {seconds:g} s",
-            detail="; ".join(map(str, holders)) + ".",
+            f"relation with id {table_id} is still leased after a wait of {seconds:g} s "
+            f"for {waited_for}",
+            detail="; ".join(map(str, holders)) + "." if holders else "It is not there.",
             hint="End the transactions that use the table, or stop the nodes named.",
         )
         self.holders = tuple(holders)

@@ -24,7 +24,7 @@ from .lease import Lease
 from .lease_store import LeaseStore
 from .liveness import LivenessSession, SessionLost
 from .observers import LeaseObserver, Observers
-from .waits import wait_for_one_version
+from .waits import LeaseWaits, Tell
 from .watcher import DescriptorWatcher
 
 LEASE_DURATION = declare_duration(
@@ -80,6 +80,7 @@ class LeaseManager:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._watcher: DescriptorWatcher | None = None
         self._closing = False
+        self.waits = LeaseWaits(store)
 
     async def start(self) -> None:
         """Removes what dead sessions left behind, and begins to listen for new versions.
@@ -230,15 +231,35 @@ class LeaseManager:
         if entry.held.versions:
             self._background(self._refresh(entry))
 
-    async def wait_for_one_version(self, table_id: int, *, timeout: float) -> int:
+    async def wait_for_one_version(
+        self, table_id: int, *, timeout: float, tell: Tell | None = None
+    ) -> int:
         """Returns the newest version once nobody holds an older one.
 
-        This node's own leases that nobody uses are let go first. Raises LeaseWaitTimeout.
+        This node's own leases that nobody uses are let go first. Raises LeaseWaitTimeout. `tell`
+        hears whom it waits for; so it does in the next two.
         """
+        self._let_go(table_id)
+        return await self.waits.for_one_version(table_id, timeout=timeout, tell=tell)
+
+    async def wait_for_no_version(
+        self, table_id: int, *, timeout: float, tell: Tell | None = None
+    ) -> int:
+        """Returns once nobody holds any version of a table that is dropped."""
+        self._let_go(table_id)
+        return await self.waits.for_no_version(table_id, timeout=timeout, tell=tell)
+
+    async def wait_for_initial_version(
+        self, table_id: int, *, timeout: float, tell: Tell | None = None
+    ) -> int:
+        """Returns once a new table is there for whoever looks, on every node."""
+        return await self.waits.for_initial_version(table_id, timeout=timeout, tell=tell)
+
+    def _let_go(self, table_id: int) -> None:
+        """Reads the newest version, so that older ones that nobody uses here are released."""
         entry = self._entries.get(table_id)
         if entry is not None and entry.held.versions:
             self._background(self._refresh(entry))
-        return await wait_for_one_version(self._store, table_id, timeout=timeout)
 
     async def _refresh(self, entry: _Entry) -> None:
         """Takes the newest version and lets go of what is older, however often it takes."""

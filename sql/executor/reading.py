@@ -17,6 +17,7 @@ from ...catalog.row_codec import RowCodec, codec_for
 from ...kvlayer.span import Span
 from ...kvlayer.txn import Transaction
 from ..errors import from_duckdb
+from ..introspection.virtual_table import is_virtual
 from ..key_access import KeyAccess
 from ..plans import AnalyticSelect, NativeSelect, SelectPlan, TableScan
 from ..predicates import bind_predicates
@@ -141,6 +142,10 @@ async def run_analytic(
 
 async def read_arrow(scan: TableScan, transaction: Transaction, bindings: Bindings) -> pa.Table:
     """The columns of a scan, as the transaction sees the table."""
+    if is_virtual(scan.descriptor):
+        assert bindings.virtual_rows is not None, scan
+        made = await bindings.virtual_rows.read(scan.descriptor, transaction)
+        return made.select(list(scan.places))
     codec = codec_for(scan.descriptor)
     places, schema = list(scan.places), scan.arrow_schema
     batches: list[pa.RecordBatch] = []

@@ -92,6 +92,7 @@ def test_sink_error_is_left_to_be_retried() -> None:
             assert live.state is FeedState.BACKOFF
             await asyncio.sleep(3)
             claim = bench.jobs.claims[job_id]
+            await bench.store.now()  # as reading the job's rows does
             status = bench.feeds.status(job_id, claim.payload, claim.progress)
             assert "retrying: 3." in status.running_status
             assert "the target is away" in status.running_status

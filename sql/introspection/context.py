@@ -1,0 +1,31 @@
+"""What the rows of virtual tables are made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...catalog.catalog import Catalog
+from ...catalog.leases import LeaseManager
+from ...kvlayer.access import StoreAccess
+from ...kvlayer.txn import Transaction
+
+
+class IntrospectedServices(Protocol):
+    """A node's services, as far as tables about them need them."""
+
+    @property
+    def store(self) -> StoreAccess: ...
+    @property
+    def catalog(self) -> Catalog: ...
+    @property
+    def leases(self) -> LeaseManager: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntrospectionContext:
+    """`reader` is the statement's transaction: what it reads is as of its read timestamp."""
+
+    services: IntrospectedServices
+    database: str
+    reader: Transaction

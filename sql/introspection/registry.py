@@ -1,0 +1,59 @@
+"""The registry of virtual tables: how a name finds one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ...catalog.descriptor import TableDescriptor
+from ...catalog.errors import SQLError
+from .tailrace_internal import TAILRACE_INTERNAL
+from .virtual_table import VirtualTable
+
+SEARCHED_FIRST = "pg_catalog"
+"""The schema whose tables need no prefix, as in PostgreSQL: it is searched before `public`."""
+
+
+class VirtualTables:
+    """Virtual tables by schema and name. Every database has them all."""
+
+    def __init__(self, tables: Iterable[VirtualTable]) -> None:
+        self._by_name: dict[tuple[str, str], VirtualTable] = {}
+        self._by_id: dict[int, VirtualTable] = {}
+        for table in tables:
+            assert (table.schema, table.name) not in self._by_name, table
+            assert table.id not in self._by_id, table
+            self._by_name[table.schema, table.name] = table
+            self._by_id[table.id] = table
+        self.schemas = tuple(sorted({schema for schema, _ in self._by_name}))
+
+    def find(self, parts: Sequence[str]) -> TableDescriptor | None:
+        """The table of a name as written; None where the name is not of a virtual schema.
+
+        Raises SQLError 42P01 for a table that such a schema lacks.
+        """
+        if len(parts) == 1:
+            table = self._by_name.get((SEARCHED_FIRST, parts[0]))
+            return None if table is None else table.descriptor
+        schema, name = parts[-2:]
+        if schema not in self.schemas:
+            return None
+        table = self._by_name.get((schema, name))
+        if table is None:
+            names = ", ".join(name for of, name in self._by_name if of == schema)
+            raise SQLError(
+                "42P01",
+                f'relation "{".".join(parts)}" does not exist',
+                hint=f"Tables of {schema}: {names}.",
+            )
+        return table.descriptor
+
+    def of(self, descriptor: TableDescriptor) -> VirtualTable:
+        return self._by_id[descriptor.id]
+
+    def __iter__(self) -> Iterable[VirtualTable]:
+        return iter(self._by_name.values())
+
+
+def default_tables() -> VirtualTables:
+    """What every node has."""
+    return VirtualTables(TAILRACE_INTERNAL)
