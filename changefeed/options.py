@@ -31,8 +31,9 @@ class ScanChoice(Enum):
 class SchemaFeedKind(Enum):
     """Who proves which schema is canonical for a row."""
 
-    LEASING = "leasing"  # a lease on a locked version; polling where there is none
+    LEASING = "leasing"  # a lease on a locked version; a delegate where there is none
     POLLING = "polling"  # polling alone: what the leasing feed is compared with
+    RANGEFEED = "rangefeed"  # a range feed over the descriptors alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,8 @@ class ChangefeedOptions:
     """The options of one changefeed. Durations are seconds.
 
     `resolved` asks for resolved messages, at most one each `resolved_interval` (zero: as often as
-    progress is saved). `cursor` is exclusive: the first change is above it.
+    progress is saved). `cursor` is exclusive: the first change is above it. Without a `schema_feed`
+    the cluster setting `changefeed.schema_feed` chooses, at each start of the feed.
     """
 
     updated: bool = False
@@ -50,7 +52,7 @@ class ChangefeedOptions:
     cursor: Timestamp | None = None
     initial_scan: ScanChoice = ScanChoice.YES
     min_checkpoint_frequency: float = MIN_CHECKPOINT_FREQUENCY_SECONDS
-    schema_feed: SchemaFeedKind = SchemaFeedKind.LEASING
+    schema_feed: SchemaFeedKind | None = None
 
 
 def parse_options(given: Mapping[str, str | None]) -> ChangefeedOptions:

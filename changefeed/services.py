@@ -9,11 +9,27 @@ from ..catalog.leases import LeaseManager
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.offload import Offload
 from ..kvlayer.protected_timestamp import ProtectedTimestamps
-from ..schemafeed.feed import SchemaFeed
+from ..kvlayer.settings import declare_choice
+from ..schemafeed.feed import DelegateSchemaFeed, SchemaFeed
 from ..schemafeed.leasing import LeasingSchemaFeed
 from ..schemafeed.polling import PollingSchemaFeed
+from ..schemafeed.rangefeed import RangeFeedSchemaFeed
 from .options import SchemaFeedKind
 from .sinks import SinkKinds
+
+SCHEMA_FEED = declare_choice(
+    "changefeed.schema_feed",
+    SchemaFeedKind.LEASING.value,
+    [kind.value for kind in SchemaFeedKind],
+    "who proves the schema of a row, for changefeeds that do not say so themselves",
+)
+
+DELEGATE = declare_choice(
+    "changefeed.schema_feed.delegate",
+    SchemaFeedKind.RANGEFEED.value,
+    [SchemaFeedKind.RANGEFEED.value, SchemaFeedKind.POLLING.value],
+    "who proves what a leasing schema feed has no lease for: polling is the RFC's own arrangement",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +43,18 @@ class ChangefeedServices:
     offload: Offload
     protections: ProtectedTimestamps
 
-    def schema_feed(self, kind: SchemaFeedKind) -> SchemaFeed:
-        """A schema feed of that kind, not started."""
-        polling = PollingSchemaFeed(self.store, self.descriptors, self.leases)
-        match kind:
+    def schema_feed(self, kind: SchemaFeedKind | None = None) -> SchemaFeed:
+        """A schema feed of that kind, or of the cluster's, not started."""
+        settings = self.store.settings
+        match kind or SchemaFeedKind(settings.get(SCHEMA_FEED)):
             case SchemaFeedKind.POLLING:
-                return polling
+                return self._proving(SchemaFeedKind.POLLING)
+            case SchemaFeedKind.RANGEFEED:
+                return self._proving(SchemaFeedKind.RANGEFEED)
             case SchemaFeedKind.LEASING:
-                return LeasingSchemaFeed(self.leases, polling)
+                delegate = self._proving(SchemaFeedKind(settings.get(DELEGATE)))
+                return LeasingSchemaFeed(self.leases, delegate)
+
+    def _proving(self, kind: SchemaFeedKind) -> DelegateSchemaFeed:
+        chosen = PollingSchemaFeed if kind is SchemaFeedKind.POLLING else RangeFeedSchemaFeed
+        return chosen(self.store, self.descriptors, self.leases)

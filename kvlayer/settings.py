@@ -10,7 +10,7 @@ Each folder declares its own settings beside the code that obeys them; `SET CLUS
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -91,6 +91,26 @@ def declare_int(name: str, default: int, description: str) -> Setting[int]:
 def declare_bool(name: str, default: bool, description: str) -> Setting[bool]:
     setting = Setting(
         name=name, default=default, description=description, parse=_parse_bool, kind="boolean"
+    )
+    assert name not in REGISTRY, name
+    REGISTRY[name] = setting
+    return setting
+
+
+def declare_choice(
+    name: str, default: str, choices: Sequence[str], description: str
+) -> Setting[str]:
+    """Registers a setting that is one of some words, in any case."""
+    assert default in choices, (default, choices)
+
+    def parse(text: str) -> str:
+        chosen = text.strip().lower()
+        if chosen not in choices:
+            raise SettingError(f"{text!r} is not one of {', '.join(choices)}")
+        return chosen
+
+    setting = Setting(
+        name=name, default=default, description=description, parse=parse, kind="choice"
     )
     assert name not in REGISTRY, name
     REGISTRY[name] = setting

@@ -6,9 +6,10 @@ had leased. A schema feed keeps a *frontier* for each table, up to which that is
 with the schema events up to a timestamp and the descriptor that holds after them.
 
 What lives here: the protocol (`feed`), what a step between two versions means (`table_events`),
-what is proven of one table (`table_history`), and two schema feeds. `PollingSchemaFeed` reads the
-descriptors every interval, and rows wait for it. `LeasingSchemaFeed` holds leases, answers at once
-for tables that are locked, and delegates the rest.
+what is proven of one table (`table_history`), and three schema feeds. `PollingSchemaFeed` reads the
+descriptors every interval, and rows wait for it. `RangeFeedSchemaFeed` follows the descriptors, and
+rows wait for its resolved timestamp. `LeasingSchemaFeed` holds leases, answers at once for tables
+that are locked, and delegates the rest to one of the other two.
 
 They promise that no event at or below an answered timestamp is ever learned of later, and that a
 lease is let go as soon as there is a newer version, whatever the changefeed above is doing. They
@@ -25,6 +26,7 @@ from .feed import (
 )
 from .leasing import LeasingSchemaFeed
 from .polling import POLL_INTERVAL, PollingSchemaFeed
+from .rangefeed import RangeFeedSchemaFeed
 from .table_events import LOCK_CHANGES, EventKind, TableEvent, classify, describe, table_event
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "EventKind",
     "LeasingSchemaFeed",
     "PollingSchemaFeed",
+    "RangeFeedSchemaFeed",
     "SchemaAnswer",
     "SchemaFeed",
     "SchemaFeedError",

@@ -70,7 +70,7 @@ def test_resolved_is_flag_or_duration(text: str | None, seconds: float) -> None:
         ("cursor", "yesterday", "not a timestamp"),
         ("cursor", "", "needs a value"),
         ("initial_scan", "maybe", "yes, no, only"),
-        ("schema_feed", "guess", "leasing, polling"),
+        ("schema_feed", "guess", "leasing, polling, rangefeed"),
         ("updated", "yes", "takes no value"),
     ],
 )

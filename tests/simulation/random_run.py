@@ -85,6 +85,8 @@ class RandomRun:
         """The circumstances of one life."""
         if self.random.random() < 0.2:
             server.schema_feed = SchemaFeedKind.POLLING
+        elif self.random.random() < 0.3:
+            server.schema_feed = SchemaFeedKind.RANGEFEED
         server.slowest_sink = self.random.choice([0.0, 0.0, 0.005, 0.2])
         server.sink_failures = self.random.choice([0.0, 0.0, 0.03])
         if self.random.random() < 0.3:

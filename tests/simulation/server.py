@@ -29,6 +29,7 @@ from tailrace.kvlayer.errors import Deadlock, LockTimeout, RetryableTransaction
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.txn import Evaluation
+from tailrace.schemafeed import RangeFeedSchemaFeed
 from tailrace.schemafeed.feed import SchemaFeed
 from tests.harness.nodes import CatalogFixture, Node
 from tests.harness.simulation import Simulation
@@ -158,7 +159,9 @@ class _Services:
     leases: Any
     watch: FeedWatch
 
-    def schema_feed(self, kind: SchemaFeedKind) -> SchemaFeed:
+    def schema_feed(self, kind: SchemaFeedKind | None = None) -> SchemaFeed:
+        if kind is SchemaFeedKind.RANGEFEED:
+            return RangeFeedSchemaFeed(self.store, self.descriptors, self.leases)
         polling = WatchedPolling(self.store, self.descriptors, self.leases)
         if kind is SchemaFeedKind.POLLING:
             return polling
