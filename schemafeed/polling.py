@@ -58,7 +58,7 @@ class PollingSchemaFeed(ProvingSchemaFeed):
         turns = {id: table.turn for id, table in self._tables.items() if table.active}
         if not turns:
             return
-        now = self._store.clock.now()
+        now = await self._store.now()
         rejoined = {
             id: await self._read_at(id, self.frontier(id))
             for id in turns

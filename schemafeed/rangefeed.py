@@ -28,7 +28,6 @@ from ..kvlayer.errors import (
     RetryableTransaction,
 )
 from ..kvlayer.events import Checkpoint, Event, ValueBatch
-from ..kvlayer.frontier import Frontier
 from .proving import ProvingSchemaFeed, WatchedTable
 from .table_history import TableHistory
 
@@ -83,13 +82,13 @@ class RangeFeedSchemaFeed(ProvingSchemaFeed):
         start = min(table.history.frontier for table in active.values())
         feed = self._store.span_feed([DESCRIPTOR.primary_span], start)
         try:
-            self._resolved, frontier = start, Frontier([DESCRIPTOR.primary_span], start)
+            self._resolved = start
             for table in active.values():
                 # A table that was paused or vouched for meanwhile is not: `_wanted` is set.
                 table.covered = table.active and not table.rejoining
             while True:
                 for event in await feed.next():
-                    self._take(event, frontier)
+                    self._take(event, feed.frontier.low_water)
         finally:
             feed.close()
             self._uncover()
@@ -114,18 +113,16 @@ class RangeFeedSchemaFeed(ProvingSchemaFeed):
             table.history.extend((), self._resolved)
         return table.history
 
-    def _take(self, event: Event, frontier: Frontier) -> None:
+    def _take(self, event: Event, low_water: Timestamp) -> None:
         match event:
             case ValueBatch(keys=keys, values=values, timestamps=timestamps):
                 for key, body, at in zip(keys, values, timestamps, strict=True):
                     table_id = self._ids.get(key)
                     if table_id is not None and body is not None:
                         self._note(table_id, decode_stored(key, body, at))
-            case Checkpoint(spans=spans, resolved=resolved):
-                for span in spans:
-                    frontier.forward(span, resolved)
-                if frontier.low_water > self._resolved:
-                    self._prove(frontier.low_water)
+            case Checkpoint():
+                if low_water > self._resolved:
+                    self._prove(low_water)
             case _:
                 pass
 

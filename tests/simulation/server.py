@@ -191,8 +191,10 @@ class Server:
         """Raises what has ended the feed by itself before."""
         if self._feed.done():
             await self._feed
-        self._feed.cancel()
-        await asyncio.wait([self._feed])
+        while not self._feed.done():
+            # An attempt that fails in the same step ends in its failure, and another begins.
+            self._feed.cancel()
+            await asyncio.wait([self._feed], timeout=1.0)
 
     async def _run_feed(self) -> None:
         """Attempt after attempt, each under an epoch of its own, as the job registry does it."""
