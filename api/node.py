@@ -38,6 +38,7 @@ from ..kvlayer.store import Store
 from ..sql import Analytics, LoadMode, LoadReport, Services, Session, load
 from ..sql.executor.load import ROWS_PER_TRANSACTION, Batches
 from .feeds import ChangefeedResumer, FeedServices
+from .loop_delay import LoopDelay
 
 IN_MEMORY = ":memory:"
 MIRROR_FOLDER = "mirrors"
@@ -92,6 +93,7 @@ class Node:
         self.jobs = jobs
         self.feeds = feeds
         self.mirrors = MirrorReader(files)
+        self.loop_delay = LoopDelay(services.store.clock.wall)
         self._files = files
         self._closing = AsyncExitStack()
 
@@ -110,6 +112,8 @@ class Node:
                 offload = ThreadOffload()
                 closing.callback(offload.close)
                 node = await _assemble(storage, roots, offload, closing)
+                node.loop_delay.start()
+                closing.callback(node.loop_delay.close)
             except (DataFolderError, LogCorrupt) as error:
                 raise NodeRefused(str(error)) from error
             node._closing = closing.pop_all()

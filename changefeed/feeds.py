@@ -27,10 +27,14 @@ class JobCreator(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedStatus:
-    """What SHOW CHANGEFEED JOBS adds to a job. `resolved` is zero while nothing is resolved."""
+    """What SHOW CHANGEFEED JOBS adds to a job.
+
+    `resolved` is zero while nothing is resolved; `start_at` is where the feed began.
+    """
 
     running_status: str
     resolved: Timestamp
+    start_at: Timestamp
     sink_uri: str
     full_table_names: tuple[str, ...]
     topics: tuple[str, ...]
@@ -122,6 +126,7 @@ class Changefeeds:
             if live is None
             else live.describe(self._services.store.clock.last, resolved or details.start_at),
             resolved=resolved,
+            start_at=details.start_at,
             sink_uri=kind.redacted(details.sink_uri),
             full_table_names=names,
             topics=tuple(name.rpartition(".")[2] for name in names),

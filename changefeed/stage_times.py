@@ -12,7 +12,9 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 
+from ..kvlayer.metrics import Histogram
 from .changes import StageTimes
 
 SAMPLES_MAX = 16_384
@@ -49,6 +51,9 @@ class StageRecorder:
         self._samples: dict[Stage, deque[int]] = {
             stage: deque(maxlen=samples_max) for stage in Stage
         }
+        self.emit = Histogram()
+        """Of all commits ever; who looks again and again sees by its count what is new."""
+        self.sink = Histogram()
 
     def note_received(self, commits: Sequence[tuple[int, int]], stages: StageTimes) -> None:
         """The sink has received the last rows of `commits`: (called, durable) each, in ns."""
@@ -59,19 +64,28 @@ class StageRecorder:
                 samples[Stage.GATED].append(stages.gated - called)
                 samples[Stage.DECODED].append(stages.decoded - called)
                 samples[Stage.EMIT].append(stages.received - called)
+                self.emit.observe(stages.received - called)
 
     def note_sunk(self, commits: Sequence[tuple[int, int]], stages: StageTimes) -> None:
         """Those rows are durable in the sink."""
         sunk = self._samples[Stage.SINK]
-        sunk.extend([stages.sunk - called for called, _ in commits if called])
+        for called, _ in commits:
+            if called:
+                sunk.append(stages.sunk - called)
+                self.sink.observe(stages.sunk - called)
 
-    def samples_ns(self, stage: Stage) -> list[int]:
-        """The latencies kept for `stage`, oldest first."""
-        return list(self._samples[stage])
+    def samples_ns(self, stage: Stage, *, latest: int | None = None) -> list[int]:
+        """The latencies kept for `stage`, oldest first: all, or the `latest` so many."""
+        samples = self._samples[stage]
+        if latest is None or latest >= len(samples):
+            return list(samples)
+        newest = list(islice(reversed(samples), latest))
+        newest.reverse()
+        return newest
 
-    def latency(self, stage: Stage) -> Latency | None:
+    def latency(self, stage: Stage, *, latest: int | None = None) -> Latency | None:
         """A summary of `stage`, or None when nothing was measured."""
-        return summarize(self.samples_ns(stage))
+        return summarize(self.samples_ns(stage, latest=latest))
 
     def clear(self) -> None:
         """Forgets every sample: a new measurement begins."""

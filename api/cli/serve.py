@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import signal
 import socket
 from collections.abc import Iterator
@@ -15,8 +14,9 @@ import typer
 import uvicorn
 
 from ..frozen_heap import frozen_heap
-from ..http import create_app
+from ..http import create_app, is_loopback
 from ..node import Node, NodeOptions, NodeRefused
+from ..web import Dashboard
 
 STOP_PATIENCE_SECONDS = 10
 """How long requests that run have to end, once the server is told to stop."""
@@ -40,11 +40,7 @@ def serve(
 
 
 def _refuse_open_address(host: str) -> None:
-    try:
-        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = False
-    if not loopback:
+    if not is_loopback(host):
         raise NodeRefused(
             f"will not listen on {host}: there is no authentication yet, so only a loopback "
             "address is served (127.0.0.1, ::1, localhost)"
@@ -55,8 +51,9 @@ async def _serve(folder: Path, options: NodeOptions, host: str, port: int) -> No
     listener = _listen(host, port)
     with contextlib.closing(listener):
         node = await Node.open(folder, options)
+        dashboard = Dashboard(node)
         try:
-            server = _server(node)
+            server = _server(node, dashboard)
             bound_port = listener.getsockname()[1]
             shown = f"[{host}]" if ":" in host else host
             print(f"tailrace: store {node.store.id} in {folder}", flush=True)
@@ -67,6 +64,7 @@ async def _serve(folder: Path, options: NodeOptions, host: str, port: int) -> No
             with frozen_heap():
                 await server.serve(sockets=[listener])
         finally:
+            await dashboard.close()
             await node.close()
 
 
@@ -91,10 +89,10 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _server(node: Node) -> uvicorn.Server:
+def _server(node: Node, dashboard: Dashboard) -> uvicorn.Server:
     """A server that a signal stops, also before it has begun."""
     config = uvicorn.Config(
-        create_app(node),
+        create_app(node, dashboard.router),
         log_level="warning",
         access_log=False,
         lifespan="off",
@@ -103,9 +101,10 @@ def _server(node: Node) -> uvicorn.Server:
     server = _Server(config)
     loop = asyncio.get_running_loop()
     for stop in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(stop, _stop, server)
+        loop.add_signal_handler(stop, _stop, server, dashboard)
     return server
 
 
-def _stop(server: uvicorn.Server) -> None:
+def _stop(server: uvicorn.Server, dashboard: Dashboard) -> None:
     server.should_exit = True
+    dashboard.close_streams()

@@ -5,5 +5,6 @@ SQLSTATE, message, detail and hint that any other door would give.
 """
 
 from .app import create_app
+from .host_check import is_loopback
 
-__all__ = ["create_app"]
+__all__ = ["create_app", "is_loopback"]

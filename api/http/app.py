@@ -15,7 +15,9 @@ from ...changefeed import JOB_KIND
 from ...kvlayer.errors import KVError
 from ..node import Node
 from .bodies import JSON, Health
+from .host_check import LoopbackHosts
 from .load_routes import load_routes
+from .metrics_routes import metrics_routes
 from .openapi import described, install_openapi
 from .problems import (
     answer_bad_request,
@@ -32,12 +34,16 @@ PATIENCE_SECONDS = 5.0
 """A store that has not answered a small read by then is not well."""
 
 
-def create_app(node: Node) -> FastAPI:
-    """REST for a node. The node is its maker's to close."""
+def create_app(node: Node, *more: APIRouter) -> FastAPI:
+    """REST for a node, with `more` beside it. The node is its maker's to close."""
     app = FastAPI(title="Tailrace", version=VERSION, docs_url=None, redoc_url=None)
     app.include_router(sql_routes(node))
     app.include_router(load_routes(node))
     app.include_router(_health_routes(node))
+    app.include_router(metrics_routes(node))
+    for router in more:
+        app.include_router(router)
+    app.add_middleware(LoopbackHosts)
     app.add_exception_handler(SQLError, answer_sql_error)
     app.add_exception_handler(KVError, answer_kv_error)
     app.add_exception_handler(HTTPException, answer_http_error)

@@ -21,6 +21,7 @@ import uvicorn
 
 from tailrace.api.http import create_app
 from tailrace.api.node import Node
+from tailrace.api.web import Dashboard
 
 ARROW = "application/vnd.apache.arrow.stream"
 JSON_LINES = "application/x-ndjson"
@@ -55,12 +56,15 @@ class HttpDoor:
             except BaseException as error:
                 self._ready.set_exception(error)
                 return
+            dashboard = Dashboard(node)
             try:
-                config = uvicorn.Config(create_app(node), log_level="critical", lifespan="off")
+                app = create_app(node, dashboard.router)
+                config = uvicorn.Config(app, log_level="critical", lifespan="off")
                 self._server = _QuietServer(config)
                 self._ready.set_result(node)
                 await self._server.serve(sockets=[self._listener])
             finally:
+                await dashboard.close()
                 await node.close()
 
     @property

@@ -1,0 +1,117 @@
+"""The overview: every changefeed, and how it fares now."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from ...catalog.jobs import JobRecord
+from ...changefeed import JOB_KIND
+from ...changefeed.live import LiveFeed
+from ...changefeed.stage_times import Stage
+from ...kvlayer.clock import ZERO, Timestamp, seconds_between
+from ..node import Node
+
+FRESH_SECONDS = 0.5
+"""A snapshot serves all pages that ask within this time: it reads the job table."""
+
+RECENT_SAMPLES = 500
+"""Percentiles on the page are of the latest commits; sorting more of them would hold the loop."""
+
+FINISHED_MAX = 20
+"""How many ended feeds are shown, the latest first."""
+
+
+class FeedRow(msgspec.Struct, kw_only=True):
+    """One changefeed. `behind_ms` is now less resolved, None before anything is resolved.
+
+    `rows` counts what this process emitted; a page makes a rate of two of them. Latencies run from
+    the call of commit to the sink's receipt (emit) and to the sink's commit (sink).
+    """
+
+    job_id: str
+    state: str
+    status: str | None
+    tables: str
+    sink: str
+    final: bool
+    behind_ms: float | None
+    rows: int
+    emit_ms_p50: float | None = None
+    emit_ms_p99: float | None = None
+    sink_ms_p50: float | None = None
+    sink_ms_p99: float | None = None
+    error: str | None = None
+
+
+class OverviewReply(msgspec.Struct, kw_only=True):
+    """`monotonic_ms` is when the counts were read, on the server's own clock."""
+
+    store_id: str
+    monotonic_ms: float
+    feeds: list[FeedRow]
+
+
+class Overview:
+    """Looks at a node's changefeeds, at most once in `FRESH_SECONDS`."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._lock = asyncio.Lock()
+        self._latest = b""
+        self._expires_ns = 0
+
+    async def render(self) -> bytes:
+        """An `OverviewReply` as JSON."""
+        wall = self._node.store.clock.wall
+        async with self._lock:
+            if wall.monotonic_ns() >= self._expires_ns:
+                self._latest = msgspec.json.encode(await self._look())
+                self._expires_ns = wall.monotonic_ns() + round(FRESH_SECONDS * 1e9)
+        return self._latest
+
+    async def _look(self) -> OverviewReply:
+        node = self._node
+        jobs = [job for job in await node.jobs.list() if job.kind == JOB_KIND]
+        running = [job for job in jobs if not job.state.final]
+        ended = [job for job in jobs if job.state.final][-FINISHED_MAX:]
+        now = await node.store.now()
+        feeds = [await self._row(job, now) for job in [*reversed(running), *reversed(ended)]]
+        return OverviewReply(
+            store_id=node.store.id,
+            monotonic_ms=node.store.clock.wall.monotonic_ns() / 1e6,
+            feeds=feeds,
+        )
+
+    async def _row(self, job: JobRecord, now: Timestamp) -> FeedRow:
+        node = self._node
+        progress = await node.jobs.progress(job.id)
+        status = node.feeds.status(job.id, job.payload, progress)
+        behind = None
+        if status.resolved != ZERO and not job.state.final:
+            behind = 1e3 * max(0.0, seconds_between(status.resolved, now))
+        live = node.feeds.feed(job.id)
+        row = FeedRow(
+            job_id=str(job.id),
+            state=job.state.value,
+            status=None if job.state.final else status.running_status,
+            tables=", ".join(status.full_table_names),
+            sink=status.sink_uri,
+            final=job.state.final,
+            behind_ms=behind,
+            rows=0 if live is None else live.rows_emitted,
+            error=job.error if job.state.final else None,
+        )
+        if live is not None:
+            _add_latencies(row, live)
+        return row
+
+
+def _add_latencies(row: FeedRow, live: LiveFeed) -> None:
+    emit = live.stages.latency(Stage.EMIT, latest=RECENT_SAMPLES)
+    if emit is not None:
+        row.emit_ms_p50, row.emit_ms_p99 = emit.p50, emit.p99
+    sink = live.stages.latency(Stage.SINK, latest=RECENT_SAMPLES)
+    if sink is not None:
+        row.sink_ms_p50, row.sink_ms_p99 = sink.p50, sink.p99

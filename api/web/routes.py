@@ -1,0 +1,98 @@
+"""The pages' routes: their files, their event streams, and what their buttons do."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import FileResponse, StreamingResponse
+from starlette.exceptions import HTTPException
+
+from ..http.bodies import JSON, read_json
+from ..node import Node
+from .assets import asset
+from .comparison import SAMPLE_SECONDS, Comparison, Refused
+from .event_stream import EventStreams
+from .overview import Overview
+
+OVERVIEW_SECONDS = 1.0
+
+
+class Nothing(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a button's request: a browser sends JSON to its own origin only."""
+
+
+class Dashboard:
+    """The two pages of one server. `router` serves them; `close_streams` and `close` end them."""
+
+    def __init__(self, node: Node) -> None:
+        self._streams = EventStreams()
+        self._overview = Overview(node)
+        self._comparison = Comparison(node)
+        self.router = APIRouter(tags=["dashboard"])
+        self._add_files()
+        self._add_events()
+        self._add_actions()
+
+    def close_streams(self) -> None:
+        """The server begins to stop: replies that would never end do."""
+        self._streams.close()
+
+    async def close(self) -> None:
+        """Ends what the comparison runs. Before the node closes."""
+        self._streams.close()
+        await self._comparison.close()
+
+    def _add_files(self) -> None:
+        @self.router.get("/", include_in_schema=False)
+        async def overview_page() -> FileResponse:
+            return asset("overview.html")
+
+        @self.router.get("/compare", include_in_schema=False)
+        async def comparison_page() -> FileResponse:
+            return asset("compare.html")
+
+        @self.router.get("/web/{path:path}", include_in_schema=False)
+        async def file(path: str) -> FileResponse:
+            return asset(path)
+
+    def _add_events(self) -> None:
+        @self.router.get("/v1/overview/events", response_class=StreamingResponse)
+        async def overview_events() -> StreamingResponse:
+            """Every changefeed's state, once a second, as server-sent events."""
+            return self._streams.response(self._overview.render, every_seconds=OVERVIEW_SECONDS)
+
+        @self.router.get("/v1/compare/events", response_class=StreamingResponse)
+        async def comparison_events() -> StreamingResponse:
+            """The comparison as it stands, four times a second, as server-sent events."""
+            return self._streams.response(self._render_comparison, every_seconds=SAMPLE_SECONDS)
+
+    def _add_actions(self) -> None:
+        comparison = self._comparison
+        actions: dict[str, Callable[[], Awaitable[None]]] = {
+            "start": comparison.start,
+            "stop": comparison.stop,
+            "lock": comparison.lock,
+            "unlock": comparison.unlock,
+            "open-transaction": comparison.open_transaction,
+            "close-transaction": comparison.close_transaction,
+        }
+
+        @self.router.post("/v1/compare/{action}")
+        async def act(action: str, request: Request) -> Response:
+            """Does what one of the comparison's buttons does, and returns how it stands then.
+
+            `action` is start, stop, lock, unlock, open-transaction or close-transaction.
+            """
+            await read_json(request, Nothing)
+            if action not in actions:
+                raise HTTPException(404, f'no action "{action}": there are {", ".join(actions)}')
+            try:
+                await actions[action]()
+            except Refused as error:
+                raise HTTPException(409, str(error)) from error
+            return Response(await self._render_comparison(), media_type=JSON)
+
+    async def _render_comparison(self) -> bytes:
+        return msgspec.json.encode(self._comparison.reply())

@@ -1,0 +1,141 @@
+"""The dashboard over HTTP: files, event streams, buttons. tests/system has a browser look."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tailrace.api.web.assets import STATIC
+from tests.harness.http_door import HttpDoor, problem_of
+
+PAGES = ("/", "/compare")
+
+
+def first_event(door: HttpDoor, path: str) -> dict[str, Any]:
+    with door.client.stream("GET", path) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        for line in answer.iter_lines():
+            if line.startswith("data: "):
+                state: dict[str, Any] = json.loads(line.removeprefix("data: "))
+                return state
+    raise AssertionError("the stream ended before its first event")
+
+
+class References(HTMLParser):
+    """What a page loads, and what it holds inline."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loaded: list[str] = []
+        self.inline: list[str] = []
+        self._in: str | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        source = given.get("src") or (given.get("href") if tag == "link" else None)
+        if source:
+            self.loaded.append(source)
+        if tag == "style" or (tag == "script" and "src" not in given):
+            self.inline.append(tag)
+        self.inline += [name for name in given if name == "style" or name.startswith("on")]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_served_under_a_policy_that_allows_nothing_inline(
+    door: HttpDoor, page: str
+) -> None:
+    answer = door.client.get(page)
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe-inline" not in policy
+    found = References()
+    found.feed(answer.text)
+    assert not found.inline
+    assert found.loaded
+    for path in found.loaded:
+        assert path.startswith("/web/"), path
+        assert door.client.get(path).status_code == 200, path
+
+
+def test_third_parties_files_come_with_their_licence() -> None:
+    for folder in (STATIC / "vendor").iterdir():
+        assert (folder / "LICENSE").is_file(), folder
+
+
+@pytest.mark.parametrize("path", ["/web/../assets.py", "/web/%2e%2e/assets.py", "/web/nothing.js"])
+def test_what_is_no_asset_is_not_found(door: HttpDoor, path: str) -> None:
+    assert door.client.get(path).status_code == 404
+
+
+def test_a_foreign_host_name_is_refused(door: HttpDoor) -> None:
+    for host in ("evil.example", "evil.example:8080", "127.0.0.1.evil.example", ""):
+        refusal = problem_of(door.client.get("/healthz", headers={"host": host}))
+        assert refusal["status"] == 421
+    for host in ("localhost", "127.0.0.1:9", "[::1]:8080"):
+        assert door.client.get("/healthz", headers={"host": host}).status_code == 200
+
+
+def test_the_overview_names_tables_as_they_are(door: HttpDoor) -> None:
+    door.sql('CREATE TABLE "a<b>\'c" (id INT8 PRIMARY KEY)')
+    job = door.rows("CREATE CHANGEFEED FOR TABLE \"a<b>'c\" INTO 'null://'")[0][0]
+    feed = first_event(door, "/v1/overview/events")["feeds"][0]
+    assert feed["job_id"] == str(job)
+    assert feed["tables"] == 'defaultdb.public."a<b>\'c"'
+
+
+def test_a_button_out_of_turn_says_why(door: HttpDoor) -> None:
+    for action, why in (
+        ("stop", "not running"),
+        ("lock", "start the workload first"),
+        ("open-transaction", "start the workload first"),
+        ("close-transaction", "no long transaction"),
+    ):
+        refusal = problem_of(door.post(f"/v1/compare/{action}", {}))
+        assert refusal["status"] == 409
+        assert why in refusal["detail"]
+    assert problem_of(door.post("/v1/compare/dance", {}))["status"] == 404
+    assert problem_of(door.post("/v1/compare/start", {"x": 1}))["status"] == 422
+
+
+def test_a_button_of_another_site_is_refused(door: HttpDoor) -> None:
+    """A form of another origin can send text, but not JSON."""
+    answer = door.client.post(
+        "/v1/compare/start", content=b"{}", headers={"content-type": "text/plain"}
+    )
+    assert problem_of(answer)["status"] == 415
+
+
+def samples(door: HttpDoor) -> Iterator[tuple[str, dict[str, str], float]]:
+    text = door.client.get("/metrics").text
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            yield sample.name, sample.labels, sample.value
+
+
+def test_metrics_count_what_a_feed_emits(door: HttpDoor) -> None:
+    door.sql("CREATE TABLE t (id INT8 PRIMARY KEY) WITH (changefeed_optimized = true)")
+    door.sql("CREATE CHANGEFEED FOR TABLE t INTO 'duckdb:///m.duckdb'")
+    door.wait_for_mirror("duckdb:///m.duckdb")
+    door.sql("INSERT INTO t VALUES (1), (2)")
+    door.wait_for_mirror("duckdb:///m.duckdb")
+    found = {name: value for name, labels, value in samples(door) if "le" not in labels}
+    assert found["changefeed_running"] == 1
+    assert found["changefeed_emitted_messages_total"] == 2
+    assert found["changefeed_commit_latency_count"] == 1
+    assert (
+        0 < found["tailrace_changefeed_emit_latency_sum"] <= found["changefeed_commit_latency_sum"]
+    )
+    assert found["changefeed_max_behind_nanos"] > 0
+
+
+def test_histograms_are_cumulative(door: HttpDoor) -> None:
+    counts = [
+        value for name, _, value in samples(door) if name == "tailrace_event_loop_delay_bucket"
+    ]
+    assert counts == sorted(counts)
+    assert len(counts) > 10
