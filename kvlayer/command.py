@@ -25,7 +25,9 @@ import msgspec
 from . import keys
 from .clock import Timestamp
 from .engine import EngineBatch
-from .mvcc import TOMBSTONE, Intent, encode_intent
+from .mvcc import Intent, encode_intent
+from .range_tombstones import RangeTombstone
+from .span import Span
 
 
 class WriteValue(msgspec.Struct, tag=1, array_like=True, frozen=True, gc=False):
@@ -81,12 +83,16 @@ class AbortTxn(msgspec.Struct, tag=6, array_like=True, frozen=True, gc=False):
 
 
 class DeleteRangeOp(msgspec.Struct, tag=7, array_like=True, frozen=True, gc=False):
-    """Every key in `[start, end)` is deleted at `timestamp`; `keys` are those that had a value."""
+    """Every key in `[start, end)` is deleted at `timestamp`: by one range tombstone.
+
+    What the same command writes in the span comes after the deletion. Feeds leave it out when it is
+    `omitted`: then nothing that they show is deleted by it.
+    """
 
     timestamp: Timestamp
     start: bytes
     end: bytes
-    keys: list[bytes]
+    omitted: bool = False
 
 
 class EnginePut(msgspec.Struct, tag=8, array_like=True, frozen=True, gc=False):
@@ -162,11 +168,15 @@ def _apply(op: LogicalOp, batch: EngineBatch) -> None:
         case AbortIntent():
             batch.deletes.extend(keys.INTENT + key for key in op.keys)
         case DeleteRangeOp():
-            _put_versions(batch, op.timestamp, op.keys, [TOMBSTONE] * len(op.keys))
+            found = RangeTombstone(Span(op.start, op.end), op.timestamp, op.omitted)
+            batch.puts.append((found.engine_key, found.engine_value))
+            batch.range_tombstones = True
         case EnginePut():
             batch.puts.append((op.key, op.value))
+            batch.range_tombstones |= op.key[:1] == keys.RANGE_TOMBSTONE
         case EngineDelete():
             batch.deletes.append(op.key)
+            batch.range_tombstones |= op.key[:1] == keys.RANGE_TOMBSTONE
         case RemoveVersions():
             for key, ts in zip(op.keys, op.timestamps, strict=True):
                 batch.deletes.append(keys.version_key(key, ts))

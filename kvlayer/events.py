@@ -52,7 +52,12 @@ class ValueBatch:
 
 @dataclass(frozen=True, slots=True)
 class DeleteRange:
-    """Every key in `span` was deleted at `timestamp`."""
+    """Every key in `span` was deleted at `timestamp`.
+
+    It stands for a deletion of each key that had a value, without naming one: versions at its own
+    timestamp or above, whether they came before it or come later, are not touched. In a catch-up
+    scan it comes before the values, older ones too.
+    """
 
     span: Span
     timestamp: Timestamp

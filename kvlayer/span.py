@@ -41,6 +41,15 @@ class Span:
     def overlaps(self, other: Span) -> bool:
         return self.start < other.end and other.start < self.end
 
+    def touches(self, other: Span) -> bool:
+        """Whether the two make one span together."""
+        return self.start <= other.end and other.start <= self.end
+
+    def minus(self, other: Span) -> list[Span]:
+        """The keys that are not in `other`: none, one or two spans."""
+        parts = [(self.start, min(self.end, other.start)), (max(self.start, other.end), self.end)]
+        return [Span(start, end) for start, end in parts if start < end]
+
     def intersect(self, other: Span) -> Span | None:
         """The keys in both, or None."""
         start, end = max(self.start, other.start), min(self.end, other.end)

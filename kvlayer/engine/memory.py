@@ -7,14 +7,18 @@ from typing import Self
 
 from sortedcontainers import SortedDict
 
+from ..range_tombstones import NO_TOMBSTONES, RangeTombstones
 from .protocol import APPLIED_KEY, EngineBatch, encode_applied
 
 
 class _SortedReader:
     """Reads of a sorted map."""
 
-    def __init__(self, entries: SortedDict[bytes, bytes]) -> None:
+    def __init__(
+        self, entries: SortedDict[bytes, bytes], tombstones: RangeTombstones = NO_TOMBSTONES
+    ) -> None:
         self._entries = entries
+        self.range_tombstones = tombstones
 
     def get(self, key: bytes) -> bytes | None:
         return self._entries.get(key)
@@ -64,10 +68,12 @@ class MemoryEngine(_SortedReader):
             self._entries.pop(key, None)
         self._entries.update(batch.puts)
         self._entries[APPLIED_KEY] = encode_applied(applied_index)
+        if batch.range_tombstones:
+            self.range_tombstones = RangeTombstones.load(self)
         self._applied_index = applied_index
 
     def snapshot(self) -> MemorySnapshot:
-        return MemorySnapshot(self._entries.copy())
+        return MemorySnapshot(self._entries.copy(), self.range_tombstones)
 
     def flush(self) -> None:
         # Called beside the loop, which goes on writing. `dict.copy` is one step of the interpreter;
@@ -83,6 +89,7 @@ class MemoryEngine(_SortedReader):
         if survivor._applied_index:
             entries = {**entries, APPLIED_KEY: encode_applied(survivor._applied_index)}
         survivor._entries = SortedDict(entries)
+        survivor.range_tombstones = RangeTombstones.load(survivor)
         survivor._flushed = (dict(entries), survivor._applied_index)
         return survivor
 

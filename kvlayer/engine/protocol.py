@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from .. import keys
+from ..range_tombstones import RangeTombstones
 
 APPLIED_KEY = keys.LOCAL + b"applied"
 """Where an engine keeps its applied index: written in each batch, so that both survive or none."""
@@ -27,14 +28,23 @@ class EngineStall(Exception):
 
 @dataclass(slots=True)
 class EngineBatch:
-    """Writes that happen together. Deletions are applied before puts."""
+    """Writes that happen together. Deletions are applied before puts.
+
+    Whoever writes below `keys.RANGE_TOMBSTONE` says so in `range_tombstones`.
+    """
 
     puts: list[tuple[bytes, bytes]] = field(default_factory=list)
     deletes: list[bytes] = field(default_factory=list)
+    range_tombstones: bool = False
 
 
 class Reader(Protocol):
     """Reads of one state: the engine's newest, or a snapshot's."""
+
+    @property
+    def range_tombstones(self) -> RangeTombstones:
+        """Those of this state, at hand: readers of versions look each time."""
+        ...
 
     def get(self, key: bytes) -> bytes | None: ...
 

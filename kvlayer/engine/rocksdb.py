@@ -29,6 +29,7 @@ from rocksdict import (
     WriteOptions,
 )
 
+from ..range_tombstones import RangeTombstones
 from .protocol import APPLIED_KEY, EngineBatch, EngineStall, decode_applied, encode_applied
 
 MEMTABLE_BYTES = 64 * 1024 * 1024
@@ -62,7 +63,8 @@ class RocksSnapshot:
     HAZARD: the binding's own snapshots are none (0.3.29): their iterators see later writes.
     """
 
-    def __init__(self, iterator: RdictIter) -> None:
+    def __init__(self, iterator: RdictIter, tombstones: RangeTombstones) -> None:
+        self.range_tombstones = tombstones
         self._iterator: RdictIter | None = iterator
         self._mover = object()
         """Who moved the iterator last: a scan that finds another must seek back."""
@@ -119,6 +121,7 @@ class RocksEngine:
         self._applied_index = decode_applied(self.get(APPLIED_KEY))
         # What is read at opening was flushed: there is no other way for it to be there.
         self._flushed_index = self._applied_index
+        self.range_tombstones = RangeTombstones.load(self)
 
     @classmethod
     def open(cls, path: Path) -> RocksEngine:
@@ -169,9 +172,11 @@ class RocksEngine:
             raise
         self._seeker = None
         self._applied_index = applied_index
+        if batch.range_tombstones:
+            self.range_tombstones = RangeTombstones.load(self)
 
     def snapshot(self) -> RocksSnapshot:
-        return RocksSnapshot(self._database.iter())
+        return RocksSnapshot(self._database.iter(), self.range_tombstones)
 
     def flush(self) -> None:
         # Read first: what is applied while the flush runs may miss it.

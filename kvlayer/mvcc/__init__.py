@@ -18,7 +18,7 @@ Spans are bounded by keys, prefixes of keys, or keys with a zero byte appended (
 No key is a prefix of another in the same keyspace.
 """
 
-from .garbage import Garbage, find_garbage
+from .garbage import Garbage, find_garbage, find_tombstones
 from .incremental import SLICE_ROWS, Changes, changes_between, time_entries, written_between
 from .intents import Intent, decode_intent, encode_intent, intent_on, intents_in
 from .read import newest_version, read_at, scan_at, version_bounds
@@ -49,6 +49,7 @@ __all__ = [
     "encode_intent",
     "encode_value",
     "find_garbage",
+    "find_tombstones",
     "header_of",
     "intent_on",
     "intents_in",

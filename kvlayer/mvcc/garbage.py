@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from .. import keys
 from ..clock import Timestamp
 from ..engine import Reader
+from ..range_tombstones import RangeTombstone
 from ..span import Span
 from .read import version_bounds
 from .version import body_at
@@ -46,6 +47,7 @@ def find_garbage(
     removed: list[bytes] = []
     timestamps: list[Timestamp] = []
     deletion: Timestamp | None = None
+    hidden = reader.range_tombstones
     key, covered = b"", False  # covered: a version of `key` at or below the threshold was seen
     seen = 0
     for engine_key, value in reader.scan(resume or start, end):
@@ -62,7 +64,7 @@ def find_garbage(
         seen += 1
         if engine_key[-8:] < newest or not span.contains(key):
             continue
-        if covered:
+        if covered or (hidden and hidden.hides(key, _timestamp_of(engine_key), threshold)):
             removed.append(key)
             timestamps.append(keys.split_version_key(engine_key)[1])
         elif body_at(value, threshold) is None:
@@ -72,3 +74,17 @@ def find_garbage(
         removed.append(key)
         timestamps.append(deletion)
     return Garbage(removed, timestamps, None)
+
+
+def find_tombstones(reader: Reader, span: Span, threshold: Timestamp) -> list[RangeTombstone]:
+    """The range tombstones over keys of the span that nobody needs, once `find_garbage` has found
+    nothing more in it: no version is left that they hide."""
+    return [
+        found
+        for found in reader.range_tombstones
+        if found.timestamp <= threshold and found.span.overlaps(span)
+    ]
+
+
+def _timestamp_of(engine_key: bytes) -> Timestamp:
+    return keys.split_version_key(engine_key)[1]

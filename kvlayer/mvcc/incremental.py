@@ -18,7 +18,10 @@ from dataclasses import dataclass
 from .. import keys
 from ..clock import Timestamp
 from ..engine import Reader
+from ..range_tombstones import RangeTombstone
 from ..span import Span, prefix_end
+from .read import scan_at
+from .version import TOMBSTONE
 
 SLICE_ROWS = 1000
 """Rows that a sliced read gathers before the loop may do something else: under a millisecond."""
@@ -50,24 +53,70 @@ def keyspaces_in(reader: Reader, span: Span) -> Iterator[bytes]:
 
 
 def time_entries(
-    reader: Reader, span: Span, after: Timestamp, upto: Timestamp
+    reader: Reader,
+    span: Span,
+    after: Timestamp,
+    upto: Timestamp,
+    *,
+    range_deletions: bool = True,
 ) -> Iterator[tuple[bytes, Timestamp]]:
     """All entries in `(after, upto]` of the span's keyspaces, of keys outside the span too.
 
-    For those who count what they look at; others want `written_between`.
+    For those who count what they look at; others want `written_between`. A range tombstone counts
+    as a deletion of each key of the span that had a value until then, unless `range_deletions` is
+    false: for those who read the tombstones themselves.
     """
-    if upto > after:
-        for keyspace in keyspaces_in(reader, span):
-            for engine_key, _ in reader.scan(*keys.time_index_bounds(keyspace, after, upto)):
-                yield keys.split_time_index_key(engine_key)
+    if upto <= after:
+        return
+    deletions: list[RangeTombstone] = []
+    if range_deletions and reader.range_tombstones:
+        deletions = reader.range_tombstones.within(span, after, upto)
+    for keyspace in keyspaces_in(reader, span):
+        entries = reader.scan(*keys.time_index_bounds(keyspace, after, upto))
+        written = (keys.split_time_index_key(engine_key) for engine_key, _ in entries)
+        if deletions:
+            yield from _with_deletions(reader, written, Span.prefix(keyspace), deletions)
+        else:
+            yield from written
+
+
+def _with_deletions(
+    reader: Reader,
+    written: Iterator[tuple[bytes, Timestamp]],
+    keyspace: Span,
+    deletions: list[RangeTombstone],
+) -> Iterator[tuple[bytes, Timestamp]]:
+    """Puts the deletions of a keyspace among its entries, in order of time."""
+    waiting = [(found.span.intersect(keyspace), found.timestamp) for found in reversed(deletions)]
+    for key, ts in written:
+        while waiting and waiting[-1][1] <= ts:
+            yield from _deleted_keys(reader, *waiting.pop())
+        yield key, ts
+    while waiting:
+        yield from _deleted_keys(reader, *waiting.pop())
+
+
+def _deleted_keys(
+    reader: Reader, span: Span | None, ts: Timestamp
+) -> Iterator[tuple[bytes, Timestamp]]:
+    if span is None:
+        return
+    for key, _ in scan_at(reader, span, Timestamp(ts - 1)):
+        if reader.get(keys.version_key(key, ts)) is None:  # else it was written again at once
+            yield key, ts
 
 
 def written_between(
-    reader: Reader, span: Span, after: Timestamp, upto: Timestamp
+    reader: Reader,
+    span: Span,
+    after: Timestamp,
+    upto: Timestamp,
+    *,
+    range_deletions: bool = True,
 ) -> Iterator[tuple[bytes, Timestamp]]:
     """Keys of the span with a version in `(after, upto]`; per keyspace in order of time."""
     start, end = span.start, span.end
-    for key, ts in time_entries(reader, span, after, upto):
+    for key, ts in time_entries(reader, span, after, upto, range_deletions=range_deletions):
         if start <= key < end:
             yield key, ts
 
@@ -79,14 +128,17 @@ def changes_between(
     upto: Timestamp,
     *,
     rows: int = SLICE_ROWS,
+    range_deletions: bool = True,
 ) -> Iterator[Changes]:
     """Every version of the span's keys in `(after, upto]`, in slices of one keyspace each.
 
-    Within a keyspace versions come in order of time, so per key from oldest to newest.
+    Within a keyspace versions come in order of time, so per key from oldest to newest. What range
+    tombstones deleted comes as deletions of its keys, unless `range_deletions` is false.
     """
     written: list[bytes] = []
     timestamps: list[Timestamp] = []
-    for key, ts in written_between(reader, span, after, upto):
+    found = written_between(reader, span, after, upto, range_deletions=range_deletions)
+    for key, ts in found:
         other_keyspace = written and (
             written[-1][: keys.KEYSPACE_LENGTH] != key[: keys.KEYSPACE_LENGTH]
         )
@@ -104,6 +156,9 @@ def _with_values(reader: Reader, written: list[bytes], timestamps: list[Timestam
     values: list[bytes] = []
     for key, ts in zip(written, timestamps, strict=True):
         value = get(version_key(key, ts))
-        assert value is not None, ("the time index names a version that is not there", key, ts)
+        if value is None:
+            deleted = reader.range_tombstones.newest(key, ts)
+            assert deleted == ts, ("the time index names a version that is not there", key, ts)
+            value = TOMBSTONE
         values.append(value)
     return Changes(written, timestamps, values)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .. import keys
-from ..clock import Timestamp
+from ..clock import MAX_TIMESTAMP, Timestamp
 from ..engine import Reader
+from ..range_tombstones import NO_TOMBSTONES
 from ..span import Span
-from .version import body_at
+from .version import TOMBSTONE, body_at
 
 _OLDEST = b"\xff" * 8
 """Behind the last version of a key, whose inverted timestamp is below it."""
@@ -23,16 +24,28 @@ stepping: a seek costs about as much as eight steps, and a counter may have a mi
 
 
 def newest_version(reader: Reader, key: bytes) -> Timestamp | None:
-    """The timestamp of a key's newest version, deletions included."""
+    """The timestamp of a key's newest version, deletions included, also those of its range."""
     start = keys.VERSION + key
     found = reader.first(start, start + _OLDEST)
-    return None if found is None else keys.split_version_key(found[0])[1]
+    newest = None if found is None else keys.split_version_key(found[0])[1]
+    if reader.range_tombstones is not NO_TOMBSTONES:
+        deleted = reader.range_tombstones.newest(key, MAX_TIMESTAMP)
+        if deleted is not None and (newest is None or deleted > newest):
+            return deleted
+    return newest
 
 
 def read_at(reader: Reader, key: bytes, at: Timestamp) -> tuple[Timestamp, bytes] | None:
-    """The newest version at or below `at` and its value, header included; or None."""
+    """The newest version at or below `at` and its value, header included; or None.
+
+    A deletion of a range that covers the key is a deletion of the key.
+    """
     start = keys.VERSION + key
     found = reader.first(start + keys.inverted(at), start + _OLDEST)
+    if reader.range_tombstones is not NO_TOMBSTONES:
+        deleted = reader.range_tombstones.newest(key, at)
+        if deleted is not None and (found is None or keys.split_version_key(found[0])[1] < deleted):
+            return deleted, TOMBSTONE
     if found is None:
         return None
     return keys.split_version_key(found[0])[1], found[1]
@@ -61,6 +74,7 @@ def scan_at(
 
 
 def _scan_forward(reader: Reader, span: Span, at: Timestamp) -> Iterator[tuple[bytes, bytes]]:
+    deleted = reader.range_tombstones.over(span, at)
     start, end = version_bounds(span)
     newest = keys.inverted(at)
     while True:
@@ -83,6 +97,8 @@ def _scan_forward(reader: Reader, span: Span, at: Timestamp) -> Iterator[tuple[b
                 continue
             if key >= span.end:
                 return
+            if deleted is not None and deleted.hides(key, _timestamp_of(engine_key), at):
+                continue
             if value[0] == 0:
                 yield key, value[1:]
             else:
@@ -96,20 +112,30 @@ def _scan_forward(reader: Reader, span: Span, at: Timestamp) -> Iterator[tuple[b
 
 def _scan_backward(reader: Reader, span: Span, at: Timestamp) -> Iterator[tuple[bytes, bytes]]:
     # Backward a key's oldest version comes first, so its last one at or below `at` counts.
+    deleted = reader.range_tombstones.over(span, at)
     start, end = version_bounds(span)
     newest = keys.inverted(at)
     key: bytes | None = None
     found = b""
+    found_key = b""
     for engine_key, value in reader.scan(start, end, reverse=True):
         candidate = engine_key[1:-8]
         if candidate >= span.end or engine_key[-8:] < newest:
             continue
         if candidate != key:
-            if key is not None and (body := body_at(found, at)) is not None:
-                yield key, body
+            if key is not None:
+                hidden = deleted is not None and deleted.hides(key, _timestamp_of(found_key), at)
+                if not hidden and (body := body_at(found, at)) is not None:
+                    yield key, body
             if candidate < span.start:
                 return
             key = candidate
-        found = value
-    if key is not None and (body := body_at(found, at)) is not None:
-        yield key, body
+        found, found_key = value, engine_key
+    if key is not None:
+        hidden = deleted is not None and deleted.hides(key, _timestamp_of(found_key), at)
+        if not hidden and (body := body_at(found, at)) is not None:
+            yield key, body
+
+
+def _timestamp_of(engine_key: bytes) -> Timestamp:
+    return keys.split_version_key(engine_key)[1]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..clock import MAX_TIMESTAMP, Timestamp
 from ..engine import Engine, Snapshot
-from ..events import Event, ValueBatch
+from ..events import DeleteRange, Event, ValueBatch
 from ..mvcc import Changes, changes_between, time_entries
 from ..span import Span
 from .feed_options import FeedOptions
@@ -20,10 +20,11 @@ SLICE_ROWS = 500
 class CatchUpScan:
     """Every version above `after` of a span's keys, as a snapshot of the engine holds them.
 
-    It walks the time index, so it costs what was written and not what is stored, and each keyspace
-    comes in order of time: per key from oldest to newest. Intents are not versions; they arrive
-    live when they become some. What is marked to be left out of feeds is left out. The interval
-    has no upper end: whatever is in the snapshot is not in the entries that follow it.
+    Deletions of ranges come first, in order of time. Then it walks the time index, so it costs what
+    was written and not what is stored, and each keyspace comes in order of time: per key from
+    oldest to newest. Intents are not versions; they arrive live when they become some. What is
+    marked to be left out of feeds is left out. The interval has no upper end: whatever is in the
+    snapshot is not in the entries that follow it.
     """
 
     def __init__(
@@ -31,12 +32,20 @@ class CatchUpScan:
     ) -> None:
         self._snapshot = snapshot
         self._options = options
+        self._deletions: list[Event] = [
+            DeleteRange(found.span, found.timestamp)
+            for found in snapshot.range_tombstones.within(span, after, MAX_TIMESTAMP)
+            if not found.omitted
+        ]
         self._slices: Iterator[Changes] = changes_between(
-            snapshot, span, after, MAX_TIMESTAMP, rows=SLICE_ROWS
+            snapshot, span, after, MAX_TIMESTAMP, rows=SLICE_ROWS, range_deletions=False
         )
 
     def next_slice(self) -> list[Event]:
-        """The next versions; nothing at the end."""
+        """The next events; nothing at the end."""
+        if self._deletions:
+            deletions, self._deletions = self._deletions, []
+            return deletions
         for changes in self._slices:
             batch = self._batch(changes)
             if batch is not None:
@@ -73,4 +82,7 @@ def changed_since(engine: Engine, span: Span, after: Timestamp) -> bool:
 
     One seek for each keyspace. Where the span is only a part of one, the answer is for all of it.
     """
-    return next(time_entries(engine, span, after, MAX_TIMESTAMP), None) is not None
+    if engine.range_tombstones and engine.range_tombstones.within(span, after, MAX_TIMESTAMP):
+        return True
+    entries = time_entries(engine, span, after, MAX_TIMESTAMP, range_deletions=False)
+    return next(entries, None) is not None

@@ -143,7 +143,7 @@ def _decode(entry: DurableEntry) -> list[LiveBatch | DeleteRange]:
     for op in entry.command.ops:
         if isinstance(op, WriteValue | CommitIntent):
             batches.extend(_decode_versions(entry, op))
-        elif isinstance(op, DeleteRangeOp):
+        elif isinstance(op, DeleteRangeOp) and not op.omitted:
             batches.append(DeleteRange(Span(op.start, op.end), op.timestamp))
     return batches
 

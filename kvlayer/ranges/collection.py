@@ -6,8 +6,8 @@ import asyncio
 
 from .. import keys
 from ..clock import Timestamp
-from ..command import EnginePut, RemoveVersions
-from ..mvcc import find_garbage
+from ..command import EngineDelete, EnginePut, LogicalOp, RemoveVersions
+from ..mvcc import find_garbage, find_tombstones
 from ..protected_timestamp import low_water
 from ..span import Span
 from ..txn.limits import COMMANDS_AHEAD_MAX
@@ -42,6 +42,16 @@ async def collect_garbage(range_: Range, span: Span, threshold: Timestamp) -> in
     held, index = await run_step(range_, raise_threshold, waiter=None, lock_timeout=None)
     await range_.released(index)
 
+    def lift_tombstones(_: Turn | None) -> None:
+        # Last, and in the log behind the versions that they hid.
+        operations: list[LogicalOp] = []
+        for found in find_tombstones(range_.engine, span, held):
+            operations.append(EngineDelete(found.engine_key))
+            parts = found.outside(span)
+            operations += [EnginePut(part.engine_key, part.engine_value) for part in parts]
+        if operations:
+            range_.propose(operations)
+
     removed = 0
     resume: bytes | None = None
     while True:
@@ -55,6 +65,7 @@ async def collect_garbage(range_: Range, span: Span, threshold: Timestamp) -> in
         count, resume = await run_step(range_, remove, waiter=None, lock_timeout=None)
         removed += count
         if resume is None:
+            await run_step(range_, lift_tombstones, waiter=None, lock_timeout=None)
             range_.metrics.add("kv_versions_collected_total", removed)
             return removed
         await range_.released(range_.applied_index - COMMANDS_AHEAD_MAX)

@@ -7,17 +7,18 @@ it is above everything that was read or written before, and nothing can come in 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from .. import keys as key_format
 from ..clock import Timestamp
-from ..command import WriteValue
+from ..command import DeleteRangeOp, LogicalOp, WriteValue
 from ..errors import DeadlineExceeded, TransactionState
-from ..mvcc import LIVE, TOMBSTONE, Header, body_at, encode_value
+from ..mvcc import LIVE, TOMBSTONE, Header, body_at, encode_value, intents_in
 from ..span import Span
 from .host import TransactionHost
 from .limits import check_sizes
-from .locks import LockConflict, Turn
+from .locks import LockConflict, Turn, Wish
 from .reading import overlay, read_key, rows_at
 from .steps import run_step
 
@@ -28,6 +29,18 @@ _OMITTED = encode_value(b"", Header(omitted=True))
 _OMITTED_TOMBSTONE = encode_value(None, Header(omitted=True))
 
 
+@dataclass(frozen=True, slots=True)
+class DeletedSpan:
+    """A span that a transaction deletes whole."""
+
+    span: Span
+    omitted: bool
+
+    def outside(self, span: Span) -> list[DeletedSpan]:
+        """What is left of it without `span`."""
+        return [DeletedSpan(part, self.omitted) for part in self.span.minus(span)]
+
+
 class Evaluation:
     """What a one-phase transaction may do, while its step lasts.
 
@@ -35,12 +48,13 @@ class Evaluation:
     the timestamp at which it will commit. It may be thrown away and evaluated again.
     """
 
-    __slots__ = ("_conflict", "_ended", "_host", "_writes", "timestamp")
+    __slots__ = ("_conflict", "_deleted", "_ended", "_host", "_writes", "timestamp")
 
     def __init__(self, host: TransactionHost, timestamp: Timestamp) -> None:
         self.timestamp = timestamp
         self._host = host
         self._writes: dict[bytes, bytes] = {}
+        self._deleted: list[DeletedSpan] = []  # before what is in `_writes`
         self._conflict: LockConflict | None = None
         self._ended = False
 
@@ -71,6 +85,8 @@ class Evaluation:
                 over[key] = body_at(value, at)
         found: list[tuple[bytes, bytes]] = []
         for row in rows_at(host.engine, span, at, over):
+            if self._deleted and row[0] not in self._writes and self._gone(row[0]):
+                continue
             if limit is not None and len(found) >= limit:
                 break
             found.append(row)
@@ -122,6 +138,27 @@ class Evaluation:
         value = _OMITTED_TOMBSTONE if omit_from_feeds else TOMBSTONE
         self._writes.update(dict.fromkeys(keys, value))
 
+    def delete_range(self, span: Span, *, omit_from_feeds: bool = False) -> None:
+        """Deletes every key of the span, at the cost of one: a range tombstone.
+
+        Keys of the span that are put afterwards are there. Waits for all who hold a key in it.
+        """
+        self._check_running()
+        check_sizes((span.start,), ())
+        for key in [key for key in self._writes if span.contains(key)]:
+            del self._writes[key]
+        apart: list[DeletedSpan] = []
+        for known in self._deleted:
+            if known.omitted == omit_from_feeds and known.span.touches(span):
+                start, end = min(known.span.start, span.start), max(known.span.end, span.end)
+                span = Span(start, end)
+            else:
+                apart += known.outside(span)
+        self._deleted = [*apart, DeletedSpan(span, omit_from_feeds)]
+
+    def _gone(self, key: bytes) -> bool:
+        return any(deleted.span.contains(key) for deleted in self._deleted)
+
     def _leap(self, keys: Sequence[bytes], end: bytes) -> int | None:
         """Seeks from key to key in order, leaping over those below what each seek finds."""
         first, version = self._host.engine.first, key_format.VERSION
@@ -141,6 +178,8 @@ class Evaluation:
         return None
 
     def _read(self, key: bytes) -> bytes | None:
+        if self._deleted and self._gone(key):
+            return None
         try:
             return read_key(self._host, key, self.timestamp, None)
         except LockConflict as conflict:
@@ -151,12 +190,13 @@ class Evaluation:
         if self._ended:
             raise TransactionState("the one-phase transaction's step is over")
 
-    def finish(self) -> dict[bytes, bytes]:
-        """Ends the evaluation. The writes; raises the conflict that it met."""
+    def finish(self) -> tuple[list[DeletedSpan], dict[bytes, bytes]]:
+        """Ends the evaluation. What it deleted by span, and then wrote; raises the conflict that
+        it met."""
         self._ended = True
         if self._conflict is not None:
             raise self._conflict
-        return self._writes
+        return self._deleted, self._writes
 
 
 class Pending(Generic[T]):
@@ -228,13 +268,36 @@ def _evaluate(
     except Exception as error:  # the caller's own, whatever it is: it passes through
         evaluation.finish()
         return _Refused(error, host.applied_index)
-    writes = evaluation.finish()
-    if not writes:
+    deleted, writes = evaluation.finish()
+    if not writes and not deleted:
         return Pending(host, result, at, host.applied_index)
     if deadline is not None and at >= (limit := deadline()):
         return _Refused(DeadlineExceeded(at, limit), host.applied_index)
     host.locks.check_writable(writes, None, turn)
-    operation = WriteValue(at, list(writes), list(writes.values()))
-    index = host.propose((operation,), lowest=at, commit_called_ns=commit_called_ns)
+    operations: list[LogicalOp] = []
+    if deleted:
+        operations += _delete_spans(host, deleted, at)
+    if writes:
+        operations.append(WriteValue(at, list(writes), list(writes.values())))
+    index = host.propose(operations, lowest=at, commit_called_ns=commit_called_ns)
     host.committed(at)
     return Pending(host, result, at, index)
+
+
+def _delete_spans(
+    host: TransactionHost, deleted: list[DeletedSpan], at: Timestamp
+) -> list[LogicalOp]:
+    """Raises LockConflict while anybody holds a key of the spans.
+
+    So no intent is left below the tombstone: whoever writes there later is moved above it.
+    """
+    locks = host.locks
+    for part in deleted:
+        found = next(intents_in(host.engine, part.span), None)
+        if found is not None:
+            raise LockConflict(found[0], locks.intents[found[0]], Wish.TAKE)
+        for held in (locks.locks, locks.shares):
+            for key in held:
+                if part.span.contains(key):
+                    raise LockConflict(key, next(locks.holders(key)), Wish.TAKE)
+    return [DeleteRangeOp(at, part.span.start, part.span.end, part.omitted) for part in deleted]

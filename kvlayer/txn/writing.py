@@ -90,9 +90,10 @@ def _must_move(host: TransactionHost, record: TransactionRecord, keys: list[byte
 def _newer(host: TransactionHost, keys: list[bytes], at: Timestamp) -> bytes | None:
     """One of the keys that has a version above `at`."""
     length = key_format.KEYSPACE_LENGTH
+    deletions = host.engine.range_tombstones
     for keyspace in {key[:length] for key in keys}:
         bounds = key_format.time_index_bounds(keyspace, at, Timestamp(MAX_TIMESTAMP - 1))
-        if host.engine.first(*bounds) is not None:
+        if host.engine.first(*bounds) is not None or deletions.last > at:
             break
     else:
         return None  # nothing at all was committed there since

@@ -8,9 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.engine import Engine, EngineBatch, MemoryEngine, Reader
 from tailrace.kvlayer.engine.protocol import APPLIED_KEY, encode_applied
 from tailrace.kvlayer.engine.rocksdb import RocksEngine
+from tailrace.kvlayer.range_tombstones import NO_TOMBSTONES, RangeTombstone
+from tailrace.kvlayer.span import Span
 
 KINDS = ("memory", "rocksdb")
 
@@ -143,3 +146,28 @@ def test_empty_values_are_values(engine: Engine) -> None:
     snapshot = engine.snapshot()
     assert snapshot.get(b"a") == b""
     snapshot.close()
+
+
+def test_range_tombstones_are_at_hand(engine: Engine) -> None:
+    """Each state has its own: a snapshot keeps those of the moment when it was taken."""
+    assert engine.range_tombstones is NO_TOMBSTONES
+    found = RangeTombstone(Span(b"t0001a", b"t0001m"), Timestamp(120))
+    batch = EngineBatch(puts=[(found.engine_key, found.engine_value)], range_tombstones=True)
+    engine.write(batch, applied_index=1)
+    assert list(engine.range_tombstones) == [found]
+    snapshot = engine.snapshot()
+    engine.write(EngineBatch(deletes=[found.engine_key], range_tombstones=True), applied_index=2)
+    assert engine.range_tombstones is NO_TOMBSTONES
+    assert list(snapshot.range_tombstones) == [found]
+    snapshot.close()
+
+
+def test_range_tombstones_are_there_at_opening(tmp_path: Path) -> None:
+    found = RangeTombstone(Span(b"t0001a", b"t0001m"), Timestamp(120), omitted=True)
+    batch = EngineBatch(puts=[(found.engine_key, found.engine_value)], range_tombstones=True)
+    engine = RocksEngine.open(tmp_path / "engine")
+    engine.write(batch, applied_index=1)
+    engine.close()
+    again = RocksEngine.open(tmp_path / "engine")
+    assert list(again.range_tombstones) == [found]
+    again.close()
