@@ -8,7 +8,7 @@ SEEDS ?= $(if $(filter command line environment,$(origin SEED)),1,200)
 MINUTES ?= 10
 ARGS ?=
 
-.PHONY: help demo test test-system check format bench serve sim sim-long mutants clean
+.PHONY: help demo test test-system check format bench serve sim sim-long mutants screenshots clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -26,6 +26,7 @@ test: $(VENV)/installed ## the tests that need Python alone
 	$(BIN)/python -m pytest -q -m 'not system' $(ARGS)
 
 test-system: $(VENV)/installed ## the tests that start whole processes and other programs
+	$(BIN)/python -m tests.system.programs
 	$(BIN)/python -m pytest -q -m system $(ARGS)
 
 check: $(VENV)/installed ## format, lint, types, layers
@@ -52,6 +53,10 @@ sim-long: $(VENV)/installed ## simulations of new seeds for MINUTES
 
 mutants: $(VENV)/installed ## break each promise, and see the test that is named for it fail
 	$(BIN)/python -m tests.mutants $(ARGS)
+
+screenshots: $(VENV)/installed ## the README's pictures, out of a real browser
+	$(BIN)/python -m tests.system.programs
+	$(BIN)/python -m tests.system.screenshots $(ARGS)
 
 clean: ## remove what make made
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -34,13 +34,13 @@ class ServerProcess:
         self._log = folder.with_suffix(".log")
         self.client = httpx2.Client(timeout=PATIENCE_SECONDS)
 
-    def start(self) -> None:
-        """Returns when the server says that it is ready."""
+    def start(self, *, port: int = 0) -> None:
+        """Returns when the server says that it is ready, at `port` or a free one."""
         assert self._process is None, self._process
         self.output.clear()
         with self._log.open("a") as log:
             self._process = subprocess.Popen(
-                [*COMMAND, str(self.folder), "--port", "0"],
+                [*COMMAND, str(self.folder), "--port", str(port)],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
@@ -55,6 +55,11 @@ class ServerProcess:
         code = self._process.wait()
         self._process = None
         raise AssertionError(f"the server ended with {code}: {self._log.read_text()[-4000:]}")
+
+    @property
+    def port(self) -> int:
+        """Where it listens, or last did."""
+        return int(self.url.rpartition(":")[2])
 
     def kill(self) -> None:
         """Without a word, as a crash or a power cut of the process would."""

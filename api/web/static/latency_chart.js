@@ -55,6 +55,7 @@ export class LatencyChart {
             font,
             size: 64,
             splits: () => DECADES,
+            filter: (_, splits) => splits, // all of them: uPlot would drop some where there is little room
             values: (_, splits) => splits.map((value) => (value >= 1000 ? `${value / 1000} s` : `${value} ms`)),
           },
         ],
@@ -105,6 +106,8 @@ export class LatencyChart {
     pen.strokeStyle = colour("--mark");
     pen.fillStyle = colour("--text");
     pen.font = `${11 * ratio}px ${family()}`;
+    pen.textAlign = "left";
+    pen.textBaseline = "alphabetic";
     pen.lineWidth = ratio;
     pen.setLineDash([3 * ratio, 3 * ratio]);
     let row = 0;

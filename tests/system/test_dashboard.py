@@ -1,0 +1,102 @@
+"""The dashboard in a real browser, on a real server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.harness.browser import Browser
+from tests.harness.server_process import ServerProcess
+
+pytestmark = pytest.mark.system
+
+PATIENCE_MS = 40_000
+
+FIGURE = """([subject, name]) => {
+    const shown = document.querySelector(
+        `.card[data-subject="${subject}"] [data-value="${name}"]`);
+    return shown.dataset.ms === "" ? null : Number(shown.dataset.ms);
+}"""
+
+
+def figure(page: Page, subject: str, name: str) -> float | None:
+    found: float | None = page.evaluate(FIGURE, [subject, name])
+    return found
+
+
+def wait_for(page: Page, condition: str) -> None:
+    """`condition` is JavaScript over ms(subject, name)."""
+    page.wait_for_function(
+        f"() => {{ const figure = {FIGURE}; const ms = (s, n) => figure([s, n]);"
+        f" return {condition}; }}",
+        timeout=PATIENCE_MS,
+    )
+
+
+def mark(page: Page, label: str) -> None:
+    expect(page.locator("#marks strong", has_text=label).first).to_be_visible(timeout=PATIENCE_MS)
+
+
+def test_the_comparison_shows_what_a_row_waits_for(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data") as server, Browser(server.url) as browser:
+        page = browser.open("/compare")
+        page.get_by_role("button", name="Start the workload").click()
+        mark(page, "workload starts")
+        # Both have measured for a while, and lie far apart.
+        wait_for(page, "ms('polling', 'p50') > 50 * ms('leasing', 'p50') && ms('leasing', 'p50')")
+        wait_for(page, "ms('rangefeed', 'p50') > 0")
+        before = figure(page, "rangefeed", "p99")
+        assert before is not None
+
+        page.get_by_role("button", name="Open a long transaction").click()
+        mark(page, "long transaction begins")
+        wait_for(page, f"ms('rangefeed', 'p99') > {max(1000.0, 3 * before)}")
+        leasing = figure(page, "leasing", "p50")
+        assert leasing is not None
+        assert leasing < 50
+        page.get_by_role("button", name="Close the long transaction").click()
+        mark(page, "long transaction ends")
+
+        page.get_by_role("button", name="Unlock the tables").click()
+        mark(page, "unlock")
+        page.get_by_role("button", name="Lock the tables").click()
+        expect(page.get_by_role("button", name="Unlock the tables")).to_be_enabled()
+        assert "changefeed_optimized = false" in page.locator("#marks").inner_text()
+
+        page.get_by_role("button", name="Stop the workload").click()
+        mark(page, "workload stops")
+        browser.check()
+
+
+def test_the_overview_shows_feeds_and_outlives_a_restart(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data") as server, Browser(server.url) as browser:
+        page = browser.open("/", width=390, height=844, dark=True)
+        expect(page.locator("#empty")).to_be_visible()
+        server.sql('CREATE TABLE "<img src=x>\'" (id INT8 PRIMARY KEY)')
+        server.sql("CREATE CHANGEFEED FOR TABLE \"<img src=x>'\" INTO 'duckdb:///m.duckdb'")
+        expect(page.locator("#feeds tr")).to_have_count(1, timeout=PATIENCE_MS)
+        expect(page.locator("#feeds td").first).to_contain_text("<img src=x>'")
+        assert page.locator("#feeds img").count() == 0
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        browser.check()
+
+        server.kill()
+        expect(page.locator("#connection")).to_have_text("server away, trying again…")
+        server.start(port=server.port)
+        expect(page.locator("#connection")).to_have_text("live", timeout=PATIENCE_MS)
+        expect(page.locator("#feeds tr")).to_have_count(1)
+
+
+def test_the_pages_work_by_keyboard(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data") as server, Browser(server.url) as browser:
+        page = browser.open("/compare")
+        expect(page.locator("#connection")).to_have_text("live")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"
+        while page.evaluate("document.activeElement.id") != "run":
+            page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        mark(page, "workload starts")
+        browser.check()
