@@ -3,6 +3,7 @@
     '1764000000000000000.0000000002'     a timestamp as feeds print it
     '2025-11-24 16:00:00+00'             a date and time
     '-10s', '-1m30s'                     that long before the statement
+    follower_read_timestamp()            a little before it, so that no writer has to be waited for
 
 A parameter may also be a datetime, or a timestamp as the store keeps it
 (`Result.commit_timestamp`).
@@ -23,15 +24,19 @@ from ..kvlayer.clock import (
     timestamp_at,
     unix_us,
 )
-from ..kvlayer.settings import SettingError, parse_duration
-from .parser.statements import AsOf
+from ..kvlayer.closed_timestamp import TARGET_DURATION
+from ..kvlayer.rangefeed.host import TICK_INTERVAL
+from ..kvlayer.settings import SettingError, Settings, parse_duration
+from .parser.as_of_clause import AsOf
 from .scalars import Bindings
 
 _FORMS = "Write a changefeed's timestamp, an ISO date and time, or an interval such as '-10s'."
 
 
-def resolve_as_of(as_of: AsOf, bindings: Bindings, now: Timestamp) -> Timestamp:
+def resolve_as_of(as_of: AsOf, bindings: Bindings, now: Timestamp, settings: Settings) -> Timestamp:
     """The timestamp that `as_of` means at `now`. Raises SQLError 22023 where it means none."""
+    if as_of.function is not None:
+        return _of_function(as_of.function, as_of.position, now, settings)
     at = _read(_given(as_of, bindings), as_of.position, now)
     if at > now:
         raise SQLError(
@@ -41,6 +46,26 @@ def resolve_as_of(as_of: AsOf, bindings: Bindings, now: Timestamp) -> Timestamp:
             detail=f"The store's clock reads {format_timestamp(now)}.",
         )
     return at
+
+
+def _of_function(name: str, position: int, now: Timestamp, settings: Settings) -> Timestamp:
+    if name in ("follower_read_timestamp", "experimental_follower_read_timestamp"):
+        # Behind everything that a writer may still hold open, so such a read waits for nobody.
+        behind = settings.get(TARGET_DURATION) + settings.get(TICK_INTERVAL)
+        return Timestamp(now - duration(seconds=behind))
+    hint = (
+        "AS OF SYSTEM TIME follower_read_timestamp() reads a little in the past, and never waits."
+    )
+    if name in ("with_max_staleness", "with_min_timestamp"):
+        raise SQLError(
+            "0A000",
+            f"{name}() is not supported: there are no replicas, of which the nearest would answer",
+            position=position,
+            hint=hint,
+        )
+    raise SQLError(
+        "42883", f"function {name}() is no time of AS OF SYSTEM TIME", position=position, hint=hint
+    )
 
 
 def datetime_of(ts: Timestamp) -> datetime:

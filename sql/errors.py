@@ -18,9 +18,11 @@ from ..kvlayer.errors import (
     KeyTooLarge,
     KVError,
     LockTimeout,
+    LockUnavailable,
     RetryableTransaction,
     StoreClosed,
     TransactionState,
+    WriteConflict,
 )
 from .binder import unknown_column
 
@@ -32,12 +34,26 @@ def from_kv(error: KVError) -> SQLError:
     match error:
         case Deadlock():
             return SQLError("40P01", "deadlock detected", detail=_sentence(error), hint=RETRY_HINT)
+        case WriteConflict():
+            return SQLError(
+                "40001",
+                "restart transaction: could not serialize access due to concurrent update",
+                detail=_sentence(error),
+                hint=RETRY_HINT,
+            )
         case RetryableTransaction():
             return SQLError(
                 "40001",
                 "restart transaction: could not serialize access",
                 detail=_sentence(error),
                 hint=RETRY_HINT,
+            )
+        case LockUnavailable():
+            return SQLError(
+                "55P03",
+                "could not obtain lock on row",
+                detail=_sentence(error),
+                hint="Without NOWAIT the statement waits, for lock_timeout at most.",
             )
         case LockTimeout():
             return SQLError(

@@ -23,9 +23,14 @@ RETRY_SECONDS = 0.002
 T = TypeVar("T")
 
 
+async def pause_before(store: StoreAccess, attempt: int) -> None:
+    """Waits a little before attempt number `attempt` + 1, so that who conflicted may end."""
+    store.metrics.add("sql_statement_retries_total")
+    await asyncio.sleep(RETRY_SECONDS * 2 ** (attempt - 1) * (0.5 + store.random.random()))
+
+
 async def attempts(services: Services, attempt: Callable[[LeaseScope], Awaitable[T]]) -> T:
     """What `attempt` returns. Each attempt gets a scope of its own, released behind it."""
-    store, pause = services.store, RETRY_SECONDS
     for number in range(1, ATTEMPTS_MAX + 1):
         scope = LeaseScope(services.leases)
         try:
@@ -35,17 +40,19 @@ async def attempts(services: Services, attempt: Callable[[LeaseScope], Awaitable
                 raise
         finally:
             scope.release()
-        store.metrics.add("sql_statement_retries_total")
-        await asyncio.sleep(pause * (0.5 + store.random.random()))
-        pause *= 2
+        await pause_before(services.store, number)
     raise AssertionError("the last attempt returns or raises")
 
 
 async def in_transaction(
-    store: StoreAccess, scope: LeaseScope, work: Callable[[Transaction], Awaitable[T]]
+    store: StoreAccess,
+    scope: LeaseScope,
+    work: Callable[[Transaction], Awaitable[T]],
+    *,
+    lock_timeout: float | None = None,
 ) -> tuple[T, Timestamp, tuple[int, ...]]:
     """Work in a transaction of its own, committed: its result, when, and which tables changed."""
-    transaction = store.begin()
+    transaction = store.begin(lock_timeout=lock_timeout)
     try:
         await transaction.started()
         result = await work(transaction)

@@ -22,6 +22,7 @@ from .executor.reading import run_select
 from .implicit import attempts, in_transaction
 from .introspection.rows import Introspection
 from .parser import statements
+from .parser.as_of_clause import AsOf
 from .plan_cache import Prepared
 from .planner import Planned, plan_statement
 from .plans import Plan, SelectPlan
@@ -42,6 +43,7 @@ class Execution:
     statement: Planned
     parameters: Sequence[object]
     database: str
+    lock_timeout: float | None = None
     described: tuple[ResultColumn, ...] | None = None
     """What a client was told of the result's columns, if it was told."""
 
@@ -69,13 +71,15 @@ async def run_planned(
 
 
 async def _query(
-    services: Services, execution: Execution, as_of: statements.AsOf | None, scope: LeaseScope
+    services: Services, execution: Execution, as_of: AsOf | None, scope: LeaseScope
 ) -> Result:
     store = services.store
     now = await store.now()
     bindings = _bindings(services, execution, now)
-    read_at = None if as_of is None else resolve_as_of(as_of, bindings, now)
-    transaction = store.begin(read_timestamp=read_at, read_only=True)
+    read_at = None if as_of is None else resolve_as_of(as_of, bindings, now, store.settings)
+    transaction = store.begin(
+        read_timestamp=read_at, read_only=True, lock_timeout=execution.lock_timeout
+    )
     try:
         await transaction.started()
         plan = await _plan_in(services, execution, scope, transaction)
@@ -87,7 +91,7 @@ async def _query(
 
 async def _query_in(services: Services, execution: Execution, opened: OpenTransaction) -> Result:
     transaction = opened.transaction
-    bindings = _bindings(services, execution, transaction.read_timestamp)
+    bindings = _bindings(services, execution, opened.began)
     plan = await _plan_in(services, execution, opened.scope, transaction)
     assert isinstance(plan, SelectPlan), plan
     return await run_select(plan, transaction, bindings, services.analytics)
@@ -104,21 +108,24 @@ async def _write(services: Services, execution: Execution, scope: LeaseScope) ->
         one_phase = OnePhase(plan, bindings)
         called_ns = store.clock.wall.monotonic_ns()
         written, committed_at = await store.one_phase(
-            one_phase.evaluate, deadline=scope.deadline, commit_called_ns=called_ns
+            one_phase.evaluate,
+            deadline=scope.deadline,
+            commit_called_ns=called_ns,
+            lock_timeout=execution.lock_timeout,
         )
     else:
         written, committed_at, _ = await in_transaction(
             store,
             scope,
             lambda transaction: run_in(plan, transaction, bindings, services.analytics),
+            lock_timeout=execution.lock_timeout,
         )
     return result_of(plan, written, bindings, committed_at)
 
 
 async def _write_in(services: Services, execution: Execution, opened: OpenTransaction) -> Result:
     transaction = opened.transaction
-    opened.refuse_read_only(type(execution.statement).__name__.upper())
-    bindings = _bindings(services, execution, transaction.read_timestamp)
+    bindings = _bindings(services, execution, opened.began)
     plan = await _plan_in(services, execution, opened.scope, transaction)
     assert not isinstance(plan, SelectPlan), plan
     _refuse_system_tables(plan)

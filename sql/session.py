@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 
 from ..catalog.cluster_settings import reset_setting, set_setting
 from ..catalog.errors import SQLError
 from ..catalog.system_tables import DEFAULT_DATABASE
-from ..kvlayer.errors import KVError, StoreClosed
+from ..kvlayer.errors import KVError
 from ..kvlayer.settings import SettingError
 from ..kvlayer.txn import Transaction
-from .as_of import datetime_of, resolve_as_of
 from .errors import from_kv
 from .executor.ddl import DDL, run_ddl, wait_until_seen
 from .executor.feeds import check_sink_options, control_jobs, create_changefeed, list_jobs
@@ -21,6 +20,7 @@ from .implicit import attempts, in_transaction
 from .parameter_types import Hints
 from .parameters import check_parameters
 from .parser import statements
+from .parser.transaction_statements import TransactionStatement
 from .plan_cache import Prepared
 from .planned import Execution, explain, run_planned
 from .planner import Planned
@@ -35,9 +35,10 @@ from .prepared_names import (
 from .relations import LeaseScope
 from .result_shape import check_columns_same, known_columns
 from .results import STRING, Result, ResultColumn, listing
-from .scalars import Bindings
 from .services import Services
-from .transactions import OpenTransaction
+from .session_transactions import SessionTransactions
+from .transactions import OpenTransaction, lock_timeout
+from .variables import DEFAULT_READ_ONLY, SessionVariables
 
 
 class SessionState(Enum):
@@ -58,37 +59,44 @@ class Session:
 
     def __init__(self, services: Services, *, database: str = DEFAULT_DATABASE) -> None:
         self.database = database
+        self.variables = SessionVariables()
         self._services = services
         self._store = services.store
-        self._open: OpenTransaction | None = None
+        self._transactions = SessionTransactions(services, self.variables)
         self._turn = asyncio.Lock()
-        self._batch = False  # whether what is open was opened by `run`, and ends with the batch
         self.prepared_names = PreparedNames()
 
     @property
     def state(self) -> SessionState:
-        if self._open is None or self._batch:
+        if self._open is None or self._transactions.batch:
             return SessionState.IDLE
         return SessionState.FAILED if self._open.failed else SessionState.IN_TRANSACTION
 
+    @property
+    def terminated(self) -> SQLError | None:
+        """Why the session is over, if it is: it is then for closing."""
+        return self._transactions.terminated
+
+    @property
+    def _open(self) -> OpenTransaction | None:
+        return self._transactions.opened
+
     async def execute(self, text: str, parameters: Sequence[object] = ()) -> list[Result]:
         """The results of the statements of `text`, whose `$1` is `parameters[0]`."""
-        async with self._turn:
+        async with self._turn, self._transactions.attended():
             try:
                 prepared = self._services.plans.prepare(text)
                 given = check_parameters(parameters, prepared.parameter_count)
-                return [
-                    await self._run_at(prepared, index, given)
-                    for index in range(len(prepared.statements))
-                ]
+                return await self._transactions.run_all(
+                    len(prepared.statements), lambda index: self._run_at(prepared, index, given)
+                )
             except BaseException as error:
                 raise await self._failed(error) from error.__cause__
 
     async def _failed(self, error: BaseException) -> BaseException:
         """The error to raise, the transaction having failed with it."""
         # A cancelled statement has done who knows what: the transaction cannot go on.
-        if self._open is not None:
-            await self._fail(self._open)
+        await self._transactions.fail()
         return from_kv(error) if isinstance(error, KVError) else error
 
     # Prepared statements, and batches of them that are one transaction
@@ -104,7 +112,7 @@ class Session:
         """
         async with self._turn:
             try:
-                self._refuse_failed()
+                self._transactions.refuse_failed()
                 return await self._preparing().prepare(text, hints)
             except BaseException as error:
                 raise await self._failed(error) from error.__cause__
@@ -128,15 +136,19 @@ class Session:
         The statements of a batch are one transaction, which `end_batch` commits, unless a
         transaction is open already or the batch says BEGIN.
         """
-        async with self._turn:
+        async with self._turn, self._transactions.attended():
             try:
                 if more and self._open is None and joins_batch(prepared.statement):
-                    self._open = OpenTransaction(self._store.begin(), self._services.leases)
-                    self._batch = True
+                    self._transactions.open_batch()
                 given = check_parameters(parameters, prepared.prepared.parameter_count)
                 if prepared.statement is None:
                     return Result(tag="")
-                result = await self._run(prepared.prepared, prepared.index, given, prepared.columns)
+                (result,) = await self._transactions.run_all(
+                    1,
+                    lambda _: self._run_at(
+                        prepared.prepared, prepared.index, given, prepared.columns
+                    ),
+                )
                 if prepared.planned:
                     check_columns_same(prepared.columns, result.columns)
                 return result
@@ -145,12 +157,11 @@ class Session:
 
     async def end_batch(self) -> None:
         """Commits what `run` began by itself. Raises SQLError where that fails."""
-        if not self._batch:
+        if not self._transactions.batch:
             return
         async with self._turn:
-            self._batch = False
             try:
-                await self._commit()
+                await self._transactions.commit(self._store.clock.wall.monotonic_ns())
             except BaseException as error:
                 raise await self._failed(error) from error.__cause__
 
@@ -158,25 +169,17 @@ class Session:
         opened = None if self._open is None else self._open.transaction
         return Preparing(self._services, self.database, opened)
 
-    def _refuse_failed(self) -> None:
-        if self._open is not None and self._open.failed:
-            raise SQLError(
-                "25P02",
-                "current transaction is aborted, commands ignored until end of transaction block",
-                hint="Run ROLLBACK.",
-            )
-
     async def _describe(self, prepared: PreparedStatement) -> tuple[ResultColumn, ...]:
         statement = prepared.statement
         if isinstance(statement, statements.ExecutePrepared):
             return await self._describe(self.prepared_names.find(statement.name))
         if prepared.planned:
-            self._refuse_failed()
+            self._transactions.refuse_failed()
             return await self._preparing().describe(prepared)
         if prepared.columns is None:
             prepared.columns = known_columns(statement)
         if prepared.columns is None:
-            self._refuse_failed()
+            self._transactions.refuse_failed()
             shown = await self._run(prepared.prepared, prepared.index, (), None)
             prepared.columns = shown.columns
         return prepared.columns
@@ -205,20 +208,22 @@ class Session:
 
     async def close(self) -> None:
         """Rolls back what is open."""
-        opened, self._open = self._open, None
-        if opened is not None:
-            await self._fail(opened)
+        await self._transactions.close()
 
-    async def _fail(self, opened: OpenTransaction) -> None:
-        try:
-            await opened.fail()
-        except StoreClosed:
-            pass  # what ends the store ends its transactions
-
-    async def _run_at(self, prepared: Prepared, index: int, parameters: Sequence[object]) -> Result:
+    async def _run_at(
+        self,
+        prepared: Prepared,
+        index: int,
+        parameters: Sequence[object],
+        described: tuple[ResultColumn, ...] | None = None,
+    ) -> Result:
         """As `_run`; its errors are SQLErrors that say which statement failed."""
+        statement = prepared.statements[index]
         try:
-            return await self._run(prepared, index, parameters)
+            if isinstance(statement, TransactionStatement):
+                return await self._transactions.run(statement, parameters)
+            work = self._run(prepared, index, parameters, described)
+            return await self._transactions.timed(work)
         except (KVError, SQLError) as error:
             told = from_kv(error) if isinstance(error, KVError) else error
             told.statement = index
@@ -232,12 +237,8 @@ class Session:
         described: tuple[ResultColumn, ...] | None = None,
     ) -> Result:
         statement = prepared.statements[index]
-        match statement:
-            case statements.Commit():
-                return await self._commit()
-            case statements.Rollback():
-                return await self._rollback()
-        self._refuse_failed()
+        assert not isinstance(statement, TransactionStatement), statement
+        self._transactions.refuse_failed()
         match statement:
             case (
                 statements.Query() | statements.Insert() | statements.Update() | statements.Delete()
@@ -249,12 +250,15 @@ class Session:
                     parameters=parameters,
                     database=self.database,
                     described=described,
+                    lock_timeout=lock_timeout(self.variables),
                 )
-                return await run_planned(self._services, execution, self._open)
-            case statements.Begin():
-                return await self._begin(statement, parameters)
+                if not isinstance(statement, statements.Query):
+                    self._refuse_read_only(type(statement).__name__.upper())
+                return await self._statement(
+                    lambda: run_planned(self._services, execution, self._open)
+                )
             case statements.Explain(statement=inner):
-                return await self._explain(inner)
+                return await self._statement(lambda: self._explain(inner))
             case statements.UseDatabase(name=name):
                 return await self._use(name)
             case (
@@ -273,45 +277,25 @@ class Session:
                 return await control_jobs(self._services, statement)
             case statements.SetClusterSetting():
                 return await self._set_setting(statement)
+            case statements.Prepare() | statements.Deallocate() if self._open is not None:
+                self._open.shown = True  # what it does to names is not undone, nor done twice
+                return await self._run_prepared(statement)
             case statements.Prepare() | statements.ExecutePrepared() | statements.Deallocate():
                 return await self._run_prepared(statement)
+            case statements.ShowSession(name=name, position=position) if name != "database":
+                return self._transactions.show(name, position)
             case _:
                 return await self._show(statement)
 
-    # Transactions
+    async def _statement(self, work: Callable[[], Awaitable[Result]]) -> Result:
+        """Runs a statement, as one of the open transaction if there is one."""
+        return await (work() if self._open is None else self._open.statement(work))
 
-    async def _begin(self, statement: statements.Begin, parameters: Sequence[object]) -> Result:
-        if self._open is not None and self._batch:
-            self._batch = False  # what ran before it in the batch belongs to it
-            return Result(tag="BEGIN")
+    def _refuse_read_only(self, what: str) -> None:
         if self._open is not None:
-            raise SQLError("25001", "there is already a transaction in progress")
-        now = await self._store.now()
-        at = None
-        if statement.as_of is not None:
-            at = resolve_as_of(statement.as_of, Bindings(parameters, datetime_of(now)), now)
-        transaction = self._store.begin(read_timestamp=at, read_only=statement.read_only)
-        await transaction.started()
-        self._open = OpenTransaction(transaction, self._services.leases)
-        return Result(tag="BEGIN")
-
-    async def _commit(self) -> Result:
-        called_ns = self._store.clock.wall.monotonic_ns()
-        opened, self._open, self._batch = self._open, None, False
-        if opened is None:
-            return Result(tag="COMMIT", notice="there is no transaction in progress")
-        if opened.failed:
-            return Result(tag="ROLLBACK", notice="the transaction had failed and is rolled back")
-        at, changed = await opened.commit(called_ns)
-        notice = await wait_until_seen(self._services, changed)
-        return Result(tag="COMMIT", commit_timestamp=at, notice=notice)
-
-    async def _rollback(self) -> Result:
-        opened, self._open, self._batch = self._open, None, False
-        if opened is None:
-            return Result(tag="ROLLBACK", notice="there is no transaction in progress")
-        await self._fail(opened)
-        return Result(tag="ROLLBACK")
+            self._open.refuse_read_only(what)
+        elif self.variables.get(DEFAULT_READ_ONLY):
+            raise SQLError("25006", f"cannot execute {what} in a read-only transaction")
 
     def _refuse_transaction(self, what: str) -> None:
         if self._open is not None:
@@ -342,9 +326,17 @@ class Session:
 
     async def _run_ddl(self, statement: DDL) -> Result:
         services, database, opened = self._services, self.database, self._open
+        self._refuse_read_only("DDL")
         if opened is not None:
-            opened.refuse_read_only("DDL")
-            return await run_ddl(services, statement, opened.transaction, opened.scope, database)
+
+            async def work() -> Result:
+                # The catalog's invariants rest on what was read, whatever the isolation.
+                with opened.transaction.tracking(True):
+                    return await run_ddl(
+                        services, statement, opened.transaction, opened.scope, database
+                    )
+
+            return await opened.statement(work)
 
         result, at, changed = await attempts(
             services,
@@ -371,11 +363,16 @@ class Session:
             finally:
                 scope.release()
                 await transaction.rollback()
+        self._refuse_read_only("CREATE CHANGEFEED")
         if opened is not None:
-            opened.refuse_read_only("CREATE CHANGEFEED")
-            return await create_changefeed(
-                services, statement, opened.transaction, opened.scope, database
-            )
+
+            async def work() -> Result:
+                with opened.transaction.tracking(True):
+                    return await create_changefeed(
+                        services, statement, opened.transaction, opened.scope, database
+                    )
+
+            return await opened.statement(work)
 
         result, _, _ = await attempts(
             services,
@@ -413,8 +410,11 @@ class Session:
         return Result(tag="SET CLUSTER SETTING")
 
     async def _show(self, statement: Show) -> Result:
-        reader = self._reader()
-        try:
-            return await run_show(self._services, statement, reader, self.database)
-        finally:
-            await self._done(reader)
+        async def work() -> Result:
+            reader = self._reader()
+            try:
+                return await run_show(self._services, statement, reader, self.database)
+            finally:
+                await self._done(reader)
+
+        return await self._statement(work)

@@ -420,12 +420,15 @@ class Transaction:
 
             def step(
                 turn: Turn | None, keys: list[bytes] = keys, written: list[bytes] = written
-            ) -> None:
+            ) -> bool:
                 self._check_active()
-                write_step(self._host, self._record, keys, written, turn)
+                return write_step(self._host, self._record, keys, written, turn)
 
             try:
-                await self._run(step)
+                if await self._run(step):
+                    # Its reads are likely to have been of that key: better to hear of it now, when
+                    # the layer above may begin anew, than at commit.
+                    await refresh(self._host, self._record, self._record.write_timestamp)
             except BaseException:
                 # Half a statement must not be committed by mistake.
                 if written_before and self._record.status is TransactionStatus.PENDING:

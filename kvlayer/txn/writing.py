@@ -19,16 +19,21 @@ def write_step(
     keys: list[bytes],
     values: list[bytes],
     turn: Turn | None,
-) -> None:
-    """Writes intents, where the transaction stands or above. Raises LockConflict, WriteConflict."""
+) -> bool:
+    """Writes intents, where the transaction stands or above. Raises LockConflict, WriteConflict.
+
+    Says whether a key had a newer version, and the transaction had to move above it.
+    """
     host.locks.check_writable(keys, record, turn)
-    if _must_move(host, record, keys):
+    newer = _newer_version(host, record, keys)
+    if newer or _blocked(host, record, keys):
         record.move(host.clock.now())
     at = record.write_timestamp
     host.propose(write_operations(host.engine, record, keys, values), lowest=at)
     record.sequence += 1
     host.locks.add_intents(keys, record)
     host.closed.hold(record.id, at)
+    return newer
 
 
 def lock_step(
@@ -73,18 +78,23 @@ def hold_key(host: TransactionHost, record: TransactionRecord, key: bytes, mode:
     host.closed.hold(record.id, record.write_timestamp)
 
 
-def _must_move(host: TransactionHost, record: TransactionRecord, keys: list[bytes]) -> bool:
-    """Whether a write of the keys may not land at the write timestamp. Raises WriteConflict."""
+def _newer_version(host: TransactionHost, record: TransactionRecord, keys: list[bytes]) -> bool:
+    """Whether one of the keys has a version above where the transaction would write.
+
+    Where it is only above what a weakly isolated one reads, raises WriteConflict.
+    """
+    if record.isolation is Isolation.SERIALIZABLE:
+        return _newer(host, keys, record.write_timestamp) is not None
+    newer = _newer(host, keys, record.read_timestamp)
+    if newer is not None:
+        raise WriteConflict(newer)
+    return False
+
+
+def _blocked(host: TransactionHost, record: TransactionRecord, keys: list[bytes]) -> bool:
+    """Whether nobody may write the keys any more where the transaction stands."""
     at = record.write_timestamp
-    serializable = record.isolation is Isolation.SERIALIZABLE
-    if not serializable:
-        newer = _newer(host, keys, record.read_timestamp)
-        if newer is not None:
-            raise WriteConflict(newer)
-    if at <= host.closed.closed or host.timestamp_cache.blocks(keys, at, record.id):
-        return True
-    # What a weaker one has found is not newer than its reads, let alone than its writes.
-    return serializable and _newer(host, keys, at) is not None
+    return at <= host.closed.closed or host.timestamp_cache.blocks(keys, at, record.id)
 
 
 def _newer(host: TransactionHost, keys: list[bytes], at: Timestamp) -> bytes | None:

@@ -51,14 +51,6 @@ async def run_show(
             )
         case statements.ShowSession(name="database"):
             return listing("SHOW DATABASE", [("database", STRING)], [(database,)])
-        case statements.ShowSession(name=other, position=position):
-            raise SQLError(
-                "42704",
-                f'unrecognized configuration parameter "{other}"',
-                position=position,
-                hint="SHOW takes TABLES, DATABASES, COLUMNS FROM, CREATE TABLE, [CHANGEFEED] JOBS, "
-                "CLUSTER SETTINGS and database.",
-            )
     raise AssertionError(statement)
 
 

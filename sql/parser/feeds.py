@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import TokenType
 
-from ...catalog.errors import SQLError
+from . import transactions
 from .cursor import Cursor, LexemeKind
-from .queries import parse_as_of
 from .statements import (
-    AsOf,
-    Begin,
-    Commit,
     ControlJobs,
     CreateChangefeed,
     JobAction,
-    Rollback,
     SetClusterSetting,
     ShowClusterSettings,
     ShowColumns,
@@ -94,13 +89,22 @@ def _shown(cursor: Cursor) -> Statement:
     if cursor.accept_words("columns"):
         cursor.expect_words("from")
         return ShowColumns(table=cursor.object_name("a table's name"))
+    if cursor.accept_words("transaction"):
+        for mode in ("isolation", "priority", "status"):
+            if cursor.accept_words(mode):
+                if mode == "isolation":
+                    cursor.expect_words("level")
+                return ShowSession(name=f"transaction_{mode}", position=position)
+        cursor.fail(expected="ISOLATION LEVEL, PRIORITY or STATUS")
+    if cursor.accept_words("all"):
+        return ShowSession(name="all", position=position)
     if cursor.current.kind is LexemeKind.WORD:
         return ShowSession(name=cursor.dotted_name("what to show"), position=position)
     cursor.fail(expected="TABLES, DATABASES, COLUMNS, CREATE TABLE, JOBS or CLUSTER SETTINGS")
 
 
 def set_statement(cursor: Cursor) -> Statement:
-    """`CLUSTER SETTING name = value` or `database = name`"""
+    """`CLUSTER SETTING name = value`, or what `transactions` knows to set."""
     if cursor.accept_words("cluster"):
         cursor.expect_words("setting")
         position = cursor.position
@@ -110,28 +114,16 @@ def set_statement(cursor: Cursor) -> Statement:
         value = cursor.option_value()
         cursor.expect_end()
         return SetClusterSetting(name=name, value=None if default else value, position=position)
-    cursor.accept_words("session")
-    position = cursor.position
-    name = cursor.dotted_name("a setting")
-    if name != "database":
-        raise SQLError(
-            "42704",
-            f'unrecognized configuration parameter "{name}"',
-            position=position,
-            hint="A session has the parameter database; SET CLUSTER SETTING sets the store's.",
-        )
-    _expect_equals(cursor)
-    database = (
-        cursor.string("a name")
-        if cursor.current.kind is LexemeKind.STRING
-        else cursor.identifier("a database's name")
-    )
-    cursor.expect_end()
-    return UseDatabase(name=database)
+    if cursor.accept_words("transaction"):
+        return transactions.set_transaction(cursor)
+    if cursor.accept_words("session", "characteristics", "as", "transaction"):
+        return transactions.set_characteristics(cursor)
+    return transactions.set_variable(cursor)
 
 
-def reset_statement(cursor: Cursor) -> SetClusterSetting:
-    cursor.expect_words("cluster", "setting")
+def reset_statement(cursor: Cursor) -> Statement:
+    if not cursor.accept_words("cluster", "setting"):
+        return transactions.reset_variable(cursor)
     position = cursor.position
     name = cursor.dotted_name("a setting")
     cursor.expect_end()
@@ -142,55 +134,6 @@ def use(cursor: Cursor) -> UseDatabase:
     name = cursor.identifier("a database's name")
     cursor.expect_end()
     return UseDatabase(name=name)
-
-
-def begin(cursor: Cursor) -> Begin:
-    """`[TRANSACTION | WORK] [ISOLATION LEVEL SERIALIZABLE] [READ ONLY] [AS OF SYSTEM TIME x]`"""
-    _accept_transaction_word(cursor)
-    read_only, as_of = False, None
-    while not cursor.finished:
-        here = cursor.position
-        if cursor.accept_words("read", "only"):
-            read_only = True
-        elif cursor.accept_words("read", "write"):
-            read_only = False
-        elif cursor.accept_words("isolation", "level"):
-            if not cursor.accept_words("serializable"):
-                raise SQLError(
-                    "0A000", "every transaction is SERIALIZABLE", position=cursor.position
-                )
-        elif cursor.accept_words("as", "of", "system", "time"):
-            as_of = _as_of(cursor)
-        else:
-            cursor.fail(expected="READ ONLY, AS OF SYSTEM TIME or the end of the statement")
-        assert cursor.position > here, here
-        cursor.accept_symbol(",")
-    return Begin(read_only=read_only or as_of is not None, as_of=as_of)
-
-
-def commit(cursor: Cursor) -> Commit:
-    _accept_transaction_word(cursor)
-    cursor.expect_end()
-    return Commit()
-
-
-def rollback(cursor: Cursor) -> Rollback:
-    _accept_transaction_word(cursor)
-    if cursor.at_words("to"):
-        raise SQLError("0A000", "savepoints are not supported", position=cursor.position)
-    cursor.expect_end()
-    return Rollback()
-
-
-def _accept_transaction_word(cursor: Cursor) -> None:
-    if not cursor.accept_words("transaction"):
-        cursor.accept_words("work")
-
-
-def _as_of(cursor: Cursor) -> AsOf:
-    as_of, behind = parse_as_of(cursor.text, cursor.tokens, cursor.current.token_index)
-    cursor.skip_to_token(behind)
-    return as_of
 
 
 def _expect_equals(cursor: Cursor) -> None:

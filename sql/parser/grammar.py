@@ -10,7 +10,7 @@ from itertools import pairwise
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.errors import SQLError
-from . import feeds, prepared, tables
+from . import feeds, prepared, tables, transactions
 from .cursor import Cursor, LexemeKind, syntax_error
 from .lexer import statements, tokenize
 from .queries import parse_delete, parse_insert, parse_query, parse_update
@@ -41,8 +41,8 @@ class ParsedText:
 def parse(text: str) -> ParsedText:
     """The statements of `text`, in order; none when it holds only blanks and comments.
 
-    >>> parse("BEGIN; COMMIT").statements
-    (Begin(read_only=False, as_of=None), Commit())
+    >>> parse("COMMIT; ROLLBACK").statements
+    (Commit(), Rollback())
 
     Raises SQLError 42601 (or 0A000 for what is understood and not offered) with the position.
     """
@@ -149,12 +149,14 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("set",): feeds.set_statement,
     ("reset",): feeds.reset_statement,
     ("use",): feeds.use,
-    ("begin",): feeds.begin,
-    ("start", "transaction"): feeds.begin,
-    ("commit",): feeds.commit,
-    ("end",): feeds.commit,
-    ("rollback",): feeds.rollback,
-    ("abort",): feeds.rollback,
+    ("begin",): transactions.begin,
+    ("start", "transaction"): transactions.begin,
+    ("commit",): transactions.commit,
+    ("end",): transactions.commit,
+    ("rollback",): transactions.rollback,
+    ("abort",): transactions.rollback,
+    ("savepoint",): transactions.savepoint,
+    ("release",): transactions.release,
     ("prepare",): prepared.prepare,
     ("execute",): prepared.execute,
     ("deallocate",): prepared.deallocate,
@@ -163,7 +165,7 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
 # fmt: off
 _REFUSED = frozenset({
     "analyze", "call", "comment", "copy", "declare", "discard", "do", "fetch", "grant",
-    "listen", "lock", "merge", "notify", "refresh", "reindex", "release", "revoke",
-    "savepoint", "truncate", "vacuum", "verify",
+    "listen", "lock", "merge", "notify", "refresh", "reindex", "revoke",
+    "truncate", "vacuum", "verify",
 })
 # fmt: on

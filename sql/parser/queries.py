@@ -11,9 +11,10 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.errors import SQLError
+from .as_of_clause import AsOf
 from .cursor import syntax_error
 from .lexer import POSTGRES, is_string
-from .statements import AsOf, Delete, Insert, InsertMode, ObjectName, Query, Update
+from .statements import Delete, Insert, InsertMode, ObjectName, Query, Update
 
 
 def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
@@ -178,6 +179,8 @@ def parse_as_of(text: str, tokens: list[Token], index: int) -> tuple[AsOf, int]:
         parameter = token.token_type == TokenType.PARAMETER and not sign
         if parameter and following is not None and following.text.isdecimal():
             return AsOf(None, int(following.text), position), at + 2
+        if [t.token_type for t in tokens[at + 1 : at + 3]] == _NO_ARGUMENTS and not sign:
+            return AsOf(None, None, position, token.text.lower()), at + 3
     end = token.end + 1 if token is not None else tokens[-1].end + 1
     start = token.start if token is not None else end
     raise syntax_error(
@@ -186,6 +189,9 @@ def parse_as_of(text: str, tokens: list[Token], index: int) -> tuple[AsOf, int]:
         end,
         hint="Write a timestamp, an ISO date and time, or an interval such as '-10s', in quotes.",
     )
+
+
+_NO_ARGUMENTS = [TokenType.L_PAREN, TokenType.R_PAREN]
 
 
 def _cut_as_of(text: str, tokens: list[Token]) -> tuple[list[Token], AsOf | None]:

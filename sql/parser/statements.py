@@ -12,6 +12,9 @@ from enum import Enum
 
 from sqlglot import exp
 
+from .as_of_clause import AsOf
+from .transaction_statements import TransactionStatement
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectName:
@@ -44,15 +47,6 @@ class Option:
 
     name: str
     value: str | None
-    position: int
-
-
-@dataclass(frozen=True, slots=True)
-class AsOf:
-    """The time of AS OF SYSTEM TIME: the text of a literal, or the number of a parameter."""
-
-    literal: str | None
-    parameter: int | None
     position: int
 
 
@@ -140,22 +134,6 @@ class Query:
 
     tree: exp.Expr
     as_of: AsOf | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Begin:
-    read_only: bool
-    as_of: AsOf | None
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Rollback:
-    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,9 +253,7 @@ Statement = (
     | Update
     | Delete
     | Query
-    | Begin
-    | Commit
-    | Rollback
+    | TransactionStatement
     | CreateChangefeed
     | ShowJobs
     | ControlJobs

@@ -28,9 +28,10 @@ def test_no_update_is_lost() -> None:
             waiting = asyncio.create_task(two.put([A], [b"2"]))
             await asyncio.sleep(0.01)
             assert await one.commit() > two.read_timestamp, "it moved above the read of two"
-            await waiting
             with pytest.raises(RetryableTransaction):
+                await waiting
                 await two.commit()
+            await two.rollback()
             assert await store.snapshot(store.clock.last).get(A) == b"1"
 
     sim.run(main())
@@ -193,9 +194,9 @@ def test_refresh_fails_when_a_read_has_changed() -> None:
                 else:
                     await writer.scan(Span(A, B))
                 await put(store, {A: b"1", B: b"1"})
-                await writer.put([B], [b"2"])
                 with pytest.raises(RetryableTransaction):
-                    await writer.commit()
+                    await writer.put([B], [b"2"])
+                await writer.rollback()
             assert await store.snapshot(store.clock.last).get(B) == b"1"
 
     sim.run(main())
@@ -217,9 +218,9 @@ def test_many_reads_collapse_and_still_refresh() -> None:
             for i in range(1000):
                 await writer.get(key(f"{i:05}"))
             await put(store, {key("00500"): b"1", C: b"3"})
-            await writer.put([C], [b"4"])
             with pytest.raises(RetryableTransaction):
-                await writer.commit()
+                await writer.put([C], [b"4"])
+            await writer.rollback()
 
     sim.run(main())
 

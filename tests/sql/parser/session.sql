@@ -48,8 +48,7 @@ ShowClusterSettings(name='a.b', position=22)
 
 SET search_path = public
 ----
-position 5: unrecognized configuration parameter "search_path" (SQLSTATE 42704)
-HINT: A session has the parameter database; SET CLUSTER SETTING sets the store's.
+SetVariable(name='search_path', value='public', local=False, position=5)
 
 SHOW database
 ----

@@ -1,19 +1,19 @@
 BEGIN
 ----
-Begin(read_only=False, as_of=None)
+Begin(modes=TransactionModes(isolation=None, read_only=None, deferrable=None, priority=None, as_of=None))
 
 BEGIN READ ONLY; COMMIT
 ----
-Begin(read_only=True, as_of=None)
+Begin(modes=TransactionModes(isolation=None, read_only=True, deferrable=None, priority=None, as_of=None))
 Commit()
 
 START TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ WRITE
 ----
-Begin(read_only=False, as_of=None)
+Begin(modes=TransactionModes(isolation=SERIALIZABLE, read_only=False, deferrable=None, priority=None, as_of=None))
 
 BEGIN TRANSACTION AS OF SYSTEM TIME '-10s'
 ----
-Begin(read_only=True, as_of=AsOf(literal='-10s', parameter=None, position=37))
+Begin(modes=TransactionModes(isolation=None, read_only=True, deferrable=None, priority=None, as_of=AsOf(literal='-10s', parameter=None, position=37, function=None)))
 
 ABORT WORK; END
 ----
@@ -22,20 +22,20 @@ Commit()
 
 BEGIN ISOLATION LEVEL READ COMMITTED
 ----
-position 23: every transaction is SERIALIZABLE (SQLSTATE 0A000)
+Begin(modes=TransactionModes(isolation=READ_COMMITTED, read_only=None, deferrable=None, priority=None, as_of=None))
 
 BEGIN QUICKLY
 ----
 position 7: syntax error at or near "QUICKLY" (SQLSTATE 42601)
-HINT: Expected READ ONLY, AS OF SYSTEM TIME or the end of the statement.
+HINT: Expected ISOLATION LEVEL, READ ONLY, READ WRITE, DEFERRABLE, PRIORITY or AS OF SYSTEM TIME.
 
 ROLLBACK TO SAVEPOINT x
 ----
-position 10: savepoints are not supported (SQLSTATE 0A000)
+RollbackTo(name='x', position=23)
 
 SAVEPOINT x
 ----
-position 1: SAVEPOINT is not supported (SQLSTATE 0A000)
+MakeSavepoint(name='x')
 
 START
 ----

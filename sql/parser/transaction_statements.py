@@ -1,0 +1,91 @@
+"""Statements about transactions and session variables, as the parser hands them on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...kvlayer.transaction_modes import Isolation, Priority
+from .as_of_clause import AsOf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionModes:
+    """What BEGIN or SET TRANSACTION says; None where it says nothing."""
+
+    isolation: Isolation | None = None
+    read_only: bool | None = None
+    deferrable: bool | None = None
+    priority: Priority | None = None
+    as_of: AsOf | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    modes: TransactionModes
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class MakeSavepoint:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseSavepoint:
+    name: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackTo:
+    name: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetTransaction:
+    """SET TRANSACTION: the modes of the open transaction."""
+
+    modes: TransactionModes
+
+
+@dataclass(frozen=True, slots=True)
+class SetCharacteristics:
+    """SET SESSION CHARACTERISTICS AS TRANSACTION: the modes of those to come."""
+
+    modes: TransactionModes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetVariable:
+    """SET [LOCAL] name = value, and RESET name where the value is None.
+
+    The value is its text; of a list, the texts with commas between. RESET ALL has the name `all`.
+    """
+
+    name: str
+    value: str | None
+    local: bool
+    position: int
+
+
+TransactionStatement = (
+    Begin
+    | Commit
+    | Rollback
+    | MakeSavepoint
+    | ReleaseSavepoint
+    | RollbackTo
+    | SetTransaction
+    | SetCharacteristics
+    | SetVariable
+)

@@ -1,0 +1,256 @@
+"""Session variables: what SET, SHOW and RESET know.
+
+A variable is declared once, with the text that it takes and how it is shown; whoever offers one
+declares it. A session holds the values that were set. What a transaction sets is undone with it, by
+ROLLBACK and by ROLLBACK TO alike; what it sets LOCAL ends with it in any case.
+
+    SET lock_timeout = '5s'            until the session ends, or RESET
+    BEGIN; SET LOCAL lock_timeout = 0  until the transaction ends
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Generic, TypeVar, cast
+
+from ..catalog.errors import SQLError
+from ..kvlayer.settings import SettingError, parse_duration
+from ..kvlayer.transaction_modes import Isolation, Priority
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Variable(Generic[V]):
+    """A session variable.
+
+    `parse` takes what SET was given and raises ValueError; `show` gives SHOW's text back. A
+    variable without `parse` is shown only.
+    """
+
+    name: str
+    default: V
+    parse: Callable[[str], V] | None
+    show: Callable[[V], str]
+    description: str
+
+
+REGISTRY: dict[str, Variable[object]] = {}
+"""Every variable, by name."""
+
+
+def declare(
+    name: str,
+    default: V,
+    *,
+    parse: Callable[[str], V] | None,
+    show: Callable[[V], str] = str,
+    description: str,
+) -> Variable[V]:
+    """Registers a variable. Names are unique in the process."""
+    assert name not in REGISTRY, name
+    variable = Variable(name=name, default=default, parse=parse, show=show, description=description)
+    REGISTRY[name] = cast(Variable[object], variable)
+    return variable
+
+
+def find(name: str, position: int | None = None) -> Variable[object]:
+    """The variable of a name. Raises SQLError 42704 with a suggestion."""
+    variable = REGISTRY.get(name)
+    if variable is not None:
+        return variable
+    near = get_close_matches(name, REGISTRY, n=1, cutoff=0.6)
+    raise SQLError(
+        "42704",
+        f'unrecognized configuration parameter "{name}"',
+        position=position,
+        hint=f'Did you mean "{near[0]}"?'
+        if near
+        else "SHOW ALL lists a session's variables; SET CLUSTER SETTING sets the store's.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class VariableMark:
+    """The values at one moment, for whoever may go back to it."""
+
+    session: dict[str, object]
+    local: dict[str, object]
+
+
+class SessionVariables:
+    """The values of one session."""
+
+    def __init__(self) -> None:
+        self._session: dict[str, object] = {}
+        self._local: dict[str, object] = {}
+
+    def get(self, variable: Variable[V]) -> V:
+        for values in (self._local, self._session):
+            if variable.name in values:
+                return cast(V, values[variable.name])
+        return variable.default
+
+    def set(
+        self, name: str, text: str, *, local: bool = False, position: int | None = None
+    ) -> None:
+        """Raises SQLError 42704 for an unknown name, 22023 for a value that does not fit."""
+        variable = find(name, position)
+        if variable.parse is None:
+            raise SQLError("55P02", f'parameter "{name}" cannot be changed', position=position)
+        try:
+            value = variable.parse(text)
+        except ValueError as error:
+            raise SQLError(
+                "22023",
+                f'invalid value for parameter "{name}": "{text}"',
+                position=position,
+                hint=f"{error}",
+            ) from error
+        self.put(variable, value, local=local)
+
+    def put(self, variable: Variable[V], value: V, *, local: bool = False) -> None:
+        """A value as it is kept."""
+        if local:
+            self._local[variable.name] = value
+        else:
+            self._session[variable.name] = value
+            self._local.pop(variable.name, None)
+
+    def reset(self, name: str, *, position: int | None = None) -> None:
+        """Back to the default; `all` for every one."""
+        if name == "all":
+            self._session.clear()
+            self._local.clear()
+            return
+        find(name, position)
+        self._session.pop(name, None)
+        self._local.pop(name, None)
+
+    def show(self, variable: Variable[object]) -> str:
+        return variable.show(self.get(variable))
+
+    def mark(self) -> VariableMark:
+        return VariableMark(dict(self._session), dict(self._local))
+
+    def restore(self, mark: VariableMark) -> None:
+        self._session, self._local = dict(mark.session), dict(mark.local)
+
+    def end_transaction(self) -> None:
+        """What was set LOCAL ends."""
+        self._local.clear()
+
+
+def parse_bool(text: str) -> bool:
+    match text.strip().lower():
+        case "on" | "true" | "t" | "yes" | "1":
+            return True
+        case "off" | "false" | "f" | "no" | "0":
+            return False
+    raise ValueError("Write on or off.")
+
+
+def show_bool(value: bool) -> str:
+    return "on" if value else "off"
+
+
+def parse_timeout(text: str) -> float:
+    """Seconds, from milliseconds without a unit or a duration, as in Postgres; zero is none."""
+    text = text.strip()
+    if text.isdecimal():
+        return int(text) / 1000
+    try:
+        return parse_duration(text.removesuffix("in") if text.endswith("min") else text)
+    except SettingError:
+        raise ValueError("Write milliseconds, or a duration such as '5s'; 0 is none.") from None
+
+
+def show_timeout(seconds: float) -> str:
+    if seconds == 0:
+        return "0"
+    return f"{seconds:g}s" if seconds == int(seconds) else f"{seconds * 1000:g}ms"
+
+
+_LEVELS = {
+    "serializable": Isolation.SERIALIZABLE,
+    "repeatable read": Isolation.REPEATABLE_READ,
+    "snapshot": Isolation.REPEATABLE_READ,
+    "read committed": Isolation.READ_COMMITTED,
+    "read uncommitted": Isolation.READ_COMMITTED,
+}
+
+
+def parse_isolation(text: str) -> Isolation:
+    """The level that is meant: of two names for one level, the one that SHOW says is kept."""
+    level = _LEVELS.get(" ".join(text.lower().replace("-", " ").split()))
+    if level is None:
+        raise ValueError("Write serializable, repeatable read or read committed.")
+    return level
+
+
+def show_isolation(level: Isolation) -> str:
+    return level.value
+
+
+def parse_priority(text: str) -> Priority:
+    try:
+        return Priority[text.strip().upper()]
+    except KeyError:
+        raise ValueError("Write low, normal or high.") from None
+
+
+def show_priority(priority: Priority) -> str:
+    return priority.name.lower()
+
+
+DEFAULT_ISOLATION = declare(
+    "default_transaction_isolation",
+    Isolation.SERIALIZABLE,
+    parse=parse_isolation,
+    show=show_isolation,
+    description="the isolation level of transactions that do not say theirs",
+)
+DEFAULT_READ_ONLY = declare(
+    "default_transaction_read_only",
+    False,
+    parse=parse_bool,
+    show=show_bool,
+    description="whether transactions that do not say so only read",
+)
+DEFAULT_DEFERRABLE = declare(
+    "default_transaction_deferrable",
+    False,
+    parse=parse_bool,
+    show=show_bool,
+    description="accepted for Postgres: a transaction that only reads never has to be retried here",
+)
+DEFAULT_PRIORITY = declare(
+    "default_transaction_priority",
+    Priority.NORMAL,
+    parse=parse_priority,
+    show=show_priority,
+    description="the priority of transactions that do not say theirs",
+)
+LOCK_TIMEOUT = declare(
+    "lock_timeout",
+    0.0,
+    parse=parse_timeout,
+    show=show_timeout,
+    description="how long to wait for a locked row; 0 for the cluster setting kv.lock_timeout",
+)
+STATEMENT_TIMEOUT = declare(
+    "statement_timeout",
+    0.0,
+    parse=parse_timeout,
+    show=show_timeout,
+    description="how long a statement may take; 0 for ever",
+)
+IDLE_IN_TRANSACTION_TIMEOUT = declare(
+    "idle_in_transaction_session_timeout",
+    0.0,
+    parse=parse_timeout,
+    show=show_timeout,
+    description="how long a session may sit idle in a transaction before it is ended; 0 for ever",
+)
