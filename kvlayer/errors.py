@@ -47,6 +47,7 @@ class LockTimeout(KVError):
         )
         self.key = key
         self.holder = holder
+        self.seconds = seconds
 
 
 class LockUnavailable(KVError):
@@ -69,6 +70,8 @@ class DeadlineExceeded(RetryableTransaction):
             f"commit at {format_timestamp(commit)} is not below the leases' deadline "
             f"{format_timestamp(deadline)}"
         )
+        self.commit = commit
+        self.deadline = deadline
 
 
 class BatchTimestampBeforeGC(KVError):
@@ -89,6 +92,14 @@ class KeyTooLarge(KVError):
 
 class StoreClosed(KVError):
     """The store is shut or has stopped accepting writes; the message says why."""
+
+
+class StoreUnreachable(RetryableTransaction):
+    """The process that serves the store does not answer, and has not done what it was asked."""
+
+
+class OutcomeUnknown(KVError):
+    """The connection to the store was lost while a commit was under way: it may have happened."""
 
 
 class ReadConflict(KVError):

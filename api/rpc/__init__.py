@@ -1,0 +1,15 @@
+"""The door for other nodes: the store, served to processes that have joined it.
+
+What lives here: the service that carries out the messages of `kvlayer.remote`, the connections on
+whose behalf it does, the gRPC server and client channel, and the token that both must know.
+
+It promises that what a node had under way ends with its connection, and that nobody without the
+token is answered. It must never know SQL, descriptors or feeds.
+"""
+
+from .grpc_channel import GrpcChannel
+from .grpc_server import RpcServer
+from .join_token import JoinToken
+from .service import StoreService
+
+__all__ = ["GrpcChannel", "JoinToken", "RpcServer", "StoreService"]

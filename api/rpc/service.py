@@ -1,0 +1,289 @@
+"""The store's service: carries out the messages of `kvlayer.remote`, whatever brings them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from ...kvlayer.access import Evaluation, StoreAccess
+from ...kvlayer.clock import MAX_TIMESTAMP, Timestamp
+from ...kvlayer.errors import KVError, TransactionAborted
+from ...kvlayer.remote import messages
+from ...kvlayer.remote.evaluation import digest
+from ...kvlayer.remote.failures import failure_of
+from ...kvlayer.remote.feed import sent_of
+from ...kvlayer.remote.messages import (
+    PROTOCOL,
+    Answer,
+    Message,
+    Read,
+    Reply,
+    decode,
+    encode,
+)
+from ...kvlayer.span import Span
+from ...kvlayer.transaction_modes import Isolation, Priority, WhenLocked
+from .connections import Connections, NodeConnection
+from .operations import operate
+
+_NONE = encode(None)
+
+
+class ProtocolMismatch(Exception):
+    """A node of another release: it must not go on guessing."""
+
+
+class StoreService:
+    """Serves one store. `call` and `stream` take a method's name and a message."""
+
+    def __init__(self, store: StoreAccess) -> None:
+        self._store = store
+        self._connections = Connections(store)
+        self._calls: dict[str, Callable[[bytes], Awaitable[bytes]]] = {
+            "heartbeat": self._heartbeat,
+            "now": self._now,
+            "evaluate": self._evaluate,
+            "one_phase": self._one_phase,
+            "begin": self._begin,
+            "transaction": self._transaction,
+            "point": self._point,
+        }
+        self._streams: dict[str, Callable[[bytes], AsyncGenerator[bytes, None]]] = {
+            "session": self._session,
+            "scan": self._scan,
+            "versions": self._versions,
+            "feed": self._feed,
+        }
+
+    @property
+    def calls(self) -> Sequence[str]:
+        return tuple(self._calls)
+
+    @property
+    def streams(self) -> Sequence[str]:
+        return tuple(self._streams)
+
+    def start(self) -> None:
+        self._connections.start()
+
+    async def close(self) -> None:
+        """Ends every connection."""
+        await self._connections.close()
+
+    async def call(self, method: str, body: bytes) -> bytes:
+        """One answer; an error of the KV layer is an answer too."""
+        try:
+            return self._reply(await self._calls[method](body))
+        except KVError as error:
+            return self._failed(error)
+
+    async def stream(self, method: str, body: bytes) -> AsyncGenerator[bytes, None]:
+        """The answers; an error of the KV layer is the last of them."""
+        try:
+            async with aclosing(self._streams[method](body)) as answers:
+                async for answer in answers:
+                    yield self._reply(answer)
+        except KVError as error:
+            yield self._failed(error)
+
+    def _reply(self, body: bytes) -> bytes:
+        return encode(Reply(self._store.clock.last, self._store.gc_threshold, messages.Raw(body)))
+
+    def _failed(self, error: KVError) -> bytes:
+        failure = failure_of(error)
+        return encode(Reply(self._store.clock.last, self._store.gc_threshold, failure=failure))
+
+    def _connection(self, number: int) -> NodeConnection:
+        connection = self._connections.find(number)
+        if connection is None:
+            raise TransactionAborted("the node's connection has ended: it must connect again")
+        return connection
+
+    # The connection
+
+    async def _session(self, body: bytes) -> AsyncGenerator[bytes, None]:
+        """The life of a connection: it ends when the node closes the stream, or falls silent."""
+        hello = decode(body, messages.Hello)
+        if hello.protocol != PROTOCOL:
+            raise ProtocolMismatch(
+                f"the store speaks protocol {PROTOCOL}, the node {hello.protocol}: "
+                "run the same version of tailrace on both"
+            )
+        connection = self._connections.begin()
+        try:
+            yield encode(messages.Welcome(self._store.id, connection.number))
+            await connection.ended.wait()
+        finally:
+            await self._connections.end(connection)
+
+    async def _heartbeat(self, body: bytes) -> bytes:
+        self._connection(decode(body, messages.Heartbeat).connection)
+        return _NONE
+
+    async def _now(self, body: bytes) -> bytes:
+        self._connection(decode(body, messages.Now).connection)
+        return encode(await self._store.now())
+
+    # One-phase transactions
+
+    async def _evaluate(self, body: bytes) -> bytes:
+        asked = decode(body, messages.Evaluate)
+        self._connection(asked.connection)
+
+        def evaluate(evaluation: Evaluation) -> messages.Evaluated:
+            return _answers(evaluation, asked.reads)
+
+        found, _ = await self._store.one_phase(evaluate, lock_timeout=asked.lock_timeout)
+        return encode(found)
+
+    async def _one_phase(self, body: bytes) -> bytes:
+        asked = decode(body, messages.OnePhase)
+        self._connection(asked.connection)
+
+        def evaluate(evaluation: Evaluation) -> messages.Evaluated | None:
+            found = _answers(evaluation, asked.reads)
+            changed = [digest(answer) for answer in found.answers] != asked.seen
+            late = asked.before is not None and not evaluation.before(asked.before)
+            if changed or late:
+                return found
+            _write(evaluation, asked)
+            return None
+
+        deadline = MAX_TIMESTAMP if asked.deadline is None else asked.deadline
+        refused, at = await self._store.one_phase(
+            evaluate,
+            deadline=lambda: deadline,
+            commit_called_ns=asked.commit_called_ns,
+            lock_timeout=asked.lock_timeout,
+        )
+        return encode(messages.Committed(at) if refused is None else refused)
+
+    # Transactions
+
+    async def _begin(self, body: bytes) -> bytes:
+        asked = decode(body, messages.Begin)
+        connection = self._connection(asked.connection)
+        transaction = self._store.begin(
+            read_timestamp=asked.read_timestamp,
+            read_only=asked.read_only,
+            lock_timeout=asked.lock_timeout,
+            isolation=Isolation(asked.isolation),
+            priority=Priority(asked.priority),
+        )
+        await transaction.started()
+        served = connection.add(transaction)
+        return encode(state_of(served.handle, transaction))
+
+    async def _transaction(self, body: bytes) -> bytes:
+        asked = decode(body, messages.Operate)
+        connection = self._connection(asked.connection)
+        served = connection.find(asked.handle)
+        transaction = served.transaction
+        transaction.lock_timeout = asked.lock_timeout
+        last = isinstance(asked.operation, messages.Commit | messages.Rollback)
+        try:
+            with transaction.tracking(True):
+                for span in asked.tracked:
+                    transaction.track_read(Span(*span))
+            with transaction.tracking(asked.tracking):
+                result = await operate(served, asked.operation)
+        finally:
+            if last:
+                connection.forget(asked.handle)
+        state = state_of(asked.handle, transaction)
+        return encode(messages.Operated(state, messages.Raw(encode(result))))
+
+    # Reads at a timestamp, and feeds
+
+    async def _scan(self, body: bytes) -> AsyncGenerator[bytes, None]:
+        asked = decode(body, messages.ScanSlices)
+        connection = self._connection(asked.connection)
+        span = Span(*asked.span)
+        slices: AsyncGenerator[list[tuple[bytes, bytes]], None]
+        if asked.handle is None:
+            assert asked.at is not None, asked
+            slices = self._store.snapshot(asked.at, lock_timeout=asked.lock_timeout).scan_slices(
+                span
+            )
+        else:
+            transaction = connection.find(asked.handle).transaction
+            transaction.lock_timeout = asked.lock_timeout
+            slices = transaction.scan_slices(span, when_locked=WhenLocked(asked.when_locked))
+            with transaction.tracking(asked.tracking):
+                async for encoded in _encoded(slices):
+                    yield encoded
+            return
+        async for encoded in _encoded(slices):
+            yield encoded
+
+    async def _point(self, body: bytes) -> bytes:
+        asked = decode(body, messages.PointRead)
+        self._connection(asked.connection)
+        reader = self._store.snapshot(asked.at, lock_timeout=asked.lock_timeout)
+        return encode(await reader.get_with_timestamp(asked.key))
+
+    async def _versions(self, body: bytes) -> AsyncGenerator[bytes, None]:
+        asked = decode(body, messages.VersionsRead)
+        self._connection(asked.connection)
+        slices = self._store.versions(Span(*asked.span), asked.after, asked.upto)
+        async for encoded in _encoded(slices):
+            yield encoded
+
+    async def _feed(self, body: bytes) -> AsyncGenerator[bytes, None]:
+        asked = decode(body, messages.Follow)
+        self._connection(asked.connection)
+        starts = [(Span(start, end), at) for start, end, at in asked.starts]
+        feed = self._store.span_feed_from(starts, with_previous=asked.with_previous)
+        try:
+            while True:
+                yield encode([sent_of(event) for event in await feed.next()])
+        finally:
+            feed.close()
+
+
+def state_of(handle: int, transaction: Any) -> messages.TransactionState:
+    """What the node is told of its transaction."""
+    return messages.TransactionState(
+        handle=handle,
+        id=transaction.id,
+        read_timestamp=transaction.read_timestamp,
+        write_timestamp=transaction.write_timestamp,
+        write_count=transaction.write_count,
+        untouched=transaction.untouched,
+    )
+
+
+async def _encoded(slices: AsyncGenerator[list[Any], None]) -> AsyncIterator[bytes]:
+    async with aclosing(slices):
+        async for part in slices:
+            yield encode(part)
+
+
+def _answers(evaluation: Evaluation, reads: Sequence[Read]) -> messages.Evaluated:
+    answers = [_answer(evaluation, read) for read in reads]
+    return messages.Evaluated(Timestamp(evaluation.timestamp), answers)
+
+
+def _answer(evaluation: Evaluation, read: Read) -> Answer:
+    match read:
+        case messages.Get(key=key):
+            return evaluation.get(key)
+        case messages.Scan(start=start, end=end, limit=limit):
+            return evaluation.scan(Span(start, end), limit=limit)
+        case messages.FirstExisting(keys=keys):
+            return evaluation.first_existing(keys)
+
+
+def _write(evaluation: Evaluation, asked: messages.OnePhase) -> None:
+    puts = [
+        (key, body) for key, body in zip(asked.keys, asked.bodies, strict=True) if body is not None
+    ]
+    deleted = [key for key, body in zip(asked.keys, asked.bodies, strict=True) if body is None]
+    if puts:
+        evaluation.put([key for key, _ in puts], [body for _, body in puts])
+    if deleted:
+        evaluation.delete(deleted)
+
+
+__all__ = ["Message", "ProtocolMismatch", "StoreService", "state_of"]

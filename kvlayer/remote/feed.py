@@ -1,0 +1,161 @@
+"""A feed of spans of a distant store.
+
+The server follows its ranges and sends what comes; this end reads on only while its buffer has
+room, so that a consumer that is slow fills the buffer, then the channel's, then the feed's at the
+server, which ends it in the way that slow consumers are ended. A lost connection is a restart: the
+feed goes on from its frontier, and may bring again what lies above it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import aclosing
+
+from ..clock import Timestamp
+from ..errors import FeedEnd, KVError, RangeFeedEnded, StoreUnreachable
+from ..events import Checkpoint, DeleteRange, Event, SteadyState, ValueBatch
+from ..frontier import Frontier
+from ..span import Span
+from .connection import Connection
+from .messages import (
+    Follow,
+    WireCheckpoint,
+    WireDeleteRange,
+    WireEvent,
+    WireSteadyState,
+    WireValues,
+    spans_of,
+    wire,
+)
+
+BUFFER_MESSAGES_MAX = 16
+"""Messages read ahead; each holds what the server's feed had at one moment."""
+
+RESTART_SECONDS = 0.1
+
+
+class RemoteFeed:
+    """Implements `access.Feed`."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        starts: Iterable[tuple[Span, Timestamp]],
+        *,
+        with_previous: bool,
+    ) -> None:
+        entries = list(starts)
+        if not entries:
+            raise ValueError("a span feed needs a span")
+        self._connection = connection
+        self._with_previous = with_previous
+        self._frontier = Frontier.from_entries(entries)
+        self._received = Frontier.from_entries(entries)
+        self._unsteady = [span for span, _ in entries]
+        self._buffer: asyncio.Queue[list[Event] | Exception]
+        self._buffer = asyncio.Queue(BUFFER_MESSAGES_MAX)
+        self._closed = False
+        self._task = asyncio.create_task(self._pump(entries), name="remote feed")
+
+    @property
+    def frontier(self) -> Frontier:
+        return self._frontier
+
+    async def next(self) -> list[Event]:
+        """Waits until there is something, and returns all there is. See `SpanFeed.next`."""
+        if self._closed:
+            raise RangeFeedEnded(FeedEnd.RANGEFEED_CLOSED, "by its consumer")
+        taken = await self._buffer.get()
+        if isinstance(taken, Exception):
+            self._buffer.put_nowait(taken)  # it is final
+            raise taken
+        for event in taken:
+            if isinstance(event, Checkpoint):
+                for span in event.spans:
+                    self._frontier.forward(span, event.resolved)
+        return taken
+
+    def close(self) -> None:
+        self._closed = True
+        self._task.cancel()
+
+    async def _pump(self, entries: list[tuple[Span, Timestamp]]) -> None:
+        """Reads one stream after another, each from where everything received was resolved."""
+        starts = entries
+        while True:
+            try:
+                await self._follow(starts)
+            except StoreUnreachable:
+                pass
+            except RangeFeedEnded as ended:
+                if ended.reason is FeedEnd.RANGEFEED_CLOSED and self._closed:
+                    return
+            except KVError as error:
+                await self._buffer.put(error)
+                return
+            starts = list(self._received.entries())
+            await asyncio.sleep(RESTART_SECONDS)
+
+    async def _follow(self, starts: list[tuple[Span, Timestamp]]) -> None:
+        question = Follow(
+            connection=await self._connection.ready(),
+            starts=[(span.start, span.end, at) for span, at in starts],
+            with_previous=self._with_previous,
+        )
+        messages = self._connection.stream("feed", question, list[WireEvent])
+        async with aclosing(messages):
+            async for message in messages:
+                events = [event for sent in message for event in self._taken(sent)]
+                if events:
+                    await self._buffer.put(events)
+
+    def _taken(self, sent: WireEvent) -> list[Event]:
+        event = event_of(sent)
+        match event:
+            case Checkpoint(spans=spans, resolved=resolved):
+                for span in spans:
+                    self._received.forward(span, resolved)
+            case SteadyState():
+                # The server's feed is steady as a whole, and after a restart is so once more.
+                steady, self._unsteady = self._unsteady, []
+                return [SteadyState(span) for span in steady]
+        return [event]
+
+
+def event_of(sent: WireEvent) -> Event:
+    match sent:
+        case WireValues():
+            return ValueBatch(
+                keys=sent.keys,
+                values=sent.values,
+                timestamps=sent.timestamps,
+                previous=sent.previous,
+                commit_called_ns=sent.commit_called_ns,
+                durable_ns=sent.durable_ns,
+            )
+        case WireDeleteRange():
+            return DeleteRange(Span(*sent.span), sent.timestamp)
+        case WireCheckpoint():
+            return Checkpoint(spans_of(sent.spans), sent.resolved)
+        case WireSteadyState():
+            return SteadyState(Span(*sent.span))
+
+
+def sent_of(event: Event) -> WireEvent:
+    match event:
+        case ValueBatch():
+            return WireValues(
+                keys=list(event.keys),
+                values=list(event.values),
+                timestamps=list(event.timestamps),
+                previous=None if event.previous is None else list(event.previous),
+                commit_called_ns=event.commit_called_ns,
+                durable_ns=event.durable_ns,
+            )
+        case DeleteRange():
+            return WireDeleteRange(wire(event.span), event.timestamp)
+        case Checkpoint():
+            return WireCheckpoint([wire(span) for span in event.spans], event.resolved)
+        case SteadyState():
+            return WireSteadyState(wire(event.span))

@@ -1,0 +1,348 @@
+"""A store over a network: what holds of a near store holds of a distant one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tailrace.api.rpc import StoreService
+from tailrace.kvlayer.access import Evaluation, StoreAccess
+from tailrace.kvlayer.clock import ZERO, Timestamp
+from tailrace.kvlayer.errors import (
+    DeadlineExceeded,
+    OutcomeUnknown,
+    RetryableTransaction,
+    StoreClosed,
+    TransactionAborted,
+)
+from tailrace.kvlayer.events import Checkpoint, ValueBatch
+from tailrace.kvlayer.remote import RemoteStore
+from tailrace.kvlayer.span import Span
+from tailrace.kvlayer.store import Store
+from tests.harness.sim_network import SimNetwork
+from tests.harness.simulation import Simulation
+from tests.harness.stores import open_store
+
+A, B, C = (b"t\x00\x00\x00\x64" + letter for letter in (b"a", b"b", b"c"))
+ALL = Span(b"t\x00\x00\x00\x64", b"t\x00\x00\x00\x65")
+
+
+class Joined:
+    """A store, and the same store as two nodes see it."""
+
+    def __init__(self, near: Store, network: SimNetwork, far: RemoteStore, other: RemoteStore):
+        self.near = near
+        self.network = network
+        self.far = far
+        self.other = other
+
+
+@asynccontextmanager
+async def joined(sim: Simulation) -> AsyncIterator[Joined]:
+    near = await open_store(sim)
+    service = StoreService(near)
+    service.start()
+    network = SimNetwork(sim, service)
+    far, other = await network.join(), await network.join()
+    yield Joined(near, network, far, other)
+    network.heal()
+    await far.close()
+    await other.close()
+    await service.close()
+    near.check_invariants()
+    await near.close()
+
+
+def run(seed: int, scenario: Callable[[Joined], Awaitable[None]]) -> None:
+    sim = Simulation(seed)
+
+    async def main() -> None:
+        async with joined(sim) as setup:
+            await scenario(setup)
+
+    sim.run(main())
+
+
+async def put(store: StoreAccess, key: bytes, body: bytes) -> Timestamp:
+    _, at = await store.one_phase(lambda evaluation: evaluation.put((key,), (body,)))
+    return at
+
+
+async def get(store: StoreAccess, key: bytes) -> bytes | None:
+    return await store.snapshot(await store.now()).get(key)
+
+
+def test_a_distant_node_sees_what_was_acknowledged_elsewhere() -> None:
+    async def scenario(on: Joined) -> None:
+        for number in range(20):
+            body = str(number).encode()
+            await put((on.near, on.far, on.other)[number % 3], A, body)
+            assert await get((on.far, on.other, on.near)[number % 3], A) == body
+
+    run(1, scenario)
+
+
+def test_timestamps_are_unique_and_rise_across_nodes() -> None:
+    async def scenario(on: Joined) -> None:
+        drawn = [await store.now() for _ in range(10) for store in (on.near, on.far, on.other)]
+        assert drawn == sorted(set(drawn))
+        assert on.far.clock.last <= on.near.clock.last
+
+    run(2, scenario)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_increments_of_many_nodes_are_all_counted(seed: int) -> None:
+    """Each evaluates against what it read; the store refuses what has changed since."""
+
+    async def increment(store: StoreAccess) -> None:
+        def evaluate(evaluation: Evaluation) -> None:
+            count = int(evaluation.get(A) or b"0")
+            evaluation.put((A,), (str(count + 1).encode(),))
+
+        for _ in range(10):
+            await store.one_phase(evaluate)
+
+    async def scenario(on: Joined) -> None:
+        await asyncio.gather(*(increment(store) for store in (on.near, on.far, on.other)))
+        assert await get(on.far, A) == b"30"
+
+    run(seed, scenario)
+
+
+def test_a_yes_to_before_holds_at_the_commit() -> None:
+    """The message takes longer than what is left until the limit."""
+
+    async def scenario(on: Joined) -> None:
+        limits: list[bool] = []
+
+        def evaluate(evaluation: Evaluation) -> bool:
+            before = evaluation.before(limit)
+            limits.append(before)
+            evaluation.put((A,), (b"in time" if before else b"late",))
+            return before
+
+        limit = Timestamp(await on.far.now() + (3 << 20))
+        on.network.cut()
+        writing = asyncio.create_task(on.far.one_phase(evaluate))
+        await asyncio.sleep(0.5)
+        on.network.heal()
+        told, at = await writing
+        assert told == (at < limit)
+        assert await get(on.near, A) == (b"in time" if told else b"late")
+
+    for seed in range(5):
+        run(seed, scenario)
+
+
+def test_no_run_sees_a_mixture_of_two_moments() -> None:
+    async def scenario(on: Joined) -> None:
+        await put(on.near, A, b"0")
+        await put(on.near, B, b"0")
+
+        async def move() -> None:
+            for number in range(1, 50):
+
+                def both(evaluation: Evaluation, body: bytes = str(number).encode()) -> None:
+                    evaluation.put((A, B), (body, body))
+
+                await on.near.one_phase(both)
+                await asyncio.sleep(0.0005)
+
+        def compare(evaluation: Evaluation) -> None:
+            assert evaluation.get(A) == evaluation.get(B)
+
+        moving = asyncio.create_task(move())
+        while not moving.done():
+            await on.far.one_phase(compare)
+
+    run(4, scenario)
+
+
+def test_an_insert_of_new_keys_takes_one_round_trip() -> None:
+    async def scenario(on: Joined) -> None:
+        def insert(evaluation: Evaluation) -> None:
+            found = evaluation.first_existing((A, B))
+            if found is not None:
+                raise KeyError(found)
+            evaluation.put((A, B), (b"1", b"2"))
+
+        asked: list[str] = []
+        call = on.network.service.call
+
+        async def counting(method: str, body: bytes) -> bytes:
+            asked.append(method)
+            return await call(method, body)
+
+        on.network.service.call = counting  # type: ignore[method-assign]
+        await on.far.one_phase(insert)
+        assert asked == ["one_phase"]
+        with pytest.raises(KeyError):
+            await on.far.one_phase(insert)
+
+    run(5, scenario)
+
+
+def test_the_store_checks_the_deadline_at_the_commit() -> None:
+    async def scenario(on: Joined) -> None:
+        past = await on.far.now()
+        with pytest.raises(DeadlineExceeded):
+            await on.far.one_phase(
+                lambda evaluation: evaluation.put((A,), (b"1",)), deadline=lambda: past
+            )
+        transaction = on.far.begin()
+        await transaction.put([B], [b"2"])
+        with pytest.raises(DeadlineExceeded):
+            await transaction.commit(deadline=lambda: past)
+        assert await get(on.near, A) is None
+        assert await get(on.near, B) is None
+
+    run(6, scenario)
+
+
+def test_transactions_are_serializable_across_nodes() -> None:
+    async def scenario(on: Joined) -> None:
+        await put(on.near, A, b"1")
+        await put(on.near, B, b"1")
+        first, second = on.far.begin(), on.other.begin()
+        assert [await first.get(A), await second.get(B)] == [b"1", b"1"]
+        await first.put([B], [b"0"])
+        await first.commit()
+        with pytest.raises(RetryableTransaction):
+            await second.put([A], [b"0"])
+            await second.commit()
+        await second.rollback()
+        assert await get(on.near, A) == b"1"
+
+    run(7, scenario)
+
+
+def test_savepoints_go_back_at_a_distance() -> None:
+    async def scenario(on: Joined) -> None:
+        transaction = on.far.begin()
+        await transaction.put([A], [b"1"])
+        mark = await transaction.savepoint()
+        await transaction.put([A, B], [b"2", b"2"])
+        await transaction.rollback_to(mark)
+        assert await transaction.get(A) == b"1"
+        assert transaction.write_count == 1
+        await transaction.commit()
+        assert await get(on.near, B) is None
+
+    run(8, scenario)
+
+
+def test_a_transaction_ends_with_its_connection() -> None:
+    async def scenario(on: Joined) -> None:
+        transaction = on.far.begin()
+        await transaction.put([A], [b"1"])
+        on.network.disconnect()
+        await asyncio.sleep(0.5)
+        await put(on.near, A, b"2")  # nobody is in its way
+        with pytest.raises(TransactionAborted):
+            await transaction.commit()
+        await transaction.rollback()
+        assert await get(on.far, A) == b"2"
+
+    run(9, scenario)
+
+
+def test_a_silent_nodes_locks_are_let_go() -> None:
+    async def scenario(on: Joined) -> None:
+        transaction = on.far.begin()
+        await transaction.put([A], [b"1"])
+        on.network.cut()
+        await asyncio.sleep(10)
+        await put(on.near, A, b"2")
+        on.network.heal()
+        with pytest.raises(TransactionAborted):
+            await transaction.commit()
+
+    run(10, scenario)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_answer_that_was_lost_is_said_to_be(seed: int) -> None:
+    """What was not acknowledged is there or is not; what was refused never is."""
+
+    async def scenario(on: Joined) -> None:
+        writing = asyncio.create_task(put(on.far, A, b"1"))
+        await asyncio.sleep(seed * 0.0003)
+        on.network.disconnect()
+        try:
+            await writing
+        except OutcomeUnknown:
+            pass
+        except RetryableTransaction:
+            assert await get(on.near, A) is None
+        else:
+            assert await get(on.near, A) == b"1"
+
+    run(seed, scenario)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_feed_goes_on_from_its_last_checkpoint(seed: int) -> None:
+    """Every version arrives, and after a checkpoint nothing at or below it is new."""
+
+    async def scenario(on: Joined) -> None:
+        feed = on.far.span_feed([ALL], ZERO)
+        seen: set[tuple[bytes, Timestamp]] = set()
+        resolved = ZERO
+
+        async def follow() -> None:
+            nonlocal resolved
+            while True:
+                for event in await feed.next():
+                    if isinstance(event, ValueBatch):
+                        pairs = set(zip(event.keys, event.timestamps, strict=True))
+                        assert all(at > resolved for _, at in pairs - seen)
+                        seen.update(pairs)
+                    elif isinstance(event, Checkpoint):
+                        resolved = max(resolved, event.resolved)
+
+        following = asyncio.create_task(follow())
+        written = set()
+        for number in range(30):
+            key = (A, B, C)[number % 3]
+            written.add((key, await put(on.near, key, str(number).encode())))
+            if number % 10 == 5:
+                on.network.disconnect()
+            await asyncio.sleep(0.05)
+        last = on.near.clock.now()
+        while resolved < last:
+            await asyncio.sleep(0.1)
+        assert seen == written
+        feed.close()
+        following.cancel()
+
+    run(seed, scenario)
+
+
+def test_scans_and_versions_come_in_slices() -> None:
+    async def scenario(on: Joined) -> None:
+        keys = [A + number.to_bytes(2, "big") for number in range(3000)]
+        before = await on.far.now()
+        _, at = await on.far.one_phase(lambda evaluation: evaluation.put(keys, [b"v"] * len(keys)))
+        rows = await on.far.snapshot(at).scan(ALL)
+        assert [key for key, _ in rows] == keys
+        found = [version async for part in on.far.versions(ALL, before, at) for version in part]
+        assert found == [(key, at, b"v") for key in keys]
+        transaction = on.far.begin()
+        async for part in transaction.scan_slices(ALL):
+            assert len(part) < 3000
+        await transaction.rollback()
+
+    run(12, scenario)
+
+
+def test_a_node_that_closed_asks_nothing_more() -> None:
+    async def scenario(on: Joined) -> None:
+        await on.far.close()
+        with pytest.raises(StoreClosed):
+            await on.far.now()
+
+    run(13, scenario)
