@@ -217,7 +217,7 @@ def lowest_timestamp(command: Command) -> Timestamp | None:
     hold the resolved one until a feed has been told.
     """
     lowest: Timestamp | None = None
-    for op in command.ops:
+    for op in command.all_ops():
         match op:
             case WriteValue(timestamp=ts) | WriteIntent(timestamp=ts) | DeleteRangeOp(timestamp=ts):
                 if lowest is None or ts < lowest:

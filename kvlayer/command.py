@@ -1,7 +1,9 @@
 """Commands: the entries of the log, and what each does to the engine.
 
 Every change of state is a command: a range, the closed timestamp that it carries, and *logical
-operations*. A range feed is driven off these operations, never off the engine's bytes.
+operations*. A range feed is driven off these operations, never off the engine's bytes. A step that
+changes several ranges is one command all the same, so that it happens whole or not at all: the
+operations of the other ranges are its further *parts*.
 
 The engine batch is a function of the operations (`engine_batch`), so the log does not hold it a
 second time: the range feed RFC lets an operation point into the batch to save the copy, and this
@@ -19,6 +21,8 @@ Source: the range feed RFC, "Decoding WriteBatches" (MVCCLogicalOp).
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import msgspec
 
@@ -127,12 +131,39 @@ LogicalOp = (
 )
 
 
+class Part(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """What a command does to one more range."""
+
+    range_id: int
+    ops: list[LogicalOp]
+
+
 class Command(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """One entry of the log. `closed` is zero where the command closes nothing."""
+    """One entry of the log. `closed` is zero where the command closes nothing.
+
+    `ops` are those of the range `range_id`, and `others` those of further ranges. No range has two
+    parts.
+    """
 
     range_id: int
     closed: Timestamp
     ops: list[LogicalOp]
+    others: list[Part] = []
+
+    def part_of(self, range_id: int) -> Command | None:
+        """What the command does to one range, as a command of its own; None if it is nothing."""
+        if self.range_id == range_id:
+            return Command(range_id, self.closed, self.ops) if self.others else self
+        for part in self.others:
+            if part.range_id == range_id:
+                return Command(range_id, self.closed, part.ops)
+        return None
+
+    def all_ops(self) -> Iterator[LogicalOp]:
+        """The operations of every part."""
+        yield from self.ops
+        for part in self.others:
+            yield from part.ops
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -151,6 +182,9 @@ def engine_batch(command: Command) -> EngineBatch:
     batch = EngineBatch()
     for op in command.ops:
         _apply(op, batch)
+    for part in command.others:
+        for op in part.ops:
+            _apply(op, batch)
     return batch
 
 

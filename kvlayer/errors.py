@@ -106,6 +106,11 @@ class ReadConflict(KVError):
     """A read asked not to wait met another transaction's intent."""
 
 
+class RangeRefused(KVError):
+    """A split or a merge that cannot be done: the key is none of the store's, or there is no such
+    range."""
+
+
 class FeedReaction(Enum):
     """What the client of a range feed that ended does about it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -54,6 +55,25 @@ class Span:
         """The keys in both, or None."""
         start, end = max(self.start, other.start), min(self.end, other.end)
         return Span(start, end) if start < end else None
+
+
+def subtract(span: Span, holes: Iterable[Span]) -> list[Span]:
+    """What is left of `span` without the `holes`, which come in order of their starts.
+
+    >>> subtract(Span(b"a", b"z"), [Span(b"c", b"d"), Span(b"x", b"zz")])
+    [Span(start=b'a', end=b'c'), Span(start=b'd', end=b'x')]
+    """
+    left: list[Span] = []
+    start = span.start
+    for hole in holes:
+        if hole.start >= span.end:
+            break
+        if hole.start > start:
+            left.append(Span(start, hole.start))
+        start = max(start, hole.end)
+    if start < span.end:
+        left.append(Span(start, span.end))
+    return left
 
 
 def prefix_end(prefix: bytes) -> bytes:

@@ -18,22 +18,28 @@ from .errors import StoreClosed, TransactionState
 from .log import RETAINED_BYTES_MAX, CommandLog
 from .metrics import Metrics
 from .offload import Offload
-from .rangefeed import MemoryBudget, RangeFeed, SpanFeed
-from .ranges import Range, RangeDescriptor, StoreParts, collect_garbage, recover, replay
-from .ranges.descriptor import (
-    FIRST_RANGE,
-    decode_descriptor,
-    descriptor_key,
-    encode_descriptor,
-    threshold_key,
+from .rangefeed import MemoryBudget, RangeFeed, SpanFeed, TickedFeed
+from .ranges import (
+    RangeInfo,
+    RangeQueue,
+    RangeStore,
+    StoreParts,
+    collect_garbage,
+    load_ranges,
+    recover,
+    replay,
 )
+from .ranges.descriptor import FIRST_RANGE, NEVER, descriptor_key, encode_descriptor
+from .ranges.reshape import merge, split, unsplit
 from .settings import Settings, declare_int
 from .span import Span
+from .span_config import SpanConfigs
 from .transaction_modes import Isolation, Priority
 from .txn import TransactionRecord
 from .txn.heartbeat import Heartbeats
 from .txn.one_phase import Evaluation, Pending, submit
 from .txn.snapshot import SnapshotReader, Version, sliced_versions
+from .txn.steps import run_step
 from .txn.transaction import Transaction
 
 T = TypeVar("T")
@@ -61,9 +67,7 @@ class Store:
     store takes over the log and the engine, and closes them.
     """
 
-    def __init__(
-        self, parts: StoreParts, descriptor: RangeDescriptor, store_id: str, clock_lane: Offload
-    ) -> None:
+    def __init__(self, parts: StoreParts, store_id: str, clock_lane: Offload) -> None:
         self.id = store_id
         self.log = parts.log
         self.engine = parts.engine
@@ -71,8 +75,10 @@ class Store:
         self.settings = parts.settings
         self.metrics = parts.metrics
         self.random = parts.random
-        self._range = Range(descriptor, parts)
-        self._heartbeats = Heartbeats(self._range, lambda: self._range.running)
+        self._ranges = RangeStore(parts)
+        self.span_configs = SpanConfigs(self)
+        self._range_queue = RangeQueue(self._ranges, self.span_configs, self._ranges.background)
+        self._heartbeats = Heartbeats(self._ranges, lambda: self._ranges.running)
         self._flush_lane = parts.offload.lane("flush")
         self._clock_lane = clock_lane
         self._flushed_bytes = 0
@@ -156,29 +162,23 @@ class Store:
         found_id = engine.get(STORE_ID_KEY)
         if found_id is None:
             store_id = str(uuid.UUID(int=random.getrandbits(128), version=4))
-            descriptor = FIRST_RANGE
         else:
             store_id = found_id.decode()
-            found = engine.get(descriptor_key(FIRST_RANGE.id))
-            assert found is not None, "a store's id and its first range are written together"
-            descriptor = decode_descriptor(found)
-        store = cls(parts, descriptor, store_id, offload.lane("clock"))
+        store = cls(parts, store_id, offload.lane("clock"))
         if found_id is None:
             store._bootstrap()
-        threshold = engine.get(threshold_key(descriptor.id))
-        if threshold is not None:
-            store._range.gc_threshold = Timestamp(int.from_bytes(threshold, "big"))
-        await recover(store._range)
+        else:
+            load_ranges(store._ranges)
+        await recover(store._ranges)
         clock.now()  # `clock.last` is when people read: it must not be the beginning of time
         await log.wait_durable(log.last_index)
         return store
 
     def _bootstrap(self) -> None:
-        descriptor = self._range.descriptor
-        self._range.propose(
+        self._ranges.propose_plain(
             (
                 EnginePut(STORE_ID_KEY, self.id.encode()),
-                EnginePut(descriptor_key(descriptor.id), encode_descriptor(descriptor)),
+                EnginePut(descriptor_key(FIRST_RANGE.id), encode_descriptor(FIRST_RANGE)),
             )
         )
 
@@ -198,11 +198,10 @@ class Store:
         priority: Priority = Priority.NORMAL,
     ) -> Transaction:
         """An explicit transaction. With a `read_timestamp` it reads as of then, and only reads."""
-        range_ = self._range
-        range_.check_open()
+        host = self._ranges
+        host.check_open()
         if read_timestamp is not None:
             self._check_past(read_timestamp)
-            range_.check_readable(read_timestamp)
             read_only = True
             isolation = Isolation.SERIALIZABLE  # what stands still is
             at = read_timestamp
@@ -213,9 +212,9 @@ class Store:
         record = TransactionRecord(
             transaction_id, at, heartbeat_at=now, isolation=isolation, priority=priority
         )
-        transaction = Transaction(range_, record, read_only=read_only, lock_timeout=lock_timeout)
+        transaction = Transaction(host, record, read_only=read_only, lock_timeout=lock_timeout)
         if not read_only:
-            range_.began(record)
+            host.began(record)
             self._heartbeats.watch(transaction, record)
         return transaction
 
@@ -233,7 +232,7 @@ class Store:
         waiting for a lock. What it raises passes through, and then nothing is written.
         """
         pending = await submit(
-            self._range,
+            self._ranges,
             evaluate,
             deadline=deadline,
             commit_called_ns=commit_called_ns,
@@ -255,7 +254,7 @@ class Store:
         bounds how many are pending.
         """
         return await submit(
-            self._range,
+            self._ranges,
             evaluate,
             deadline=deadline,
             commit_called_ns=commit_called_ns,
@@ -265,11 +264,11 @@ class Store:
     # Reads at a timestamp, and feeds.
 
     def snapshot(self, at: Timestamp, *, lock_timeout: float | None = None) -> SnapshotReader:
-        """Reads as of `at`, for long scans. Raises BatchTimestampBeforeGC."""
-        self._range.check_open()
+        """Reads as of `at`, for long scans. They raise BatchTimestampBeforeGC when versions of
+        what they read may be gone."""
+        self._ranges.check_open()
         self._check_past(at)
-        self._range.check_readable(at)
-        return SnapshotReader(self._range, at, lock_timeout=lock_timeout)
+        return SnapshotReader(self._ranges, at, lock_timeout=lock_timeout)
 
     def versions(
         self, span: Span, after: Timestamp, upto: Timestamp
@@ -277,7 +276,7 @@ class Store:
         """Every version of the span in `(after, upto]`, in slices of (key, timestamp, body or
         None), per key from oldest to newest. Costs what was written, not what is stored."""
         self._check_past(upto)
-        return sliced_versions(self._range, span, after, upto)
+        return sliced_versions(self._ranges, span, after, upto)
 
     def range_feed(
         self,
@@ -289,9 +288,10 @@ class Store:
     ) -> RangeFeed:
         """A feed of a span that one range holds, from `start_after` (exclusive).
 
+        Raises RangeFeedEnded when no one range holds it.
         Values first written on one of the stores in `omitted_origins` are left out.
         """
-        return self._range.register(
+        return self._ranges.register(
             span, start_after, with_previous=with_previous, omitted_origins=omitted_origins
         )
 
@@ -315,39 +315,78 @@ class Store:
 
     def divide(self, span: Span) -> Sequence[Span]:
         """`span` cut at the borders of ranges, in key order."""
-        shared = span.intersect(self._range.span)
-        return () if shared is None else (shared,)
+        return self._ranges.ranges.divide(span)
+
+    def gather(self, feed: TickedFeed) -> None:
+        """A span feed asks to be told of closings once for all ranges (see `RangeRouter`)."""
+        self._ranges.delivery.gather(feed)
+
+    def release(self, feed: TickedFeed) -> None:
+        """The span feed is closed."""
+        self._ranges.delivery.release(feed)
+
+    # Ranges.
+
+    def ranges(self, span: Span = keys.ALL_KEYS) -> list[RangeInfo]:
+        """The ranges that hold a key of the span, in key order, as they stand in this step."""
+        return [RangeInfo.of(found) for found in self._ranges.ranges.overlapping(span)]
+
+    async def split(self, key: bytes, *, sticky_until: Timestamp = NEVER) -> None:
+        """Makes `key` the first of a range. It stays so at least until `sticky_until`.
+
+        Splitting where a range begins only makes that border stay longer. Raises RangeRefused.
+        """
+        await self._reshape(lambda: split(self._ranges, key, sticky_until))
+
+    async def unsplit(self, key: bytes) -> None:
+        """The border that `split` made at `key` may be merged away again. Raises RangeRefused."""
+        await self._reshape(lambda: unsplit(self._ranges, key))
+        self._range_queue.wake()
+
+    async def merge(self, range_id: int) -> None:
+        """Joins a range with the one behind it, sticky or not. Raises RangeRefused."""
+        await self._reshape(lambda: merge(self._ranges, range_id))
+
+    async def _reshape(self, change: Callable[[], int]) -> None:
+        """Runs a split or a merge in a step, and waits until it is durable."""
+        index = await run_step(self._ranges, lambda _: change(), waiter=None, lock_timeout=None)
+        await self._ranges.released(index)
 
     # Garbage.
 
     @property
     def gc_threshold(self) -> Timestamp:
-        """At or below it, versions may be gone and nothing can be read."""
-        return self._range.gc_threshold
+        """Above it, every key can be read: garbage collection went no further anywhere."""
+        return self._ranges.greatest_threshold
+
+    def gc_threshold_of(self, span: Span) -> Timestamp:
+        """At or below it, versions of the span's keys may be gone, and a read of them fails."""
+        return self._ranges.gc_threshold_of(span)
 
     async def collect_garbage(self, span: Span, threshold: Timestamp) -> int:
-        """Removes versions that no reader above `threshold` can see; says how many.
+        """Removes versions of the span that no reader above `threshold` can see; says how many.
 
-        The threshold rises to `threshold`, or to just below what is protected.
+        The span's threshold rises to `threshold`, or to just below what is protected in it.
         """
         self._check_past(threshold)
-        return await collect_garbage(self._range, span, threshold)
+        return await collect_garbage(self._ranges, span, threshold)
 
     # Health and the end.
 
     @property
     def closed_timestamps(self) -> ClosedTimestamps:
-        return self._range.closed
+        return self._ranges.closed
 
     def check_open(self) -> None:
         """Raises StoreClosed, with the reason, once the store has ended."""
-        self._range.check_open()
+        self._ranges.check_open()
 
     def fail(self, error: BaseException) -> None:
         """The log can write no more: closes the store at once, for that reason."""
         self.metrics.add("kv_log_failures_total")
-        self._range.shut(f"the store has failed: {error}")
+        self._ranges.shut(f"the store has failed: {error}")
         self._heartbeats.stop()
+        self._range_queue.stop()
 
     async def close(self) -> None:
         """Ends running transactions, feeds, log and engine. Closing twice is closing once."""
@@ -355,16 +394,17 @@ class Store:
             return
         self._closed = True
         self._heartbeats.stop()
-        self._range.abort_running("the store is closing")
-        await self._range.drain(CLOSE_PATIENCE_SECONDS)
-        self._range.shut("the store is closed")
-        await self._range.drain(None)
+        self._range_queue.stop()
+        self._ranges.abort_running("the store is closing")
+        await self._ranges.drain(CLOSE_PATIENCE_SECONDS)
+        self._ranges.shut("the store is closed")
+        await self._ranges.drain(None)
         await self.log.close()
         await self._flush_lane.run(self.engine.close)
 
     def check_invariants(self) -> None:
         """For tests, between any two steps."""
-        self._range.check_invariants()
+        self._ranges.check_invariants()
 
     def _check_past(self, at: Timestamp) -> None:
         """A read above the clock would have to make every later write wait for its turn."""
@@ -375,12 +415,13 @@ class Store:
         """Now and then: flushes the engine, cuts the log, and extends the clock's bound."""
         if self.clock.bound_due and not self._extending:
             self._extending = True
-            self._range.background(self._extend_clock())
+            self._ranges.background(self._extend_clock())
+        self._range_queue.wake()
         if self._flushing or self._closed:
             return
-        if self._range.applied_bytes - self._flushed_bytes >= self.settings.get(FLUSH_BYTES):
+        if self._ranges.applied_bytes - self._flushed_bytes >= self.settings.get(FLUSH_BYTES):
             self._flushing = True
-            self._range.background(self._flush())
+            self._ranges.background(self._flush())
 
     async def _extend_clock(self) -> None:
         try:
@@ -390,7 +431,7 @@ class Store:
 
     async def _flush(self) -> None:
         try:
-            self._flushed_bytes = self._range.applied_bytes
+            self._flushed_bytes = self._ranges.applied_bytes
             await self._flush_lane.run(self.engine.flush)
             # The engine may have flushed what is not durable in the log yet.
             await self.log.truncate(
@@ -403,4 +444,4 @@ class Store:
             self._flushing = False
 
     def __repr__(self) -> str:
-        return f"<Store {self.id} {self._range!r}>"
+        return f"<Store {self.id} {self._ranges!r}>"

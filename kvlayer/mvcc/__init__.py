@@ -19,7 +19,14 @@ No key is a prefix of another in the same keyspace.
 """
 
 from .garbage import Garbage, find_garbage, find_tombstones
-from .incremental import SLICE_ROWS, Changes, changes_between, time_entries, written_between
+from .incremental import (
+    SLICE_ROWS,
+    Changes,
+    changes_between,
+    keyspaces_in,
+    time_entries,
+    written_between,
+)
 from .intents import Intent, decode_intent, encode_intent, intent_on, intents_in
 from .read import newest_version, read_at, scan_at, version_bounds
 from .version import (
@@ -53,6 +60,7 @@ __all__ = [
     "header_of",
     "intent_on",
     "intents_in",
+    "keyspaces_in",
     "newest_version",
     "read_at",
     "scan_at",

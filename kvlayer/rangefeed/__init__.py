@@ -21,6 +21,7 @@ from .host import (
     PushVerdict,
     RangeFeedHost,
     RangeRouter,
+    TickedFeed,
 )
 from .processor import RangeFeeds
 from .registration import RangeFeed
@@ -37,4 +38,5 @@ __all__ = [
     "RangeFeeds",
     "RangeRouter",
     "SpanFeed",
+    "TickedFeed",
 ]

@@ -28,6 +28,9 @@ class Doorbell:
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
+    def mark(self) -> None:
+        """Something changed that is worth no waking. A span feed's bells remember it."""
+
     def clear(self) -> None:
         """Forgets the rings so far: the consumer is about to look."""
         self._rung = False

@@ -120,9 +120,12 @@ class RangeFeedHost(Protocol):
         """What `persist_resolved` was last given, crashes included; zero if never."""
         ...
 
-    @property
-    def gc_threshold(self) -> Timestamp:
-        """At or below it, versions may be gone."""
+    def gc_threshold_of(self, span: Span) -> Timestamp:
+        """At or below it, versions of the span's keys may be gone."""
+        ...
+
+    def feeds_changed(self) -> None:
+        """There are more feeds or fewer, or they have come to need ticks."""
         ...
 
     def persist_resolved(self, resolved: Timestamp) -> None:
@@ -159,8 +162,19 @@ class RangeFeedHost(Protocol):
         ...
 
 
+class TickedFeed(Protocol):
+    """A span feed, as its router's ticks see it."""
+
+    def tick(self, closed: Timestamp, now_ns: int, interval_ns: int) -> None:
+        """`closed` took effect in every range at the monotonic time `now_ns`."""
+        ...
+
+
 class RangeRouter(Protocol):
     """Where the ranges are: what a span feed asks of its store."""
+
+    @property
+    def clock(self) -> Clock: ...
 
     def divide(self, span: Span) -> Sequence[Span]:
         """`span` cut at the borders of ranges, in key order."""
@@ -173,4 +187,13 @@ class RangeRouter(Protocol):
 
         Raises RangeFeedEnded (split or merged) when no one range holds it any more.
         """
+        ...
+
+    def gather(self, feed: TickedFeed) -> None:
+        """From now on the feed may be told of closings by `TickedFeed.tick`, once for all its
+        pieces in ranges that have nothing unresolved. A router may do without."""
+        ...
+
+    def release(self, feed: TickedFeed) -> None:
+        """The feed is closed. Releasing twice is once."""
         ...

@@ -55,12 +55,28 @@ class RangeFeeds:
         self._host = host
         self._feeds: list[RangeFeed] = []
         self._waiting: list[RangeFeed] = []  # until what is in their snapshots is durable
+        self._counted = 0
         self._processing: _Processing | None = None
         self._closed_for: FeedEnd | None = None
 
     @property
     def feed_count(self) -> int:
         return len(self._feeds)
+
+    @property
+    def busy(self) -> bool:
+        """Whether the range needs a tick of its own. One that is not has resolved whatever the
+        store has closed, and a span feed is told so for all such ranges at once."""
+        processing = self._processing
+        if processing is None:
+            return False
+        return not processing.quiet or not all(feed.gathered for feed in self._feeds)
+
+    @property
+    def awaiting(self) -> bool:
+        """Whether something waits for entries to be delivered, of whatever range they are."""
+        processing = self._processing
+        return bool(self._waiting) or (processing is not None and processing.awaiting)
 
     @property
     def resolved(self) -> Timestamp:
@@ -87,8 +103,9 @@ class RangeFeeds:
         assert host.span.covers(span), (span, host.span)
         if self._closed_for is not None:
             raise RangeFeedEnded(self._closed_for)
-        if start_after < host.gc_threshold:
-            raise BatchTimestampBeforeGC(start_after, host.gc_threshold)
+        threshold = host.gc_threshold_of(span)
+        if start_after < threshold:
+            raise BatchTimestampBeforeGC(start_after, threshold)
         options = FeedOptions(with_previous=with_previous, omitted_origins=omitted_origins)
         scan = None
         if changed_since(host.engine, span, start_after):
@@ -105,6 +122,7 @@ class RangeFeeds:
             scan=scan,
             unregister=self._unregister,
         )
+        feed.quiet = self._processing.quiet
         self._feeds.append(feed)
         if feed.index > host.durable_index:
             self._waiting.append(feed)
@@ -125,11 +143,28 @@ class RangeFeeds:
             processing.consume(entry)
         if self._waiting:
             self._wake_scans(entry.index)
-        since_ns = entry.durable_ns - processing.followed_ns
-        if since_ns >= processing.interval_ns and self._checkpoint(processing, entry.durable_ns):
-            processing.followed_ns = entry.durable_ns
+        self._follow(processing, entry.durable_ns)
+        self._note_quiet(processing)
         if len(processing.resolved.intents) > processing.transactions_max:
             self._give_up(processing)
+
+    def delivered(self, index: int, durable_ns: int | None) -> None:
+        """Every entry of the range up to `index` was consumed, which may be an entry of another
+        range. `durable_ns` is when that one became durable, where a checkpoint may follow now."""
+        processing = self._processing
+        if processing is None:
+            return
+        processing.delivered(index)
+        if self._waiting:
+            self._wake_scans(index)
+        if durable_ns is not None:
+            self._follow(processing, durable_ns)
+        self._note_quiet(processing)
+
+    def close_at(self, closed: Timestamp) -> None:
+        """A closing of the whole store took effect: everything that it covers was consumed."""
+        if self._processing is not None:
+            self._processing.resolved.close(closed)
 
     def tick(self) -> None:
         """Call it every `TICK_INTERVAL`. Costs nothing without feeds."""
@@ -144,9 +179,16 @@ class RangeFeeds:
             self._checkpoint(processing, now_ns)
         if processing.resolved.ready:
             processing.pusher.tick(now_ns, processing.resolved.intents)
-            processing.persist(every=self._host.settings.get(PERSIST_INTERVAL))
+            self.persist()
+        self._note_quiet(processing)
         if len(processing.resolved.intents) > processing.transactions_max:
             self._give_up(processing)
+
+    def persist(self) -> None:
+        """Writes down what is resolved, if that has moved far enough. For a range that is not
+        ticked, now and then."""
+        if self._processing is not None:
+            self._processing.persist(every=self._host.settings.get(PERSIST_INTERVAL))
 
     def close(self, reason: FeedEnd) -> None:
         """The range ends, or stops: every feed ends, after a checkpoint that is as new as can be.
@@ -165,6 +207,20 @@ class RangeFeeds:
             else:
                 feed.cut(resolved, RangeFeedEnded(reason))
         self._stop()
+
+    def _follow(self, processing: _Processing, now_ns: int) -> None:
+        """The checkpoint that follows an entry."""
+        since_ns = now_ns - processing.followed_ns
+        if since_ns >= processing.interval_ns and self._checkpoint(processing, now_ns):
+            processing.followed_ns = now_ns
+
+    def _note_quiet(self, processing: _Processing) -> None:
+        quiet = processing.resolved.ready and not processing.resolved.intents
+        if quiet != processing.quiet:
+            processing.quiet = quiet
+            for feed in self._feeds:
+                feed.quiet = quiet
+                feed.bell.mark()
 
     def _checkpoint(self, processing: _Processing, now_ns: int) -> bool:
         """Emits what can be closed now; says whether a closing took effect."""
@@ -206,7 +262,10 @@ class RangeFeeds:
         self._count_feeds()
 
     def _count_feeds(self) -> None:
-        self._host.metrics.put("rangefeed_registrations", len(self._feeds))
+        change = len(self._feeds) - self._counted
+        self._counted += change
+        self._host.metrics.add("rangefeed_registrations", change)
+        self._host.feeds_changed()
 
     def __repr__(self) -> str:
         return f"<RangeFeeds of {self._host.span}: {len(self._feeds)} feeds, {self._processing!r}>"
@@ -233,6 +292,20 @@ class _Processing:
         self._snapshot: Snapshot | None = None
         self._intents: Iterator[tuple[bytes, Timestamp]] = iter(())
         self._begin_scan()
+        self.quiet = self.resolved.ready and not self.resolved.intents
+
+    @property
+    def awaiting(self) -> bool:
+        return self._closing is not None or bool(self._verdicts)
+
+    def delivered(self, index: int) -> None:
+        """Entries up to `index` were delivered, if only because they were not of this range."""
+        if index > self._delivered:
+            self._delivered = index
+            if self._closing is not None:
+                self._apply_closing()
+            if self._verdicts:
+                self._apply_verdicts()
 
     def consume(self, entry: DurableEntry) -> None:
         assert entry.index > self._delivered, (entry.index, self._delivered)

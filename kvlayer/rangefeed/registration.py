@@ -83,12 +83,23 @@ class RangeFeed:
         self._noted = resolved  # the last checkpoint that was kept
         # Rung when there is something to poll. A span feed hangs its own here.
         self.bell = Doorbell()
+        self.gathered = False
+        """Whether a span feed is told of closings for this feed and others together, so that it
+        need not be told itself while it is quiet."""
+        self.quiet = False
+        """Whether the range has no unresolved intents: then everything closed is resolved. The
+        processor sets it, and marks the bell."""
         if scan is None and index <= host.durable_index:
             self._become_steady()
 
     @property
     def state(self) -> FeedState:
         return self._state
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether nothing more will be offered: what is buffered is the last there is."""
+        return self._end is not None
 
     @property
     def buffered_bytes(self) -> int:
@@ -248,14 +259,15 @@ class RangeFeed:
         self.bell.ring()
 
     def _check_threshold(self) -> None:
-        threshold = self._host.gc_threshold
+        threshold = self._host.gc_threshold_of(self.span)
         if self.start_after < threshold:
             self.close()
             raise BatchTimestampBeforeGC(self.start_after, threshold)
 
     def _check_previous(self, timestamps: Sequence[Timestamp]) -> None:
         """What a version replaced is kept only while the threshold is below the version."""
-        threshold, oldest = self._host.gc_threshold, min(timestamps)
+        threshold = self._host.gc_threshold_of(self.span)
+        oldest = min(timestamps)
         if oldest <= threshold:
             self.close()
             raise BatchTimestampBeforeGC(oldest, threshold)

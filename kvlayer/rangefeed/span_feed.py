@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from itertools import count
 
-from ..clock import Timestamp
-from ..errors import FeedEnd, KVError, RangeFeedEnded
+from ..clock import ZERO, Timestamp
+from ..errors import FeedEnd, FeedReaction, KVError, RangeFeedEnded
 from ..events import Checkpoint, Event, SteadyState
 from ..frontier import Frontier
-from ..span import Span
+from ..span import Span, subtract
 from .doorbell import Doorbell
 from .host import RangeRouter
 from .registration import FeedState, RangeFeed
@@ -20,23 +21,45 @@ CATCH_UPS_MAX = 16
 
 RESTART_DELAY = 0.01
 RESTART_DELAY_MAX = 5.0
-UNRESOLVED_DELAY = 1.0
+WAIT_DELAY = 1.0
 """Seconds before a piece is started again: see `SpanFeed`."""
 
 FUTILE_MAX = 20
 """Where counting futile restarts stops: the delay has reached its limit long before."""
 
 
-@dataclass(slots=True, eq=False)
 class _Piece:
     """A part of the spans that one range holds (or held, until its feed says otherwise)."""
 
-    span: Span
-    start_after: Timestamp
-    feed: RangeFeed | None = None
-    # Restarts in a row that began where the one before them began.
-    futile_count: int = 0
-    timer: asyncio.TimerHandle | None = field(default=None, repr=False)
+    __slots__ = ("feed", "futile_count", "quiet", "span", "start_after", "timer")
+
+    def __init__(self, span: Span, start_after: Timestamp, *, futile_count: int = 0) -> None:
+        self.span = span
+        self.start_after = start_after  # or the last checkpoint of its own
+        self.feed: RangeFeed | None = None
+        # Restarts in a row that began where the one before them began.
+        self.futile_count = futile_count
+        self.quiet = False  # steady, with nothing unresolved
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class _PieceBell(Doorbell):
+    """Says which piece has news, and wakes the consumer."""
+
+    __slots__ = ("_bell", "_news", "_piece")
+
+    def __init__(self, piece: _Piece, news: dict[_Piece, None], bell: Doorbell) -> None:
+        super().__init__()
+        self._piece = piece
+        self._news = news
+        self._bell = bell
+
+    def ring(self) -> None:
+        self._news[self._piece] = None
+        self._bell.ring()
+
+    def mark(self) -> None:
+        self._news[self._piece] = None
 
 
 class SpanFeed:
@@ -52,6 +75,13 @@ class SpanFeed:
 
     Checkpoints of pieces that came to the same timestamp are one event. `SteadyState` comes once
     for each of the spans, when every piece is steady for the first time.
+
+    A poll costs what there is to tell, however many pieces there are: bells say which of them have
+    news. Pieces are *quiet* when they are steady in ranges without unresolved intents. Of closings
+    the router tells the feed once for all of these (`tick`), and what they cover is the spans less
+    the pieces that are not quiet. That a piece is quiet when the feed is polled suffices, whatever
+    it was at the tick: its range has delivered everything up to the closing, and holds nothing
+    that could yet commit below it.
     """
 
     def __init__(
@@ -73,21 +103,37 @@ class SpanFeed:
         self._bell = Doorbell()
         self._closed = False
         self._frontier = Frontier.from_entries(oldest_first)
-        # The spans whose steady state is still to be announced.
-        self._unsteady = [span for span, _ in oldest_first]
-        self._pieces: list[_Piece] = []
+        self._spans = [span for span, _ in oldest_first]
+        self._unsteady = True  # the steady state is still to be announced
+        self._pieces: dict[_Piece, None] = {}
+        self._unquiet: dict[_Piece, None] = {}
+        self._catching_up: dict[_Piece, None] = {}
+        self._news: dict[_Piece, None] = {}
+        self._due: list[tuple[Timestamp, int, _Piece]] = []  # a heap: pieces to be started
+        self._delayed_count = 0
+        self._numbers = count()
+        self._tick: Timestamp | None = None  # a closing that was not told yet
+        self._ticked = ZERO  # the last one that was
+        self._resolved_ns = 0  # when a checkpoint of a piece moved the low water
         for span, start_after in oldest_first:
-            self._pieces.extend(_Piece(part, start_after) for part in router.divide(span))
+            for part in router.divide(span):
+                self._add(_Piece(part, start_after))
         try:
-            self._start_pieces()
+            self._start_due()
         except KVError:
             self.close()
             raise
+        router.gather(self)
 
     @property
     def frontier(self) -> Frontier:
         """How far each span was resolved. Read it; the feed moves it."""
         return self._frontier
+
+    @property
+    def piece_count(self) -> int:
+        """How many parts of ranges the feed is made of."""
+        return len(self._pieces)
 
     async def next(self) -> list[Event]:
         """Waits until there is something, and returns all there is.
@@ -95,7 +141,7 @@ class SpanFeed:
         Raises what cannot be retried: BatchTimestampBeforeGC, StoreClosed, and RangeFeedEnded only
         after `close`. If it is cancelled, nothing is lost.
         """
-        if any(piece.feed is not None and piece.feed.scanning for piece in self._pieces):
+        if any(piece.feed is not None and piece.feed.scanning for piece in self._catching_up):
             await asyncio.sleep(0)
         while not (events := self.poll()):
             await self._bell.wait()
@@ -108,20 +154,37 @@ class SpanFeed:
         events: list[Event] = []
         while not events:
             self._bell.clear()
-            events = self._poll_pieces()
+            events = self._poll_news()
             if not self._bell.rung:
                 break
         return events
 
+    def tick(self, closed: Timestamp, now_ns: int, interval_ns: int) -> None:
+        """`closed` took effect in every range. The router calls it (see `RangeRouter.gather`).
+
+        A tick is left out when a checkpoint followed an entry within the interval before it, as a
+        range leaves out its own; and while no piece is quiet, it has nothing to say.
+        """
+        # A tick comes a little early or late.
+        if now_ns - self._resolved_ns < interval_ns * 0.9:
+            return
+        if len(self._unquiet) == len(self._pieces) and not self._news:
+            return
+        self._tick = closed
+        self._bell.ring()
+
     def close(self) -> None:
         """Nobody wants the feed any more. Closing twice is once."""
         self._closed = True
+        self._router.release(self)
         for piece in self._pieces:
             if piece.feed is not None:
                 piece.feed.close()
             if piece.timer is not None:
                 piece.timer.cancel()
-        self._pieces = []
+        for pieces in (self._pieces, self._unquiet, self._catching_up, self._news):
+            pieces.clear()
+        self._due.clear()
         self._bell.ring()
 
     def __aiter__(self) -> SpanFeed:
@@ -130,16 +193,26 @@ class SpanFeed:
     async def __anext__(self) -> list[Event]:
         return await self.next()
 
-    def _poll_pieces(self) -> list[Event]:
+    # News.
+
+    def _poll_news(self) -> list[Event]:
         events: list[Event] = []
         resolved: dict[Timestamp, list[Span]] = {}
-        for piece in tuple(self._pieces):
+        news = list(self._news)
+        self._news.clear()
+        low_water = self._frontier.low_water
+        for piece in news:
             if piece.feed is not None:
                 self._poll_piece(piece, piece.feed, events, resolved)
-        self._start_pieces()
-        if self._unsteady and self._all_steady():
-            events.extend(SteadyState(span) for span in self._unsteady)
-            self._unsteady = []
+        if self._frontier.low_water > low_water:
+            self._resolved_ns = self._router.clock.wall.monotonic_ns()
+        self._start_due()
+        if self._unsteady and not self._catching_up and not self._due and not self._delayed_count:
+            events.extend(SteadyState(span) for span in self._spans)
+            self._unsteady = False
+        if self._tick is not None:
+            self._resolve_quiet(self._tick, resolved)
+            self._tick = None
         events.extend(Checkpoint(tuple(spans), ts) for ts, spans in sorted(resolved.items()))
         return events
 
@@ -157,69 +230,139 @@ class SpanFeed:
             self._restart(piece, end)
             return
         if polled:
-            self._bell.ring()  # there may be more, if only the feed's end
-        newest: Timestamp | None = None
+            feed.bell.ring()  # there may be more, if only the feed's end
+        newest = ZERO
         for event in polled:
             if isinstance(event, Checkpoint):
                 newest = event.resolved
             elif not isinstance(event, SteadyState):
                 events.append(event)
-        if newest is not None and newest > piece.start_after:
+        known = self._known(piece)
+        self._note_state(piece, feed)
+        if piece.quiet:
+            newest = max(newest, self._ticked)
+        if newest > known:
             piece.start_after = newest
             piece.futile_count = 0
             self._frontier.forward(piece.span, newest)
             resolved.setdefault(newest, []).append(piece.span)
 
+    def _note_state(self, piece: _Piece, feed: RangeFeed) -> None:
+        if feed.state is not FeedState.CATCHING_UP:
+            self._catching_up.pop(piece, None)
+        quiet = feed.quiet and feed.state is FeedState.STEADY and not feed.cut_off
+        if quiet:
+            self._unquiet.pop(piece, None)
+        else:
+            self._settle(piece)
+            self._unquiet[piece] = None
+        piece.quiet = quiet
+
+    def _known(self, piece: _Piece) -> Timestamp:
+        """How far the piece has come, and its consumer was told."""
+        return max(piece.start_after, self._ticked) if piece.quiet else piece.start_after
+
+    def _settle(self, piece: _Piece) -> None:
+        """Writes down how far the piece has come: from now on ticks do not concern it."""
+        known = self._known(piece)
+        if known > piece.start_after:
+            piece.start_after = known
+            piece.futile_count = 0
+
+    def _resolve_quiet(self, closed: Timestamp, resolved: dict[Timestamp, list[Span]]) -> None:
+        if closed <= self._ticked:
+            return
+        self._ticked = closed
+        unquiet = sorted(piece.span for piece in self._unquiet)
+        for span in self._spans:
+            for part in subtract(span, unquiet):
+                self._frontier.forward(part, closed)
+                resolved.setdefault(closed, []).append(part)
+
+    # Starts.
+
+    def _add(self, piece: _Piece) -> None:
+        self._pieces[piece] = None
+        self._unquiet[piece] = None
+        heappush(self._due, (piece.start_after, next(self._numbers), piece))
+
+    def _remove(self, piece: _Piece) -> None:
+        del self._pieces[piece]
+        self._unquiet.pop(piece, None)
+        self._catching_up.pop(piece, None)
+        self._news.pop(piece, None)
+
     def _restart(self, piece: _Piece, end: RangeFeedEnded) -> None:
-        """Puts new pieces in the place of one whose feed has ended."""
-        self._pieces.remove(piece)
+        """Puts new pieces in the place of one whose feed has ended, if that is the reaction."""
+        if end.reason.reaction is FeedReaction.FAIL:
+            raise end
+        self._settle(piece)
+        self._remove(piece)
         delay = 0.0
         if piece.futile_count:
             delay = min(RESTART_DELAY * 2**piece.futile_count, RESTART_DELAY_MAX)
-        if end.reason is FeedEnd.UNRESOLVED_INTENTS:
-            delay = max(delay, UNRESOLVED_DELAY)
+        if end.reason.reaction is FeedReaction.WAIT:
+            delay = max(delay, WAIT_DELAY)
         futile_count = min(piece.futile_count + 1, FUTILE_MAX)
         for part in self._router.divide(piece.span):
             again = _Piece(part, piece.start_after, futile_count=futile_count)
+            if end.reason is FeedEnd.RANGE_MERGED and not delay:
+                again = self._joined(again)
             if delay:
                 loop = asyncio.get_running_loop()
+                self._pieces[again] = self._unquiet[again] = None
+                self._delayed_count += 1
                 again.timer = loop.call_later(delay, self._restart_due, again)
-            self._pieces.append(again)
+            else:
+                self._add(again)
         if not delay:
             self._bell.ring()
 
+    def _joined(self, piece: _Piece) -> _Piece:
+        """The piece and the neighbours that it can be one with again: those that wait to be
+        started at the same timestamp, in the same range. So pieces do not pile up as ranges split
+        and merge."""
+        for waiting in self._due:
+            other = waiting[2]
+            low, high = sorted((piece, other), key=lambda part: part.span.start)
+            if other.start_after == piece.start_after and low.span.end == high.span.start:
+                span = Span(low.span.start, high.span.end)
+                if len(self._router.divide(span)) == 1:
+                    self._due.remove(waiting)
+                    heapify(self._due)
+                    self._remove(other)
+                    futile_count = max(piece.futile_count, other.futile_count)
+                    return self._joined(_Piece(span, piece.start_after, futile_count=futile_count))
+        return piece
+
     def _restart_due(self, piece: _Piece) -> None:
         piece.timer = None
+        self._delayed_count -= 1
+        self._add(piece)
         self._bell.ring()
 
-    def _start_pieces(self) -> None:
-        waiting = [piece for piece in self._pieces if piece.feed is None and piece.timer is None]
-        if not waiting:
-            return
-        catching_up = sum(
-            piece.feed is not None and piece.feed.state is FeedState.CATCHING_UP
-            for piece in self._pieces
-        )
-        waiting.sort(key=lambda piece: piece.start_after)
-        for piece in waiting[: max(0, CATCH_UPS_MAX - catching_up)]:
+    def _start_due(self) -> None:
+        """Starts the oldest pieces that may start."""
+        while self._due and len(self._catching_up) < CATCH_UPS_MAX:
+            _, _, piece = heappop(self._due)
             self._start(piece)
 
     def _start(self, piece: _Piece) -> None:
         try:
-            piece.feed = self._router.range_feed(
+            feed = self._router.range_feed(
                 piece.span, piece.start_after, with_previous=self._with_previous
             )
         except RangeFeedEnded as end:
             self._restart(piece, end)
             return
-        piece.feed.bell = self._bell
-        self._bell.ring()
-
-    def _all_steady(self) -> bool:
-        return all(
-            piece.feed is not None and piece.feed.state is FeedState.STEADY
-            for piece in self._pieces
-        )
+        feed.bell = _PieceBell(piece, self._news, self._bell)
+        feed.gathered = True
+        piece.feed = feed
+        self._catching_up[piece] = None
+        feed.bell.ring()
 
     def __repr__(self) -> str:
-        return f"<SpanFeed {len(self._pieces)} pieces, {self._frontier!r}>"
+        return (
+            f"<SpanFeed {len(self._pieces)} pieces, {len(self._unquiet)} not quiet, "
+            f"{self._frontier!r}>"
+        )

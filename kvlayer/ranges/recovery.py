@@ -22,12 +22,17 @@ from ..command import (
     engine_batch,
 )
 from ..engine import Engine, EngineBatch, EngineStall
+from ..keys import ALL_KEYS
 from ..log import CommandLog
 from ..mvcc import Intent, intents_in
 from ..span import prefix_end
 from ..txn.limits import COMMAND_ROWS_MAX, STALL_BACKOFF_SECONDS
 from ..txn.record import decode_commit_record
-from .range import Range
+from .descriptor import RangeDescriptor, read_descriptors, resolved_key, size_key, thresholds_key
+from .range import Range, greatest_timestamp
+from .range_store import RangeStore
+from .size import RangeSize
+from .thresholds import Thresholds
 
 REPLAY_SLICE = 100
 """Entries replayed before the loop may do something else."""
@@ -45,17 +50,38 @@ async def replay(log: CommandLog, engine: Engine) -> Timestamp:
     return greatest
 
 
-async def recover(range_: Range) -> None:
-    """Ends what was under way when the process died. Nobody else uses the range yet.
+def load_ranges(store: RangeStore) -> None:
+    """Makes the ranges that the engine holds the store's."""
+    store.take_up([_load_range(store, found) for found in read_descriptors(store.engine)])
+
+
+def _load_range(store: RangeStore, descriptor: RangeDescriptor) -> Range:
+    engine, span = store.engine, descriptor.span
+    thresholds = engine.get(thresholds_key(descriptor.id))
+    size = engine.get(size_key(descriptor.id))
+    resolved = engine.get(resolved_key(descriptor.id))
+    return Range(
+        descriptor,
+        store.parts,
+        store,
+        thresholds=None if thresholds is None else Thresholds.decode(span, thresholds),
+        max_timestamp=greatest_timestamp(engine, span),
+        persisted_resolved=ZERO if resolved is None else Timestamp(int.from_bytes(resolved, "big")),
+        size=None if size is None else RangeSize.decode(size),
+    )
+
+
+async def recover(store: RangeStore) -> None:
+    """Ends what was under way when the process died. Nobody else uses the store yet.
 
     An intent's transaction either has a durable record, which says that it committed and when; or
     it has none, and then it was pending or aborted: its coordinator is gone, and it aborts now.
     """
-    while intents := list(islice(intents_in(range_.engine, range_.span), COMMAND_ROWS_MAX)):
-        await _propose(range_, _resolutions(range_.engine, intents))
+    while intents := list(islice(intents_in(store.engine, ALL_KEYS), COMMAND_ROWS_MAX)):
+        await _propose(store, _resolutions(store.engine, intents))
     prefix = keys.TRANSACTION
-    while records := list(islice(range_.engine.scan(prefix, prefix_end(prefix)), COMMAND_ROWS_MAX)):
-        await _propose(range_, [EngineDelete(engine_key) for engine_key, _ in records])
+    while records := list(islice(store.engine.scan(prefix, prefix_end(prefix)), COMMAND_ROWS_MAX)):
+        await _propose(store, [EngineDelete(engine_key) for engine_key, _ in records])
 
 
 def _resolutions(engine: Engine, intents: list[tuple[bytes, Intent]]) -> list[LogicalOp]:
@@ -75,10 +101,10 @@ def _resolutions(engine: Engine, intents: list[tuple[bytes, Intent]]) -> list[Lo
     return operations
 
 
-async def _propose(range_: Range, operations: list[LogicalOp]) -> None:
+async def _propose(store: RangeStore, operations: list[LogicalOp]) -> None:
     while True:
         try:
-            range_.propose(operations)
+            store.propose(operations)
         except EngineStall:
             await asyncio.sleep(STALL_BACKOFF_SECONDS)
         else:
@@ -97,7 +123,7 @@ async def _apply(engine: Engine, batch: EngineBatch, index: int) -> None:
 
 def _greatest_timestamp(command: Command) -> Timestamp:
     greatest = command.closed
-    for op in command.ops:
+    for op in command.all_ops():
         match op:
             case (
                 WriteValue(timestamp=ts)

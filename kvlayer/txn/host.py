@@ -1,4 +1,4 @@
-"""What transactions ask of the range that they read and write."""
+"""What transactions ask of the ranges that they read and write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .timestamp_cache import TimestampCache
 
 
 class TransactionHost(Protocol):
-    """A range, as its transactions see it. All of it is called on the loop."""
+    """All ranges of a store, as its transactions see them. All of it is called on the loop."""
 
     @property
     def clock(self) -> Clock: ...
@@ -44,8 +44,9 @@ class TransactionHost(Protocol):
         """Raises StoreClosed, with the reason, once nothing can be done any more."""
         ...
 
-    def check_readable(self, at: Timestamp) -> None:
-        """Raises BatchTimestampBeforeGC when versions seen at `at` may be gone."""
+    def check_readable(self, where: Span | bytes, at: Timestamp) -> None:
+        """Raises BatchTimestampBeforeGC when versions of the span's keys (or of one key) that are
+        seen at `at` may be gone."""
         ...
 
     def point_read(self, key: bytes, at: Timestamp, reader: TransactionRecord | None) -> None:

@@ -157,7 +157,7 @@ async def open_view(
     """
 
     def step(_: Turn | None) -> View:
-        host.check_readable(at)
+        host.check_readable(span, at)
         over = overlay(host, span, at, own, when_locked)
         host.span_read(span, at, own)
         return View(host.engine.snapshot(), over, host.applied_index)
@@ -186,8 +186,8 @@ async def sliced_rows(
     with closing(view.snapshot):
         rows = rows_at(view.snapshot, span, at, view.over, reverse=reverse)
         while batch := list(islice(rows, SLICE_ROWS)):
-            host.check_readable(at)
+            host.check_readable(span, at)
             yield batch
             await asyncio.sleep(0)
         del rows  # an engine's iterator must not outlive its snapshot
-        host.check_readable(at)
+        host.check_readable(span, at)

@@ -23,8 +23,8 @@ async def refresh(host: TransactionHost, record: TransactionRecord, upto: Timest
     new lands at or below `upto`. What is there already is either a version, which stays to be
     found however long the search takes, or an intent, which is looked for in that same step.
     """
-    host.check_readable(record.read_timestamp)
     after, spans = record.read_timestamp, record.read_spans
+    _check_readable(host, record)
     for key in spans.points:
         host.point_read(key, upto, record)
     for span in spans.spans:
@@ -37,8 +37,16 @@ async def refresh(host: TransactionHost, record: TransactionRecord, upto: Timest
     if spans.spans and not _unchanged_at_once(host.engine, record, upto):
         await _check_versions(host, record, upto)
         # Versions that lay in the interval may have been collected while the search went on.
-        host.check_readable(after)
+        _check_readable(host, record)
     record.read_timestamp = upto
+
+
+def _check_readable(host: TransactionHost, record: TransactionRecord) -> None:
+    at = record.read_timestamp
+    for key in record.read_spans.points:
+        host.check_readable(key, at)
+    for span in record.read_spans.spans:
+        host.check_readable(span, at)
 
 
 def _check_intents(host: TransactionHost, record: TransactionRecord, upto: Timestamp) -> None:

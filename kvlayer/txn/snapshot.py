@@ -43,7 +43,7 @@ class SnapshotReader:
         host, at = self._host, self.at
 
         def step(_: Turn | None) -> tuple[tuple[bytes, Timestamp] | None, int]:
-            host.check_readable(at)
+            host.check_readable(key, at)
             found = read_version(host, key, at, None)
             host.point_read(key, at, None)
             return found, host.applied_index
@@ -74,7 +74,7 @@ async def sliced_versions(
     oldest = Timestamp(after + 1)  # the start is exclusive: at the threshold itself nothing is lost
 
     def step(_: Turn | None) -> tuple[Snapshot, int]:
-        host.check_readable(oldest)
+        host.check_readable(span, oldest)
         _check_settled(host, span, upto)
         host.span_read(span, upto, None)
         return host.engine.snapshot(), host.applied_index
@@ -83,11 +83,11 @@ async def sliced_versions(
     with closing(snapshot):
         await host.released(index)
         for changes in changes_between(snapshot, span, after, upto):
-            host.check_readable(oldest)
+            host.check_readable(span, oldest)
             bodies = [body_of(value) for value in changes.values]
             yield list(zip(changes.keys, changes.timestamps, bodies, strict=True))
             await asyncio.sleep(0)
-        host.check_readable(oldest)
+        host.check_readable(span, oldest)
 
 
 def _check_settled(host: TransactionHost, span: Span, upto: Timestamp) -> None:

@@ -183,7 +183,7 @@ class Transaction:
         def step(_: Turn | None) -> tuple[list[Row], int]:
             self._check_active()
             at = record.read_timestamp
-            host.check_readable(at)
+            host.check_readable(span, at)
             over = overlay(host, span, at, record, when_locked)
             host.span_read(span, at, record)
             rows = rows_at(host.engine, span, at, over, reverse=reverse)
@@ -377,7 +377,7 @@ class Transaction:
         def step(_: Turn | None) -> tuple[T, int]:
             self._check_active()
             at = record.read_timestamp
-            host.check_readable(at)
+            host.check_readable(key, at)
             found = read(host, key, at, record)
             host.point_read(key, at, record)
             return found, host.applied_index

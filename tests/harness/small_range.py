@@ -43,6 +43,7 @@ from tailrace.kvlayer.rangefeed import (
     PushOutcome,
     RangeFeed,
     RangeFeeds,
+    TickedFeed,
 )
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.span import Span
@@ -95,6 +96,11 @@ class SmallRange:
     @property
     def applied_index(self) -> int:
         return self.engine.applied_index
+
+    def gc_threshold_of(self, span: Span) -> Timestamp:
+        return self.gc_threshold
+
+    def feeds_changed(self) -> None: ...
 
     def intents(self, reader: Reader, above: Timestamp) -> Iterator[tuple[bytes, Timestamp]]:
         for _, intent in intents_in(reader, self.span):
@@ -167,6 +173,11 @@ class SmallRange:
 
     def divide(self, span: Span) -> list[Span]:
         return [span]
+
+    def gather(self, feed: TickedFeed) -> None:
+        """Its feeds are ticked each by itself."""
+
+    def release(self, feed: TickedFeed) -> None: ...
 
     def range_feed(
         self, span: Span, start_after: Timestamp, *, with_previous: bool = False

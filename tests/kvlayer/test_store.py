@@ -113,7 +113,7 @@ def test_reads_at_or_below_the_threshold_are_refused() -> None:
                 with pytest.raises(BatchTimestampBeforeGC):
                     await call()
             with pytest.raises(BatchTimestampBeforeGC):
-                store.begin(read_timestamp=threshold)
+                await store.begin(read_timestamp=threshold).get(A)
             with pytest.raises(BatchTimestampBeforeGC):
                 store.span_feed([SPAN], Timestamp(threshold - 1))
             await writer.rollback()

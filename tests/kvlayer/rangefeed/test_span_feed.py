@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import pytest
 
-from tailrace.kvlayer.clock import MAX_TIMESTAMP, ZERO, Timestamp
+from tailrace.kvlayer.clock import MAX_TIMESTAMP, ZERO, Clock, Timestamp
 from tailrace.kvlayer.engine import EngineBatch
 from tailrace.kvlayer.errors import BatchTimestampBeforeGC, FeedEnd, RangeFeedEnded
 from tailrace.kvlayer.events import Checkpoint, Event, SteadyState, ValueBatch
 from tailrace.kvlayer.keys import ALL_KEYS
-from tailrace.kvlayer.rangefeed import RangeFeed, SpanFeed
+from tailrace.kvlayer.rangefeed import RangeFeed, SpanFeed, TickedFeed
 from tailrace.kvlayer.rangefeed.span_feed import CATCH_UPS_MAX
 from tailrace.kvlayer.span import Span
 from tests.harness.simulation import Simulation
@@ -34,6 +34,14 @@ class SomeRanges:
     def divide(self, span: Span) -> list[Span]:
         shared = [small.span.intersect(span) for small in self.ranges]
         return [part for part in shared if part is not None]
+
+    @property
+    def clock(self) -> Clock:
+        return self.ranges[0].clock
+
+    def gather(self, feed: TickedFeed) -> None: ...
+
+    def release(self, feed: TickedFeed) -> None: ...
 
     def range_feed(
         self, span: Span, start_after: Timestamp, *, with_previous: bool = False
@@ -168,6 +176,12 @@ def test_futile_restarts_slow_down() -> None:
     starts: list[float] = []
 
     class Refusing:
+        clock = small.clock
+
+        def gather(self, feed: TickedFeed) -> None: ...
+
+        def release(self, feed: TickedFeed) -> None: ...
+
         def divide(self, span: Span) -> list[Span]:
             return [span]
 

@@ -247,9 +247,9 @@ def test_pushed_transaction_commits_above_the_push() -> None:
         async with running_store(sim) as store:
             writer = store.begin()
             await writer.put([A], [b"1"])
-            outcome = await store._range.push(writer.id)
+            outcome = await store._ranges.push(writer.id)
             assert await writer.commit() == outcome.timestamp
-            outcome = await store._range.push(writer.id)
+            outcome = await store._ranges.push(writer.id)
             assert outcome.verdict.name in ("COMMITTED", "ABORTED")  # retired once consumed
 
     sim.run(main())

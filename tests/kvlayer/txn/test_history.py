@@ -158,9 +158,9 @@ async def nemesis(store: Store, random: Random) -> None:
         store.check_invariants()
         if random.random() < 0.5:
             store.closed_timestamps.close()
-        running = store._range.running
+        running = store._ranges.running
         if running and random.random() < 0.5:
-            await store._range.push(random.choice(running).id)
+            await store._ranges.push(random.choice(running).id)
 
 
 @dataclass

@@ -153,7 +153,7 @@ def test_abandoned_transaction_is_aborted() -> None:
             began = sim.now
             await put(store, {A: b"1"})
             assert 4.0 < sim.now - began < 8.0
-            assert (await store._range.push(lost)).verdict.name == "ABORTED"
+            assert (await store._ranges.push(lost)).verdict.name == "ABORTED"
             assert await store.snapshot(store.clock.last).get(A) == b"1"
 
     sim.run(main())
@@ -227,7 +227,7 @@ def test_pushed_aside_waiter_stops_waiting() -> None:
             await waiter.put([B], [b"1"])
             waiting = asyncio.create_task(waiter.put([A], [b"1"]))
             await asyncio.sleep(0.1)
-            store._range.abort_running("out of the way")
+            store._ranges.abort_running("out of the way")
             with pytest.raises(TransactionAborted):
                 await waiting
             with pytest.raises(TransactionAborted):

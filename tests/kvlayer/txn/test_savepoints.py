@@ -177,7 +177,7 @@ def test_random_savepoints_against_a_model(seed: int) -> None:
                     if random.random() < 0.3:
                         await asyncio.sleep(random.random() * 0.02)
                     if random.random() < 0.1:
-                        await store._range.push(writer.id)
+                        await store._ranges.push(writer.id)
                 before = len(watcher.seen)
                 at = await writer.commit()
                 while watcher.resolved < at:
