@@ -55,7 +55,7 @@ class KeyEncoding:
         self._prefix = prefix
         self._writers = [part_writer(type) for type in types]
         self._many_writers = [_parts_writer(type) for type in types]
-        self._readers = [_part_reader(type) for type in types]
+        self._readers = [part_reader(type) for type in types]
         integers = all(type.kind in _INTEGERS for type in types)
         self._integers = struct.Struct(f">{len(prefix)}s{len(types)}Q") if integers else None
 
@@ -144,7 +144,7 @@ def _memoized(write: PartWriter, values: Iterable[Any]) -> list[bytes]:
     return parts
 
 
-def _part_reader(type: ColumnType) -> PartReader:
+def part_reader(type: ColumnType) -> PartReader:
     match type.kind:
         case TypeKind.BOOL:
             return lambda key, offset: (bool(key[offset]), offset + 1)

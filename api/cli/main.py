@@ -11,6 +11,7 @@ from ...kvlayer.errors import KVError
 from ..demo.flights import DataSetMissing
 from ..node import NodeRefused
 from .bench import bench_app
+from .debug import DebugRefused, debug_app
 from .demo import demo
 from .serve import serve
 
@@ -24,12 +25,13 @@ app = typer.Typer(
 app.command()(serve)
 app.command()(demo)
 app.add_typer(bench_app, name="bench")
+app.add_typer(debug_app, name="debug")
 
 
 def main() -> None:
     """Runs the command line of the process."""
     try:
         app()
-    except (SQLError, KVError, NodeRefused, DataSetMissing) as error:
+    except (SQLError, KVError, NodeRefused, DataSetMissing, DebugRefused) as error:
         print(f"tailrace: {error}", file=sys.stderr)
         sys.exit(1)

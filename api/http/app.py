@@ -15,6 +15,7 @@ from ...changefeed import JOB_KIND
 from ...kvlayer.errors import KVError
 from ..node import Node
 from .bodies import JSON, Health
+from .debug_routes import debug_routes
 from .host_check import LoopbackHosts
 from .load_routes import load_routes
 from .metrics_routes import metrics_routes
@@ -41,6 +42,7 @@ def create_app(node: Node, *more: APIRouter) -> FastAPI:
     app.include_router(load_routes(node))
     app.include_router(_health_routes(node))
     app.include_router(metrics_routes(node))
+    app.include_router(debug_routes(node))
     for router in more:
         app.include_router(router)
     app.add_middleware(LoopbackHosts)

@@ -11,6 +11,7 @@ Never knows: what an entry means, the engine, ranges, time.
 
 from .command_log import CommandLog
 from .errors import LogCorrupt, LogFull, LogTruncated
+from .inspection import entries_on
 from .retention import RETAINED_BYTES_MAX, Retention
 from .segment import SEGMENT_BYTES
 
@@ -22,4 +23,5 @@ __all__ = [
     "LogFull",
     "LogTruncated",
     "Retention",
+    "entries_on",
 ]
