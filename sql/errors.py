@@ -49,12 +49,7 @@ def from_kv(error: KVError) -> SQLError:
                 hint=RETRY_HINT,
             )
         case LockUnavailable():
-            return SQLError(
-                "55P03",
-                "could not obtain lock on row",
-                detail=_sentence(error),
-                hint="Without NOWAIT the statement waits, for lock_timeout at most.",
-            )
+            return lock_unavailable(error, ())
         case LockTimeout():
             return SQLError(
                 "55P03",
@@ -77,6 +72,17 @@ def from_kv(error: KVError) -> SQLError:
         case StoreClosed():
             return SQLError("57P03", f"{error}")
     return SQLError("XX000", f"{error}")
+
+
+def lock_unavailable(error: LockUnavailable, tables: Sequence[str]) -> SQLError:
+    """What a statement with NOWAIT is told, its locked tables being `tables`."""
+    where = f' in relation "{tables[0]}"' if len(tables) == 1 else ""
+    return SQLError(
+        "55P03",
+        f"could not obtain lock on row{where}",
+        detail=_sentence(error),
+        hint="Without NOWAIT the statement waits, for lock_timeout at most.",
+    )
 
 
 def _sentence(error: Exception) -> str:

@@ -51,7 +51,7 @@ def native_select(tree: exp.Expr, relations: Relations) -> NativeSelect | None:
     try:
         predicates = compile_predicates(condition, scope, relation)
         access = key_access(descriptor, predicates)
-        limit = _count(tree.args.get("limit"))
+        limit = row_count(tree.args.get("limit"))
         if not access.restricts and (limit is None or predicates):
             return None
         columns, names = _columns(tree, descriptor, scope, relation)
@@ -62,7 +62,7 @@ def native_select(tree: exp.Expr, relations: Relations) -> NativeSelect | None:
             names=names,
             reverse=_direction(tree, descriptor, access, scope, relation),
             limit=limit,
-            offset=_count(tree.args.get("offset")),
+            offset=row_count(tree.args.get("offset")),
         )
     except NotNative:
         return None
@@ -107,7 +107,7 @@ def _single_table(tree: exp.Expr) -> exp.Table | None:
     return table if plain and queries == 1 else None
 
 
-def _count(clause: exp.Expr | None) -> Scalar | None:
+def row_count(clause: exp.Expr | None) -> Scalar | None:
     """LIMIT or OFFSET as a scalar."""
     if clause is None:
         return None

@@ -18,6 +18,7 @@ from ..kvlayer.txn import Transaction
 from .as_of import datetime_of, resolve_as_of
 from .binder import tables_of
 from .executor.dml import DML, OnePhase, one_phase_applies, result_of, run_in
+from .executor.locking import run_locking
 from .executor.reading import run_select
 from .implicit import attempts, in_transaction
 from .introspection.rows import Introspection
@@ -55,6 +56,8 @@ async def run_planned(
     statement = execution.statement
     if isinstance(statement, statements.Query):
         as_of = statement.as_of
+        if statement.locks and opened is None:
+            return await attempts(services, lambda scope: _lock(services, execution, scope))
         if opened is None:
             return await attempts(services, lambda scope: _query(services, execution, as_of, scope))
         if as_of is not None:
@@ -94,7 +97,25 @@ async def _query_in(services: Services, execution: Execution, opened: OpenTransa
     bindings = _bindings(services, execution, opened.began)
     plan = await _plan_in(services, execution, opened.scope, transaction)
     assert isinstance(plan, SelectPlan), plan
+    if plan.locking is not None:
+        opened.refuse_read_only("SELECT FOR UPDATE")
+        return await run_locking(plan, transaction, bindings, services.analytics)
     return await run_select(plan, transaction, bindings, services.analytics)
+
+
+async def _lock(services: Services, execution: Execution, scope: LeaseScope) -> Result:
+    """A locking query by itself: it waits for who has the rows, and then lets them go."""
+
+    async def work(transaction: Transaction) -> Result:
+        bindings = _bindings(services, execution, transaction.read_timestamp)
+        plan = await _plan_in(services, execution, scope, transaction)
+        assert isinstance(plan, SelectPlan), plan
+        return await run_locking(plan, transaction, bindings, services.analytics)
+
+    result, _, _ = await in_transaction(
+        services.store, scope, work, lock_timeout=execution.lock_timeout
+    )
+    return result
 
 
 async def _write(services: Services, execution: Execution, scope: LeaseScope) -> Result:

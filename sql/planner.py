@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -14,6 +15,7 @@ from ..catalog.type_kinds import TypeKind
 from .binder import Relations, check_columns, column_of, row_scope
 from .introspection.virtual_table import is_virtual
 from .key_access import KeyAccess, key_access
+from .locking_plan import plan_locking
 from .native_select import native_select, scan_access
 from .parser import folded, position_of
 from .parser.statements import Delete, Insert, Query, Update
@@ -45,8 +47,11 @@ def plan_statement(statement: Planned, relations: Relations) -> Plan:
         )
     try:
         match statement:
-            case Query(tree=tree):
+            case Query(tree=tree, locks=()):
                 return plan_select(tree, relations)
+            case Query(tree=tree, locks=locks):
+                locking = plan_locking(tree, locks, relations)
+                return replace(plan_select(tree, relations), locking=locking)
             case Insert():
                 return _insert(statement, relations)
             case Update():

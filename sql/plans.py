@@ -11,6 +11,7 @@ import pyarrow as pa
 from ..catalog.column_types import ColumnType
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.row_codec import RowCodec, codec_for
+from ..kvlayer.transaction_modes import LockMode, WhenLocked
 from .key_access import KeyAccess
 from .parser.statements import InsertMode
 from .predicates import Predicate
@@ -82,6 +83,39 @@ class NativeSelect:
     offset: Scalar | None
 
 
+@dataclass(frozen=True, slots=True)
+class LockedTable:
+    """A table whose rows a query locks."""
+
+    descriptor: TableDescriptor
+    mode: LockMode
+    when_locked: WhenLocked
+
+    def stronger(self, other: LockedTable) -> LockedTable:
+        """What two clauses on one table come to: as in Postgres, the less patient one wins."""
+        exclusive = LockMode.EXCLUSIVE in (self.mode, other.mode)
+        order = (WhenLocked.WAIT, WhenLocked.SKIP, WhenLocked.NOWAIT)
+        return LockedTable(
+            self.descriptor,
+            LockMode.EXCLUSIVE if exclusive else LockMode.SHARED,
+            max(self.when_locked, other.when_locked, key=order.index),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockingPlan:
+    """FOR UPDATE and FOR SHARE.
+
+    `analytic` is the query with the key columns of each locked table behind its own columns.
+    `limit` and `offset` are the query's where rows may be skipped; else `analytic` has them.
+    """
+
+    tables: tuple[LockedTable, ...]
+    analytic: AnalyticSelect
+    limit: Scalar | None
+    offset: Scalar | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectPlan:
     """`native` where the statement has that shape; DuckDB can always do it too."""
@@ -89,6 +123,7 @@ class SelectPlan:
     relations: tuple[TableDescriptor, ...]
     native: NativeSelect | None
     analytic: AnalyticSelect
+    locking: LockingPlan | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from ..predicates import bind_predicates
 from ..results import Result, Row
 from ..scalars import Bindings
 from .duckdb import Analytics
-from .mutations import Mutation, moved
+from .mutations import Mutation, lock_first, moved
 from .reading import KeyedRow, read_rows, run_analytic, run_select
 
 ONE_PHASE_ROWS_MAX = 2000
@@ -168,6 +168,8 @@ async def _find(
     """The rows, and for each the values that DuckDB computed for it."""
     if finder.access is not None:
         rows: list[KeyedRow] = []
+        if finder.access.points:
+            await lock_first(transaction, finder.access.keys(bindings))
         async for chunk in read_rows(
             finder.access, finder.codec, transaction, bindings, bounded=False
         ):

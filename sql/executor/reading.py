@@ -7,7 +7,7 @@ what it read is checked when the transaction commits.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import duckdb
 import pyarrow as pa
@@ -15,6 +15,7 @@ import pyarrow as pa
 from ...catalog.errors import SQLError
 from ...catalog.row_codec import RowCodec, codec_for
 from ...kvlayer.span import Span
+from ...kvlayer.transaction_modes import WhenLocked
 from ...kvlayer.txn import Transaction
 from ..errors import from_duckdb
 from ..introspection.virtual_table import is_virtual
@@ -56,9 +57,8 @@ async def run_select(
 
 
 async def _run_native(native: NativeSelect, transaction: Transaction, bindings: Bindings) -> Result:
-    offset = _count(native.offset, bindings, "OFFSET") or 0
-    limit = _count(native.limit, bindings, "LIMIT")
-    wanted = None if limit is None else offset + limit
+    limits = cut(native.limit, native.offset, bindings)
+    wanted: int | None = limits.stop
     codec = codec_for(native.access.descriptor)
     test = bind_predicates(native.predicates, bindings) if native.predicates else None
     found: list[Row] = []
@@ -70,10 +70,17 @@ async def _run_native(native: NativeSelect, transaction: Transaction, bindings: 
             found += [row for _, row in rows if test is None or test(row)]
             if wanted is not None and len(found) >= wanted:
                 break
-    chosen = [tuple([row[place] for place in columns]) for row in found[offset:wanted]]
+    chosen = [tuple([row[place] for place in columns]) for row in found[limits]]
     return Result(
         tag=f"SELECT {len(chosen)}", columns=native.names, rows=chosen, row_count=len(chosen)
     )
+
+
+def cut(limit: Scalar | None, offset: Scalar | None, bindings: Bindings) -> slice:
+    """LIMIT and OFFSET, as the part of the rows that they leave. Raises SQLError 2201W, 2201X."""
+    start = _count(offset, bindings, "OFFSET") or 0
+    count = _count(limit, bindings, "LIMIT")
+    return slice(start, None if count is None else start + count)
 
 
 def _count(scalar: Scalar | None, bindings: Bindings, clause: str) -> int | None:
@@ -96,10 +103,15 @@ async def read_rows(
     reverse: bool = False,
     wanted: int | None = None,
     bounded: bool = True,
+    when_locked: WhenLocked = WhenLocked.WAIT,
+    only: Sequence[bytes] | None = None,
 ) -> AsyncIterator[list[KeyedRow]]:
-    """The rows of an access in key order, in chunks. Where `bounded`, TooManyRows may be raised."""
+    """The rows of an access in key order, in chunks. Where `bounded`, TooManyRows may be raised.
+
+    Of an access by points, `only` narrows the keys.
+    """
     if access.points:
-        keys = access.keys(bindings)
+        keys = access.keys(bindings) if only is None else only
         for key in reversed(keys) if reverse else keys:
             body = await transaction.get(key)
             if body is not None:
@@ -111,7 +123,9 @@ async def read_rows(
         rest: Span | None = span
         while rest is not None:
             chunk = CHUNK_ROWS if wanted is None else min(CHUNK_ROWS, max(wanted, 16))
-            pairs = await transaction.scan(rest, limit=chunk, reverse=reverse)
+            pairs = await transaction.scan(
+                rest, limit=chunk, reverse=reverse, when_locked=when_locked
+            )
             yield [(key, codec.decode_row(key, body)) for key, body in pairs]
             read += len(pairs)
             if bounded and read > NATIVE_ROWS_MAX:
@@ -126,12 +140,18 @@ def _behind(span: Span, key: bytes, *, reverse: bool) -> Span | None:
 
 
 async def run_analytic(
-    select: AnalyticSelect, transaction: Transaction, bindings: Bindings, analytics: Analytics
+    select: AnalyticSelect,
+    transaction: Transaction,
+    bindings: Bindings,
+    analytics: Analytics,
+    *,
+    when_locked: WhenLocked = WhenLocked.WAIT,
 ) -> Answer:
     """Runs a query in DuckDB over what the transaction sees."""
     values = parameter_values(select, bindings)
     snapshots = {
-        scan.registered: await read_arrow(scan, transaction, bindings) for scan in select.scans
+        scan.registered: await read_arrow(scan, transaction, bindings, when_locked=when_locked)
+        for scan in select.scans
     }
     try:
         return await analytics.run(select.sql, snapshots, values)
@@ -140,7 +160,13 @@ async def run_analytic(
         raise from_duckdb(error, tables, select.positions) from error
 
 
-async def read_arrow(scan: TableScan, transaction: Transaction, bindings: Bindings) -> pa.Table:
+async def read_arrow(
+    scan: TableScan,
+    transaction: Transaction,
+    bindings: Bindings,
+    *,
+    when_locked: WhenLocked = WhenLocked.WAIT,
+) -> pa.Table:
     """The columns of a scan, as the transaction sees the table."""
     if is_virtual(scan.descriptor):
         assert bindings.virtual_rows is not None, scan
@@ -154,7 +180,7 @@ async def read_arrow(scan: TableScan, transaction: Transaction, bindings: Bindin
     else:
         spans = [scan.descriptor.primary_span]
     for span in spans:
-        async for rows in transaction.scan_slices(span):
+        async for rows in transaction.scan_slices(span, when_locked=when_locked):
             if rows:
                 batches.append(codec.decode_columns([body for _, body in rows], places=places))
             await asyncio.sleep(0)

@@ -1,7 +1,7 @@
 """Queries, plain DML and expressions: sqlglot's Postgres parser, behind our errors.
 
 sqlglot parses some things that nothing behind it carries out; what is dropped silently elsewhere
-is refused here (`ON CONFLICT`, `USING`, row locks), so that no clause is ever ignored.
+is refused here (`ON CONFLICT`, `USING`), so that no clause is ever ignored.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ...catalog.errors import SQLError
 from .as_of_clause import AsOf
 from .cursor import syntax_error
 from .lexer import POSTGRES, is_string
+from .row_locks import cut_row_locks
 from .statements import Delete, Insert, InsertMode, ObjectName, Query, Update
 
 
@@ -51,12 +52,7 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
         if not select.expressions:
             end = tokens[-1].end + 1
             raise syntax_error(text, end, end, hint="Expected a list of expressions.")
-    if tree.find(exp.Lock) is not None:
-        raise SQLError(
-            "0A000",
-            "SELECT FOR UPDATE and FOR SHARE are not supported",
-            position=_word_at(tokens, "for"),
-        )
+    locks = cut_row_locks(tree, _word_at(tokens, "for"))
     into = tree.find(exp.Into)
     if into is not None:
         raise SQLError(
@@ -65,7 +61,13 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
             position=_word_at(tokens, "into"),
             hint="Use INSERT INTO … SELECT.",
         )
-    return Query(tree=tree, as_of=as_of)
+    if locks and as_of is not None:
+        raise SQLError(
+            "25006",
+            "cannot execute SELECT FOR UPDATE in the past",
+            position=as_of.position,
+        )
+    return Query(tree=tree, as_of=as_of, locks=locks)
 
 
 def parse_insert(text: str, tokens: list[Token], mode: InsertMode) -> Insert:

@@ -13,6 +13,7 @@ from enum import Enum
 from sqlglot import exp
 
 from .as_of_clause import AsOf
+from .row_locks import RowLock
 from .transaction_statements import TransactionStatement
 
 
@@ -130,10 +131,11 @@ class Delete:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """SELECT, WITH, VALUES or TABLE, less its AS OF clause."""
+    """SELECT, WITH, VALUES or TABLE, less its AS OF clause and its locking clauses."""
 
     tree: exp.Expr
     as_of: AsOf | None
+    locks: tuple[RowLock, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,21 +1,21 @@
 SELECT 1; ; VALUES (1, 'a;b') -- c;d
 ; TABLE t
 ----
-Query(tree=‹SELECT 1›, as_of=None)
-Query(tree=‹VALUES (1, 'a;b') /* c;d */›, as_of=None)
-Query(tree=‹SELECT * FROM t›, as_of=None)
+Query(tree=‹SELECT 1›, as_of=None, locks=())
+Query(tree=‹VALUES (1, 'a;b') /* c;d */›, as_of=None, locks=())
+Query(tree=‹SELECT * FROM t›, as_of=None, locks=())
 
 SELECT * FROM t AS OF SYSTEM TIME '-10s' WHERE a = $1
 ----
-Query(tree=‹SELECT * FROM t WHERE a = $1›, as_of=AsOf(literal='-10s', parameter=None, position=35, function=None))
+Query(tree=‹SELECT * FROM t WHERE a = $1›, as_of=AsOf(literal='-10s', parameter=None, position=35, function=None), locks=())
 
 SELECT * FROM t AS OF SYSTEM TIME $2
 ----
-Query(tree=‹SELECT * FROM t›, as_of=AsOf(literal=None, parameter=2, position=35, function=None))
+Query(tree=‹SELECT * FROM t›, as_of=AsOf(literal=None, parameter=2, position=35, function=None), locks=())
 
 SELECT * FROM t AS OF SYSTEM TIME 1700000000000000000.0000000003
 ----
-Query(tree=‹SELECT * FROM t›, as_of=AsOf(literal='1700000000000000000.0000000003', parameter=None, position=35, function=None))
+Query(tree=‹SELECT * FROM t›, as_of=AsOf(literal='1700000000000000000.0000000003', parameter=None, position=35, function=None), locks=())
 
 SELECT * FROM t AS OF SYSTEM TIME
 ----
@@ -24,15 +24,15 @@ HINT: Write a timestamp, an ISO date and time, or an interval such as '-10s', in
 
 WITH x AS (SELECT 1) SELECT * FROM x
 ----
-Query(tree=‹WITH x AS (SELECT 1) SELECT * FROM x›, as_of=None)
+Query(tree=‹WITH x AS (SELECT 1) SELECT * FROM x›, as_of=None, locks=())
 
 (SELECT a FROM t)
 ----
-Query(tree=‹SELECT a FROM t›, as_of=None)
+Query(tree=‹SELECT a FROM t›, as_of=None, locks=())
 
 SELECT a FROM t FOR UPDATE
 ----
-position 17: SELECT FOR UPDATE and FOR SHARE are not supported (SQLSTATE 0A000)
+Query(tree=‹SELECT a FROM t›, as_of=None, locks=(RowLock(mode=EXCLUSIVE, when_locked=WAIT, tables=())))
 
 SELECT 1 INTO x
 ----
@@ -99,7 +99,7 @@ position 12: syntax error at or near ")" (SQLSTATE 42601)
 
 SELECT ($1,$2), 'costs $5, or $6', "a$1b", $$x $1,$2$$, $tag$ $1 $tag$ -- $1
 ----
-Query(tree=‹SELECT ($1, $2), 'costs $5, or $6', "a$1b", 'x $1,$2', ' $1 ' /* @1 */›, as_of=None)
+Query(tree=‹SELECT ($1, $2), 'costs $5, or $6', "a$1b", 'x $1,$2', ' $1 ' /* @1 */›, as_of=None, locks=())
 
 SELECT @1,$2
 ----

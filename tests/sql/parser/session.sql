@@ -61,7 +61,7 @@ HINT: Expected TABLES, DATABASES, COLUMNS, CREATE TABLE, JOBS or CLUSTER SETTING
 
 EXPLAIN SELECT 1
 ----
-Explain(statement=Query(tree=‹SELECT 1›, as_of=None))
+Explain(statement=Query(tree=‹SELECT 1›, as_of=None, locks=()))
 
 EXPLAIN ANALYZE SELECT 1
 ----
