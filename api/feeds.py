@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from ..catalog.jobs import JobContext, JobRecord, JobRegistry, RetryableJobError
 from ..changefeed import JOB_KIND, Changefeeds, FeedStatus
@@ -104,7 +104,7 @@ class FeedServices:
         )
 
 
-async def _rows(stream: FeedStream) -> AsyncIterator[Row]:
+async def _rows(stream: FeedStream) -> AsyncGenerator[Row, None]:
     async with stream:
         async for row in stream:
             yield (row.table, row.key, row.value)

@@ -20,6 +20,7 @@ from ..catalog.jobs import JobRegistry, Resumer
 from ..catalog.leases import LeaseManager, LivenessSession
 from ..catalog.names import TableName
 from ..catalog.system_tables import DEFAULT_DATABASE, DESCRIPTOR, NAMESPACE
+from ..catalog.users import ROOT
 from ..changefeed import JOB_KIND, Changefeeds, ChangefeedServices, LiveFeed
 from ..changefeed.sinks import default_kinds
 from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader
@@ -124,11 +125,9 @@ class Node:
         """What recovery had to do, in a sentence, where it is worth telling."""
         return None if self.served is None else self.served.log.notice
 
-    def session(self, *, database: str | None = None) -> Session:
+    def session(self, *, database: str | None = None, user: str = ROOT) -> Session:
         """A new session, in `defaultdb` unless told otherwise. Close it."""
-        if database is None:
-            return Session(self.services)
-        return Session(self.services, database=database)
+        return Session(self.services, database=database or DEFAULT_DATABASE, user=user)
 
     async def load(
         self,

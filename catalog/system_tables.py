@@ -8,6 +8,7 @@
     job_progress       id -> progress, epoch                           written often, so apart
     settings           name -> value                                   what SET changed
     id_sequence        name -> next                                    ids are never used again
+    users              name -> verifier                                who may log in
 
 They live in the same key space as all tables, under ids below `FIRST_USER_ID`, are read and written
 by the same codec, and can be queried. Timestamps in them are the store's 64-bit ones. Their
@@ -108,6 +109,7 @@ JOBS = _table(
 SETTINGS = _table(8, "settings", {"name": _STRING}, {"value": _STRING})
 ID_SEQUENCE = _table(9, "id_sequence", {"name": _STRING}, {"next": _INT8})
 JOB_PROGRESS = _table(10, "job_progress", {"id": _INT8}, {"progress": _BYTES, "epoch": _INT8})
+USERS = _table(11, "users", {"name": _STRING}, {"verifier": _STRING}, nullable="verifier")
 
 SYSTEM_TABLES = (
     DESCRIPTOR,
@@ -118,6 +120,7 @@ SYSTEM_TABLES = (
     SETTINGS,
     ID_SEQUENCE,
     JOB_PROGRESS,
+    USERS,
 )
 
 INITIAL_DESCRIPTORS: tuple[Descriptor, ...] = (

@@ -116,6 +116,7 @@ class Preparing:
         scope = LeaseScope(self._services.leases)
         reader = self._reader()
         try:
+            await reader.started()
             at = reader.read_timestamp
             names = tables_of(statement)
             relations = await resolve_all(

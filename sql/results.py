@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -41,7 +41,7 @@ class Result:
     columns: tuple[ResultColumn, ...] = ()
     rows: Sequence[Row] | None = None
     table: pa.Table | None = None
-    stream: AsyncIterator[Row] | None = None
+    stream: AsyncGenerator[Row, None] | None = None
     row_count: int = 0
     commit_timestamp: Timestamp | None = None
     notice: str | None = None

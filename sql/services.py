@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -40,7 +40,7 @@ class ChangefeedStream:
     """Rows of a changefeed without a sink. Closing the iterator ends the feed."""
 
     columns: Sequence[ResultColumn]
-    rows: AsyncIterator[Row]
+    rows: AsyncGenerator[Row, None]
 
 
 class Changefeeds(Protocol):

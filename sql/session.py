@@ -9,18 +9,22 @@ from enum import Enum
 from ..catalog.cluster_settings import reset_setting, set_setting
 from ..catalog.errors import SQLError
 from ..catalog.system_tables import DEFAULT_DATABASE
+from ..catalog.users import ROOT
 from ..kvlayer.errors import KVError
 from ..kvlayer.settings import SettingError
 from ..kvlayer.txn import Transaction
 from .errors import from_kv
+from .executor.copy import CopyIn, begin_copy
 from .executor.ddl import DDL, run_ddl, wait_until_seen
 from .executor.feeds import check_sink_options, control_jobs, create_changefeed, list_jobs
 from .executor.show import Show, check_setting, run_show
+from .executor.users import change_user, show_users
 from .implicit import attempts, in_transaction
 from .parameter_types import Hints
 from .parameters import check_parameters
-from .parser import statements
+from .parser import ParsedText, statements
 from .parser.transaction_statements import TransactionStatement
+from .parser.user_statements import AlterUser, CreateUser, DropUser, ShowUsers
 from .plan_cache import Prepared
 from .planned import Execution, explain, run_planned
 from .planner import Planned
@@ -57,8 +61,11 @@ class Session:
     the first error.
     """
 
-    def __init__(self, services: Services, *, database: str = DEFAULT_DATABASE) -> None:
+    def __init__(
+        self, services: Services, *, database: str = DEFAULT_DATABASE, user: str = ROOT
+    ) -> None:
         self.database = database
+        self.user = user
         self.variables = SessionVariables()
         self._services = services
         self._store = services.store
@@ -112,8 +119,7 @@ class Session:
         """
         async with self._turn:
             try:
-                self._transactions.refuse_failed()
-                return await self._preparing().prepare(text, hints)
+                return await self._prepare(text, hints)
             except BaseException as error:
                 raise await self._failed(error) from error.__cause__
 
@@ -165,6 +171,49 @@ class Session:
             except BaseException as error:
                 raise await self._failed(error) from error.__cause__
 
+    async def copy_in(self, statement: statements.CopyFrom) -> CopyIn:
+        """Begins a COPY FROM in the open transaction, or in that of the batch. Raises SQLError.
+
+        `end_batch` commits it, where no transaction was open; `fail` leaves nothing of it.
+        """
+        async with self._turn, self._transactions.attended():
+            try:
+                self._transactions.refuse_failed()
+                self._refuse_read_only("COPY FROM")
+                if self._open is None:
+                    self._transactions.open_batch()
+                opened = self._open
+                assert opened is not None, "a batch was opened"
+                opened.shown = True  # the rows come once, so it cannot begin anew
+                opened.statement_count += 1
+                return await begin_copy(self._services, self.database, statement, opened)
+            except BaseException as error:
+                raise await self._failed(error) from error.__cause__
+
+    async def copy_out(self, statement: statements.CopyTo, *, more: bool = False) -> Result:
+        """The rows of a COPY TO. Raises SQLError."""
+        query = Prepared(ParsedText((statement.query,), 0))
+        return await self.run(PreparedStatement("", query, 0, ()), more=more)
+
+    async def fail(self) -> None:
+        """What is open has failed, because of something outside: its client could not be served."""
+        await self._transactions.fail()
+
+    def columns_of(self, prepared: PreparedStatement) -> tuple[ResultColumn, ...] | None:
+        """The columns of a statement's result as far as they are known without running it."""
+        statement = prepared.statement
+        if isinstance(statement, statements.ExecutePrepared):
+            return self.columns_of(self._executed(statement))
+        if prepared.planned or prepared.columns is not None:
+            return prepared.columns
+        return known_columns(statement)
+
+    async def _prepare(self, text: str, hints: Hints) -> PreparedStatement:
+        parsed = self._services.plans.prepare(text)
+        if not all(isinstance(found, TransactionStatement) for found in parsed.statements):
+            self._transactions.refuse_failed()
+        return await self._preparing().prepare(text, hints)
+
     def _preparing(self) -> Preparing:
         opened = None if self._open is None else self._open.transaction
         return Preparing(self._services, self.database, opened)
@@ -172,17 +221,23 @@ class Session:
     async def _describe(self, prepared: PreparedStatement) -> tuple[ResultColumn, ...]:
         statement = prepared.statement
         if isinstance(statement, statements.ExecutePrepared):
-            return await self._describe(self.prepared_names.find(statement.name))
+            return await self._describe(self._executed(statement))
         if prepared.planned:
             self._transactions.refuse_failed()
             return await self._preparing().describe(prepared)
         if prepared.columns is None:
-            prepared.columns = known_columns(statement)
+            prepared.columns = self.columns_of(prepared)
         if prepared.columns is None:
             self._transactions.refuse_failed()
             shown = await self._run(prepared.prepared, prepared.index, (), None)
             prepared.columns = shown.columns
         return prepared.columns
+
+    def _executed(self, statement: statements.ExecutePrepared) -> PreparedStatement:
+        found = self.prepared_names.find(statement.name, statement.position)
+        if isinstance(found.statement, statements.ExecutePrepared):
+            raise SQLError("0A000", "EXECUTE cannot run an EXECUTE", position=statement.position)
+        return found
 
     async def _run_prepared(self, statement: NamedStatement) -> Result:
         """PREPARE, EXECUTE and DEALLOCATE."""
@@ -193,10 +248,10 @@ class Session:
                 names.check_new(name)
                 names.keep(name, await self._preparing().prepare(text, hints))
                 return Result(tag="PREPARE")
-            case statements.ExecutePrepared(name=name, position=position):
-                found = names.find(name, position)
+            case statements.ExecutePrepared():
+                found = self._executed(statement)
                 given = argument_values(statement, found, await self._store.now())
-                return await self._run(found.prepared, found.index, given, found.columns)
+                return await self._run_at(found.prepared, found.index, given, found.columns)
             case statements.Deallocate(name=None):
                 names.clear()
                 return Result(tag="DEALLOCATE ALL")
@@ -284,6 +339,20 @@ class Session:
                 return await self._run_prepared(statement)
             case statements.ShowSession(name=name, position=position) if name != "database":
                 return self._transactions.show(name, position)
+            case statements.CopyFrom() | statements.CopyTo():
+                raise SQLError(
+                    "0A000",
+                    "COPY needs a client of the Postgres protocol",
+                    hint="Other doors have loads and queries of their own.",
+                )
+            case CreateUser() | AlterUser() | DropUser():
+                return await change_user(self._services, statement, self._open)
+            case ShowUsers():
+                reader = self._reader()
+                try:
+                    return await show_users(reader)
+                finally:
+                    await self._done(reader)
             case _:
                 return await self._show(statement)
 

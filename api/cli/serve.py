@@ -16,6 +16,9 @@ import uvicorn
 from ..frozen_heap import frozen_heap
 from ..http import create_app, is_loopback
 from ..node import Node, NodeOptions, NodeRefused
+from ..pgwire import PostgresOptions, serve_postgres
+from ..pgwire.authentication import Method
+from ..pgwire.options import postgres_options
 from ..web import Dashboard
 
 STOP_PATIENCE_SECONDS = 10
@@ -32,11 +35,24 @@ def serve(
         list[Path] | None,
         typer.Option(help="Folder where mirrors may lie; the first is for relative paths."),
     ] = None,
+    pg_host: Annotated[str, typer.Option(help="Where the Postgres protocol is spoken.")] = (
+        "127.0.0.1"
+    ),
+    pg_port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 26257,
+    pg_auth: Annotated[
+        Method, typer.Option(help="How passwords are sent; `password` needs TLS.")
+    ] = Method.SCRAM,
+    cert: Annotated[Path | None, typer.Option(help="TLS certificate (PEM).")] = None,
+    key: Annotated[Path | None, typer.Option(help="The certificate's private key (PEM).")] = None,
+    insecure: Annotated[
+        bool, typer.Option(help="Ask no Postgres client for a password; loopback only.")
+    ] = False,
 ) -> None:
-    """Serve a store over HTTP."""
+    """Serve a store over HTTP and the Postgres protocol."""
     _refuse_open_address(host)
     options = NodeOptions(mirror_roots=tuple(mirror_root or ()))
-    asyncio.run(_serve(folder, options, host, port))
+    postgres = postgres_options(pg_host, pg_auth, insecure=insecure, cert=cert, key=key)
+    asyncio.run(_serve(folder, options, host, port, (pg_host, pg_port), postgres))
 
 
 def _refuse_open_address(host: str) -> None:
@@ -47,9 +63,16 @@ def _refuse_open_address(host: str) -> None:
         )
 
 
-async def _serve(folder: Path, options: NodeOptions, host: str, port: int) -> None:
+async def _serve(
+    folder: Path,
+    options: NodeOptions,
+    host: str,
+    port: int,
+    postgres_address: tuple[str, int],
+    postgres: PostgresOptions,
+) -> None:
     listener = _listen(host, port)
-    with contextlib.closing(listener):
+    with contextlib.closing(listener), contextlib.closing(_listen(*postgres_address)) as pg:
         node = await Node.open(folder, options)
         dashboard = Dashboard(node)
         try:
@@ -59,10 +82,13 @@ async def _serve(folder: Path, options: NodeOptions, host: str, port: int) -> No
             print(f"tailrace: store {node.store.id} in {folder}", flush=True)
             if node.notice:
                 print(f"tailrace: {node.notice}", flush=True)
+            pg_shown = f"{postgres_address[0]}:{pg.getsockname()[1]}"
+            print(f"tailrace: postgres at {pg_shown} ({postgres.method.value})", flush=True)
             listener.listen()  # so that who connects upon the next line is not refused
             print(f"tailrace: ready on http://{shown}:{bound_port}", flush=True)
-            with frozen_heap():
-                await server.serve(sockets=[listener])
+            async with serve_postgres(node, pg, postgres):
+                with frozen_heap():
+                    await server.serve(sockets=[listener])
         finally:
             await dashboard.close()
             await node.close()

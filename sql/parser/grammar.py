@@ -10,7 +10,7 @@ from itertools import pairwise
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.errors import SQLError
-from . import feeds, prepared, tables, transactions
+from . import copy, feeds, prepared, tables, transactions, users
 from .cursor import Cursor, LexemeKind, syntax_error
 from .lexer import statements, tokenize
 from .queries import parse_delete, parse_insert, parse_query, parse_update
@@ -145,6 +145,7 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("cancel",): lambda cursor: feeds.control_jobs(cursor, JobAction.CANCEL),
     ("pause",): lambda cursor: feeds.control_jobs(cursor, JobAction.PAUSE),
     ("resume",): lambda cursor: feeds.control_jobs(cursor, JobAction.RESUME),
+    ("show", "users"): users.show_users,
     ("show",): feeds.show,
     ("set",): feeds.set_statement,
     ("reset",): feeds.reset_statement,
@@ -157,6 +158,13 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("abort",): transactions.rollback,
     ("savepoint",): transactions.savepoint,
     ("release",): transactions.release,
+    ("create", "user"): users.create_user,
+    ("create", "role"): users.create_user,
+    ("alter", "user"): users.alter_user,
+    ("alter", "role"): users.alter_user,
+    ("drop", "user"): users.drop_user,
+    ("drop", "role"): users.drop_user,
+    ("copy",): copy.copy,
     ("prepare",): prepared.prepare,
     ("execute",): prepared.execute,
     ("deallocate",): prepared.deallocate,
@@ -164,7 +172,7 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
 
 # fmt: off
 _REFUSED = frozenset({
-    "analyze", "call", "comment", "copy", "declare", "discard", "do", "fetch", "grant",
+    "analyze", "call", "comment", "declare", "discard", "do", "fetch", "grant",
     "listen", "lock", "merge", "notify", "refresh", "reindex", "revoke",
     "truncate", "vacuum", "verify",
 })

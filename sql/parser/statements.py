@@ -13,8 +13,10 @@ from enum import Enum
 from sqlglot import exp
 
 from .as_of_clause import AsOf
+from .copy_options import CopyOptions
 from .row_locks import RowLock
 from .transaction_statements import TransactionStatement
+from .user_statements import UserStatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +248,21 @@ class Deallocate:
     name: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyFrom:
+    """`columns` is None for all of the table's."""
+
+    table: ObjectName
+    columns: tuple[str, ...] | None
+    options: CopyOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyTo:
+    query: Query
+    options: CopyOptions
+
+
 Statement = (
     CreateDatabase
     | CreateTable
@@ -271,4 +288,7 @@ Statement = (
     | Prepare
     | ExecutePrepared
     | Deallocate
+    | UserStatement
+    | CopyFrom
+    | CopyTo
 )

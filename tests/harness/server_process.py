@@ -26,8 +26,10 @@ PATIENCE_SECONDS = 60.0
 class ServerProcess:
     """One server on one data folder. `output` is what it has printed since its last start."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         self.folder = folder
+        self._options = options
+        self.pg_port = 0
         self.url = ""
         self.output: list[str] = []
         self._process: subprocess.Popen[str] | None = None
@@ -40,7 +42,15 @@ class ServerProcess:
         self.output.clear()
         with self._log.open("a") as log:
             self._process = subprocess.Popen(
-                [*COMMAND, str(self.folder), "--port", str(port)],
+                [
+                    *COMMAND,
+                    str(self.folder),
+                    "--port",
+                    str(port),
+                    "--pg-port",
+                    "0",
+                    *self._options,
+                ],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
@@ -48,6 +58,8 @@ class ServerProcess:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self.output.append(line.rstrip())
+            if "postgres at " in line:
+                self.pg_port = int(line.split("postgres at ")[1].split()[0].rpartition(":")[2])
             if "ready on " in line:
                 self.url = line.rpartition("ready on ")[2].strip()
                 return

@@ -8,7 +8,7 @@ async with sql_node(sim) as node:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
@@ -52,7 +52,7 @@ class RecordedFeeds:
     async def stream(self, request: ChangefeedRequest) -> ChangefeedStream:
         self.requests.append((request, None))
 
-        async def rows() -> AsyncIterator[Row]:
+        async def rows() -> AsyncGenerator[Row, None]:
             for name in request.names:
                 yield (name,)
 

@@ -1,0 +1,126 @@
+"""One client's messages, one after another: carried out, answered, and the state kept.
+
+After an error in a pipeline the rest of it is skipped up to its Sync; after one in a text the rest
+of the text is. Whatever was open in the transaction has failed then, also where the error was not
+the session's.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from ...catalog.errors import SQLError
+from ...sql import Session
+from . import replies
+from .channel import Channel, HangUp
+from .extended import Extended
+from .interruption import Guard, Interruption
+from .messages import (
+    Bind,
+    CancelRequest,
+    Close,
+    CopyData,
+    CopyDone,
+    CopyFail,
+    Describe,
+    EncryptionRequest,
+    Execute,
+    First,
+    Flush,
+    Malformed,
+    Message,
+    Parse,
+    Password,
+    ProtocolViolation,
+    Query,
+    Startup,
+    Sync,
+    Terminate,
+)
+from .output import Output
+from .replies import Severity
+from .simple import run_text
+from .states import State
+
+
+class Conversation:
+    """The session of a client that is who it says. `run` returns when the connection ends."""
+
+    def __init__(self, channel: Channel, session: Session) -> None:
+        self.guard = Guard()
+        self._channel = channel
+        self._session = session
+        self._output = Output(channel, self.guard)
+        self._extended = Extended(session, channel, self._output, self.guard)
+        self._stopping = False
+
+    async def run(self) -> None:
+        """Takes messages until the client is gone. What is open then is rolled back."""
+        channel = self._channel
+        channel.on_lost = lambda: self.guard.interrupt(Interruption.HANG_UP)
+        try:
+            self._ready()
+            while True:
+                message = await channel.next_message()
+                if isinstance(message, Terminate):
+                    return
+                await self._take(message)
+        except HangUp:
+            if self._stopping and not channel.lost:
+                stopped = SQLError("57P01", Interruption.SHUTDOWN.value)
+                channel.write(replies.error(stopped, Severity.FATAL))
+        except ProtocolViolation as violation:
+            channel.write(replies.error(violation, Severity.FATAL))
+        finally:
+            channel.on_lost = lambda: None
+            await self._extended.close_portals()
+            await self._session.close()
+
+    def stop(self) -> None:
+        """Ends the conversation: the statement that runs is cut short, and the client told."""
+        self._stopping = True
+        self.guard.interrupt(Interruption.SHUTDOWN)
+        self._channel.end_input()
+
+    async def _take(self, message: First | Message) -> None:
+        try:
+            await self._carry_out(message)
+        except SQLError as error:
+            if isinstance(error, ProtocolViolation):
+                raise
+            await self._fail(error)
+        if self._channel.machine.state is State.BUSY:
+            self._ready()
+
+    async def _carry_out(self, message: First | Message) -> None:
+        match message:
+            case Query(text=text):
+                await run_text(self._session, self._channel, self._output, self.guard, text)
+            case Sync():
+                await self._extended.sync()
+            case Parse() | Bind() | Describe() | Execute() | Close() | Flush():
+                await self._extended.take(message)
+            case Malformed(error=error):
+                raise error
+            case Terminate() | Startup() | EncryptionRequest() | CancelRequest() | Password():
+                raise AssertionError(f"{message} is taken elsewhere")
+            case CopyData() | CopyDone() | CopyFail():
+                raise AssertionError(f"{message} outside of COPY")
+            case _:
+                assert_never(message)
+
+    async def _fail(self, error: SQLError) -> None:
+        channel, machine = self._channel, self._channel.machine
+        await self._session.fail()
+        channel.write(replies.error(error))
+        if machine.state in (State.COPY_IN, State.PIPELINE_COPY_IN):
+            machine.copy_ended()
+        if machine.state is State.PIPELINE:
+            machine.failed()
+        elif machine.state is State.BUSY:
+            await self._session.end_batch()
+
+    def _ready(self) -> None:
+        self._channel.write(replies.READY[self._session.state])
+        self._channel.flush()
+        self._channel.machine.ready()

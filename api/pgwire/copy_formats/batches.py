@@ -1,0 +1,130 @@
+"""Rows as Arrow, and where in a COPY a value stands that does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from ....catalog.column_types import ColumnType, Datum, coerce
+from ....catalog.descriptor import Column
+from ....catalog.errors import SQLError
+from ....catalog.type_kinds import TypeKind
+
+ROW_BYTES_MAX = 32 * 1024 * 1024
+"""A row that has not ended by then is refused."""
+
+BATCH_ROWS = 1000
+"""Rows that are written together: a few milliseconds of the loop."""
+
+Rows = Sequence[Sequence["str | None"]]
+
+
+class BatchBuilder:
+    """Makes Arrow of rows, and says where a value is that does not fit.
+
+    `line` counts lines, from one, as PostgreSQL's messages do.
+    """
+
+    def __init__(self, table: str, columns: Sequence[Column]) -> None:
+        self.columns = columns
+        self._table = table
+        self._schema = pa.schema([pa.field(c.name, c.type.arrow_type) for c in columns])
+
+    def error(
+        self,
+        sqlstate: str,
+        message: str,
+        line: int,
+        column: Column | None = None,
+        value: object = None,
+    ) -> SQLError:
+        place = f"COPY {self._table}, line {line}"
+        if column is not None:
+            place += f", column {column.name}"
+        if value is not None:
+            shown = f"{value}"
+            place += f': "{shown[:100]}{"…" if len(shown) > 100 else ""}"'
+        return SQLError(sqlstate, message, detail=f"{place}.")
+
+    def check_width(self, row: Sequence[object], line: int) -> None:
+        wanted = len(self.columns)
+        if len(row) < wanted:
+            missing = self.columns[len(row)].name
+            raise self.error("22P04", f'missing data for column "{missing}"', line)
+        if len(row) > wanted:
+            raise self.error("22P04", "extra data after last expected column", line)
+
+    def from_text(self, rows: Rows, lines: Sequence[int]) -> pa.RecordBatch:
+        """A batch of rows in text; `lines[i]` is the line of `rows[i]`. Raises SQLError."""
+        for row, line in zip(rows, lines, strict=True):
+            if len(row) != len(self.columns):
+                self.check_width(row, line)
+        arrays = [
+            self._column(column, list(values), lines)
+            for column, values in zip(self.columns, zip(*rows, strict=True), strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def from_values(self, rows: Sequence[Sequence[Datum]], lines: Sequence[int]) -> pa.RecordBatch:
+        """A batch of rows of canonical datums."""
+        arrays = []
+        for column, values in zip(self.columns, zip(*rows, strict=True), strict=True):
+            self._check_nulls(column, values, lines)
+            arrays.append(_array(column.type, list(values)))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _column(
+        self, column: Column, values: list[str | None], lines: Sequence[int]
+    ) -> pa.Array[pa.Scalar[pa.DataType]]:
+        self._check_nulls(column, values, lines)
+        array = _fast(column.type, values)
+        if array is not None:
+            return array
+        datums: list[Datum] = []
+        for value, line in zip(values, lines, strict=True):
+            try:
+                datums.append(coerce(column.type, value))
+            except SQLError as error:
+                raise self.error(error.sqlstate, error.message, line, column, value) from error
+        return _array(column.type, datums)
+
+    def _check_nulls(self, column: Column, values: Sequence[object], lines: Sequence[int]) -> None:
+        if not column.nullable and None in values:
+            message = (
+                f'null value in column "{column.name}" of relation "{self._table}" '
+                "violates not-null constraint"
+            )
+            raise self.error("23502", message, lines[values.index(None)], column)
+
+
+_FAST = (TypeKind.INT8, TypeKind.FLOAT8, TypeKind.DATE)
+"""Types whose plain texts Arrow reads as `coerce` does."""
+
+_NOT_PLAIN = set("xXnNiI_ ")
+"""Hexadecimal, words and blanks: there the two differ."""
+
+
+def _fast(type: ColumnType, values: list[str | None]) -> pa.Array[pa.Scalar[pa.DataType]] | None:
+    """The column as Arrow reads it, where that is just what `coerce` would say; else None."""
+    if type.kind is TypeKind.STRING:
+        try:
+            return pa.array(values, pa.string())
+        except (pa.ArrowInvalid, UnicodeEncodeError):
+            return None
+    if type.kind not in _FAST:
+        return None
+    if not _NOT_PLAIN.isdisjoint("".join([value for value in values if value is not None])):
+        return None
+    texts = pa.array(values, pa.string())
+    try:
+        return texts.cast(type.arrow_type)
+    except pa.ArrowInvalid:
+        return None
+
+
+def _array(type: ColumnType, values: list[Datum]) -> pa.Array[pa.Scalar[pa.DataType]]:
+    if type.kind is TypeKind.UUID:
+        stored = pa.array([getattr(value, "bytes", None) for value in values], pa.binary(16))
+        return stored.cast(type.arrow_type)
+    return pa.array(values, type.arrow_type)

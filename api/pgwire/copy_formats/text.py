@@ -1,0 +1,126 @@
+r"""COPY's text format: a line for a row, tabs between its values, `\N` for NULL.
+
+7<TAB>a\tb<TAB>\N        7, "a<TAB>b", NULL
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from ....catalog.errors import SQLError
+from ....sql.parser.copy_options import CopyOptions, Header
+from .batches import BATCH_ROWS, BatchBuilder
+from .lines import END_OF_DATA, LineSplitter
+
+_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_OCTAL = frozenset("01234567")
+_HEXADECIMAL = frozenset("0123456789abcdefABCDEF")
+
+
+class TextReader:
+    """Reads the text format."""
+
+    def __init__(self, options: CopyOptions, builder: BatchBuilder) -> None:
+        self._options = options
+        self._builder = builder
+        self._splitter = LineSplitter()
+        self._line = 0
+        self._ended = False
+
+    def feed(self, data: bytes) -> list[pa.RecordBatch]:
+        return self._batches(self._splitter.feed(data))
+
+    def end(self) -> list[pa.RecordBatch]:
+        return self._batches(self._splitter.end())
+
+    def _batches(self, lines: list[str]) -> list[pa.RecordBatch]:
+        if self._ended:
+            return []
+        if END_OF_DATA in lines:
+            self._ended = True
+            lines = lines[: lines.index(END_OF_DATA)]
+        if lines and self._line == 0 and self._options.header is not Header.NONE:
+            self._check_header(lines[0])
+            lines = lines[1:]
+            self._line = 1
+        batches = []
+        for start in range(0, len(lines), BATCH_ROWS):
+            part = lines[start : start + BATCH_ROWS]
+            numbers = range(self._line + 1, self._line + 1 + len(part))
+            self._line += len(part)
+            rows = [self._row(line) for line in part]
+            batches.append(self._builder.from_text(rows, numbers))
+        return batches
+
+    def _row(self, line: str) -> list[str | None]:
+        options = self._options
+        fields = line.split(options.delimiter)
+        if "\\" not in line:
+            if options.null and options.null not in line:
+                return fields  # type: ignore[return-value]
+            return [None if field == options.null else field for field in fields]
+        if f"\\{options.delimiter}" in line:
+            fields = _rejoined(fields, options.delimiter)
+        return [
+            None if field == options.null else unescape(field) if "\\" in field else field
+            for field in fields
+        ]
+
+    def _check_header(self, line: str) -> None:
+        if self._options.header is Header.MATCH:
+            check_header(self._row(line), self._builder)
+
+
+def _rejoined(fields: list[str], delimiter: str) -> list[str]:
+    """Fields that were split at a delimiter behind a backslash, put together again."""
+    joined: list[str] = []
+    for field in fields:
+        if joined and _ends_open(joined[-1]):
+            joined[-1] += delimiter + field
+        else:
+            joined.append(field)
+    return joined
+
+
+def _ends_open(field: str) -> bool:
+    """Whether the last backslash escapes what follows the field."""
+    return (len(field) - len(field.rstrip("\\"))) % 2 == 1
+
+
+def check_header(names: list[str | None], builder: BatchBuilder) -> None:
+    """Raises SQLError 22P04 unless the header names the columns, in their order."""
+    wanted = [column.name for column in builder.columns]
+    if names != wanted:
+        raise SQLError(
+            "22P04",
+            f"column names of the header do not match: {', '.join(map(str, names))}",
+            hint=f"Expected {', '.join(wanted)}.",
+        )
+
+
+def unescape(field: str) -> str:
+    """The value of a field that has backslashes."""
+    parts: list[str] = []
+    at, end = 0, len(field)
+    while True:
+        found = field.find("\\", at)
+        if found < 0 or found + 1 >= end:
+            parts.append(field[at:])
+            return "".join(parts)
+        parts.append(field[at:found])
+        character = field[found + 1]
+        at = found + 2
+        if character in _OCTAL:
+            stop = at
+            while stop < min(end, found + 4) and field[stop] in _OCTAL:
+                stop += 1
+            parts.append(chr(int(field[found + 1 : stop], 8) & 0xFF))
+            at = stop
+        elif character == "x" and at < end and field[at] in _HEXADECIMAL:
+            stop = at + 1
+            if stop < end and field[stop] in _HEXADECIMAL:
+                stop += 1
+            parts.append(chr(int(field[at:stop], 16)))
+            at = stop
+        else:
+            parts.append(_ESCAPES.get(character, character))

@@ -1,0 +1,88 @@
+"""COPY over the wire: rows that a client sends, and rows that it is sent."""
+
+from __future__ import annotations
+
+from ...catalog.errors import SQLError
+from ...sql import Result, Session
+from ...sql.executor.copy import CopyIn
+from ...sql.parser.copy_options import CopyFormat
+from ...sql.parser.statements import CopyFrom, CopyTo
+from . import replies
+from .channel import Channel, HangUp
+from .copy_formats import make_reader, make_writer
+from .interruption import Guard
+from .messages import CopyData, CopyDone, CopyFail, Malformed
+from .output import Output
+from .portals import SLICE_ROWS, rows_of
+
+
+async def copy_in(
+    session: Session,
+    channel: Channel,
+    output: Output,
+    guard: Guard,
+    statement: CopyFrom,
+    *,
+    more: bool,
+) -> None:
+    """Takes rows until the client says that they are all. Raises SQLError, and then none remain."""
+    loading = await guard.run(session.copy_in(statement))
+    binary = statement.options.format is CopyFormat.BINARY
+    count = len(loading.columns)
+    channel.write(replies.copy_response(b"G", binary=binary, column_count=count))
+    channel.flush()
+    channel.machine.copy_in()
+    await _take_rows(channel, guard, loading, statement)
+    if not more:
+        await guard.run(session.end_batch())
+    channel.machine.copy_ended()
+    output.complete(Result(tag=f"COPY {loading.row_count}"))
+
+
+async def _take_rows(channel: Channel, guard: Guard, loading: CopyIn, statement: CopyFrom) -> None:
+    reader = make_reader(statement.options, loading.table_name, loading.columns)
+    while True:
+        message = await channel.next_message()
+        match message:
+            case CopyData(data=data):
+                batches = reader.feed(data)
+            case CopyDone():
+                batches = reader.end()
+            case CopyFail(message=why):
+                raise SQLError("57014", f"COPY from stdin failed: {why}")
+            case Malformed(error=error):
+                raise error
+            case _:
+                raise HangUp
+        for batch in batches:
+            await guard.run(loading.write(batch))
+        if isinstance(message, CopyDone):
+            return
+
+
+async def copy_out(
+    session: Session,
+    channel: Channel,
+    output: Output,
+    guard: Guard,
+    statement: CopyTo,
+    *,
+    more: bool,
+) -> None:
+    """Sends the rows of a query."""
+    found = await guard.run(session.copy_out(statement, more=more))
+    writer = make_writer(statement.options, found.columns)
+    binary = statement.options.format is CopyFormat.BINARY
+    channel.write(replies.copy_response(b"H", binary=binary, column_count=len(found.columns)))
+    if writer.head:
+        channel.write(replies.copy_data(writer.head))
+    count = 0
+    for row in rows_of(found):
+        channel.write(replies.copy_data(writer.row(row)))
+        count += 1
+        if count % SLICE_ROWS == 0:
+            await output.turn()
+    if writer.tail:
+        channel.write(replies.copy_data(writer.tail))
+    channel.write(replies.COPY_DONE)
+    output.complete(Result(tag=f"COPY {count}"))

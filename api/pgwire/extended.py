@@ -1,0 +1,205 @@
+"""The extended protocol: statements and portals by name, and pipelines that end in Sync."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from ...catalog.errors import SQLError
+from ...sql import Session, SessionState
+from ...sql.parser.statements import CopyFrom, CopyTo
+from . import replies
+from .channel import Channel
+from .copying import copy_in, copy_out
+from .interruption import Guard
+from .messages import Bind, Close, Describe, Execute, Flush, Parse, Target
+from .output import Output
+from .portals import (
+    PORTALS_MAX,
+    Portal,
+    WireStatement,
+    bind,
+    hints_of,
+    row_encoder,
+    rows_of,
+    wire_statement,
+)
+
+ExtendedMessage = Parse | Bind | Describe | Execute | Close | Flush
+
+
+class Extended:
+    """The statements and portals of one connection.
+
+    What runs between two Syncs is one transaction, as in PostgreSQL. A statement that is the last
+    before its Sync, and knows it because the Sync has already arrived, commits by itself.
+    """
+
+    def __init__(self, session: Session, channel: Channel, output: Output, guard: Guard) -> None:
+        self._session = session
+        self._channel = channel
+        self._output = output
+        self._guard = guard
+        self._statements: dict[str, WireStatement] = {}
+        self._portals: dict[str, Portal] = {}
+
+    async def take(self, message: ExtendedMessage) -> None:
+        """Carries a message out. Raises SQLError."""
+        match message:
+            case Parse():
+                await self._parse(message)
+            case Bind():
+                await self._bind(message)
+            case Describe(target=Target.STATEMENT, name=name):
+                await self._describe_statement(name)
+            case Describe(name=name):
+                await self._describe_portal(name)
+            case Execute():
+                await self._execute(message)
+            case Close(target=Target.STATEMENT, name=name):
+                self._statements.pop(name, None)
+                self._session.prepared_names.forget(name)
+                self._channel.write(replies.CLOSE_COMPLETE)
+            case Close(name=name):
+                await self._close_portal(name)
+                self._channel.write(replies.CLOSE_COMPLETE)
+            case Flush():
+                self._channel.flush()
+            case _:
+                assert_never(message)
+
+    async def sync(self) -> None:
+        """Ends the pipeline: commits what it was. Raises SQLError where that fails."""
+        try:
+            await self._guard.run(self._session.end_batch())
+        finally:
+            if self._session.state is SessionState.IDLE:
+                await self.close_portals()
+
+    async def close_portals(self) -> None:
+        """Portals end with their transaction."""
+        while self._portals:
+            await self._close_portal(next(iter(self._portals)))
+
+    # Statements
+
+    async def _parse(self, message: Parse) -> None:
+        names = self._session.prepared_names
+        if message.name:
+            names.check_new(message.name)
+        hints = hints_of(message.oids)
+        prepared = await self._guard.run(self._session.prepare(message.text, hints))
+        names.keep(message.name, prepared)
+        self._statements[message.name] = wire_statement(prepared, message.oids)
+        self._channel.write(replies.PARSE_COMPLETE)
+
+    def _statement(self, name: str) -> WireStatement:
+        """Those of PREPARE are found too, and those of DEALLOCATE are not."""
+        prepared = self._session.prepared_names.find(name)
+        known = self._statements.get(name)
+        if known is None or known.prepared is not prepared:
+            known = self._statements[name] = wire_statement(prepared, ())
+        return known
+
+    async def _describe_statement(self, name: str) -> None:
+        statement = self._statement(name)
+        columns = await self._guard.run(self._session.describe(statement.prepared))
+        self._channel.write(replies.parameter_description(statement.oids))
+        if columns:
+            self._channel.write(replies.row_description(columns, (0,) * len(columns)))
+        else:
+            self._channel.write(replies.NO_DATA)
+
+    # Portals
+
+    async def _bind(self, message: Bind) -> None:
+        portal = bind(message, self._statement(message.statement))
+        if message.portal in self._portals:
+            if message.portal:
+                raise SQLError("42P03", f'cursor "{message.portal}" already exists')
+            await self._close_portal("")
+        if len(self._portals) >= PORTALS_MAX:
+            raise SQLError("53400", f"a connection has at most {PORTALS_MAX} portals")
+        self._portals[message.portal] = portal
+        self._channel.write(replies.BIND_COMPLETE)
+
+    def _portal(self, name: str) -> Portal:
+        found = self._portals.get(name)
+        if found is None:
+            raise SQLError("34000", f'portal "{name}" does not exist')
+        return found
+
+    async def _describe_portal(self, name: str) -> None:
+        portal = self._portal(name)
+        columns = self._session.columns_of(portal.statement.prepared)
+        if columns is None:
+            # Only a run can tell; and the Execute that follows takes its rows.
+            await self._start(portal, executes_left=1)
+            assert portal.result is not None
+            columns = portal.result.columns
+        if columns:
+            self._channel.write(replies.row_description(columns, portal.formats(columns)))
+        else:
+            self._channel.write(replies.NO_DATA)
+
+    async def _start(self, portal: Portal, *, executes_left: int) -> None:
+        """Runs the statement. `executes_left` of the pipeline's Executes ahead are its own."""
+        ahead = self._channel.machine.executes_ahead()
+        more = ahead is None or ahead > executes_left
+        run = self._session.run(portal.statement.prepared, portal.parameters, more=more)
+        result = portal.result = await self._guard.run(run)
+        if not result.returns_rows:
+            return
+        portal.encode = row_encoder(result.columns, portal.formats(result.columns))
+        if result.stream is not None:
+            portal.stream = result.stream
+        else:
+            portal.rows = rows_of(result)
+
+    async def _execute(self, message: Execute) -> None:
+        portal = self._portal(message.portal)
+        statement = portal.statement.prepared.statement
+        if statement is None:
+            self._channel.write(replies.EMPTY_QUERY)
+            return
+        if isinstance(statement, CopyFrom | CopyTo):
+            await self._copy(statement)
+            return
+        if portal.result is None:
+            await self._start(portal, executes_left=0)
+        elif portal.finished and not portal.result.returns_rows:
+            raise SQLError("55000", f'portal "{message.portal}" cannot be run')
+        await self._send(portal, max(message.row_limit, 0))
+
+    async def _copy(self, statement: CopyFrom | CopyTo) -> None:
+        ahead = self._channel.machine.executes_ahead()
+        context = (self._session, self._channel, self._output, self._guard)
+        if isinstance(statement, CopyFrom):
+            await copy_in(*context, statement, more=ahead != 0)
+        else:
+            await copy_out(*context, statement, more=ahead != 0)
+
+    async def _send(self, portal: Portal, limit: int) -> None:
+        result = portal.result
+        assert result is not None
+        if portal.encode is None:
+            portal.finished = True
+            self._output.complete(result)
+            return
+        if portal.stream is not None:
+            count = await self._output.stream(portal.stream, portal.encode, limit)
+        else:
+            assert portal.rows is not None, portal
+            count = await self._output.rows(portal.rows, portal.encode, limit)
+        if limit and count == limit:
+            self._channel.write(replies.PORTAL_SUSPENDED)
+            portal.suspended = True
+            return
+        portal.finished = True
+        tag = f"SELECT {count}" if portal.suspended else None
+        self._output.complete(result, tag)
+
+    async def _close_portal(self, name: str) -> None:
+        """Ends the portal, and the changefeed that it streams, if it does."""
+        portal = self._portals.pop(name, None)
+        if portal is not None and portal.stream is not None:
+            await portal.stream.aclose()

@@ -1,0 +1,167 @@
+"""The beginning of a connection: encryption, start-up, authentication, and what it was told."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ...catalog.errors import SQLError
+from ...catalog.system_tables import DEFAULT_DATABASE
+from ...catalog.users import find_user
+from ..node import Node
+from . import replies
+from .authentication import Cleartext, Exchange, Method, Scram, Trusting
+from .channel import Channel, HangUp
+from .messages import (
+    CancelRequest,
+    EncryptionRequest,
+    Malformed,
+    Password,
+    ProtocolViolation,
+    Startup,
+)
+
+SERVER_VERSION = "15.8"
+"""The version of PostgreSQL whose protocol, functions and catalogs this server goes by."""
+
+HANDSHAKE_SECONDS = 30.0
+
+PARAMETERS = {
+    "server_version": f"{SERVER_VERSION} (Tailrace)",
+    "server_encoding": "UTF8",
+    "client_encoding": "UTF8",
+    "DateStyle": "ISO, MDY",
+    "IntervalStyle": "postgres",
+    "TimeZone": "UTC",
+    "integer_datetimes": "on",
+    "standard_conforming_strings": "on",
+    "is_superuser": "on",
+    "default_transaction_read_only": "off",
+    "in_hot_standby": "off",
+}
+"""What a client is told of a new session."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Greeting:
+    """Who a client is, and what it asked for. `cancels` is set where that is all it came for."""
+
+    user: str = ""
+    database: str = DEFAULT_DATABASE
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    cancels: tuple[int, int] | None = None
+
+    def statuses(self) -> Iterator[tuple[str, str]]:
+        yield from PARAMETERS.items()
+        yield "application_name", self.parameters.get("application_name", "")
+        yield "session_authorization", self.user
+
+
+async def greet(
+    channel: Channel,
+    node: Node,
+    method: Method,
+    tls: ssl.SSLContext | None,
+    decoy_key: bytes,
+) -> Greeting:
+    """Leads a client in. Raises SQLError where it is not let in, HangUp when it goes."""
+    startup = await _startup(channel, tls)
+    if isinstance(startup, CancelRequest):
+        return Greeting(cancels=(startup.process_id, startup.secret))
+    unknown = [name for name in startup.parameters if name.startswith("_pq_.")]
+    if startup.minor > 0 or unknown:
+        channel.write(replies.negotiate_version(unknown))
+    user = startup.parameters.get("user", "")
+    if not user:
+        raise SQLError("28000", "no PostgreSQL user name specified in startup packet")
+    _check_encoding(startup.parameters.get("client_encoding"))
+    await _authenticate(channel, await _exchange(channel, node, method, user, decoy_key))
+    channel.machine.authenticated()
+    channel.write(replies.AUTHENTICATION_OK)
+    database = await _database(node, startup.parameters.get("database"), user)
+    return Greeting(user=user, database=database, parameters=startup.parameters)
+
+
+async def _startup(channel: Channel, tls: ssl.SSLContext | None) -> Startup | CancelRequest:
+    while True:
+        message = await channel.next_message()
+        match message:
+            case Startup() | CancelRequest():
+                return message
+            case EncryptionRequest(gss=False) if tls is not None and not channel.encrypted:
+                if channel.machine.buffered_bytes:
+                    # What came in the clear would be taken for a part of what is encrypted.
+                    raise ProtocolViolation("received unencrypted data after SSL request")
+                channel.write(replies.TLS_ACCEPTED)
+                await channel.start_tls(tls, HANDSHAKE_SECONDS)
+            case EncryptionRequest():
+                channel.write(replies.TLS_DECLINED)
+                channel.flush()
+            case _:
+                raise AssertionError(f"{message} in the start-up")
+
+
+def _check_encoding(name: str | None) -> None:
+    wanted = "" if name is None else name.strip("'\"").lower().replace("-", "").replace("_", "")
+    if wanted not in ("", "utf8", "unicode"):
+        raise SQLError(
+            "22023",
+            f'invalid value for parameter "client_encoding": "{name}"',
+            hint="Text is UTF-8 here: SET client_encoding = 'UTF8'.",
+        )
+
+
+async def _exchange(
+    channel: Channel, node: Node, method: Method, name: str, decoy_key: bytes
+) -> Exchange:
+    snapshot = node.store.begin(read_only=True)
+    try:
+        user = await find_user(snapshot, name)
+    finally:
+        await snapshot.rollback()
+    match method:
+        case Method.TRUST:
+            return Trusting(name, user)
+        case Method.PASSWORD:
+            if not channel.encrypted:
+                raise SQLError(
+                    "28000",
+                    "a password in the clear is taken over TLS only",
+                    hint="Connect with sslmode=require.",
+                )
+            return Cleartext(name, user)
+        case Method.SCRAM:
+            return Scram(name, user, node.store.random, decoy_key)
+
+
+async def _authenticate(channel: Channel, exchange: Exchange) -> None:
+    channel.write(exchange.request())
+    while not exchange.done:
+        message = await channel.next_message()
+        match message:
+            case Password(body=body):
+                channel.write(exchange.receive(body))
+            case Malformed(error=error):
+                raise error
+            case _:
+                raise HangUp
+
+
+async def _database(node: Node, name: str | None, user: str) -> str:
+    """The database to begin in: the one that was named, else the default.
+
+    libpq names the user's own where it is told of none, and `postgres` is what tools look for.
+    """
+    if name is None:
+        return DEFAULT_DATABASE
+    reader = node.store.begin(read_only=True)
+    try:
+        known = await node.services.catalog.list_databases(reader)
+    finally:
+        await reader.rollback()
+    if name in known:
+        return name
+    if name in (user, "postgres"):
+        return DEFAULT_DATABASE
+    raise SQLError("3D000", f'database "{name}" does not exist')

@@ -1,0 +1,320 @@
+"""What clients send: frames taken apart into frozen values.
+
+A frame is a kind (one byte), a length that counts itself (four bytes) and a body; the first ones of
+a connection have no kind. Everything is big-endian, and text is UTF-8 that ends in a zero byte.
+
+    51 00 00 00 0d  "SELECT 1" 00        Query("SELECT 1")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from struct import Struct
+from struct import error as struct_error
+
+from ...catalog.errors import SQLError
+
+_INT2 = Struct("!h")
+_INT4 = Struct("!i")
+_UINT4 = Struct("!I")
+
+
+class ProtocolViolation(SQLError):
+    """The stream itself is not what the protocol says: the connection cannot go on."""
+
+    def __init__(self, message: str, *, detail: str | None = None) -> None:
+        super().__init__("08P01", message, detail=detail)
+
+
+# The first messages of a connection
+
+
+@dataclass(frozen=True, slots=True)
+class Startup:
+    minor: int
+    parameters: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptionRequest:
+    """SSLRequest, or GSSENCRequest where `gss`."""
+
+    gss: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequest:
+    process_id: int
+    secret: int
+
+
+# Messages with a kind
+
+
+@dataclass(frozen=True, slots=True)
+class Password:
+    """Any answer to an authentication request: what it means depends on the request."""
+
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parse:
+    name: str
+    text: str
+    oids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Formats are 0 for text and 1 for binary: none, one for all, or one for each."""
+
+    portal: str
+    statement: str
+    parameter_formats: tuple[int, ...]
+    parameters: tuple[bytes | None, ...]
+    result_formats: tuple[int, ...]
+
+
+class Target(Enum):
+    STATEMENT = "S"
+    PORTAL = "P"
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    target: Target
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """`row_limit` is 0 for all rows."""
+
+    portal: str
+    row_limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    target: Target
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Terminate:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class CopyData:
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CopyDone:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFail:
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """A frame whose body is not what its kind says. `kind` is the message it was to be."""
+
+    kind: type[object]
+    error: SQLError
+
+
+First = Startup | EncryptionRequest | CancelRequest
+Message = (
+    Password
+    | Query
+    | Parse
+    | Bind
+    | Describe
+    | Execute
+    | Close
+    | Sync
+    | Flush
+    | Terminate
+    | CopyData
+    | CopyDone
+    | CopyFail
+    | Malformed
+)
+
+PROTOCOL_MAJOR = 3
+_CANCEL, _SSL, _GSS = 80877102, 80877103, 80877104
+
+
+class _Body:
+    """Reads a body from left to right. Every method raises SQLError on a body that is too short."""
+
+    __slots__ = ("_at", "_bytes")
+
+    def __init__(self, body: bytes) -> None:
+        self._bytes = body
+        self._at = 0
+
+    def text(self) -> str:
+        end = self._bytes.find(b"\0", self._at)
+        if end < 0:
+            raise SQLError("08P01", "invalid string in message")
+        raw = self._bytes[self._at : end]
+        self._at = end + 1
+        return decode_text(raw)
+
+    def byte(self) -> bytes:
+        return self.raw(1)
+
+    def raw(self, length: int) -> bytes:
+        start, self._at = self._at, self._at + length
+        if self._at > len(self._bytes):
+            raise SQLError("08P01", "insufficient data left in message")
+        return self._bytes[start : self._at]
+
+    def number(self, form: Struct) -> int:
+        try:
+            (value,) = form.unpack_from(self._bytes, self._at)
+        except struct_error:
+            raise SQLError("08P01", "insufficient data left in message") from None
+        self._at += form.size
+        return int(value)
+
+    def numbers(self, form: Struct) -> tuple[int, ...]:
+        """A count of two bytes, unsigned, and as many numbers."""
+        count = self.number(_INT2) & 0xFFFF
+        return tuple([self.number(form) for _ in range(count)])
+
+    def end(self) -> None:
+        if self._at != len(self._bytes):
+            raise SQLError("08P01", "invalid message format")
+
+
+def decode_text(raw: bytes) -> str:
+    """UTF-8 as text. Raises SQLError 22021."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        shown = " ".join(f"0x{byte:02x}" for byte in raw[error.start : error.start + 4])
+        message = f'invalid byte sequence for encoding "UTF8": {shown}'
+        raise SQLError("22021", message) from None
+
+
+def parse_first(body: bytes) -> First:
+    """A message without a kind. Raises ProtocolViolation."""
+    reader = _Body(body)
+    try:
+        code = reader.number(_INT4)
+        if code in (_SSL, _GSS):
+            reader.end()
+            return EncryptionRequest(code == _GSS)
+        if code == _CANCEL:
+            request = CancelRequest(reader.number(_INT4), reader.number(_INT4))
+            reader.end()
+            return request
+        if code >> 16 != PROTOCOL_MAJOR:
+            raise SQLError(
+                "0A000",
+                f"unsupported frontend protocol {code >> 16}.{code & 0xFFFF}: server supports 3.0",
+            )
+        parameters: dict[str, str] = {}
+        while (name := reader.text()) != "":
+            parameters[name] = reader.text()
+        reader.end()
+    except SQLError as error:
+        violation = ProtocolViolation(error.message)
+        violation.sqlstate = error.sqlstate
+        raise violation from None
+    return Startup(code & 0xFFFF, parameters)
+
+
+def parse_message(kind: int, body: bytes) -> Message:
+    """A message by its kind. A body that does not fit makes a Malformed."""
+    parser = PARSERS.get(kind)
+    assert parser is not None, kind
+    reader = _Body(body)
+    try:
+        message = parser(reader)
+        reader.end()
+    except SQLError as error:
+        return Malformed(MESSAGE_KINDS[kind], error)
+    return message
+
+
+def _bind(body: _Body) -> Bind:
+    portal, statement = body.text(), body.text()
+    formats = body.numbers(_INT2)
+    count = body.number(_INT2) & 0xFFFF
+    parameters: list[bytes | None] = []
+    for _ in range(count):
+        length = body.number(_INT4)
+        if length < -1:
+            raise SQLError("08P01", f"invalid length of a parameter: {length}")
+        parameters.append(None if length == -1 else body.raw(length))
+    return Bind(portal, statement, formats, tuple(parameters), body.numbers(_INT2))
+
+
+def _target(body: _Body) -> Target:
+    written = body.byte()
+    try:
+        return Target(written.decode("latin-1"))
+    except ValueError:
+        raise SQLError("08P01", f"invalid subtype {written!r} of a message") from None
+
+
+def _rest(body: _Body) -> bytes:
+    return body.raw(len(body._bytes) - body._at)
+
+
+PARSERS: dict[int, Callable[[_Body], Message]] = {
+    ord("Q"): lambda body: Query(body.text()),
+    ord("P"): lambda body: Parse(body.text(), body.text(), body.numbers(_UINT4)),
+    ord("B"): _bind,
+    ord("D"): lambda body: Describe(_target(body), body.text()),
+    ord("E"): lambda body: Execute(body.text(), body.number(_INT4)),
+    ord("C"): lambda body: Close(_target(body), body.text()),
+    ord("S"): lambda body: Sync(),
+    ord("H"): lambda body: Flush(),
+    ord("X"): lambda body: Terminate(),
+    ord("d"): lambda body: CopyData(_rest(body)),
+    ord("c"): lambda body: CopyDone(),
+    ord("f"): lambda body: CopyFail(body.text()),
+    ord("p"): lambda body: Password(_rest(body)),
+}
+MESSAGE_KINDS: dict[int, type[object]] = {
+    ord("Q"): Query,
+    ord("P"): Parse,
+    ord("B"): Bind,
+    ord("D"): Describe,
+    ord("E"): Execute,
+    ord("C"): Close,
+    ord("S"): Sync,
+    ord("H"): Flush,
+    ord("X"): Terminate,
+    ord("d"): CopyData,
+    ord("c"): CopyDone,
+    ord("f"): CopyFail,
+    ord("p"): Password,
+}

@@ -1,0 +1,145 @@
+"""Portals: statements with their parameters, of which a client takes as many rows as it wants."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from struct import Struct
+
+from ...catalog.column_types import ColumnType
+from ...catalog.errors import SQLError
+from ...sql import Result, ResultColumn, Row
+from ...sql.prepared import PreparedStatement
+from .messages import Bind
+from .wire_types import (
+    BINARY,
+    TEXT,
+    UNKNOWN_OIDS,
+    Encoder,
+    decode_parameter,
+    encoder,
+    hint_of,
+    wire_type,
+)
+
+PORTALS_MAX = 1000
+"""Portals of one connection. Each may hold a result."""
+
+SLICE_ROWS = 500
+"""Rows that become frames in about a millisecond, unless they are very wide."""
+
+_LENGTH = Struct("!i")
+_ROW_HEAD = Struct("!cIH")
+_NULL = b"\xff\xff\xff\xff"
+
+
+@dataclass(frozen=True, slots=True)
+class WireStatement:
+    """A prepared statement, and the OIDs that its client knows its parameters by."""
+
+    prepared: PreparedStatement
+    oids: tuple[int, ...]
+
+
+def wire_statement(prepared: PreparedStatement, declared: Sequence[int]) -> WireStatement:
+    """OIDs that were declared stay as they are; the others are those of the inferred types."""
+    oids = [wire_type(type).oid for type in prepared.parameter_types]
+    for place, oid in enumerate(declared[: len(oids)]):
+        if oid not in UNKNOWN_OIDS:
+            oids[place] = oid
+    return WireStatement(prepared, tuple(oids))
+
+
+def hints_of(declared: Sequence[int]) -> tuple[ColumnType | None, ...]:
+    return tuple([hint_of(oid, number) for number, oid in enumerate(declared, start=1)])
+
+
+@dataclass(slots=True, eq=False)
+class Portal:
+    """A bound statement. It runs when rows, or only its columns, are first asked for."""
+
+    statement: WireStatement
+    parameters: Sequence[object]
+    result_formats: tuple[int, ...]
+    result: Result | None = None
+    encode: Callable[[Row], bytes] | None = None
+    rows: Iterator[Row] | None = None
+    stream: AsyncGenerator[Row, None] | None = None
+    suspended: bool = False
+    finished: bool = False
+
+    def formats(self, columns: Sequence[ResultColumn]) -> tuple[int, ...]:
+        return spread_formats(self.result_formats, len(columns), "result columns")
+
+
+def bind(message: Bind, statement: WireStatement) -> Portal:
+    """The portal of a Bind. Raises SQLError where it does not fit its statement."""
+    oids = statement.oids
+    given = message.parameters
+    if len(given) != len(oids):
+        shown = f'"{message.statement}"'
+        raise SQLError(
+            "08P01",
+            f"bind message supplies {len(given)} parameters, but prepared statement {shown} "
+            f"requires {len(oids)}",
+        )
+    formats = spread_formats(message.parameter_formats, len(oids), "parameters")
+    values = [
+        None if raw is None else decode_parameter(raw, oid, form, number)
+        for number, (raw, oid, form) in enumerate(zip(given, oids, formats, strict=True), start=1)
+    ]
+    for form in message.result_formats:
+        _check_format(form)
+    return Portal(statement, values, message.result_formats)
+
+
+def spread_formats(formats: Sequence[int], count: int, what: str) -> tuple[int, ...]:
+    """One format for each of `count`: none means text, a single one is for all."""
+    for form in formats:
+        _check_format(form)
+    if not formats:
+        return (TEXT,) * count
+    if len(formats) == 1:
+        return (formats[0],) * count
+    if len(formats) != count:
+        raise SQLError(
+            "08P01", f"bind message has {len(formats)} format codes, but there are {count} {what}"
+        )
+    return tuple(formats)
+
+
+def _check_format(form: int) -> None:
+    if form not in (TEXT, BINARY):
+        raise SQLError("22023", f"unsupported format code: {form}")
+
+
+def rows_of(result: Result) -> Iterator[Row]:
+    """The rows of a result that is whole, taken out of Arrow a slice at a time."""
+    if result.table is None:
+        yield from result.rows or ()
+        return
+    for start in range(0, result.table.num_rows, SLICE_ROWS):
+        yield from replace(result, table=result.table.slice(start, SLICE_ROWS)).fetch_rows()
+
+
+def row_encoder(columns: Sequence[ResultColumn], formats: Sequence[int]) -> Callable[[Row], bytes]:
+    """DataRow of a row whose columns have these types and formats."""
+    encoders: list[Encoder] = [
+        encoder(column.type, form) for column, form in zip(columns, formats, strict=True)
+    ]
+    count = len(encoders)
+    pack_length, pack_head = _LENGTH.pack, _ROW_HEAD.pack
+
+    def encode(row: Row) -> bytes:
+        parts: list[bytes] = []
+        for value, form in zip(row, encoders, strict=True):
+            if value is None:
+                parts.append(_NULL)
+            else:
+                raw = form(value)
+                parts.append(pack_length(len(raw)))
+                parts.append(raw)
+        body = b"".join(parts)
+        return pack_head(b"D", len(body) + 6, count) + body
+
+    return encode

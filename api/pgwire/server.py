@@ -1,0 +1,159 @@
+"""The server: a listening socket, its connections, and who may cancel what.
+
+A connection is a `Channel` (its socket) with a task that greets the client (encryption, start-up,
+authentication) and then holds a `Conversation` with it. The server knows all conversations, so that
+a CancelRequest, which comes on a connection of its own, finds the one that it means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import AsyncIterator
+
+from ...catalog.errors import SQLError
+from ..node import Node
+from . import replies
+from .channel import Channel, HangUp
+from .conversation import Conversation
+from .greeting import Greeting, greet
+from .interruption import Interruption
+from .options import PostgresOptions
+from .replies import Severity
+
+CONNECTIONS_MAX = 2000
+"""Open connections, greeted or not. More are told 53300 and let go."""
+
+GREETING_SECONDS = 60.0
+"""How long a client may take to say who it is, as PostgreSQL's authentication_timeout."""
+
+STOP_PATIENCE_SECONDS = 5.0
+"""How long conversations have to end once the server is told to stop."""
+
+BACKLOG = 1024
+
+
+class PostgresServer:
+    """Serves one node on one socket. Made by `serve_postgres`."""
+
+    def __init__(self, node: Node, options: PostgresOptions) -> None:
+        self._node = node
+        self._options = options
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._conversations: dict[int, tuple[int, Conversation]] = {}
+        self._last_process_id = 0
+        self._decoy_key = node.store.random.randbytes(32)
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._tasks)
+
+    async def start(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: Channel(self._connected), sock=listener, backlog=BACKLOG
+        )
+
+    async def close(self) -> None:
+        """Takes no more clients, and ends the conversations: what runs is cut short."""
+        if self._server is not None:
+            self._server.close()
+        for _, conversation in list(self._conversations.values()):
+            conversation.stop()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=STOP_PATIENCE_SECONDS)
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks))
+
+    # Connections
+
+    def _connected(self, channel: Channel) -> None:
+        if len(self._tasks) >= CONNECTIONS_MAX:
+            full = SQLError("53300", "sorry, too many clients already")
+            channel.write(replies.error(full, Severity.FATAL))
+            channel.close()
+            return
+        task = asyncio.create_task(self._attend(channel), name=f"pgwire {channel.peer}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        self._node.store.metrics.put("pgwire_connections", len(self._tasks))
+        self._node.store.metrics.add("pgwire_connections_total")
+
+    async def _attend(self, channel: Channel) -> None:
+        """All of one connection. Nothing that happens here reaches another one."""
+        try:
+            greeting = await self._greeted(channel)
+            if greeting is not None:
+                await self._converse(channel, greeting)
+        except HangUp:
+            pass
+        except SQLError as error:
+            channel.write(replies.error(error, Severity.FATAL))
+        except Exception as error:  # a fault of ours: it ends one connection, and is told to both
+            fault = SQLError("XX000", f"internal error: {error!r}")
+            channel.write(replies.error(fault, Severity.FATAL))
+            loop = asyncio.get_running_loop()
+            loop.call_exception_handler({"message": "a connection failed", "exception": error})
+        finally:
+            channel.close()
+            self._node.store.metrics.put("pgwire_connections", len(self._tasks) - 1)
+
+    async def _greeted(self, channel: Channel) -> Greeting | None:
+        """Who the client is; None for a connection that only came to cancel."""
+        try:
+            async with asyncio.timeout(GREETING_SECONDS):
+                greeting = await greet(
+                    channel, self._node, self._options.method, self._options.tls, self._decoy_key
+                )
+        except TimeoutError:
+            return None
+        except (ssl.SSLError, OSError):
+            return None  # the handshake failed: there is nobody to tell
+        if greeting.cancels is not None:
+            self._cancel(*greeting.cancels)
+            return None
+        return greeting
+
+    async def _converse(self, channel: Channel, greeting: Greeting) -> None:
+        session = self._node.session(database=greeting.database, user=greeting.user)
+        conversation = Conversation(channel, session)
+        process_id = self._next_process_id()
+        secret = self._node.store.random.getrandbits(31)
+        self._conversations[process_id] = (secret, conversation)
+        try:
+            for name, value in greeting.statuses():
+                channel.write(replies.parameter_status(name, value))
+            channel.write(replies.backend_key(process_id, secret))
+            await conversation.run()
+        finally:
+            del self._conversations[process_id]
+
+    def _next_process_id(self) -> int:
+        while True:
+            self._last_process_id = self._last_process_id % 0x7FFF_FFFF + 1
+            if self._last_process_id not in self._conversations:
+                return self._last_process_id
+
+    def _cancel(self, process_id: int, secret: int) -> None:
+        """A wrong secret is not told: whoever guesses learns nothing."""
+        known, conversation = self._conversations.get(process_id, (None, None))
+        if conversation is not None and known == secret:
+            conversation.guard.interrupt(Interruption.CANCEL)
+
+
+@contextlib.asynccontextmanager
+async def serve_postgres(
+    node: Node, listener: socket.socket, options: PostgresOptions
+) -> AsyncIterator[PostgresServer]:
+    """Serves the node on a bound socket for as long as the context lasts."""
+    server = PostgresServer(node, options)
+    await server.start(listener)
+    try:
+        yield server
+    finally:
+        await server.close()

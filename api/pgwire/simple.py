@@ -1,0 +1,39 @@
+"""The simple protocol: a text of any number of statements, all rows in text."""
+
+from __future__ import annotations
+
+from ...sql import Session
+from ...sql.parser.statements import CopyFrom, CopyTo
+from . import replies
+from .channel import Channel
+from .copying import copy_in, copy_out
+from .interruption import Guard
+from .output import Output
+
+
+async def run_text(
+    session: Session, channel: Channel, output: Output, guard: Guard, text: str
+) -> None:
+    """Runs the statements of a Query as one batch: one transaction, unless it says BEGIN.
+
+    Raises SQLError at the first that fails.
+    """
+    statements = session.parse(text)
+    if not statements:
+        channel.write(replies.EMPTY_QUERY)
+        return
+    last = len(statements) - 1
+    for place, prepared in enumerate(statements):
+        more = place < last
+        match prepared.statement:
+            case CopyFrom() as statement:
+                await copy_in(session, channel, output, guard, statement, more=more)
+            case CopyTo() as statement:
+                await copy_out(session, channel, output, guard, statement, more=more)
+            case _:
+                result = await guard.run(session.run(prepared, more=more))
+                if not more:
+                    # A client that reads of the last one's completion may rely on the commit.
+                    await guard.run(session.end_batch())
+                await output.whole(result)
+    await guard.run(session.end_batch())

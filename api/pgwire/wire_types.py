@@ -1,0 +1,247 @@
+"""Values on the wire: one table of types, with the text and the binary form of each.
+
+Text forms are PostgreSQL's output with `DateStyle` ISO, `bytea_output` hex and time zone UTC;
+binary forms are those of its send functions. Whoever adds a type adds one row here.
+
+    INT8 7            text  37               binary  00 00 00 00 00 00 00 07
+    DATE 2000-01-02   text  323030302d…      binary  00 00 00 01
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from struct import Struct
+from struct import error as struct_error
+from typing import Any
+from uuid import UUID
+
+from ...catalog.column_types import ColumnType, Datum, coerce
+from ...catalog.errors import SQLError
+from ...catalog.literals import read_decimal
+from ...catalog.type_kinds import TypeKind
+from .messages import decode_text
+from .numeric import read_numeric, write_numeric
+
+Encoder = Callable[[Any], bytes]
+Decoder = Callable[[bytes], Datum]
+
+TEXT, BINARY = 0, 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireType:
+    """How values of a type travel. `size` is -1 where it varies, as in pg_type.typlen."""
+
+    oid: int
+    size: int
+    text: Encoder
+    binary: Encoder
+
+    def modifier(self, type: ColumnType) -> int:
+        """pg_attribute.atttypmod: DECIMAL's precision and scale; -1 for all others."""
+        if type.kind is not TypeKind.DECIMAL:
+            return -1
+        precision, scale = type.decimal
+        return ((precision << 16) | scale) + 4
+
+
+_INT2, _INT4, _INT8 = Struct("!h"), Struct("!i"), Struct("!q")
+_OID, _FLOAT4, _FLOAT8 = Struct("!I"), Struct("!f"), Struct("!d")
+
+_EPOCH_DATE = date(2000, 1, 1)
+_EPOCH = datetime(2000, 1, 1)
+_EPOCH_UTC = datetime(2000, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def _float_text(value: float) -> bytes:
+    """The shortest digits that read back as the same double, as PostgreSQL arranges them."""
+    written = repr(value)
+    if written.endswith(".0"):
+        written = written[:-2]
+    if abs(value) >= 1e15 and "e" not in written and "n" not in written:
+        digits = written.lstrip("-").replace(".", "")
+        point = written.lstrip("-").partition(".")[0]
+        mantissa = digits.rstrip("0")
+        fraction = f".{mantissa[1:]}" if len(mantissa) > 1 else ""
+        sign = "-" if value < 0 else ""
+        return f"{sign}{mantissa[0]}{fraction}e+{len(point) - 1}".encode()
+    return _FLOAT_WORDS.get(written) or written.encode()
+
+
+_FLOAT_WORDS = {"nan": b"NaN", "inf": b"Infinity", "-inf": b"-Infinity"}
+
+
+def _timestamp_text(value: datetime) -> bytes:
+    written = value.isoformat(" ")
+    return (written.rstrip("0") if value.microsecond else written).encode()
+
+
+def _timestamptz_text(value: datetime) -> bytes:
+    return _timestamp_text(value.replace(tzinfo=None)) + b"+00"
+
+
+WIRE_TYPES: dict[TypeKind, WireType] = {
+    TypeKind.BOOL: WireType(
+        oid=16,
+        size=1,
+        text=lambda value: b"t" if value else b"f",
+        binary=lambda value: b"\x01" if value else b"\x00",
+    ),
+    TypeKind.INT8: WireType(oid=20, size=8, text=lambda value: b"%d" % value, binary=_INT8.pack),
+    TypeKind.FLOAT8: WireType(oid=701, size=8, text=_float_text, binary=_FLOAT8.pack),
+    TypeKind.DECIMAL: WireType(
+        oid=1700, size=-1, text=lambda value: format(value, "f").encode(), binary=write_numeric
+    ),
+    TypeKind.STRING: WireType(oid=25, size=-1, text=str.encode, binary=str.encode),
+    TypeKind.BYTES: WireType(
+        oid=17, size=-1, text=lambda value: b"\\x" + value.hex().encode(), binary=bytes
+    ),
+    TypeKind.DATE: WireType(
+        oid=1082,
+        size=4,
+        text=lambda value: value.isoformat().encode(),
+        binary=lambda value: _INT4.pack((value - _EPOCH_DATE).days),
+    ),
+    TypeKind.TIMESTAMP: WireType(
+        oid=1114,
+        size=8,
+        text=_timestamp_text,
+        binary=lambda value: _INT8.pack((value - _EPOCH) // _MICROSECOND),
+    ),
+    TypeKind.TIMESTAMPTZ: WireType(
+        oid=1184,
+        size=8,
+        text=_timestamptz_text,
+        binary=lambda value: _INT8.pack((value - _EPOCH_UTC) // _MICROSECOND),
+    ),
+    TypeKind.UUID: WireType(
+        oid=2950,
+        size=16,
+        text=lambda value: str(value).encode(),
+        binary=lambda value: value.bytes,
+    ),
+}
+
+
+def wire_type(type: ColumnType) -> WireType:
+    return WIRE_TYPES[type.kind]
+
+
+def encoder(type: ColumnType, form: int) -> Encoder:
+    wire = WIRE_TYPES[type.kind]
+    return wire.binary if form == BINARY else wire.text
+
+
+@dataclass(frozen=True, slots=True)
+class InputType:
+    """A type that clients declare for parameters: ours that it becomes, and its binary form."""
+
+    type: ColumnType
+    binary: Decoder
+
+
+def _fixed(form: Struct) -> Decoder:
+    def decode(raw: bytes) -> Datum:
+        (value,) = form.unpack(raw)
+        return value  # type: ignore[no-any-return]
+
+    return decode
+
+
+def _bool(raw: bytes) -> Datum:
+    if len(raw) != 1:
+        raise ValueError("a bool is one byte")
+    return raw != b"\0"
+
+
+def _date(raw: bytes) -> Datum:
+    return _EPOCH_DATE + timedelta(days=_INT4.unpack(raw)[0])
+
+
+def _timestamp(raw: bytes) -> Datum:
+    return _EPOCH + timedelta(microseconds=_INT8.unpack(raw)[0])
+
+
+def _timestamptz(raw: bytes) -> Datum:
+    return _EPOCH_UTC + timedelta(microseconds=_INT8.unpack(raw)[0])
+
+
+def _uuid(raw: bytes) -> Datum:
+    return UUID(bytes=raw)
+
+
+def _jsonb(raw: bytes) -> Datum:
+    if raw[:1] != b"\x01":
+        raise ValueError("unsupported jsonb version number")
+    return decode_text(raw[1:])
+
+
+_BOOL, _INTEGER = ColumnType(TypeKind.BOOL), ColumnType(TypeKind.INT8)
+_DOUBLE, _DECIMAL = ColumnType(TypeKind.FLOAT8), ColumnType(TypeKind.DECIMAL)
+_STRING, _BYTES = ColumnType(TypeKind.STRING), ColumnType(TypeKind.BYTES)
+
+INPUT_TYPES: dict[int, InputType] = {
+    16: InputType(_BOOL, _bool),
+    17: InputType(_BYTES, bytes),
+    18: InputType(_STRING, decode_text),  # "char"
+    19: InputType(_STRING, decode_text),  # name
+    20: InputType(_INTEGER, _fixed(_INT8)),
+    21: InputType(_INTEGER, _fixed(_INT2)),
+    23: InputType(_INTEGER, _fixed(_INT4)),
+    25: InputType(_STRING, decode_text),
+    26: InputType(_INTEGER, _fixed(_OID)),
+    114: InputType(_STRING, decode_text),  # json
+    700: InputType(_DOUBLE, _fixed(_FLOAT4)),
+    701: InputType(_DOUBLE, _fixed(_FLOAT8)),
+    1042: InputType(_STRING, decode_text),  # char(n)
+    1043: InputType(_STRING, decode_text),  # varchar
+    1082: InputType(ColumnType(TypeKind.DATE), _date),
+    1114: InputType(ColumnType(TypeKind.TIMESTAMP), _timestamp),
+    1184: InputType(ColumnType(TypeKind.TIMESTAMPTZ), _timestamptz),
+    1700: InputType(_DECIMAL, read_numeric),
+    2950: InputType(ColumnType(TypeKind.UUID), _uuid),
+    3802: InputType(_STRING, _jsonb),
+}
+
+UNKNOWN_OIDS = (0, 705)
+"""A parameter declared so is inferred."""
+
+
+def hint_of(oid: int, number: int) -> ColumnType | None:
+    """The type that a client declares for parameter `number`. Raises SQLError 42704."""
+    if oid in UNKNOWN_OIDS:
+        return None
+    known = INPUT_TYPES.get(oid)
+    if known is None:
+        raise SQLError(
+            "42704",
+            f"type with OID {oid} does not exist",
+            detail=f"It is declared for parameter ${number}.",
+            hint="Declare no type, or cast the parameter in the statement.",
+        )
+    return known.type
+
+
+def decode_parameter(raw: bytes, oid: int, form: int, number: int) -> Datum:
+    """A parameter's value. Raises SQLError 22P03 for bytes that are no such value."""
+    known = INPUT_TYPES[oid]
+    if form == TEXT:
+        written = decode_text(raw)
+        if known.type.kind is TypeKind.DECIMAL:
+            return read_decimal(written)  # with all its digits: what it meets rounds it
+        return coerce(known.type, written)
+    return decode_binary(known, raw, f"bind parameter {number}")
+
+
+def decode_binary(known: InputType, raw: bytes, what: str) -> Datum:
+    try:
+        return known.binary(raw)
+    except (struct_error, ValueError, OverflowError, ArithmeticError) as error:
+        raise SQLError(
+            "22P03",
+            f"incorrect binary data format in {what}",
+            detail=f"It is declared {known.type.sql_name}.",
+        ) from error

@@ -1,0 +1,84 @@
+"""COPY FROM: batches of rows into one table, as one transaction.
+
+loading = await session.copy_in(statement)
+await loading.write(batch)                   # any number of times
+await session.end_batch()                    # or await session.fail(): then nothing remains
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from ...catalog.arrow_conform import conform
+from ...catalog.descriptor import Column, TableDescriptor
+from ...catalog.errors import SQLError
+from ...catalog.row_codec import codec_for
+from ...catalog.system_tables import FIRST_USER_ID
+from ...kvlayer.errors import KVError
+from ...kvlayer.txn import Transaction
+from ..binder import column_of
+from ..errors import from_kv
+from ..parser.statements import CopyFrom
+from ..relations import resolve_all
+from ..services import Services
+from ..transactions import OpenTransaction
+from .mutations import Mutation
+
+
+class CopyIn:
+    """A COPY under way. `columns` are what each batch must have, in this order."""
+
+    def __init__(
+        self,
+        descriptor: TableDescriptor,
+        columns: tuple[Column, ...],
+        transaction: Transaction,
+    ) -> None:
+        self.table_name = descriptor.name
+        self.columns = columns
+        self._descriptor = descriptor
+        self._codec = codec_for(descriptor)
+        self._transaction = transaction
+        self.row_count = 0
+
+    async def write(self, batch: pa.RecordBatch) -> None:
+        """Writes rows. Raises SQLError, and then the COPY is to be abandoned."""
+        keys, bodies = self._codec.encode_columns(conform(self._descriptor, batch))
+        mutation = Mutation(self._codec, keys=keys, bodies=bodies)
+        mutation.check_distinct()
+        mutation.absent = keys
+        try:
+            await mutation.apply_in(self._transaction)
+        except KVError as error:
+            raise from_kv(error) from error
+        self.row_count += batch.num_rows
+
+
+async def begin_copy(
+    services: Services, database: str, statement: CopyFrom, opened: OpenTransaction
+) -> CopyIn:
+    """A COPY FROM in a transaction. Raises SQLError."""
+    transaction = opened.transaction
+    await transaction.started()
+    at = transaction.read_timestamp
+    relations = await resolve_all(
+        services, transaction, [statement.table], database, opened.scope, at, transaction
+    )
+    descriptor = relations[statement.table.parts]
+    return CopyIn(descriptor, _columns(statement, descriptor), transaction)
+
+
+def _columns(statement: CopyFrom, descriptor: TableDescriptor) -> tuple[Column, ...]:
+    """The columns that a COPY FROM fills. Raises SQLError."""
+    if descriptor.id < FIRST_USER_ID:
+        raise SQLError("42501", f'permission denied for table "{descriptor.name}"')
+    if statement.columns is None:
+        return descriptor.visible_columns
+    position = statement.table.position
+    chosen: list[Column] = []
+    for name in statement.columns:
+        _, column = column_of(descriptor, name, position)
+        if column in chosen:
+            raise SQLError("42701", f'column "{name}" specified more than once', position=position)
+        chosen.append(column)
+    return tuple(chosen)

@@ -1,0 +1,182 @@
+"""Conversations, byte by byte, with a server in process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from struct import pack
+
+import pytest
+
+from tests.harness.pg_door import PgDoor, WireClient, WireError, pg_door
+
+TABLE = "CREATE TABLE t (id INT8 PRIMARY KEY, note STRING)"
+
+
+def at_door(work: Callable[[PgDoor, WireClient], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with pg_door() as door:
+            client = await door.client()
+            await client.query(TABLE)
+            await work(door, client)
+
+    asyncio.run(run())
+
+
+def parse(text: str, name: str = "", *oids: int) -> bytes:
+    body = f"{name}\0{text}\0".encode() + pack(f"!H{len(oids)}I", len(oids), *oids)
+    return _frame(b"P", body)
+
+
+def bind(
+    *values: bytes | None, name: str = "", portal: str = "", formats: bytes = b"\0\0"
+) -> bytes:
+    parts = [
+        pack("!i", -1) if value is None else pack("!i", len(value)) + value for value in values
+    ]
+    body = f"{portal}\0{name}\0".encode() + formats + pack("!H", len(values))
+    return _frame(b"B", body + b"".join(parts) + b"\0\0")
+
+
+def execute(limit: int = 0, portal: str = "") -> bytes:
+    return _frame(b"E", portal.encode() + b"\0" + pack("!I", limit))
+
+
+def _frame(kind: bytes, body: bytes) -> bytes:
+    return kind + pack("!I", len(body) + 4) + body
+
+
+DESCRIBE = _frame(b"D", b"P\0")
+SYNC = _frame(b"S", b"")
+
+
+async def kinds(client: WireClient) -> str:
+    return b"".join(kind for kind, _ in await client.until_ready()).decode()
+
+
+def test_a_text_of_statements_is_one_transaction() -> None:
+    async def work(door: PgDoor, client: WireClient) -> None:
+        with pytest.raises(WireError) as caught:
+            await client.query("INSERT INTO t VALUES (1, ''); INSERT INTO t VALUES (1, '')")
+        assert caught.value.sqlstate == "23505"
+        assert await client.query("SELECT id FROM t") == []
+        await client.query("INSERT INTO t VALUES (1, ''); INSERT INTO t VALUES (2, NULL)")
+        assert await client.query("SELECT * FROM t ORDER BY id") == [("1", ""), ("2", None)]
+
+    at_door(work)
+
+
+def test_a_pipeline_is_one_transaction_up_to_its_sync() -> None:
+    async def work(door: PgDoor, client: WireClient) -> None:
+        insert = parse("INSERT INTO t VALUES ($1, $2)")
+        client.raw(insert + bind(b"1", b"a") + execute() + bind(b"1", b"b") + execute())
+        client.raw(bind(b"3", b"c") + execute() + SYNC)
+        assert await kinds(client) == "12C2EZ"
+        assert await client.query("SELECT id FROM t") == []
+        client.raw(insert + bind(b"1", b"a") + execute() + bind(b"2", None) + execute() + SYNC)
+        assert await kinds(client) == "12C2CZ"
+        assert await client.query("SELECT count(*) FROM t") == [("2",)]
+
+    at_door(work)
+
+
+def test_a_sync_that_comes_late_ends_the_same_transaction() -> None:
+    async def work(door: PgDoor, client: WireClient) -> None:
+        insert = parse("INSERT INTO t VALUES (1, 'a')") + bind() + execute()
+        for ending, rows in [(parse("wrong"), []), (SYNC, [("1",)])]:
+            client.raw(insert + _frame(b"H", b""))
+            assert [(await client.frame())[0] for _ in range(3)] == [b"1", b"2", b"C"]
+            client.raw(ending + (SYNC if ending != SYNC else b""))
+            await client.until_ready()
+            assert await client.query("SELECT id FROM t") == rows
+
+    at_door(work)
+
+
+def test_a_portal_gives_as_many_rows_as_are_asked_for() -> None:
+    async def work(door: PgDoor, client: WireClient) -> None:
+        await client.query("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+        client.raw(parse("SELECT note FROM t ORDER BY id LIMIT 10") + bind() + DESCRIBE)
+        client.raw(execute(2) + execute(2) + SYNC)
+        assert await kinds(client) == "12TDDsDCZ"
+        with pytest.raises(WireError) as caught:
+            client.raw(execute() + SYNC)
+            for kind, body in await client.until_ready():
+                if kind == b"E":
+                    raise WireError(body)
+        assert caught.value.sqlstate == "34000"
+
+    at_door(work)
+
+
+def test_after_an_error_a_pipeline_is_skipped_to_its_sync() -> None:
+    async def work(door: PgDoor, client: WireClient) -> None:
+        client.raw(parse("SELECT wrong FROM t LIMIT 1") + bind() + execute() + parse("SELECT 1"))
+        client.raw(SYNC + parse("SELECT 1") + bind() + execute() + SYNC)
+        assert await kinds(client) == "EZ"
+        assert await kinds(client) == "12DCZ"
+
+    at_door(work)
+
+
+def test_a_failed_transaction_waits_for_rollback() -> None:
+    async def work(door: PgDoor, client: WireClient) -> None:
+        await client.query("BEGIN")
+        client.raw(parse("SELECT 1/0") + bind() + execute() + SYNC)
+        frames = await client.until_ready()
+        assert frames[-1] == (b"Z", b"E")
+        client.raw(parse("SELECT 1") + SYNC)
+        assert WireError((await client.until_ready())[0][1]).sqlstate == "25P02"
+        client.raw(parse("ROLLBACK") + bind() + execute() + SYNC)
+        assert (await client.until_ready())[-1] == (b"Z", b"I")
+
+    at_door(work)
+
+
+def test_a_bind_must_fit_its_statement() -> None:
+    async def work(door: PgDoor, client: WireClient) -> None:
+        for message, sqlstate in [
+            (bind(b"1"), "08P01"),
+            (bind(b"x", b""), "22P02"),
+            (bind(b"1", b"\xff"), "22021"),
+            (bind(b"\0\0", b"", formats=b"\0\1\0\1"), "22P03"),
+            (bind(b"1", b"", formats=b"\0\1\0\2"), "22023"),
+            (bind(b"1", b"", formats=b"\0\3\0\0\0\0\0\0"), "08P01"),
+            (bind(b"1", b"", name="unknown"), "26000"),
+        ]:
+            client.raw(parse("INSERT INTO t VALUES ($1, $2)") + message + execute() + SYNC)
+            frames = await client.until_ready()
+            assert frames[1][0] == b"E", message
+            assert WireError(frames[1][1]).sqlstate == sqlstate, message
+        assert await client.query("SELECT id FROM t") == []
+
+    at_door(work)
+
+
+def test_an_unknown_oid_is_refused_with_its_number() -> None:
+    async def work(door: PgDoor, client: WireClient) -> None:
+        client.raw(parse("SELECT $1", "", 424242) + SYNC)
+        error = WireError((await client.until_ready())[0][1])
+        assert error.sqlstate == "42704"
+        assert "424242" in error.fields["M"]
+
+    at_door(work)
+
+
+def test_cancel_stops_what_runs_and_nothing_else() -> None:
+    async def work(door: PgDoor, client: WireClient) -> None:
+        client.send(b"Q", b"EXPERIMENTAL CHANGEFEED FOR t WITH resolved\0")
+        assert (await client.frame())[0] == b"T"
+        wrong = await door.connect()
+        wrong.raw(pack("!IIii", 16, 80877102, client.key[0], client.key[1] ^ 1))
+        assert await wrong.ended() == b""
+        right = await door.connect()
+        right.raw(pack("!IIii", 16, 80877102, *client.key))
+        frames = await client.until_ready()
+        assert WireError(frames[-2][1]).sqlstate == "57014"
+        again = await door.connect()
+        again.raw(pack("!IIii", 16, 80877102, *client.key))
+        assert await again.ended() == b""
+        assert await client.query("SELECT 1") == [("1",)]
+
+    at_door(work)
