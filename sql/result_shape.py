@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..catalog.column_types import ColumnType
 from ..catalog.errors import SQLError
 from ..catalog.type_kinds import TypeKind
-from .parser.statements import CreateChangefeed, Explain, Statement
+from .parser.statements import CreateChangefeed, Explain, SplitAt, Statement, UnsplitAt
 from .plans import Plan, SelectPlan
 from .results import INT8, STRING, ResultColumn
 
@@ -48,7 +48,7 @@ def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | Non
             return CHANGEFEED_COLUMNS
         case CreateChangefeed():
             return (ResultColumn("job_id", INT8),)
-        case Explain():
+        case Explain() | SplitAt() | UnsplitAt():
             return None
     return None if type(statement).__name__.startswith("Show") else ()
 

@@ -17,6 +17,7 @@ from .errors import from_kv
 from .executor.copy import CopyIn, begin_copy
 from .executor.ddl import DDL, run_ddl, wait_until_seen
 from .executor.feeds import check_sink_options, control_jobs, create_changefeed, list_jobs
+from .executor.ranges import RangeStatement, run_ranges
 from .executor.show import Show, check_setting, run_show
 from .executor.users import change_user, show_users
 from .implicit import attempts, in_transaction
@@ -323,6 +324,12 @@ class Session:
                 | statements.AlterTableSet()
             ):
                 return await self._run_ddl(statement)
+            case statements.SplitAt() | statements.UnsplitAt():
+                self._refuse_transaction("a split of ranges")
+                self._refuse_read_only("ALTER")
+                return await self._run_ranges(statement, parameters)
+            case statements.ShowRanges():
+                return await self._run_ranges(statement, parameters)
             case statements.CreateChangefeed():
                 return await self._run_changefeed(statement)
             case statements.ShowJobs():
@@ -477,6 +484,18 @@ class Session:
         except SettingError as error:
             raise SQLError("22023", f"{error}", position=statement.position) from error
         return Result(tag="SET CLUSTER SETTING")
+
+    async def _run_ranges(self, statement: RangeStatement, parameters: Sequence[object]) -> Result:
+        async def work() -> Result:
+            reader = self._reader()
+            try:
+                return await run_ranges(
+                    self._services, statement, reader, self.database, parameters
+                )
+            finally:
+                await self._done(reader)
+
+        return await self._statement(work)
 
     async def _show(self, statement: Show) -> Result:
         async def work() -> Result:

@@ -77,6 +77,8 @@ class DescriptorWatcher:
                 events = await self._next(feed, left)
                 for event in events:
                     self._take(event)
+                # Not the checkpoints' own times: one may be of a part of the descriptors only.
+                self._after = max(self._after, feed.frontier.low_water)
                 if any(isinstance(event, Checkpoint) for event in events):
                     stalled_at = loop.time() + self._store.settings.get(WATCHDOG)
         finally:
@@ -97,7 +99,5 @@ class DescriptorWatcher:
                     if body is not None:
                         descriptor = decode_stored(key, body, at)
                         self._on_version(descriptor.id, descriptor.version)
-            case Checkpoint(resolved=resolved):
-                self._after = max(self._after, resolved)
             case _:
                 pass

@@ -16,6 +16,7 @@ Never knows: tables, rows, SQL.
 """
 
 from .collection import collect_garbage
+from .descriptor import NEVER
 from .parts import StoreParts
 from .queue import RangeQueue
 from .range import Range
@@ -24,6 +25,7 @@ from .range_store import RangeStore
 from .recovery import load_ranges, recover, replay
 
 __all__ = [
+    "NEVER",
     "Range",
     "RangeInfo",
     "RangeQueue",

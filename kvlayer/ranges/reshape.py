@@ -15,6 +15,7 @@ from .. import keys
 from ..clock import Timestamp
 from ..command import EngineDelete, EnginePut, LogicalOp
 from ..errors import FeedEnd, RangeRefused
+from ..span import Span
 from .delivery import Ending
 from .descriptor import (
     NEXT_ID_KEY,
@@ -29,6 +30,7 @@ from .descriptor import (
 )
 from .range import Range
 from .range_store import RangeStore
+from .size import MEASURED_MAX, RangeSize
 from .thresholds import Thresholds
 
 
@@ -44,7 +46,7 @@ def split(store: RangeStore, key: bytes, sticky_until: Timestamp) -> int:
     if old.span.start == key:
         return make_sticky(store, old, max(sticky_until, old.descriptor.sticky_until))
     right_id = read_next_id(store.engine)
-    left_size, right_size = old.size.split_at(key)
+    left_size, right_size = _sizes(store, old, key)
     left_of, right_of = old.descriptor, RangeDescriptor(right_id, key, old.span.end, sticky_until)
     left_of = RangeDescriptor(left_of.id, left_of.start, key, left_of.sticky_until)
     halves = tuple(
@@ -126,6 +128,16 @@ def make_sticky(store: RangeStore, found: Range, until: Timestamp) -> int:
     index = store.propose_plain((EnginePut(descriptor_key(old.id), data),))
     found.descriptor = descriptor
     return index
+
+
+def _sizes(store: RangeStore, old: Range, key: bytes) -> tuple[RangeSize, RangeSize]:
+    if old.size.version_count > MEASURED_MAX:
+        return old.size.split_at(key)
+    left, right = Span(old.span.start, key), Span(key, old.span.end)
+    measured = RangeSize.measured(store.engine, left), RangeSize.measured(store.engine, right)
+    if measured[0] is None or measured[1] is None:
+        return old.size.split_at(key)
+    return measured[0], measured[1]
 
 
 def _facts(made: Range) -> list[LogicalOp]:

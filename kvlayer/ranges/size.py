@@ -6,6 +6,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
+from ..engine import Reader
+from ..mvcc import version_bounds
+from ..span import Span
+
 SAMPLE_STEP_BYTES = 64 * 1024
 """A key is noted each time this much more was written, until there are too many of them."""
 
@@ -14,6 +18,10 @@ SAMPLES_MAX = 512
 
 SAMPLES_MIN = 8
 """With fewer nobody knows where the middle is."""
+
+MEASURED_MAX = 1000
+"""A split counts the versions of its halves one by one when there are no more than so many, which
+takes less than a millisecond."""
 
 _FORMAT = struct.Struct(">QQ")
 
@@ -36,6 +44,19 @@ class RangeSize:
         self.samples = list(samples)
         self._step = SAMPLE_STEP_BYTES
         self._next_sample = byte_count + self._step
+
+    @classmethod
+    def measured(cls, reader: Reader, span: Span) -> RangeSize | None:
+        """By reading all versions of the span; None if there are more than `MEASURED_MAX`."""
+        byte_count = version_count = 0
+        for engine_key, value in reader.scan(*version_bounds(span)):
+            if not span.contains(engine_key[1:-8]):
+                continue
+            byte_count += len(engine_key) + len(value)
+            version_count += 1
+            if version_count > MEASURED_MAX:
+                return None
+        return cls(byte_count, version_count)
 
     @classmethod
     def decode(cls, data: bytes) -> RangeSize:

@@ -6,6 +6,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from . import transactions
 from .cursor import Cursor, LexemeKind
+from .ranges import show_ranges
 from .statements import (
     ControlJobs,
     CreateChangefeed,
@@ -81,6 +82,8 @@ def _shown(cursor: Cursor) -> Statement:
     if cursor.accept_words("tables"):
         database = cursor.identifier("a database's name") if cursor.accept_words("from") else None
         return ShowTables(database=database)
+    if cursor.accept_words("ranges"):
+        return show_ranges(cursor)
     if cursor.accept_words("databases"):
         return ShowDatabases()
     if cursor.accept_words("create"):

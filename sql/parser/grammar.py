@@ -10,7 +10,7 @@ from itertools import pairwise
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.errors import SQLError
-from . import copy, feeds, prepared, tables, transactions, users
+from . import copy, feeds, prepared, ranges, tables, transactions, users
 from .cursor import Cursor, LexemeKind, syntax_error
 from .lexer import statements, tokenize
 from .queries import parse_delete, parse_insert, parse_query, parse_update
@@ -140,6 +140,7 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("create", "table"): tables.create_table,
     ("drop", "table"): tables.drop_table,
     ("alter", "table"): tables.alter_table,
+    ("alter", "index"): ranges.alter_index,
     ("create", "changefeed"): feeds.create_changefeed,
     ("experimental", "changefeed"): feeds.create_changefeed,
     ("cancel",): lambda cursor: feeds.control_jobs(cursor, JobAction.CANCEL),

@@ -98,6 +98,41 @@ class AlterTableSet:
     reset: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangesOf:
+    """A table's ranges, or those of its index `index`."""
+
+    table: ObjectName
+    index: str | None
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitAt:
+    """`rows` are the borders: some values of the key's first columns each. `expiration` is when
+    the borders may be merged away; None for never."""
+
+    of: RangesOf
+    rows: tuple[tuple[exp.Expr, ...], ...]
+    expiration: exp.Expr | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnsplitAt:
+    """`rows` as in SPLIT AT; None for ALL."""
+
+    of: RangesOf
+    rows: tuple[tuple[exp.Expr, ...], ...] | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowRanges:
+    of: RangesOf
+    details: bool
+
+
 class InsertMode(Enum):
     INSERT = "INSERT"
     UPSERT = "UPSERT"
@@ -268,6 +303,9 @@ Statement = (
     | CreateTable
     | DropTable
     | AlterTableSet
+    | SplitAt
+    | UnsplitAt
+    | ShowRanges
     | Insert
     | Update
     | Delete

@@ -7,6 +7,7 @@ from sqlglot import exp
 from ...catalog.errors import SQLError
 from .cursor import Cursor, LexemeKind
 from .queries import parse_tree
+from .ranges import change_of_ranges
 from .statements import (
     AlterTableSet,
     ColumnDefinition,
@@ -15,7 +16,10 @@ from .statements import (
     DropTable,
     ObjectName,
     Option,
+    RangesOf,
+    SplitAt,
     TypeName,
+    UnsplitAt,
 )
 
 TYPES_OF_SEVERAL_WORDS = {
@@ -87,10 +91,14 @@ def drop_table(cursor: Cursor) -> DropTable:
     return DropTable(tables=tuple(tables), if_exists=if_exists)
 
 
-def alter_table(cursor: Cursor) -> AlterTableSet:
+def alter_table(cursor: Cursor) -> AlterTableSet | SplitAt | UnsplitAt:
     """`[IF EXISTS] name SET (parameter = value, …)` or `RESET (parameter, …)`"""
     if_exists = cursor.accept_words("if", "exists")
     table = cursor.object_name("a table's name")
+    of = RangesOf(table=table, index=None, if_exists=if_exists)
+    change = change_of_ranges(cursor, of)
+    if change is not None:
+        return change
     for word in ("add", "drop", "rename", "alter", "owner", "inherit"):
         if cursor.at_words(word):
             raise SQLError(
