@@ -26,7 +26,7 @@ from ...kvlayer.engine import Reader
 from ...kvlayer.mvcc import body_of, header_of, intents_in, version_bounds
 from ...kvlayer.ranges.descriptor import decode_descriptor
 from ...kvlayer.span import Span, prefix_end
-from ..http.json_values import json_value
+from ..json_values import json_value
 
 Line = dict[str, object]
 """One thing, for JSON: its values are what `json_value` makes."""

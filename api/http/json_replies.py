@@ -17,8 +17,8 @@ from fastapi.responses import StreamingResponse
 
 from ...kvlayer.clock import format_timestamp
 from ...sql import Result
+from ..json_values import json_value, passes
 from .bodies import JSON
-from .json_values import json_value, passes
 
 SLICE_ROWS = 250
 """Rows that become JSON in well under a millisecond, unless they are very wide."""

@@ -11,8 +11,8 @@ import math
 from decimal import Decimal
 from uuid import UUID
 
-from ...catalog.column_types import ColumnType
-from ...catalog.type_kinds import TypeKind
+from ..catalog.column_types import ColumnType
+from ..catalog.type_kinds import TypeKind
 
 JsonValue = None | bool | int | float | str
 
