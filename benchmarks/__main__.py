@@ -5,7 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 
-BENCHMARKS = ("latency", "bulk", "row_codec")
+BENCHMARKS = (
+    "latency",
+    "bulk",
+    "row_codec",
+    "catchup_scan",
+    "resolved_lag",
+    "intent_queue",
+    "feed_fanout",
+)
 
 
 def main() -> int:

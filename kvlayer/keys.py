@@ -47,6 +47,7 @@ _U64 = struct.Struct(">Q")
 _TABLE_INDEX = struct.Struct(">cIH")
 _TABLE = struct.Struct(">cI")
 _INVERT = (1 << 64) - 1
+_TIME_INDEX_STAMP = _U64.unpack_from
 _SIGN = 1 << 63
 
 ALL_KEYS = Span(b"\x00", b"\xff")
@@ -103,8 +104,8 @@ def time_index_key(key: bytes, ts: Timestamp) -> bytes:
 
 def split_time_index_key(engine_key: bytes) -> tuple[bytes, Timestamp]:
     """The key and timestamp of a time-index entry."""
-    ts = Timestamp(_U64.unpack_from(engine_key, 1 + KEYSPACE_LENGTH)[0])
-    return engine_key[1 : 1 + KEYSPACE_LENGTH] + engine_key[9 + KEYSPACE_LENGTH :], ts
+    # Constants, for the scans that live by this.
+    return engine_key[1:6] + engine_key[14:], _TIME_INDEX_STAMP(engine_key, 6)[0]
 
 
 def time_index_bounds(keyspace: bytes, after: Timestamp, upto: Timestamp) -> tuple[bytes, bytes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from sortedcontainers import SortedDict
 
@@ -28,6 +28,9 @@ class OverlayReader:
         if key in self._over:
             return self._over[key]
         return self._below.get(key)
+
+    def get_fixed(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return list(map(self.get, keys))
 
     def first(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
         return next(self.scan(start, end), None)

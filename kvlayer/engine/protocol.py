@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -47,6 +47,14 @@ class Reader(Protocol):
         ...
 
     def get(self, key: bytes) -> bytes | None: ...
+
+    def get_fixed(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values of entries that are written once and never again, as versions are.
+
+        For keys that this state is known to hold: a snapshot may answer from the newest state,
+        where a lookup costs a seventh of a seek.
+        """
+        ...
 
     def first(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
         """The least entry in `[start, end)`, or None."""

@@ -14,7 +14,7 @@ scan then ends early without a word), and its backward iterators ignore them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -64,8 +64,9 @@ class RocksSnapshot:
     HAZARD: the binding's own snapshots are none (0.3.29): their iterators see later writes.
     """
 
-    def __init__(self, iterator: RdictIter, tombstones: RangeTombstones) -> None:
+    def __init__(self, database: Rdict, iterator: RdictIter, tombstones: RangeTombstones) -> None:
         self.range_tombstones = tombstones
+        self._database = database
         self._iterator: RdictIter | None = iterator
         self._mover = object()
         """Who moved the iterator last: a scan that finds another must seek back."""
@@ -73,6 +74,14 @@ class RocksSnapshot:
     def get(self, key: bytes) -> bytes | None:
         found = self.first(key, key + b"\x00")
         return None if found is None else found[1]
+
+    def get_fixed(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        values: list[bytes | None] = list(map(self._database.get, keys))
+        if None in values:  # collected since
+            for place, value in enumerate(values):
+                if value is None:
+                    values[place] = self.get(keys[place])
+        return values
 
     def first(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
         self._mover = object()
@@ -150,6 +159,9 @@ class RocksEngine:
         value: bytes | None = self._database.get(key)
         return value
 
+    def get_fixed(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return list(map(self._database.get, keys))
+
     def first(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
         if self._seeker is None:
             self._seeker = self._database.iter()
@@ -186,7 +198,7 @@ class RocksEngine:
             self.range_tombstones = RangeTombstones.load(self)
 
     def snapshot(self) -> RocksSnapshot:
-        return RocksSnapshot(self._database.iter(), self.range_tombstones)
+        return RocksSnapshot(self._database, self._database.iter(), self.range_tombstones)
 
     def flush(self) -> None:
         # Read first: what is applied while the flush runs may miss it.

@@ -152,13 +152,11 @@ def changes_between(
 
 
 def _with_values(reader: Reader, written: list[bytes], timestamps: list[Timestamp]) -> Changes:
-    get, version_key = reader.get, keys.version_key
-    values: list[bytes] = []
-    for key, ts in zip(written, timestamps, strict=True):
-        value = get(version_key(key, ts))
-        if value is None:
-            deleted = reader.range_tombstones.newest(key, ts)
-            assert deleted == ts, ("the time index names a version that is not there", key, ts)
-            value = TOMBSTONE
-        values.append(value)
-    return Changes(written, timestamps, values)
+    found = reader.get_fixed(list(map(keys.version_key, written, timestamps)))
+    if None in found:
+        for place, (key, ts) in enumerate(zip(written, timestamps, strict=True)):
+            if found[place] is None:
+                deleted = reader.range_tombstones.newest(key, ts)
+                assert deleted == ts, ("the time index names a version that is not there", key, ts)
+                found[place] = TOMBSTONE
+    return Changes(written, timestamps, [value for value in found if value is not None])
