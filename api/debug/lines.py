@@ -109,10 +109,11 @@ def log_lines(entries: Iterable[tuple[int, bytes]], names: KeyNames) -> Iterator
     """A line for each operation of each entry."""
     for index, payload in entries:
         command = decode_command(payload)
-        for op in command.ops:
-            line: Line = {"index": index, "range": command.range_id}
-            line.update(_op_line(op, names))
-            yield line
+        parts = [(command.range_id, command.ops)]
+        parts += [(part.range_id, part.ops) for part in command.others]
+        for range_id, ops in parts:
+            for op in ops:
+                yield {"index": index, "range": range_id, **_op_line(op, names)}
 
 
 def _op_line(op: LogicalOp, names: KeyNames) -> Line:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -14,6 +15,9 @@ from typer.testing import CliRunner
 
 from tailrace.api.cli.debug import DebugRefused, debug_app
 from tailrace.api.embedded import aopen
+from tailrace.catalog.key_names import KeyNames
+from tailrace.catalog.names import TableName
+from tailrace.catalog.row_codec import codec_for
 from tailrace.kvlayer.clock import format_timestamp
 from tests.harness.http_door import HttpDoor, problem_of
 
@@ -80,6 +84,42 @@ def test_rangefeed_of_live_commits(door: HttpDoor) -> None:
         door.sql("INSERT INTO orders VALUES (30, 'live')")
         values = (line for line in map(json.loads, found) if line["event"] == "value")
         assert next(values)["value"] == {"id": 30, "note": "live"}
+
+
+def test_rangefeed_follows_a_split_under_load(door: HttpDoor) -> None:
+    """Values, then checkpoints over them, and no row is lost where the range is split."""
+    door.sql("CREATE TABLE busy (id INT8 PRIMARY KEY)")
+    served = door.node.served
+    assert served is not None
+    busy = KeyNames.load(served.engine).find(
+        TableName.resolve(["busy"], current_database="defaultdb")
+    )
+    assert busy is not None
+    middle = codec_for(busy).encode_key((30,))
+    ranges = len(lines_of(door, "ranges"))
+
+    def write() -> None:
+        for number in range(60):
+            door.sql("INSERT INTO busy VALUES ($1)", number)
+            if number == 20:
+                door.call(lambda: asyncio.ensure_future(served.split(middle)))
+
+    with door.client.stream("GET", "/v1/debug/rangefeed", params={"target": "busy"}) as answer:
+        found = map(json.loads, answer.iter_lines())
+        assert next(found)["event"] in ("steady", "checkpoint")
+        writer = threading.Thread(target=write)
+        writer.start()
+        seen: dict[int, str] = {}
+        newest = ""
+        while len(seen) < 60 or newest < max(seen.values()):
+            line = next(found)
+            if line["event"] == "value":
+                seen.setdefault(line["value"]["id"], line["timestamp"])
+            elif line["event"] == "checkpoint":
+                newest = line["resolved"]
+        writer.join()
+    assert sorted(seen) == list(range(60))
+    assert len(lines_of(door, "ranges")) == ranges + 1
 
 
 def test_unknown_table_is_refused(door: HttpDoor) -> None:
