@@ -65,6 +65,7 @@ class TargetKind:
     sim: Simulation
     transactional = True
     columnar = True
+    follows_schema = True
     targets: dict[str, Target] = field(default_factory=dict)
     released: list[int] = field(default_factory=list)
     fail: float = 0.0

@@ -23,6 +23,7 @@ from tailrace.kvlayer.clock import Timestamp
 from tailrace.schemafeed.feed import SchemaAnswer
 from tailrace.schemafeed.leasing import LeasingSchemaFeed
 from tailrace.schemafeed.polling import PollingSchemaFeed
+from tailrace.schemafeed.table_events import TableEvent
 from tests.harness.simulation import Simulation
 from tests.simulation.row_model import PrefixMaximum, RowModel, Version
 from tests.simulation.version_model import VersionModel
@@ -178,6 +179,9 @@ class WatchedSink:
     def emit(self, batch: ChangeBatch) -> None:
         self._watch.note_emitted(batch)
         self._inner.emit(batch)
+
+    def change_schema(self, event: TableEvent) -> None:
+        self._inner.change_schema(event)
 
     async def flush(self, progress: SinkProgress | None) -> None:
         if self._random.random() < self.fail_chance:

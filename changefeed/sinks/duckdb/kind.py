@@ -24,6 +24,7 @@ class DuckDBKind:
 
     transactional = True
     columnar = True
+    follows_schema = True
 
     def __init__(self, files: DuckDBFiles) -> None:
         self._files = files
