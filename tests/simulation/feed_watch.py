@@ -112,7 +112,7 @@ class FeedWatch:
         used = emitted.descriptor
         assert logically_equal(used, canonical), f"{emitted} under v{used.version}, not {canonical}"
         assert abs(used.version - canonical.version) <= 1, (emitted, canonical)
-        if emitted.kind is ChangeKind.INITIAL_SCAN:
+        if emitted.kind is not ChangeKind.LIVE:
             found = self._rows.rows_at(emitted.ts).get(emitted.key)
             assert found is not None, f"{emitted} was not there"
             body: bytes | None = found[1]
