@@ -45,6 +45,10 @@ class RangeOwner(Protocol):
         there is no other transaction that has intents."""
         ...
 
+    def stands_at(self, transaction_id: bytes) -> Timestamp:
+        """Where the transaction would commit, or did; zero if it is not known any more."""
+        ...
+
     def feeds_changed(self, changed: Range) -> None:
         """The range has more feeds or fewer, or they wait for something new."""
         ...
@@ -92,6 +96,9 @@ class Range:
         self.feed_memory = parts.feed_memory
         self._log = parts.log
         self._owner = owner
+        self.replaced = False
+        """Set in the step that split or merged the range. Its feeds may still have entries to come,
+        but nothing of it is kept any more."""
         self.feeds = RangeFeeds(self)
 
     # What its feeds ask.
@@ -112,13 +119,17 @@ class Range:
         settled = self._owner.settled_at(above)
         if settled is None:
             return iter(())  # nobody who could commit has an intent, and there is nothing to read
+        # The engine keeps where an intent was written, and not that its transaction was pushed.
+        stands_at = self._owner.stands_at
         return (
-            (intent.transaction_id, intent.timestamp)
+            (intent.transaction_id, max(intent.timestamp, stands_at(intent.transaction_id)))
             for _, intent in intents_in(reader, self.span)
             if intent.transaction_id not in settled
         )
 
     def persist_resolved(self, resolved: Timestamp) -> None:
+        if self.replaced:
+            return  # the name under which it is kept is another range's now
         assert resolved > self.persisted_resolved, (resolved, self.persisted_resolved)
         with suppress(EngineStall, LogFull, StoreClosed):
             self._owner.propose_plain([EnginePut(resolved_key(self.id), keys.big_endian(resolved))])

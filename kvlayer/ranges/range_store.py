@@ -256,6 +256,10 @@ class RangeStore:
         }
         return None if len(over) == len(self._records) else over
 
+    def stands_at(self, transaction_id: bytes) -> Timestamp:
+        record = self._records.get(transaction_id)
+        return ZERO if record is None else record.write_timestamp
+
     def with_intents(self) -> list[bytes]:
         """The transactions that have unresolved intents."""
         return [record.id for record in self._records.values() if record.intents]
@@ -293,6 +297,8 @@ class RangeStore:
     def replace(self, old: Sequence[Range], new: Sequence[Range]) -> None:
         """Ranges were split or merged, in this step."""
         self.ranges.replace(old, new)
+        for gone in old:
+            gone.replaced = True
         self.whereabouts.replace(old, new)
 
     def register(

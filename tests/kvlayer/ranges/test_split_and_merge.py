@@ -229,6 +229,27 @@ def test_push_and_abort_reach_every_range() -> None:
     sim.run(main())
 
 
+def test_pushed_intents_do_not_hold_a_new_feed_back() -> None:
+    """What an earlier feed resolved holds, though the engine has the intent where it was written."""
+    sim = Simulation(17)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            first = store.range_feed(SPAN, store.clock.now())
+            transaction = store.begin()
+            await transaction.put([A], [b"1"])
+            await store._ranges.push(transaction.id)
+            await put(store, {B: b"1"})
+            await asyncio.sleep(4)
+            first.close()
+            second = store.range_feed(SPAN, store.clock.now())
+            await second.next()
+            second.close()
+            await transaction.rollback()
+
+    sim.run(main())
+
+
 def test_resolved_never_goes_back_over_splits_and_merges() -> None:
     sim = Simulation(9)
 
