@@ -27,11 +27,24 @@ KEYSPACE = b"c\x00\x00\x00\x00"
 ENTRIES = Span.prefix(KEYSPACE)
 
 
+RANGE_BYTES_LEAST = 64 * 1024
+"""Ranges that split at less would cost more than what is in them."""
+
+
 class SpanConfig(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     """What is wanted for the keys of a span; None is whatever the cluster settings say."""
 
     gc_ttl_seconds: float | None = None
     range_max_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        ttl, size = self.gc_ttl_seconds, self.range_max_bytes
+        if ttl is not None and not 0 <= ttl < float("inf"):
+            raise ValueError(f"the time to live must be zero seconds or more, not {ttl}")
+        if size is not None and size < RANGE_BYTES_LEAST:
+            raise ValueError(
+                f"the size of a range must be {RANGE_BYTES_LEAST} bytes or more, not {size}"
+            )
 
 
 DEFAULT = SpanConfig()

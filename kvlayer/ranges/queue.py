@@ -12,7 +12,7 @@ from ..engine import EngineStall
 from ..errors import KVError
 from ..log import LogFull
 from ..settings import declare_bool, declare_duration, declare_int
-from ..span_config import SpanConfigs
+from ..span_config import RANGE_BYTES_LEAST, SpanConfigs
 from ..txn.steps import run_step
 from .descriptor import size_key
 from .range import Range
@@ -45,9 +45,6 @@ QUEUE_INTERVAL = declare_duration(
 FILL = 0.75
 """How full the parts of a large range are to be, so that they do not split again at once; and how
 full two small ones may be together."""
-
-BYTES_MAX_LEAST = 64 * 1024
-"""Smaller ranges than this would cost more than what is in them."""
 
 RANGES_AT_ONCE = 100
 """Ranges looked at in one step."""
@@ -151,7 +148,7 @@ class RangeQueue:
         wanted = self._configs.for_span(found.span).range_max_bytes
         if wanted is None:
             wanted = self._store.settings.get(RANGE_MAX_BYTES)
-        return max(wanted, BYTES_MAX_LEAST)
+        return max(wanted, RANGE_BYTES_LEAST)
 
     # Merges.
 

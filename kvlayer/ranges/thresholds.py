@@ -16,7 +16,7 @@ import msgspec
 
 from ..clock import ZERO, Timestamp
 from ..frontier import Frontier
-from ..span import Span
+from ..span import Span, subtract
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[tuple[bytes, bytes, Timestamp]])
@@ -33,7 +33,7 @@ class Thresholds:
 
     def __init__(self, span: Span) -> None:
         self.span = span
-        self._frontier = Frontier([span])
+        self._frontier: Frontier | None = None  # while nothing was collected, as in most ranges
         self._greatest = ZERO
 
     @classmethod
@@ -41,7 +41,7 @@ class Thresholds:
         """What is `known` of the keys of `span`."""
         made = cls(span)
         for thresholds in known:
-            made._take(thresholds._frontier.entries())
+            made._take(thresholds.entries())
         return made
 
     @classmethod
@@ -51,8 +51,13 @@ class Thresholds:
         return made
 
     def encode(self) -> bytes:
-        entries = self._frontier.entries()
-        return _encoder.encode([(span.start, span.end, ts) for span, ts in entries if ts])
+        return _encoder.encode([(span.start, span.end, ts) for span, ts in self.entries()])
+
+    def entries(self) -> list[tuple[Span, Timestamp]]:
+        """The stretches that were collected, in key order."""
+        if self._frontier is None:
+            return []
+        return [(span, ts) for span, ts in self._frontier.entries() if ts]
 
     @property
     def greatest(self) -> Timestamp:
@@ -62,21 +67,19 @@ class Thresholds:
     def over(self, span: Span) -> Timestamp:
         """The greatest threshold of any key of the span: at or below it, a read of it may lack
         something."""
-        if self._greatest == ZERO or span.covers(self.span):
+        if self._frontier is None or span.covers(self.span):
             return self._greatest
-        found = [ts for part, ts in self._frontier.entries() if part.overlaps(span)]
-        return max(found, default=ZERO)
+        return max((ts for part, ts in self.entries() if part.overlaps(span)), default=ZERO)
 
     def raise_to(self, span: Span, threshold: Timestamp) -> bool:
         """Raises the threshold of the keys of `span` that are below; says whether there are any."""
-        least = min(
-            (ts for part, ts in self._frontier.entries() if part.overlaps(span)),
-            default=threshold,
-        )
-        if least >= threshold:
+        shared = span.intersect(self.span)
+        if shared is None:
             return False
-        self._frontier.forward(span, threshold)
-        self._greatest = max(self._greatest, threshold)
+        high = [part for part, ts in self.entries() if ts >= threshold]
+        if not subtract(shared, high):
+            return False
+        self._forward(shared, threshold)
         return True
 
     def copy(self) -> Thresholds:
@@ -85,9 +88,14 @@ class Thresholds:
     def _take(self, entries: Iterable[tuple[Span, Timestamp]]) -> None:
         for span, ts in entries:
             shared = span.intersect(self.span)
-            if ts and shared is not None:
-                self._frontier.forward(shared, ts)
-                self._greatest = max(self._greatest, ts)
+            if shared is not None:
+                self._forward(shared, ts)
+
+    def _forward(self, span: Span, threshold: Timestamp) -> None:
+        if self._frontier is None:
+            self._frontier = Frontier([self.span])
+        self._frontier.forward(span, threshold)
+        self._greatest = max(self._greatest, threshold)
 
     def __repr__(self) -> str:
-        return f"<Thresholds {self._frontier!r}>"
+        return f"<Thresholds of {self.span}: {self._frontier or 0!r}>"

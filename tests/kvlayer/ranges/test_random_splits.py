@@ -22,7 +22,7 @@ from tests.harness.validators import History, Watch
 
 NAMES = [key(f"{name}", table) for table in (7, 8) for name in "abcdefgh"]
 FIRST, SECOND = Span.prefix(key("", 7)), Span.prefix(key("", 8))
-SETTINGS_SEEDS = 40
+SEEDS = 20
 
 
 class Life:
@@ -144,7 +144,7 @@ def check_transactions(life: Life, found: dict[bytes, dict[bytes, Timestamp]]) -
             assert len(set(found[body].values())) == 1, (body, found[body])
 
 
-@pytest.mark.parametrize("seed", range(SETTINGS_SEEDS))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_splits_and_merges_lose_nothing(seed: int) -> None:
     sim, random, history = Simulation(seed), Random(f"{seed}:life"), History()
     watches = [

@@ -230,7 +230,7 @@ def test_push_and_abort_reach_every_range() -> None:
 
 
 def test_pushed_intents_do_not_hold_a_new_feed_back() -> None:
-    """What an earlier feed resolved holds, though the engine has the intent where it was written."""
+    """What an earlier feed resolved holds; the engine has intents where they were written."""
     sim = Simulation(17)
 
     async def main() -> None:
