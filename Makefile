@@ -8,7 +8,7 @@ SEEDS ?= $(if $(filter command line environment,$(origin SEED)),1,200)
 MINUTES ?= 10
 ARGS ?=
 
-.PHONY: help demo test test-system check format bench serve sim sim-long mutants screenshots clean
+.PHONY: help demo test test-system check format bench serve sim sim-long mutants screenshots fuzz clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -57,6 +57,9 @@ mutants: $(VENV)/installed ## break each promise, and see the test that is named
 screenshots: $(VENV)/installed ## the README's pictures, out of a real browser
 	$(BIN)/python -m tests.system.programs
 	$(BIN)/python -m tests.system.screenshots $(ARGS)
+
+fuzz: $(VENV)/installed ## 100,000 damaged messages of the Postgres protocol, from SEED
+	$(BIN)/python -m tests.api.pgwire.fuzz --seed $(SEED) --messages 100000
 
 clean: ## remove what make made
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache

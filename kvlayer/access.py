@@ -113,6 +113,10 @@ class Transaction(Protocol):
 
     async def get(self, key: bytes, *, for_update: bool = False) -> bytes | None: ...
     async def get_with_timestamp(self, key: bytes) -> tuple[bytes, Timestamp] | None: ...
+    async def first_existing(self, keys: Sequence[bytes]) -> int | None:
+        """The index of one of the keys that has a live value, or None."""
+        ...
+
     async def scan(
         self,
         span: Span,

@@ -19,6 +19,7 @@ from . import replies
 from .messages import decode_text
 
 NONCE_BYTES = 18
+STAND_IN = "user"
 
 
 class Method(Enum):
@@ -119,10 +120,21 @@ class Scram:
         length = int.from_bytes(rest[:4], "big", signed=True)
         if len(rest) < 4 or length != len(rest) - 4:
             raise SQLError("08P01", "malformed SCRAM message: its length does not fit")
-        self._server.set_client_first(decode_text(rest[4:]))
+        self._set_client_first(decode_text(rest[4:]))
         answer: str = self._server.get_server_first()
         self._begun = True
         return replies.sasl_continue(answer)
+
+    def _set_client_first(self, message: str) -> None:
+        """libpq leaves the name in the exchange empty, which scramp takes for a mistake.
+
+        So scramp reads another name, which counts for nothing; what both sides sign is the message
+        as it was sent.
+        """
+        header, mark, rest = message.partition(",n=,")
+        self._server.set_client_first(f"{header},n={STAND_IN},{rest}" if mark else message)
+        if mark:
+            self._server.client_first_bare = f"n=,{rest}"
 
     def _final(self, body: bytes) -> bytes:
         self._server.set_client_final(decode_text(body))

@@ -115,6 +115,12 @@ class RemoteTransaction:
         found: type[tuple[bytes, Timestamp] | None] = tuple[bytes, Timestamp] | None  # type: ignore[assignment]
         return await self._ask(messages.GetWithTimestamp(key), found)
 
+    async def first_existing(self, keys: Sequence[bytes]) -> int | None:
+        for index, key in enumerate(keys):
+            if await self.get(key) is not None:
+                return index
+        return None
+
     async def scan(
         self,
         span: Span,

@@ -19,6 +19,7 @@ from ..mvcc import LIVE, SLICE_ROWS, TOMBSTONE
 from ..savepoint import Savepoint, marks
 from ..span import Span
 from ..transaction_modes import Isolation, LockMode, Priority, WhenLocked
+from .existing import first_existing
 from .host import TransactionHost
 from .limits import COMMANDS_AHEAD_MAX, check_sizes, slices
 from .locks import Turn
@@ -387,6 +388,18 @@ class Transaction:
         found, index = await self._run(step)
         await host.released(index)
         return found
+
+    async def first_existing(self, keys: Sequence[bytes]) -> int | None:
+        """The index of one of the keys that has a live value, or None.
+
+        For many keys that are likely to be new: it costs one seek where no version lies between the
+        least and the greatest, and counts as a read of all that lies between.
+        """
+        self._check_active()
+        tracked = self._tracks and not self._read_only
+        return await first_existing(
+            self._host, self._record, keys, tracked=tracked, lock_timeout=self.lock_timeout
+        )
 
     async def _commit(self, deadline: Callable[[], Timestamp] | None, commit_called_ns: int) -> int:
         host, record = self._host, self._record

@@ -33,6 +33,11 @@ async def lock_first(transaction: Transaction, keys: Sequence[bytes]) -> None:
         await transaction.lock(keys)
 
 
+POINTS_MAX = 16
+"""New keys of one statement that are looked for one by one. More are looked for together, which
+also counts as a read of what lies between them."""
+
+
 @dataclass(slots=True)
 class Mutation:
     """Writes of one statement. No key is written twice; deletions happen before puts."""
@@ -74,11 +79,19 @@ class Mutation:
         if self.deletes:
             await transaction.delete(self.deletes)
         await lock_first(transaction, self.absent)
+        await self._check_absent(transaction)
+        if self.keys:
+            await transaction.put(self.keys, self.bodies)
+
+    async def _check_absent(self, transaction: Transaction) -> None:
+        if len(self.absent) > POINTS_MAX:
+            found = await transaction.first_existing(self.absent)
+            if found is not None:
+                raise self.duplicate(self.absent[found])
+            return
         for key in self.absent:
             if await transaction.get(key) is not None:
                 raise self.duplicate(key)
-        if self.keys:
-            await transaction.put(self.keys, self.bodies)
 
     def duplicate(self, key: bytes) -> SQLError:
         return duplicate_key(self.codec.descriptor, self.codec.decode_key(key))

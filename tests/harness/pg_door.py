@@ -139,6 +139,10 @@ class PgDoor:
         await client.until_ready()
         return client
 
+    def forget(self, client: WireClient) -> None:
+        """The test has ended this one itself."""
+        self._clients.remove(client)
+
     async def close(self) -> None:
         for client in self._clients:
             await client.close()

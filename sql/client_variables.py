@@ -1,0 +1,132 @@
+"""Session variables that clients of Postgres set and ask for.
+
+Most of them have one value here, and say so when another is asked for: a setting that is taken but
+ignored would lie about every result that follows. Clients are told when one of `REPORTED` changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .variables import Variable, declare, parse_bool, show_bool
+
+SERVER_VERSION = "15.8"
+"""The version of PostgreSQL whose protocol, functions and catalogs this server goes by."""
+
+TEXT_MAX = 1024
+
+
+def _text(text: str) -> str:
+    if len(text) > TEXT_MAX:
+        raise ValueError(f"Write at most {TEXT_MAX} characters.")
+    return text
+
+
+def _only(shown: str, *spellings: str) -> Callable[[str], str]:
+    """Takes the one value that there is, in any of its spellings."""
+    known = {shown.lower(), *spellings}
+
+    def parse(text: str) -> str:
+        if text.strip().lower() not in known:
+            raise ValueError(f"The only value here is {shown}.")
+        return shown
+
+    return parse
+
+
+def _one_of(*values: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        wanted = text.strip().lower()
+        if wanted not in values:
+            raise ValueError(f"Write one of {', '.join(values)}.")
+        return wanted
+
+    return parse
+
+
+def _digits(text: str) -> str:
+    if not -15 <= int(text) <= 3:
+        raise ValueError("Write -15 to 3.")
+    return str(int(text))
+
+
+def _fixed(name: str, value: str, description: str) -> Variable[str]:
+    return declare(name, value, parse=None, description=description)
+
+
+def _single(name: str, value: str, *spellings: str, description: str) -> Variable[str]:
+    return declare(name, value, parse=_only(value, *spellings), description=description)
+
+
+APPLICATION_NAME = declare(
+    "application_name", "", parse=_text, description="the client's name for itself"
+)
+CLIENT_ENCODING = _single(
+    "client_encoding", "UTF8", "utf-8", "utf_8", "unicode", description="text is UTF-8"
+)
+DATE_STYLE = _single(
+    "datestyle", "ISO, MDY", "iso", "iso,mdy", "iso, ymd", "iso,ymd", "iso, dmy",
+    description="dates are written in ISO 8601",
+)  # fmt: skip
+INTERVAL_STYLE = _single("intervalstyle", "postgres", description="how intervals are written")
+TIME_ZONE = _single(
+    "timezone", "UTC", "utc", "gmt", "etc/utc", "z", "0", "+00", "+00:00", "default",
+    description="times are written in UTC",
+)  # fmt: skip
+STANDARD_STRINGS = _single(
+    "standard_conforming_strings", "on", "true", "yes", "1",
+    description="a backslash in a text literal is a backslash",
+)  # fmt: skip
+BYTEA_OUTPUT = _single("bytea_output", "hex", description="how BYTES are written")
+SEARCH_PATH = _single(
+    "search_path", '"$user", public', "public", "$user, public", '"$user",public', "'public'",
+    description="there is one schema, public",
+)  # fmt: skip
+EXTRA_FLOAT_DIGITS = declare(
+    "extra_float_digits", "1", parse=_digits,
+    description="floats are written with the digits that they need, whatever is set",
+)  # fmt: skip
+CLIENT_MIN_MESSAGES = declare(
+    "client_min_messages",
+    "notice",
+    parse=_one_of(
+        "debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"
+    ),
+    description="the least severe message that a client is sent",
+)
+SYNCHRONOUS_COMMIT = _single(
+    "synchronous_commit", "on", "true", "local", "remote_write", "remote_apply",
+    description="a commit is answered when it is durable",
+)  # fmt: skip
+ROW_SECURITY = declare(
+    "row_security", False, parse=parse_bool, show=show_bool,
+    description="there are no policies on rows",
+)  # fmt: skip
+
+SERVER_VERSION_SHOWN = _fixed(
+    "server_version", f"{SERVER_VERSION} (Tailrace)", "the Postgres version that is spoken"
+)
+SERVER_VERSION_NUMBER = _fixed("server_version_num", "150008", "the same as a number")
+SERVER_ENCODING = _fixed("server_encoding", "UTF8", "text is kept in UTF-8")
+INTEGER_DATETIMES = _fixed("integer_datetimes", "on", "times are counted in microseconds")
+IN_HOT_STANDBY = _fixed("in_hot_standby", "off", "this store takes writes")
+IS_SUPERUSER = _fixed("is_superuser", "on", "every user has every right")
+LC_COLLATE = _fixed("lc_collate", "C", "text sorts by its code points")
+LC_CTYPE = _fixed("lc_ctype", "C.UTF-8", "how letters are told from others")
+MAX_IDENTIFIER_LENGTH = _fixed("max_identifier_length", "63", "bytes of a name")
+MAX_INDEX_KEYS = _fixed("max_index_keys", "32", "columns of a key that clients may count on")
+
+REPORTED: dict[str, Variable[str]] = {
+    "server_version": SERVER_VERSION_SHOWN,
+    "server_encoding": SERVER_ENCODING,
+    "client_encoding": CLIENT_ENCODING,
+    "application_name": APPLICATION_NAME,
+    "DateStyle": DATE_STYLE,
+    "IntervalStyle": INTERVAL_STYLE,
+    "TimeZone": TIME_ZONE,
+    "integer_datetimes": INTEGER_DATETIMES,
+    "standard_conforming_strings": STANDARD_STRINGS,
+    "in_hot_standby": IN_HOT_STANDBY,
+    "is_superuser": IS_SUPERUSER,
+}
+"""What ParameterStatus tells, by the names that clients know."""

@@ -1,0 +1,36 @@
+"""Looking for many keys at once."""
+
+from __future__ import annotations
+
+from tailrace.kvlayer.keys import index_prefix
+from tailrace.kvlayer.store import Store
+from tests.harness.simulation import Simulation
+from tests.harness.stores import open_store
+
+KEYS = [index_prefix(100, 1) + b"%04d" % number for number in range(0, 600, 2)]
+
+
+async def _put(store: Store, *keys: bytes) -> None:
+    await store.one_phase(lambda evaluation: evaluation.put(keys, [b"x"] * len(keys)))
+
+
+def test_existing_keys_are_found_wherever_they_stand() -> None:
+    async def run() -> None:
+        store = await open_store(sim)
+        for taken in (KEYS[0], KEYS[150], KEYS[-1], KEYS[255], KEYS[256]):
+            transaction = store.begin()
+            assert await transaction.first_existing(KEYS) is None
+            await transaction.rollback()
+            await _put(store, taken, index_prefix(100, 1) + b"0001", index_prefix(100, 1) + b"u")
+            transaction = store.begin()
+            assert await transaction.first_existing(KEYS) == KEYS.index(taken)
+            await transaction.delete([taken])
+            assert await transaction.first_existing(KEYS) is None
+            await transaction.put([taken], [b"own"])
+            assert await transaction.first_existing(KEYS) == KEYS.index(taken)
+            await transaction.delete([taken])
+            await transaction.commit()
+        await store.close()
+
+    sim = Simulation(1)
+    sim.run(run())

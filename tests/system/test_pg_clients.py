@@ -1,0 +1,254 @@
+"""Real clients of Postgres at a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import pg8000.native
+import psycopg
+import pytest
+
+from tests.harness.server_process import ServerProcess
+
+pytestmark = pytest.mark.system
+
+ALL_TYPES = """
+CREATE TABLE v (
+    id INT8 PRIMARY KEY, b BOOL, f FLOAT8, p DECIMAL(12,3), s STRING, y BYTES,
+    d DATE, t TIMESTAMP, z TIMESTAMPTZ, u UUID
+)
+"""
+ROW: tuple[Any, ...] = (
+    -7, True, 0.1, Decimal("-12345.670"), "a\tb\\ü\n\"'", b"\x00\xff\\",
+    date(1999, 12, 31), datetime(2001, 2, 3, 4, 5, 6, 789), datetime(1970, 1, 1, tzinfo=UTC),
+    UUID("6f0d1c5e-0000-4000-8000-00000000002a"),
+)  # fmt: skip
+NULLS: tuple[Any, ...] = (8, *[None] * 9)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with ServerProcess(tmp_path_factory.mktemp("pg") / "data", "--insecure") as process:
+        yield process
+
+
+def connect(server: ServerProcess, **options: Any) -> psycopg.Connection[Any]:
+    return psycopg.connect(
+        host="127.0.0.1", port=server.pg_port, user="root", dbname="defaultdb",
+        autocommit=True, **options,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def client(server: ServerProcess) -> Iterator[psycopg.Connection[Any]]:
+    with connect(server) as connection:
+        for table in ("v", "t"):
+            connection.execute(f"DROP TABLE IF EXISTS {table}")
+        connection.execute(ALL_TYPES)
+        connection.execute("CREATE TABLE t (id INT8 PRIMARY KEY, n INT8 NOT NULL)")
+        yield connection
+
+
+def psql(server: ServerProcess, script: str) -> str:
+    found = shutil.which("psql")
+    if found is None:
+        pytest.skip("psql is not installed")
+    command = [found, "-XAt", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-U", "root"]
+    command += ["-p", str(server.pg_port), "-d", "defaultdb"]
+    done = subprocess.run(command, input=script, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_psycopg_reads_back_every_type_it_wrote(
+    client: psycopg.Connection[Any], binary: bool
+) -> None:
+    cursor = client.cursor(binary=binary)
+    form = "%b" if binary else "%t"
+    places = ", ".join([form] * len(ROW))
+    for row in (ROW, NULLS):
+        cursor.execute(f"INSERT INTO v VALUES ({places})", row)
+    assert cursor.execute("SELECT * FROM v ORDER BY id").fetchall() == [ROW, NULLS]
+    assert cursor.execute("SELECT * FROM v WHERE id = -7").fetchall() == [ROW]
+
+
+def test_asyncpg_reads_back_every_type_it_wrote(
+    server: ServerProcess, client: psycopg.Connection[Any]
+) -> None:
+    async def run() -> None:
+        connection = await asyncpg.connect(
+            host="127.0.0.1", port=server.pg_port, user="root", database="defaultdb"
+        )
+        places = ", ".join(f"${number}" for number in range(1, len(ROW) + 1))
+        await connection.executemany(f"INSERT INTO v VALUES ({places})", [ROW, NULLS])
+        found = await connection.fetch("SELECT * FROM v ORDER BY id")
+        assert [tuple(row) for row in found] == [ROW, NULLS]
+        async with connection.transaction():
+            rows = [row["id"] async for row in connection.cursor("SELECT id FROM v", prefetch=1)]
+        assert sorted(rows) == [-7, 8]
+        with pytest.raises(asyncpg.UniqueViolationError):
+            await connection.execute("INSERT INTO v (id) VALUES (8)")
+        copied = await connection.copy_records_to_table(
+            "t", records=[(number, number) for number in range(2500)]
+        )
+        assert copied == "COPY 2500"
+        await connection.close()
+
+    asyncio.run(run())
+
+
+def test_pg8000_runs_statements_with_parameters(
+    server: ServerProcess, client: psycopg.Connection[Any]
+) -> None:
+    connection = pg8000.native.Connection(
+        "root", host="127.0.0.1", port=server.pg_port, database="defaultdb"
+    )
+    connection.run("INSERT INTO t VALUES (:id, :n)", id=1, n=5)
+    connection.run("START TRANSACTION")
+    connection.run("UPDATE t SET n = n + :by", by=2)
+    connection.run("COMMIT")
+    assert connection.run("SELECT n FROM t WHERE id = :id", id=1) == [[7]]
+    connection.close()
+
+
+def test_a_pipeline_of_psycopg_is_one_transaction(client: psycopg.Connection[Any]) -> None:
+    with pytest.raises(psycopg.errors.UniqueViolation), client.pipeline():
+        client.execute("INSERT INTO t VALUES (1, 1)")
+        client.execute("INSERT INTO t VALUES (1, 1)")
+    assert client.execute("SELECT count(*) FROM t").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("form", ["TEXT", "CSV, HEADER", "BINARY"])
+def test_copy_out_and_in_again_changes_nothing(client: psycopg.Connection[Any], form: str) -> None:
+    places = ", ".join(["%s"] * len(ROW))
+    for row in (ROW, NULLS):
+        client.execute(f"INSERT INTO v VALUES ({places})", row)
+    cursor = client.cursor()
+    with cursor.copy(f"COPY v TO STDOUT (FORMAT {form})") as copy:
+        data = b"".join(bytes(part) for part in copy)
+    client.execute("DELETE FROM v")
+    with cursor.copy(f"COPY v FROM STDIN (FORMAT {form})") as copy:
+        for start in range(0, len(data), 7):
+            copy.write(data[start : start + 7])
+    assert client.execute("SELECT * FROM v ORDER BY id").fetchall() == [ROW, NULLS]
+
+
+def test_a_bad_row_is_named_and_nothing_of_its_copy_remains(
+    client: psycopg.Connection[Any],
+) -> None:
+    rows = [f"{number}\t{number}\n" for number in range(5000)]
+    rows[4200] = "4200\tmany\n"
+    with pytest.raises(psycopg.Error) as caught, client.cursor().copy("COPY t FROM STDIN") as copy:
+        copy.write("".join(rows))
+    assert caught.value.sqlstate == "22P02"
+    assert caught.value.diag.message_detail == 'COPY t, line 4201, column n: "many".'
+    assert client.execute("SELECT count(*) FROM t").fetchone() == (0,)
+
+
+def test_psql_copies_flights_there_and_back(server: ServerProcess, tmp_path: Path) -> None:
+    rows = 20_000
+    for form, name in (("csv", "f.csv"), ("binary", "f.bin")):
+        source, target = tmp_path / name, tmp_path / f"back-{name}"
+        psql(server, "DROP TABLE IF EXISTS f; CREATE TABLE f (id INT8 PRIMARY KEY, at TIMESTAMP, "
+             "carrier STRING, delay FLOAT8);")  # fmt: skip
+        if form == "csv":
+            lines = [f"{n},2013-01-01 05:{n % 60:02}:00,UA,{n / 4 if n % 9 else ''}\n"
+                     for n in range(rows)]  # fmt: skip
+            source.write_text("".join(lines))
+        else:
+            shutil.copy(tmp_path / "kept.bin", source)
+        psql(server, f"\\copy f FROM '{source}' (FORMAT {form})\n")
+        assert psql(server, "SELECT count(*) FROM f").strip() == str(rows)
+        order = "(SELECT * FROM f ORDER BY id)"
+        psql(server, f"\\copy {order} TO '{target}' (FORMAT {form})\n")
+        psql(server, f"\\copy {order} TO '{tmp_path / 'kept.bin'}' (FORMAT binary)\n")
+        back = target.read_bytes()
+        same = source.read_bytes()
+        assert back == same or back.decode().replace(".0,", ",") == same.decode().replace(".0", "")
+
+
+def test_psql_speaks_of_errors_with_their_place(server: ServerProcess) -> None:
+    found = shutil.which("psql")
+    assert found is not None
+    command = [found, "-X", "-h", "127.0.0.1", "-U", "root", "-p", str(server.pg_port)]
+    done = subprocess.run(
+        [*command, "-d", "defaultdb", "-c", "SELECT 1 FROM nowhere"],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert 'ERROR:  relation "nowhere" does not exist' in done.stderr
+    assert "LINE 1: SELECT 1 FROM nowhere" in done.stderr
+
+
+@pytest.mark.parametrize("mode", ["simple", "extended", "prepared"])
+def test_pgbench_runs_a_script(
+    server: ServerProcess, client: psycopg.Connection[Any], tmp_path: Path, mode: str
+) -> None:
+    pgbench = shutil.which("pgbench") or "/usr/lib/postgresql/15/bin/pgbench"
+    if not Path(pgbench).exists():
+        pytest.skip("pgbench is not installed")
+    client.execute("INSERT INTO t SELECT g, 0 FROM generate_series(0, 99) AS s(g)")
+    script = tmp_path / "bench.sql"
+    script.write_text(
+        "\\set id random(0, 99)\nBEGIN;\nUPDATE t SET n = n + 1 WHERE id = :id;\n"
+        "SELECT n FROM t WHERE id = :id;\nCOMMIT;\n"
+    )
+    done = subprocess.run(
+        [pgbench, "-n", "-f", str(script), "-c", "2", "-t", "20", "-M", mode, "--max-tries", "20",
+         "-h", "127.0.0.1", "-p", str(server.pg_port), "-U", "root", "defaultdb"],
+        capture_output=True, text=True, timeout=120, env={**os.environ, "PGDATABASE": "defaultdb"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "number of transactions actually processed: 40/40" in done.stdout
+    assert client.execute("SELECT sum(n) FROM t").fetchone() == (40,)
+
+
+def test_stream_sees_each_row_of_a_load_once_and_cancel_spares_the_connection(
+    server: ServerProcess, client: psycopg.Connection[Any]
+) -> None:
+    keys, versions = 20, 25
+    seen: dict[bytes, list[int]] = {}
+    resolved: list[str] = []
+
+    def load() -> None:
+        with connect(server) as writer:
+            for version in range(versions):
+                writer.execute(
+                    "UPSERT INTO t SELECT g, %s FROM generate_series(0, %s) AS s(g)",
+                    (version, keys - 1),
+                )
+
+    loading = threading.Thread(target=load)
+    feed = client.cursor(binary=True)
+    rows = feed.stream("EXPERIMENTAL CHANGEFEED FOR t WITH resolved = '10ms', updated")
+    loading.start()
+    for table, key, value in rows:
+        change = json.loads(value)
+        if table is None:
+            assert key is None
+            resolved.append(change["resolved"])
+            if len(seen) == keys and all(len(found) == versions for found in seen.values()):
+                break
+            continue
+        assert not resolved or Decimal(change["updated"]) > Decimal(resolved[-1])
+        seen.setdefault(bytes(key), []).append(change["after"]["n"])
+    loading.join()
+    assert all(found == list(range(versions)) for found in seen.values())
+    assert len(resolved) > 1
+    client.cancel()
+    with pytest.raises(psycopg.errors.QueryCanceled):
+        for _ in rows:
+            pass
+    assert client.execute("SELECT count(*) FROM t").fetchone() == (keys,)
