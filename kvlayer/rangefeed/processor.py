@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 
 from ..clock import ZERO, Timestamp, duration
-from ..command import EngineDelete, EnginePut, LogicalOp
 from ..engine import Snapshot
 from ..errors import BatchTimestampBeforeGC, FeedEnd, RangeFeedEnded
 from ..settings import declare_duration, declare_int
@@ -311,7 +310,7 @@ class _Processing:
         assert entry.index > self._delivered, (entry.index, self._delivered)
         self.resolved.consume(entry.command.ops)
         self._delivered = entry.index
-        self._persist_due = self._persist_due or _commits(entry.command.ops)
+        self._persist_due = True
         if self._closing is not None:
             self._apply_closing()
         if self._verdicts:
@@ -341,7 +340,8 @@ class _Processing:
         """Persists what is resolved, if it moved by more than `every` seconds.
 
         Not while the range is idle: then nothing has been written that a later processing would be
-        spared, and a range that writes only to say that nothing was written would never rest.
+        spared, and a range that writes only to say that nothing was written would never rest. (The
+        entry that this writes is the store's own, and no range is told of it.)
         """
         resolved = self.resolved.resolved
         behind = self._host.persisted_resolved + duration(seconds=every)
@@ -400,8 +400,3 @@ class _Processing:
 
     def __repr__(self) -> str:
         return f"<delivered {self._delivered} since {self.start} {self.resolved!r}>"
-
-
-def _commits(ops: Sequence[LogicalOp]) -> bool:
-    """Whether the entry concerns feeds at all."""
-    return any(not isinstance(op, EnginePut | EngineDelete) for op in ops)

@@ -81,3 +81,17 @@ def test_closed_feed_gives_its_memory_back() -> None:
     small.put((key("a"), b"1"))
     feed.close()
     assert small.feed_memory.used_bytes == 0
+
+
+def test_cut_off_feed_gets_its_last_checkpoint_without_room() -> None:
+    """Checkpoints that found no room were left out; the one at the end is worth more than room."""
+    small = SmallRange(settings={"kv.rangefeed.buffer_bytes": "1400"})
+    feed = steady(small)
+    first = small.put((key("a"), b"v" * 300))
+    small.advance(10)
+    assert feed.buffered_bytes > 1400 - CHECKPOINT_BYTES
+    small.put((key("b"), b"v" * 300))
+    events = feed.poll()
+    assert resolved_in(events)[-1] > first
+    with pytest.raises(RangeFeedEnded):
+        feed.poll()
