@@ -10,7 +10,8 @@ see ARCHITECTURE.md.
 """
 
 from .api.embedded import AsyncDatabase, AsyncMirror, Database, Mirror, aopen, open
-from .api.node import NodeOptions, NodeRefused
+from .api.node import NodeOptions
+from .api.refusal import NodeRefused
 from .catalog.errors import SQLError
 from .sql import LoadMode, LoadReport, Result
 

@@ -52,7 +52,8 @@ class ChangefeedResumer:
 class FeedServices:
     """Implements `sql.services.Changefeeds` and `sql.services.Jobs` for one node."""
 
-    def __init__(self, feeds: Changefeeds, registry: JobRegistry) -> None:
+    def __init__(self, feeds: Changefeeds, registry: JobRegistry, node_id: int) -> None:
+        self._node_id = node_id
         self._feeds = feeds
         self._registry = registry
 
@@ -85,7 +86,7 @@ class FeedServices:
         status = await self.feed_status(job) if job.kind == JOB_KIND else None
         running_status = job.running_status
         if status is not None and not job.state.final:
-            running_status = running_status or status.running_status
+            running_status = running_status or _running_status(job, status, self._node_id)
         return JobSummary(
             id=job.id,
             kind=job.kind,
@@ -108,3 +109,10 @@ async def _rows(stream: FeedStream) -> AsyncGenerator[Row, None]:
     async with stream:
         async for row in stream:
             yield (row.table, row.key, row.value)
+
+
+def _running_status(job: JobRecord, status: FeedStatus, node_id: int) -> str:
+    """What a feed does; of one that runs elsewhere only that node knows."""
+    if job.claim_node_id in (None, node_id):
+        return status.running_status
+    return f"running on node {job.claim_node_id}"

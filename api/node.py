@@ -6,53 +6,43 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from random import SystemRandom
-from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 
-from ..catalog.bootstrap import bootstrap
 from ..catalog.catalog import Catalog
-from ..catalog.cluster_settings import load_settings
+from ..catalog.cluster_settings import SettingsWatcher
 from ..catalog.descriptor_store import DescriptorStore
-from ..catalog.garbage_collector import GarbageCollector
 from ..catalog.jobs import JobRegistry, Resumer
 from ..catalog.leases import LeaseManager, LivenessSession
 from ..catalog.names import TableName
+from ..catalog.node_ids import FIRST_NODE_ID
 from ..catalog.system_tables import DEFAULT_DATABASE, DESCRIPTOR, NAMESPACE
 from ..catalog.users import ROOT
 from ..changefeed import JOB_KIND, Changefeeds, ChangefeedServices, LiveFeed
 from ..changefeed.sinks import default_kinds
 from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader
 from ..changefeed.sinks.locations import SCHEME, MirrorLocations
-from ..kvlayer.clock import BoundStore, Clock, MemoryBoundStore, SystemWallClock, Timestamp
-from ..kvlayer.data_folder import DataFolder, DataFolderError
-from ..kvlayer.disk import Disk, MemoryDisk
-from ..kvlayer.engine import Engine, MemoryEngine
-from ..kvlayer.engine.rocksdb import RocksEngine
+from ..kvlayer.access import StoreAccess
+from ..kvlayer.clock import Timestamp
+from ..kvlayer.data_folder import DataFolderError
+from ..kvlayer.errors import StoreClosed, StoreUnreachable
 from ..kvlayer.log import LogCorrupt
-from ..kvlayer.metrics import Metrics
 from ..kvlayer.offload import Offload, ThreadOffload
 from ..kvlayer.protected_timestamp import ProtectedTimestamps
-from ..kvlayer.settings import Settings
 from ..kvlayer.store import Store
 from ..sql import Analytics, LoadMode, LoadReport, Services, Session, load
 from ..sql.executor.load import ROWS_PER_TRANSACTION, Batches
 from .feeds import ChangefeedResumer, FeedServices
+from .joined_store import JoinTarget, identify, join_store
 from .loop_delay import LoopDelay
+from .node_folder import NodeFolder
+from .refusal import NodeRefused
+from .rpc import JoinToken, JoinTokenError, RpcServer, StoreService
+from .served_store import MIRROR_FOLDER, open_storage, start_store
 
-IN_MEMORY = ":memory:"
-MIRROR_FOLDER = "mirrors"
 MIRROR_SCHEME = f"{SCHEME}:"
 PROTECTED_WITH_ALL = (DESCRIPTOR.primary_span, NAMESPACE.primary_span)
 """What a feed needs to read its tables as of any time: kept as long as anything is."""
-
-NODE_ID = 1
-"""One process serves a store, and is its node 1."""
-
-
-class NodeRefused(Exception):
-    """The node cannot start as it was asked to; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,16 +55,6 @@ class NodeOptions:
     mirror_roots: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Storage:
-    """Where a store keeps its bytes."""
-
-    disk: Disk
-    engine: Engine
-    bounds: BoundStore
-    mirrors: Path
-
-
 class Node:
     """A store with its catalog, jobs, feeds and sessions. Made by `open`, ended by `close`."""
 
@@ -85,8 +65,10 @@ class Node:
         feeds: Changefeeds,
         files: DuckDBFiles,
         *,
+        node_id: int,
         served: Store | None,
     ) -> None:
+        self.id = node_id
         self.store = services.store
         self.served = served
         """The store, where it is this process that serves it."""
@@ -108,17 +90,54 @@ class Node:
         pa.array([0])  # imports pandas, where there is one: a third of a second, and not later
         async with AsyncExitStack() as closing:
             try:
-                storage = _open_storage(path, closing)
-                roots = _mirror_roots(storage, options or NodeOptions())
+                storage = open_storage(path, closing)
+                roots = _mirror_roots(storage.mirrors, options or NodeOptions())
                 offload = ThreadOffload()
                 closing.callback(offload.close)
-                node = await _assemble(storage, roots, offload, closing)
-                node.loop_delay.start()
-                closing.callback(node.loop_delay.close)
+                store = await start_store(storage, offload, closing)
+                node = await _assemble(store, FIRST_NODE_ID, roots, offload, closing)
             except (DataFolderError, LogCorrupt) as error:
                 raise NodeRefused(str(error)) from error
             node._closing = closing.pop_all()
         return node
+
+    @classmethod
+    async def join(
+        cls, path: str | PathLike[str], target: JoinTarget, options: NodeOptions | None = None
+    ) -> Node:
+        """A node of the store that another process serves; `path` is the node's own folder.
+
+        Raises NodeRefused when nobody answers there, when it is not let in, and when the folder is
+        another node's or another store's.
+        """
+        pa.array([0])
+        async with AsyncExitStack() as closing:
+            try:
+                folder = NodeFolder.open(Path(path))
+                closing.callback(folder.close)
+                roots = _mirror_roots(folder.path / MIRROR_FOLDER, options or NodeOptions())
+                offload = ThreadOffload()
+                closing.callback(offload.close)
+                store = await join_store(target, closing)
+                node_id = await identify(folder, store)
+                node = await _assemble(store, node_id, roots, offload, closing)
+            except (DataFolderError, JoinTokenError) as error:
+                raise NodeRefused(str(error)) from error
+            except (StoreClosed, StoreUnreachable) as error:
+                raise NodeRefused(f"cannot join {target.address}: {error}") from error
+            node._closing = closing.pop_all()
+        return node
+
+    async def serve_nodes(self, host: str, port: int, token: JoinToken) -> int:
+        """Serves the store to nodes that join it, until the node closes. Returns the port."""
+        assert self.served is not None, "a joined node has no store to serve"
+        server = RpcServer(StoreService(self.served), token)
+        try:
+            bound = await server.start(host, port)
+        except RuntimeError as error:
+            raise NodeRefused(f"cannot listen for nodes on {host}:{port}: {error}") from error
+        self._closing.push_async_callback(server.close)
+        return bound
 
     @property
     def notice(self) -> str | None:
@@ -153,7 +172,7 @@ class Node:
         path = self._files.locations.read_target(location)
         at = await self.store.now() if until is None else until
         for job in await self.jobs.list():
-            if job.kind == JOB_KIND and not job.state.final:
+            if job.kind == JOB_KIND and not job.state.final and self.feeds.runs_here(job.payload):
                 sink = self.feeds.status(job.id, job.payload, None).sink_uri
                 if sink.startswith(MIRROR_SCHEME) and self._path_of(sink) == path:
                     await self.feed(job.id).wait_until(at)
@@ -168,36 +187,33 @@ class Node:
 
 
 async def _assemble(
-    storage: _Storage, roots: tuple[Path, ...], offload: Offload, closing: AsyncExitStack
+    store: StoreAccess,
+    node_id: int,
+    roots: tuple[Path, ...],
+    offload: Offload,
+    closing: AsyncExitStack,
 ) -> Node:
-    """Puts a node together from the log up. What it starts, `closing` ends in reverse."""
-    store = await Store.start(
-        disk=storage.disk,
-        engine=storage.engine,
-        clock=Clock(SystemWallClock(), storage.bounds),
-        offload=offload.lane("log"),
-        settings=Settings(),
-        metrics=Metrics(),
-        random=SystemRandom(),
-    )
-    closing.push_async_callback(store.close)
-    await bootstrap(store)
-    await load_settings(store)
+    """Puts a node together on a store. What it starts, `closing` ends in reverse."""
+    settings = SettingsWatcher(store)
+    await settings.start()
+    closing.push_async_callback(settings.close)
     descriptors = DescriptorStore(store)
-    session = LivenessSession(store, NODE_ID)
+    session = LivenessSession(store, node_id)
     await session.start()
     closing.push_async_callback(session.close)
     leases = LeaseManager(store, descriptors, session)
     await leases.start()
     closing.push_async_callback(leases.close)
-    garbage = GarbageCollector(store, descriptors)
-    garbage.start()
-    closing.push_async_callback(garbage.close)
     files = DuckDBFiles(MirrorLocations(roots), offload)
     kinds = default_kinds()
     kinds.register(SCHEME, DuckDBKind(files))
     resumers: dict[str, Resumer] = {}
-    registry = JobRegistry(store, session, resumers)
+    registry = JobRegistry(
+        store,
+        session,
+        resumers,
+        accepts=lambda job: job.kind != JOB_KIND or feeds.runs_here(job.payload),
+    )
     feeds = Changefeeds(
         ChangefeedServices(
             store=store,
@@ -206,6 +222,7 @@ async def _assemble(
             kinds=kinds,
             offload=offload,
             protections=ProtectedTimestamps(store, always=PROTECTED_WITH_ALL),
+            node_id=node_id,
         ),
         registry,
     )
@@ -215,7 +232,7 @@ async def _assemble(
     closing.push_async_callback(registry.close)
     analytics = Analytics(offload)
     closing.callback(analytics.close)
-    adapter = FeedServices(feeds, registry)
+    adapter = FeedServices(feeds, registry, node_id)
     services = Services(
         store=store,
         catalog=Catalog(descriptors),
@@ -224,30 +241,19 @@ async def _assemble(
         jobs=adapter,
         changefeeds=adapter,
     )
-    return Node(services, registry, feeds, files, served=store)
+    served = store if isinstance(store, Store) else None
+    node = Node(services, registry, feeds, files, node_id=node_id, served=served)
+    node.loop_delay.start()
+    closing.callback(node.loop_delay.close)
+    return node
 
 
-def _open_storage(path: str | PathLike[str], closing: AsyncExitStack) -> _Storage:
-    if str(path) == IN_MEMORY:
-        mirrors = Path(closing.enter_context(TemporaryDirectory(prefix="tailrace-")))
-        return _Storage(
-            disk=MemoryDisk(), engine=MemoryEngine(), bounds=MemoryBoundStore(), mirrors=mirrors
-        )
-    folder = DataFolder.open(Path(path))
-    closing.callback(folder.close)
-    return _Storage(
-        disk=folder.disk,
-        engine=RocksEngine.open(folder.engine_path),
-        bounds=folder.clock_bounds,
-        mirrors=folder.path / MIRROR_FOLDER,
-    )
-
-
-def _mirror_roots(storage: _Storage, options: NodeOptions) -> tuple[Path, ...]:
+def _mirror_roots(own: Path, options: NodeOptions) -> tuple[Path, ...]:
+    """The folders named, or `own`."""
     for root in options.mirror_roots:
         if not root.is_dir():
             raise NodeRefused(f"mirror root {root} is not a folder: make it, or name another")
     if options.mirror_roots:
         return options.mirror_roots
-    storage.mirrors.mkdir(exist_ok=True)
-    return (storage.mirrors,)
+    own.mkdir(exist_ok=True)
+    return (own,)

@@ -64,6 +64,7 @@ async def plan_changefeed(
         raise SQLError("55000", str(refused)) from refused
     return ChangefeedDetails(
         store_id=services.store.id,
+        node_id=services.node_id,
         targets=tuple(
             TableTarget(table_id=table.id, name=name)
             for table, name in zip(request.tables, request.names, strict=True)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ..catalog.node_ids import FIRST_NODE_ID
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.span import Span
 from .boundary_kind import BoundaryKind
@@ -48,6 +49,8 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
     start_at: Timestamp
     protection_id: bytes
     """The protected timestamp that keeps what the feed has not read yet."""
+    node_id: int = FIRST_NODE_ID
+    """The node where it was created: a target that is that node's file is written there alone."""
 
     @property
     def parsed_options(self) -> ChangefeedOptions:

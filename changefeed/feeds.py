@@ -85,6 +85,12 @@ class Changefeeds:
         live = self._live.pop(claim.job_id, None) or LiveFeed(claim.job_id)
         await ChangefeedJob(self._services, claim, live).cancel()
 
+    def runs_here(self, payload: bytes) -> bool:
+        """Whether this node may run the feed: mirrors stay with the node that holds their file."""
+        details = decode_details(payload)
+        kind = self._services.kinds.kind_of(details.sink_uri)
+        return not kind.local or details.node_id == self._services.node_id
+
     # For those who look
 
     def feed(self, job_id: int) -> LiveFeed | None:

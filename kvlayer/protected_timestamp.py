@@ -16,7 +16,7 @@ from typing import Protocol
 
 import msgspec
 
-from .clock import MAX_TIMESTAMP, Clock, Timestamp, format_timestamp, seconds_between
+from .clock import MAX_TIMESTAMP, Timestamp, format_timestamp, seconds_between
 from .engine import Reader
 from .errors import KVError
 from .mvcc import body_of, intents_in, scan_at
@@ -68,12 +68,9 @@ class Writer(Protocol):
 class ProtectedStore(Protocol):
     """The store, as far as records need it."""
 
-    @property
-    def clock(self) -> Clock: ...
+    async def now(self) -> Timestamp: ...
     @property
     def random(self) -> Random: ...
-    @property
-    def engine(self) -> Reader: ...
     @property
     def gc_threshold(self) -> Timestamp: ...
 
@@ -112,7 +109,7 @@ class ProtectedTimestamps:
             owner=owner,
             spans=[(span.start, span.end) for span in (*spans, *self._always)],
             timestamp=timestamp,
-            created_at=self._store.clock.now(),
+            created_at=await self._store.now(),
             max_age_seconds=max_age_seconds,
         )
         await self._write(transaction, record)
@@ -133,16 +130,16 @@ class ProtectedTimestamps:
         """Removes a record. Releasing twice is once."""
         await transaction.delete([KEYSPACE + record_id])
 
-    def records(self) -> list[ProtectedTimestamp]:
-        """Every committed record, expired ones included."""
-        committed = scan_at(self._store.engine, RECORDS, MAX_TIMESTAMP)
-        return [_decoder.decode(body) for _, body in committed]
-
     async def _write(self, transaction: Writer, record: ProtectedTimestamp) -> None:
         await transaction.put([KEYSPACE + record.id], [_encoder.encode(record)])
         threshold = self._store.gc_threshold
         if record.timestamp <= threshold:
             raise ProtectionRefused(record.timestamp, threshold)
+
+
+def records(reader: Reader) -> list[ProtectedTimestamp]:
+    """Every committed record, expired ones included."""
+    return [_decoder.decode(body) for _, body in scan_at(reader, RECORDS, MAX_TIMESTAMP)]
 
 
 def low_water(reader: Reader, span: Span, now: Timestamp) -> Timestamp | None:

@@ -19,8 +19,10 @@ from ..kvlayer.errors import (
     KVError,
     LockTimeout,
     LockUnavailable,
+    OutcomeUnknown,
     RetryableTransaction,
     StoreClosed,
+    StoreUnreachable,
     TransactionState,
     WriteConflict,
 )
@@ -40,6 +42,17 @@ def from_kv(error: KVError) -> SQLError:
                 "restart transaction: could not serialize access due to concurrent update",
                 detail=_sentence(error),
                 hint=RETRY_HINT,
+            )
+        case StoreUnreachable():
+            return SQLError(
+                "08006", f"{error}", hint="The node goes on when the store's server is back."
+            )
+        case OutcomeUnknown():
+            return SQLError(
+                "08007",
+                "it is not known whether the transaction was committed",
+                detail=_sentence(error),
+                hint="Look for what it wrote before running it again.",
             )
         case RetryableTransaction():
             return SQLError(

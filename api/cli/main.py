@@ -9,7 +9,7 @@ import typer
 from ...catalog.errors import SQLError
 from ...kvlayer.errors import KVError
 from ..demo.flights import DataSetMissing
-from ..node import NodeRefused
+from ..refusal import NodeRefused
 from .bench import bench_app
 from .debug import DebugRefused, debug_app
 from .demo import demo

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -15,11 +16,13 @@ import uvicorn
 
 from ..frozen_heap import frozen_heap
 from ..http import create_app, is_loopback
-from ..node import Node, NodeOptions, NodeRefused
+from ..node import Node, NodeOptions
 from ..pgwire import PostgresOptions, serve_postgres
 from ..pgwire.authentication import Method
 from ..pgwire.options import postgres_options
+from ..refusal import NodeRefused
 from ..web import Dashboard
+from .joining import join_target, open_node, shown
 
 STOP_PATIENCE_SECONDS = 10
 """How long requests that run have to end, once the server is told to stop."""
@@ -47,12 +50,27 @@ def serve(
     insecure: Annotated[
         bool, typer.Option(help="Ask no Postgres client for a password; loopback only.")
     ] = False,
+    rpc_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Let other nodes join here; 0 takes a free port."),
+    ] = None,
+    join: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Be a node of the store whose RPC port this is."),
+    ] = None,
+    join_token: Annotated[
+        Path | None,
+        typer.Option(help="The file join.token of the store's data folder, or a copy (mode 600)."),
+    ] = None,
 ) -> None:
-    """Serve a store over HTTP and the Postgres protocol."""
+    """Serve a store, or join one that is served, over HTTP and the Postgres protocol."""
     _refuse_open_address(host)
     options = NodeOptions(mirror_roots=tuple(mirror_root or ()))
     postgres = postgres_options(pg_host, pg_auth, insecure=insecure, cert=cert, key=key)
-    asyncio.run(_serve(folder, options, host, port, (pg_host, pg_port), postgres))
+    target = join_target(join, join_token, rpc_port)
+    rpc = None if rpc_port is None else (host, rpc_port)
+    opening = partial(open_node, folder, options, rpc, target)
+    asyncio.run(_serve(opening, host, port, (pg_host, pg_port), postgres))
 
 
 def _refuse_open_address(host: str) -> None:
@@ -64,8 +82,7 @@ def _refuse_open_address(host: str) -> None:
 
 
 async def _serve(
-    folder: Path,
-    options: NodeOptions,
+    opening: Callable[[], Awaitable[Node]],
     host: str,
     port: int,
     postgres_address: tuple[str, int],
@@ -73,19 +90,17 @@ async def _serve(
 ) -> None:
     listener = _listen(host, port)
     with contextlib.closing(listener), contextlib.closing(_listen(*postgres_address)) as pg:
-        node = await Node.open(folder, options)
+        node = await opening()
         dashboard = Dashboard(node)
         try:
             server = _server(node, dashboard)
             bound_port = listener.getsockname()[1]
-            shown = f"[{host}]" if ":" in host else host
-            print(f"tailrace: store {node.store.id} in {folder}", flush=True)
             if node.notice:
                 print(f"tailrace: {node.notice}", flush=True)
             pg_shown = f"{postgres_address[0]}:{pg.getsockname()[1]}"
             print(f"tailrace: postgres at {pg_shown} ({postgres.method.value})", flush=True)
             listener.listen()  # so that who connects upon the next line is not refused
-            print(f"tailrace: ready on http://{shown}:{bound_port}", flush=True)
+            print(f"tailrace: ready on http://{shown(host)}:{bound_port}", flush=True)
             async with serve_postgres(node, pg, postgres):
                 with frozen_heap():
                     await server.serve(sockets=[listener])

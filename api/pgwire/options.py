@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..http.host_check import is_loopback
-from ..node import NodeRefused
+from ..refusal import NodeRefused
 from .authentication import Method
 
 

@@ -9,7 +9,7 @@ token is answered. It must never know SQL, descriptors or feeds.
 
 from .grpc_channel import GrpcChannel
 from .grpc_server import RpcServer
-from .join_token import JoinToken
+from .join_token import JoinToken, JoinTokenError
 from .service import StoreService
 
-__all__ = ["GrpcChannel", "JoinToken", "RpcServer", "StoreService"]
+__all__ = ["GrpcChannel", "JoinToken", "JoinTokenError", "RpcServer", "StoreService"]

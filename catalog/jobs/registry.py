@@ -12,6 +12,7 @@ from ...kvlayer.errors import (
     BatchTimestampBeforeGC,
     KVError,
     LockTimeout,
+    OutcomeUnknown,
     RetryableTransaction,
     StoreClosed,
 )
@@ -134,7 +135,7 @@ class JobRegistry:
             self._wanted.clear()
             try:
                 await self._adopt()
-            except (LockTimeout, RetryableTransaction):
+            except (LockTimeout, OutcomeUnknown, RetryableTransaction):
                 pass  # the next look finds what this one did not get
             except StoreClosed:
                 return
@@ -191,7 +192,7 @@ class JobRegistry:
             except StoreClosed:
                 return
             except BatchTimestampBeforeGC:
-                after = await self._store.now()
+                after = self._store.clock.last
             except KVError:
                 self._store.metrics.add("job_watcher_restarts_total")
             self._wanted.set()

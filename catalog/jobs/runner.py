@@ -8,6 +8,7 @@ from dataclasses import replace
 from ...kvlayer.errors import (
     KVError,
     LockTimeout,
+    OutcomeUnknown,
     RangeFeedEnded,
     RetryableTransaction,
     StoreClosed,
@@ -27,7 +28,13 @@ BACKOFF_MAX = declare_duration(
     "jobs.retry.max_backoff", 30.0, "the longest pause between two attempts of a job"
 )
 
-RETRYABLE = (RetryableJobError, RetryableTransaction, LockTimeout, RangeFeedEnded)
+RETRYABLE = (
+    RetryableJobError,
+    RetryableTransaction,
+    LockTimeout,
+    OutcomeUnknown,
+    RangeFeedEnded,
+)
 
 STOPPED = RetryableJobError("its work was cancelled from within")
 

@@ -41,7 +41,8 @@ class LeaseStore:
             if isinstance(descriptor, TableDescriptor) and not descriptor.dropped:
                 row = self._row(table_id, descriptor.version, incarnation, MAX_TIMESTAMP)
                 key, body = row.encode()
-                evaluation.put((key,), (body,))
+                if evaluation.get(key) != body:  # a row that stands is not in a publisher's way
+                    evaluation.put((key,), (body,))
             return descriptor
 
         newest, taken_at = await self._store.one_phase(evaluate)

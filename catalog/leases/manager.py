@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp, duration
-from ...kvlayer.errors import LockTimeout, RetryableTransaction, StoreClosed
+from ...kvlayer.errors import LockTimeout, OutcomeUnknown, RetryableTransaction, StoreClosed
 from ...kvlayer.settings import declare_duration
 from ..descriptor import TableDescriptor
 from ..descriptor_store import DescriptorStore
@@ -239,14 +239,14 @@ class LeaseManager:
         This node's own leases that nobody uses are let go first. Raises LeaseWaitTimeout. `tell`
         hears whom it waits for; so it does in the next two.
         """
-        self._let_go(table_id)
+        await self._let_go(table_id)
         return await self.waits.for_one_version(table_id, timeout=timeout, tell=tell)
 
     async def wait_for_no_version(
         self, table_id: int, *, timeout: float, tell: Tell | None = None
     ) -> int:
         """Returns once nobody holds any version of a table that is dropped."""
-        self._let_go(table_id)
+        await self._let_go(table_id)
         return await self.waits.for_no_version(table_id, timeout=timeout, tell=tell)
 
     async def wait_for_initial_version(
@@ -255,11 +255,14 @@ class LeaseManager:
         """Returns once a new table is there for whoever looks, on every node."""
         return await self.waits.for_initial_version(table_id, timeout=timeout, tell=tell)
 
-    def _let_go(self, table_id: int) -> None:
-        """Reads the newest version, so that older ones that nobody uses here are released."""
+    async def _let_go(self, table_id: int) -> None:
+        """Reads the newest version, so that older ones that nobody uses here are released.
+
+        Before the wait, not beside it: what follows the wait reads the very rows that this writes.
+        """
         entry = self._entries.get(table_id)
         if entry is not None and entry.held.versions:
-            self._background(self._refresh(entry))
+            await asyncio.shield(self._spawn(self._refresh(entry)))
 
     async def _refresh(self, entry: _Entry) -> None:
         """Takes the newest version and lets go of what is older, however often it takes."""
@@ -346,7 +349,7 @@ class LeaseManager:
         self._entries.clear()
         try:
             await self._rows.drop_all(self._session.incarnation)
-        except StoreClosed:
+        except (StoreClosed, OutcomeUnknown, RetryableTransaction):
             pass  # the session will expire
 
     def check_invariants(self) -> None:
@@ -369,7 +372,7 @@ class LeaseManager:
             try:
                 await attempt()
                 return
-            except (LockTimeout, RetryableTransaction, LeaseBeyondSession):
+            except (LockTimeout, OutcomeUnknown, RetryableTransaction, LeaseBeyondSession):
                 self._store.metrics.add("lease_retries_total")
                 await asyncio.sleep(RETRY_SECONDS)
             except StoreClosed:

@@ -13,7 +13,12 @@ from collections.abc import Callable
 
 from ...kvlayer.access import Feed, StoreAccess
 from ...kvlayer.clock import Timestamp
-from ...kvlayer.errors import BatchTimestampBeforeGC, RangeFeedEnded, StoreClosed
+from ...kvlayer.errors import (
+    BatchTimestampBeforeGC,
+    RangeFeedEnded,
+    RetryableTransaction,
+    StoreClosed,
+)
 from ...kvlayer.events import Checkpoint, Event, ValueBatch
 from ...kvlayer.settings import declare_duration
 from ..descriptor_store import decode_stored
@@ -60,8 +65,8 @@ class DescriptorWatcher:
             except StoreClosed:
                 return
             except BatchTimestampBeforeGC:
-                self._after = await self._store.now()
-            except RangeFeedEnded:
+                self._after = self._store.clock.last
+            except (RangeFeedEnded, RetryableTransaction):
                 pass  # the next one starts where this one was
             self._store.metrics.add("lease_watcher_restarts_total")
             self._on_gap()

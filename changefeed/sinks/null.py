@@ -46,6 +46,7 @@ class NullKind:
     """The kind behind `null://`."""
 
     transactional = False
+    local = False
     columnar = True
     follows_schema = False
 

@@ -128,6 +128,11 @@ class SinkKind(Protocol):
         ...
 
     @property
+    def local(self) -> bool:
+        """Whether its targets are files that one node holds: then only that node runs its feeds."""
+        ...
+
+    @property
     def columnar(self) -> bool:
         """Whether its sinks would rather have Arrow than rows, where there are many."""
         ...

@@ -64,6 +64,7 @@ class TargetKind:
 
     sim: Simulation
     transactional = True
+    local = False
     columnar = True
     follows_schema = True
     targets: dict[str, Target] = field(default_factory=dict)

@@ -12,6 +12,7 @@ from tailrace.changefeed import FeedState, FeedStopped
 from tailrace.changefeed.details import decode_details, decode_progress
 from tailrace.changefeed.sinks import SinkError, SinkProgress, SinkRefused
 from tailrace.kvlayer.clock import Timestamp, format_timestamp
+from tailrace.kvlayer.protected_timestamp import records
 from tailrace.schemafeed.feed import TableDropped
 from tests.changefeed.feeds import FeedBench, Request, open_bench
 from tests.changefeed.model import Target
@@ -70,11 +71,11 @@ def test_scan_only_succeeds_and_releases() -> None:
     async def scenario() -> None:
         async with open_bench(sim) as bench:
             job_id = await bench.create(initial_scan="only")
-            assert len(bench.protections.records()) == 1
+            assert len(records(bench.store.engine)) == 1
             await bench.feeds.run(bench.jobs.claims[job_id])
             assert bench.rows() == {1: "old", 2: "old"}
             assert bench.kind.released == [job_id]
-            assert bench.protections.records() == []
+            assert records(bench.store.engine) == []
 
     sim = Simulation(4)
     sim.run(scenario())
@@ -146,16 +147,16 @@ def test_protection_follows_the_feed_and_ends_with_it() -> None:
         async with open_bench(sim) as bench:
             job_id = await bench.create()
             claim = bench.jobs.claims[job_id]
-            [before] = bench.protections.records()
+            [before] = records(bench.store.engine)
             assert before.timestamp == decode_details(claim.payload).start_at
             async with bench.running(job_id):
                 await asyncio.sleep(30)
                 assert claim.progress is not None
-                [moved] = bench.protections.records()
+                [moved] = records(bench.store.engine)
                 resolved = decode_progress(claim.progress).resolved
                 assert before.timestamp < moved.timestamp <= resolved
             await bench.feeds.cancel(claim)
-            assert bench.protections.records() == []
+            assert records(bench.store.engine) == []
             assert bench.kind.released == [job_id]
 
     sim = Simulation(8)
@@ -183,7 +184,7 @@ async def refusal(bench: FeedBench, uri: str = URI, **options: str | None) -> SQ
     with pytest.raises(SQLError) as caught:
         await bench.create(uri, **options)
     assert bench.jobs.claims == {}
-    assert bench.protections.records() == []
+    assert records(bench.store.engine) == []
     return caught.value
 
 

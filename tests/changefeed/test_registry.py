@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from tailrace.api.feeds import ChangefeedResumer
 from tailrace.catalog.jobs import JobRegistry, JobState, Resumer
 from tailrace.changefeed import JOB_KIND, Changefeeds, FeedState
+from tailrace.kvlayer.protected_timestamp import records
 from tests.changefeed.feeds import FeedBench, TargetKind
 from tests.changefeed.table import Table
 from tests.harness.nodes import CatalogFixture, Node, open_nodes
@@ -80,7 +81,7 @@ def test_canceled_feed_stops_and_releases() -> None:
             await only.registry.request_cancel(job_id)
             await only.registry.wait(job_id, JobState.CANCELED, timeout=10)
             assert only.bench.kind.released == [job_id]
-            assert only.bench.protections.records() == []
+            assert records(only.bench.store.engine) == []
             await only.bench.table.write((3, "nobody sees it"))
             await asyncio.sleep(3)
             assert only.bench.rows() == {1: "old", 2: "old"}
@@ -123,7 +124,7 @@ def test_feed_moves_from_a_node_that_stopped() -> None:
             await asyncio.sleep(3)
             assert holder.feeds.watch(job_id).state is FeedState.WAITING
             assert other.bench.kind.released == []
-            assert len(other.bench.protections.records()) == 1
+            assert len(records(other.bench.store.engine)) == 1
             at = await other.bench.table.write((4, "newer"))
             await other.feeds.wait_until(job_id, at)
             assert other.bench.rows() == await other.bench.table.rows_at(at)

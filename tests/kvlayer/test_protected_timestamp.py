@@ -13,6 +13,7 @@ from tailrace.kvlayer.protected_timestamp import (
     ProtectionRefused,
     low_water,
 )
+from tailrace.kvlayer.protected_timestamp import records as committed_records
 from tailrace.kvlayer.span import Span
 from tailrace.kvlayer.store import Store
 from tests.harness.simulation import Simulation
@@ -93,7 +94,7 @@ def test_released_record_protects_no_more() -> None:
         assert water(store) is not None
         await transaction.commit()
         assert water(store) is None
-        assert records.records() == []
+        assert committed_records(store.engine) == []
 
     on_store(test)
 

@@ -23,6 +23,7 @@ class DuckDBKind:
     """The kind of sink that mirrors tables into a DuckDB file of this node."""
 
     transactional = True
+    local = True
     columnar = True
     follows_schema = True
 

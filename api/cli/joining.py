@@ -1,0 +1,63 @@
+"""What `tailrace serve` says of nodes: to let others join, and to join a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..http import is_loopback
+from ..joined_store import JoinTarget
+from ..node import Node, NodeOptions
+from ..refusal import NodeRefused
+from ..rpc import JoinToken, JoinTokenError
+
+
+def join_target(join: str | None, token: Path | None, rpc_port: int | None) -> JoinTarget | None:
+    if join is None:
+        if token is not None:
+            raise NodeRefused("--join-token says nothing without --join HOST:PORT")
+        return None
+    if rpc_port is not None:
+        raise NodeRefused("a joined node has no store to serve: leave out --rpc-port or --join")
+    host, colon, port = join.rpartition(":")
+    if not colon or not port.isdecimal() or not is_loopback(host.strip("[]")):
+        raise NodeRefused(
+            f"--join takes the loopback address and the RPC port of a store, as 127.0.0.1:8081, "
+            f"and not {join}"
+        )
+    if token is None:
+        raise NodeRefused(
+            "--join needs --join-token FILE: the file join.token in the store's data folder"
+        )
+    return JoinTarget(join, token)
+
+
+async def open_node(
+    folder: Path, options: NodeOptions, rpc: tuple[str, int] | None, target: JoinTarget | None
+) -> Node:
+    """A node that serves the store in `folder`, to other nodes at `rpc`, or one that has joined."""
+    if target is not None:
+        node = await Node.join(folder, target, options)
+        print(f"tailrace: node {node.id} of store {node.store.id} at {target.address}", flush=True)
+        return node
+    node = await Node.open(folder, options)
+    print(f"tailrace: store {node.store.id} in {folder}", flush=True)
+    if rpc is not None:
+        try:
+            token = _token_of(folder)
+            port = await node.serve_nodes(*rpc, token)
+        except BaseException:
+            await node.close()
+            raise
+        print(f"tailrace: nodes may join at {shown(rpc[0])}:{port}", flush=True)
+    return node
+
+
+def _token_of(folder: Path) -> JoinToken:
+    try:
+        return JoinToken.of_folder(folder)
+    except JoinTokenError as error:
+        raise NodeRefused(str(error)) from error
+
+
+def shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
