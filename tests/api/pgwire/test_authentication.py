@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tailrace.api.node import NodeRefused
 from tailrace.api.pgwire import PostgresOptions
 from tailrace.api.pgwire.authentication import Method
 from tailrace.api.pgwire.options import postgres_options
+from tailrace.api.refusal import NodeRefused
 from tests.harness.pg_door import PgDoor, pg_door
 
 SECRET = "pässword 'x'"
