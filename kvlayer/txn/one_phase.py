@@ -243,7 +243,7 @@ async def submit(
     def step(turn: Turn | None) -> Pending[T] | _Refused:
         return _evaluate(host, evaluate, deadline, commit_called_ns, turn)
 
-    outcome = await run_step(host, step, waiter=None, lock_timeout=lock_timeout)
+    outcome = await run_step(host, step, waiter=None, lock_timeout=lock_timeout, at_present=True)
     if isinstance(outcome, _Refused):
         # An error may say what was read ("duplicate key"), and that must not get out before it is
         # sure to survive a crash.

@@ -10,13 +10,18 @@ from .resolution import abort, push
 
 
 def push_aside(
-    host: TransactionHost, conflict: LockConflict, waiter: TransactionRecord | None
+    host: TransactionHost,
+    conflict: LockConflict,
+    waiter: TransactionRecord | None,
+    *,
+    at_present: bool,
 ) -> bool:
     """Pushes the holder out of the way, in this step, if the waiter may. Raises EngineStall.
 
     A reader moves a holder of lower priority above its own timestamp; and one of the same priority
     where that costs the holder nothing, because it does not promise that its reads still hold at
-    its commit. Who wants the key itself aborts a holder of lower priority. Everybody else waits.
+    its commit. Who wants the key itself aborts a holder of lower priority. Everybody else waits;
+    also who reads at the present, for however often the holder moved up it would be below that.
     """
     holder = conflict.holder
     if holder is None or holder.status is not TransactionStatus.PENDING:
@@ -24,6 +29,8 @@ def push_aside(
     mine = Priority.NORMAL if waiter is None else waiter.priority
     if conflict.wish is Wish.READ:
         free = holder.isolation is not Isolation.SERIALIZABLE and not holder.read_spans
+        if at_present:
+            return False
         if mine > holder.priority or (free and mine >= holder.priority):
             push(host, holder)
             host.metrics.add("kv_pushes_total")

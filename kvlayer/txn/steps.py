@@ -32,11 +32,12 @@ async def run_step(
     *,
     waiter: TransactionRecord | None,
     lock_timeout: float | None,
+    at_present: bool = False,
 ) -> T:
-    """Runs `step` until it succeeds, waiting out what is in its way.
+    """Runs `step` until it succeeds, pushing aside what is in its way, or waiting it out.
 
-    A step is given the turn that it waited for. Raises LockTimeout, Deadlock, StoreClosed, and
-    whatever else the step raises.
+    A step is given the turn that it waited for. `at_present` says that each run of it reads at a
+    new timestamp. Raises LockTimeout, Deadlock, StoreClosed, and whatever else the step raises.
     """
     turn: Turn | None = None
     try:
@@ -47,7 +48,7 @@ async def run_step(
                 try:
                     return step(turn)
                 except LockConflict as met:
-                    if push_aside(host, met, waiter):
+                    if push_aside(host, met, waiter, at_present=at_present):
                         continue
                     conflict = met
             except EngineStall:

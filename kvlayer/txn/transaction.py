@@ -304,7 +304,7 @@ class Transaction:
         self._check_active()
         record = self._record
         self._half_written = True  # until all of it is undone
-        await roll_back_to(self._host, record, savepoint.sequence)
+        await roll_back_to(self._host, record, savepoint.sequence, self._check_active)
         del record.savepoints[record.savepoints.index(savepoint.sequence) + 1 :]
         self._half_written = False
         self._write_count = savepoint.write_count

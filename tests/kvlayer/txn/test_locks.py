@@ -10,7 +10,7 @@ import pytest
 from tailrace.kvlayer.errors import Deadlock, LockTimeout, TransactionAborted, TransactionState
 from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.store import Store
-from tailrace.kvlayer.txn import TransactionStatus
+from tailrace.kvlayer.txn import LockMode, Priority, TransactionStatus
 from tests.harness.simulation import Simulation
 from tests.harness.stores import key, put, running_store
 
@@ -232,5 +232,76 @@ def test_pushed_aside_waiter_stops_waiting() -> None:
                 await waiting
             with pytest.raises(TransactionAborted):
                 await holder.commit()
+
+    sim.run(main())
+
+
+def test_one_phase_waits_for_whom_a_reader_would_push() -> None:
+    """It reads at the present: a holder moved up to the present is below it again, for ever."""
+    sim = Simulation(31)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            holder = store.begin(priority=Priority.LOW)
+            await holder.put([A], [b"0"])
+            adding = asyncio.create_task(
+                store.one_phase(lambda e: e.put([B], [e.get(A) or b"nothing"]))
+            )
+            await asyncio.sleep(0.1)
+            assert not adding.done()
+            assert await store.begin(read_only=True).get(A) is None, "a reader in the past pushes"
+            await holder.commit()
+            await adding
+            assert await store.snapshot(store.clock.last).get(B) == b"0"
+
+    sim.run(main())
+
+
+def test_sharers_do_not_starve_one_who_wants_the_key_alone() -> None:
+    sim = Simulation(32)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            order: list[str] = []
+
+            async def share(who: str) -> None:
+                sharer = store.begin()
+                await sharer.lock([A], mode=LockMode.SHARED)
+                order.append(who)
+                await asyncio.sleep(0.05)
+                await sharer.commit()
+
+            tasks = [asyncio.create_task(share("s1"))]
+            await asyncio.sleep(0.01)
+            tasks.append(asyncio.create_task(write(store, A, order, "w")))
+            await asyncio.sleep(0.01)
+            tasks += [asyncio.create_task(share("s2")), asyncio.create_task(share("s3"))]
+            await asyncio.gather(*tasks)
+            assert order[:2] == ["s1", "w"]
+            assert sorted(order[2:]) == ["s2", "s3"]
+
+    sim.run(main())
+
+
+def test_circle_through_a_queue_is_refused() -> None:
+    """s waits behind w for h, though h would share: were h to wait for s, all would for ever."""
+    sim = Simulation(33)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            holder, writer, sharer = store.begin(), store.begin(), store.begin()
+            await holder.lock([A], mode=LockMode.SHARED)
+            await sharer.put([B], [b"1"])
+            writing = asyncio.create_task(writer.put([A], [b"1"]))
+            await asyncio.sleep(0.01)
+            sharing = asyncio.create_task(sharer.lock([A], mode=LockMode.SHARED))
+            await asyncio.sleep(0.01)
+            with pytest.raises(Deadlock):
+                await holder.put([B], [b"2"])
+            await holder.rollback()
+            await writing
+            await writer.commit()
+            await sharing
+            await sharer.commit()
 
     sim.run(main())
