@@ -190,6 +190,10 @@ class StoreAccess(Protocol):
         """At or below it, versions may be gone. Current as of the last awaited call."""
         ...
 
+    def gc_threshold_of(self, span: Span) -> Timestamp:
+        """As `gc_threshold`, of the span's keys alone; never below what it is."""
+        ...
+
     def check_open(self) -> None:
         """Raises StoreClosed, with the reason, once nothing can be asked any more."""
         ...

@@ -71,8 +71,7 @@ class ProtectedStore(Protocol):
     async def now(self) -> Timestamp: ...
     @property
     def random(self) -> Random: ...
-    @property
-    def gc_threshold(self) -> Timestamp: ...
+    def gc_threshold_of(self, span: Span) -> Timestamp: ...
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -132,7 +131,7 @@ class ProtectedTimestamps:
 
     async def _write(self, transaction: Writer, record: ProtectedTimestamp) -> None:
         await transaction.put([KEYSPACE + record.id], [_encoder.encode(record)])
-        threshold = self._store.gc_threshold
+        threshold = max(self._store.gc_threshold_of(Span(*span)) for span in record.spans)
         if record.timestamp <= threshold:
             raise ProtectionRefused(record.timestamp, threshold)
 

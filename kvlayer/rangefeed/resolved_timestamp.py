@@ -60,10 +60,15 @@ class ResolvedTimestamp:
         return self._scanned
 
     def scan(self, intents: Iterable[tuple[bytes, Timestamp]]) -> None:
-        """Merges a slice of the lock table, as it was at the start index."""
+        """Merges a slice of the lock table, as it was at the start index.
+
+        An intent there bears the timestamp at which it was laid, and its transaction may have been
+        pushed since. One at or below where we began says only that: it cannot commit down there.
+        """
         assert not self._scanned
+        lowest = Timestamp(self._resolved + 1)
         for transaction_id, timestamp in intents:
-            self.intents.add(transaction_id, timestamp, 1)
+            self.intents.add(transaction_id, max(timestamp, lowest), 1)
 
     def scanned(self) -> bool:
         """The whole lock table is merged. Returns whether `resolved` moved."""

@@ -78,6 +78,10 @@ class RemoteStore:
     def gc_threshold(self) -> Timestamp:
         return self._connection.gc_threshold
 
+    def gc_threshold_of(self, span: Span) -> Timestamp:
+        # Answers bear one threshold: that of the keys which were collected furthest.
+        return self._connection.gc_threshold
+
     def check_open(self) -> None:
         """Raises StoreUnreachable also while the connection is lost."""
         self._connection.check_open()

@@ -123,7 +123,10 @@ class DeliveryValidator(Observer):
 
 
 class OrderValidator(Observer):
-    """2. After the steady state, a key's new versions come in ascending order."""
+    """2. After the steady state, a key's new versions come in ascending order.
+
+    A restart begins a new catch-up, which has its own steady state.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,6 +136,9 @@ class OrderValidator(Observer):
 
     def note_steady(self, span: Span) -> None:
         self._steady.append(span)
+
+    def note_restart(self, span: Span, at: Timestamp) -> None:
+        self._steady = [steady for steady in self._steady if not steady.overlaps(span)]
 
     def note_value(self, key: bytes, body: bytes | None, ts: Timestamp) -> None:
         newest = self._newest.get(key, ZERO)
@@ -221,10 +227,18 @@ class Watch(Observer):
     """
 
     def __init__(
-        self, history: History, starts: Iterable[Start], *, restarts_hidden: bool = False
+        self,
+        history: History,
+        starts: Iterable[Start],
+        *,
+        restarts_hidden: bool = False,
+        universe: Sequence[bytes] = (),
     ) -> None:
+        """A deleted span deletes its keys of the `universe`; or, if none is told, those that the
+        history says it did, which must then know of the deletion before the feed delivers it."""
         super().__init__()
         self._history = history
+        self._universe = universe
         self._restarts_hidden = restarts_hidden
         self._resolved = dict(starts)
         spans = list(self._resolved.items())
@@ -253,8 +267,7 @@ class Watch(Observer):
                 case ValueBatch():
                     self._note_batch(event)
                 case DeleteRange(span=span, timestamp=ts):
-                    for key in self._history.deleted_by(span, ts):
-                        self.note_value(key, None, ts)
+                    self._note_deletion(span, ts)
                 case Checkpoint(spans=spans, resolved=resolved):
                     for span in spans:
                         self.note_checkpoint(span, resolved)
@@ -262,10 +275,15 @@ class Watch(Observer):
                     self.note_steady(span)
 
     def note_value(self, key: bytes, body: bytes | None, ts: Timestamp) -> None:
+        self._note_value(key, body, ts, self.observers)
+
+    def _note_value(
+        self, key: bytes, body: bytes | None, ts: Timestamp, observers: Iterable[Observer]
+    ) -> None:
         if self._restarts_hidden:
             at = max(r for span, r in self._resolved.items() if span.contains(key))
             self.observers[0].note_restart(Span.point(key), at)
-        for observer in self.observers:
+        for observer in observers:
             observer.note_value(key, body, ts)
 
     def note_checkpoint(self, span: Span, resolved: Timestamp) -> None:
@@ -294,6 +312,21 @@ class Watch(Observer):
         for observer in self.observers:
             self.failures += observer.failures
             observer.failures = []
+
+    def _note_deletion(self, span: Span, ts: Timestamp) -> None:
+        # A catch-up scan delivers range deletions first, and a hidden one follows a steady state.
+        observers = [
+            observer
+            for observer in self.observers
+            if not (self._restarts_hidden and isinstance(observer, OrderValidator))
+        ]
+        for key in self._deleted_keys(span, ts):
+            self._note_value(key, None, ts, observers)
+
+    def _deleted_keys(self, span: Span, ts: Timestamp) -> Iterable[bytes]:
+        if self._universe:
+            return [key for key in self._universe if span.contains(key)]
+        return self._history.deleted_by(span, ts)
 
     def _forward(self, span: Span, resolved: Timestamp) -> None:
         """A checkpoint of a part that a range border has cut out of a span, or of several."""

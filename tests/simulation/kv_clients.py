@@ -18,9 +18,12 @@ from tailrace.kvlayer.errors import (
     StoreClosed,
 )
 from tailrace.kvlayer.log import LogFull
+from tailrace.kvlayer.savepoint import Savepoint
 from tailrace.kvlayer.span import Span
 from tailrace.kvlayer.store import Store
-from tailrace.kvlayer.txn import Evaluation, Transaction
+from tailrace.kvlayer.transaction_modes import Isolation, Priority
+from tailrace.kvlayer.txn import Transaction
+from tailrace.kvlayer.txn.one_phase import Evaluation
 from tests.harness.stores import key
 from tests.simulation.kv_model import KVModel, Read, Writes
 
@@ -35,6 +38,12 @@ REFUSED = (RetryableTransaction, LockTimeout, LogFull, BatchTimestampBeforeGC)
 
 THINKING_SECONDS = (0.0,) * 6 + (0.002,) * 3 + (0.03, 0.03, 1.0)
 """Between two statements. Past the hold of the closed timestamp and past the push now and then."""
+
+ISOLATIONS = (
+    *[Isolation.SERIALIZABLE] * 4,
+    Isolation.REPEATABLE_READ,
+    Isolation.READ_COMMITTED,
+)
 
 LARGE_BODY = b"." * 3000
 """Larger than the smallest segment, so that an entry has one of its own."""
@@ -55,6 +64,7 @@ class Clients:
             *[self._blind_write] * 5,
             *[self._read_and_write] * 2,
             *[self._explicit] * 6,
+            self._delete_range,
             self._look_back,
             self._list_versions,
         ]
@@ -94,6 +104,22 @@ class Clients:
         for read in reads[-2:]:  # of the evaluation that counted
             self.model.note_read(read)
 
+    async def _delete_range(self) -> None:
+        """Deletes a span of one table, and says whose deletion it was in the other."""
+        names = sorted(self.random.sample(KEYS[: len(NAMES)], 2))
+        span = self.random.choice((TABLE_SPANS[0], Span(*names)))
+        witness = self.random.choice(KEYS[len(NAMES) :])
+        ticket = self.model.begin()
+        body = b"%d" % ticket
+        deleted = dict.fromkeys([name for name in KEYS if span.contains(name)])
+
+        def evaluate(evaluation: Evaluation) -> None:
+            evaluation.delete_range(span)
+            evaluation.put([witness], [body])
+
+        await self._submit(ticket, {**deleted, witness: body}, evaluate)
+        self.counts["range deletions"] += 1
+
     async def _one_phase(self, look: Callable[[Evaluation, Writes], None]) -> None:
         ticket = self.model.begin()
         writes = self._some_writes(ticket, self.random.choice((1, 1, 2, 4)))
@@ -106,6 +132,11 @@ class Clients:
                 else:
                     evaluation.put([name], [body])
 
+        await self._submit(ticket, writes, evaluate)
+
+    async def _submit(
+        self, ticket: int, writes: Writes, evaluate: Callable[[Evaluation], None]
+    ) -> None:
         self.model.submit(ticket, writes)
         try:
             _, at = await self.store.one_phase(evaluate)
@@ -184,7 +215,13 @@ class ExplicitTransaction:
         self.random = clients.random
         self.model = clients.model
         self.ticket = clients.model.begin()
-        self.transaction: Transaction = clients.store.begin(lock_timeout=0.5)
+        self.isolation = self.random.choice(ISOLATIONS)
+        self.transaction: Transaction = clients.store.begin(
+            lock_timeout=0.5,
+            isolation=self.isolation,
+            priority=self.random.choice((Priority.NORMAL,) * 4 + (Priority.LOW, Priority.HIGH)),
+        )
+        self.savepoints: list[tuple[Savepoint, dict[bytes, bytes | None]]] = []
         self.own: dict[bytes, bytes | None] = {}
         self.reads: list[Read] = []
         self.statements = 0
@@ -215,7 +252,17 @@ class ExplicitTransaction:
                 self.model.note_read(read)
 
     async def _statement(self) -> None:
-        statements = [self._write, self._write, self._get, self._scan, self._get_for_update]
+        statements = [
+            self._write,
+            self._write,
+            self._write,
+            self._get,
+            self._scan,
+            self._get_for_update,
+            self._savepoint,
+            self._roll_back_to,
+        ]
+        await self.transaction.begin_statement()
         await self.random.choice(statements)()
 
     async def _write(self) -> None:
@@ -229,6 +276,18 @@ class ExplicitTransaction:
         if gone:
             await self.transaction.delete(gone)
             self.own |= dict.fromkeys(gone)
+
+    async def _savepoint(self) -> None:
+        self.savepoints.append((await self.transaction.savepoint(), dict(self.own)))
+
+    async def _roll_back_to(self) -> None:
+        if self.savepoints:
+            place = self.random.randrange(len(self.savepoints))
+            del self.savepoints[place + 1 :]
+            savepoint, own = self.savepoints[place]
+            await self.transaction.rollback_to(savepoint)
+            self.own = dict(own)
+            self.clients.counts["savepoint rollbacks"] += 1
 
     async def _get(self, *, for_update: bool = False) -> None:
         name = self.random.choice(KEYS)
@@ -254,7 +313,10 @@ class ExplicitTransaction:
         at = await self.transaction.commit()
         self.model.commit(self.ticket, at)
         self.clients.counts["explicit commits"] += 1
-        # Serializable: all of it happened at the commit timestamp.
+        self.clients.counts[f"commits: {self.isolation.value}"] += 1
+        if self.isolation is not Isolation.SERIALIZABLE:
+            return
+        # All of it happened at the commit timestamp.
         before = Timestamp(at - 1)
         for read in self.reads:
             self.model.note_read(

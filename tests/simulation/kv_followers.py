@@ -18,9 +18,10 @@ from tailrace.kvlayer.errors import (
 from tailrace.kvlayer.log import LogFull
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps, ProtectionRefused
 from tailrace.kvlayer.rangefeed import RangeFeed
-from tailrace.kvlayer.span import Span
+from tailrace.kvlayer.span import Span, subtract
 from tailrace.kvlayer.store import Store
 from tests.harness.validators import Start, Watch
+from tests.simulation.kv_clients import KEYS
 from tests.simulation.kv_model import KVModel
 
 REFUSED = (RetryableTransaction, LockTimeout, LogFull)
@@ -54,7 +55,7 @@ class Follower:
         """The protection that was acknowledged, if one was."""
 
     def _new_watch(self, starts: Sequence[Start]) -> Watch:
-        return Watch(self.model.history, starts)
+        return Watch(self.model.history, starts, universe=KEYS)
 
     @property
     def resolved(self) -> Timestamp:
@@ -119,6 +120,8 @@ class Follower:
             await transaction.commit()
         except REFUSED:
             await transaction.rollback()
+        except ProtectionRefused as error:
+            raise AssertionError(f"{error}, and {self._record} was protected") from error
         else:
             if not self.model.frozen:
                 self._record = (record_id, at)
@@ -153,7 +156,7 @@ class SpanFollower(Follower):
     """Follows a span feed, which starts again behind the scenes."""
 
     def _new_watch(self, starts: Sequence[Start]) -> Watch:
-        return Watch(self.model.history, starts, restarts_hidden=True)
+        return Watch(self.model.history, starts, restarts_hidden=True, universe=KEYS)
 
     async def _read(self, store: Store, records: ProtectedTimestamps) -> None:
         feed = store.span_feed_from(self.watch.entries)
@@ -190,12 +193,12 @@ class RangeFollower(Follower):
                 feed.close()
 
     def _open_missing(self, store: Store, feeds: dict[RangeFeed, Span]) -> None:
-        followed = set(feeds.values())
-        for entry, _ in self.watch.entries:
-            if any(span.covers(entry) for span in followed):
-                continue
-            for part in store.divide(entry):
-                at = min(at for span, at in self.watch.entries if span.overlaps(part))
+        followed = sorted(feeds.values())
+        missing = [
+            (gap, at) for entry, at in self.watch.entries for gap in subtract(entry, followed)
+        ]
+        for gap, at in missing:
+            for part in store.divide(gap):
                 try:
                     feed = store.range_feed(part, at, with_previous=True)
                 except RangeFeedEnded:

@@ -9,7 +9,7 @@ machine.bring_back()              # before the next `start`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from random import Random
 
@@ -59,6 +59,8 @@ class Machine:
         self.engine = StallingEngine()
         self.metrics = Metrics()
         self.segment_bytes = sim.random.choice(SEGMENT_BYTES)
+        self.failure: BaseException | None = None
+        """Why the log ended by itself, if it did while the process lived."""
         self._bounds = MemoryBoundStore()
         self._left: tuple[SimDisk, StallingEngine] | None = None
         self._store: Store | None = None
@@ -68,7 +70,7 @@ class Machine:
             self.sim.disk,
             self.sim.offload,
             flushed_index=self.engine.applied_index,
-            on_failure=self._log_failed,
+            on_failure=self._fail,
             segment_bytes=self.segment_bytes,
         )
         self._store = await Store.open(
@@ -82,8 +84,16 @@ class Machine:
         )
         return self._store
 
-    def _log_failed(self, error: BaseException) -> None:
-        raise AssertionError("no disk failed for good") from error
+    def _fail(self, error: BaseException) -> None:
+        if self._left is None:
+            self.failure = error
+        if self._store is not None:
+            self._store.fail(error)
+
+    def check_running(self) -> None:
+        """Raises what ended the log, though no disk failed for good."""
+        if self.failure is not None:
+            raise self.failure
 
     def hang_log(self, *, hang: bool) -> None:
         """From now on nothing becomes durable, or everything does again."""
@@ -134,10 +144,19 @@ class Machine:
         self._left = None
         self.metrics = Metrics()
 
-    def versions(self) -> dict[tuple[bytes, Timestamp], bytes | None]:
-        """Every version of every table that the engine holds, read behind the store's back."""
+    def versions(self, universe: Sequence[bytes]) -> dict[tuple[bytes, Timestamp], bytes | None]:
+        """Every version of every table that the engine holds, read behind the store's back.
+
+        A range tombstone is a deletion of each of `universe` that it covers.
+        """
         start = keys.VERSION + keys.TABLE_KIND
-        return {
+        found = {
+            (key, tombstone.timestamp): None
+            for tombstone in self.engine.range_tombstones
+            for key in universe
+            if tombstone.span.contains(key)
+        }
+        return found | {
             keys.split_version_key(engine_key): body_of(value)
             for engine_key, value in self.engine.scan(start, prefix_end(start))
         }

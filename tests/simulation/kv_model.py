@@ -53,6 +53,7 @@ class KVModel:
         self._reads: list[Read] = []
         self._by_key: dict[bytes, list[tuple[Timestamp, bytes | None]]] = defaultdict(list)
         self._sorted = True
+        self._thresholds: dict[bytes, Timestamp] = {}
 
     def begin(self) -> int:
         return next(self._tickets)
@@ -73,6 +74,14 @@ class KVModel:
     def note_read(self, read: Read) -> None:
         if not self.frozen:
             self._reads.append(read)
+
+    def note_thresholds(
+        self, keys: Iterable[bytes], threshold_of: Callable[[Span], Timestamp]
+    ) -> None:
+        """Garbage was collected, and that is durable."""
+        if not self.frozen:
+            for key in keys:
+                self._thresholds[key] = threshold_of(Span.point(key))
 
     def get(self, key: bytes, at: Timestamp) -> bytes | None:
         """The body of the key's live value at `at`."""
@@ -96,7 +105,7 @@ class KVModel:
     def adopt(
         self,
         found: Mapping[Version, bytes | None],
-        threshold_of: Callable[[bytes], Timestamp],
+        threshold_of: Callable[[Span], Timestamp],
     ) -> None:
         """What recovery found, every version that the store holds."""
         strange = sorted({ts for key, ts in found if (key, ts) not in self.history.bodies})
@@ -112,15 +121,18 @@ class KVModel:
     def compare(
         self,
         found: Mapping[Version, bytes | None],
-        threshold_of: Callable[[bytes], Timestamp],
+        threshold_of: Callable[[Span], Timestamp],
     ) -> None:
         """The store holds these versions: what was committed, less garbage."""
         committed = self.history.bodies
+        for key, known in self._thresholds.items():
+            threshold = threshold_of(Span.point(key))
+            assert threshold >= known, f"{key!r}: {threshold}, and {known} was durable"
         for version, body in found.items():
             assert version in committed, f"{version} is there and was never committed"
             assert committed[version] == body, (version, body, committed[version])
         for key, ts in committed.keys() - found.keys():
-            self._check_garbage(key, ts, threshold_of(key))
+            self._check_garbage(key, ts, threshold_of(Span.point(key)))
 
     def _check_garbage(self, key: bytes, ts: Timestamp, threshold: Timestamp) -> None:
         versions = self._versions(key)

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from random import Random
 
-from tailrace.kvlayer.clock import Timestamp, duration
+from tailrace.kvlayer.clock import ZERO, Timestamp, duration
 from tailrace.kvlayer.errors import BatchTimestampBeforeGC, KVError, StoreClosed
 from tailrace.kvlayer.store import Store
-from tests.simulation.kv_clients import ALL_TABLES, TABLE_SPANS
+from tests.simulation.kv_clients import ALL_TABLES, KEYS, TABLE_SPANS
 from tests.simulation.kv_machine import Machine
+from tests.simulation.kv_model import KVModel
 
 JUMPS_SECONDS = (-86_400.0, -20.0, -0.1, 0.1, 20.0, 86_400.0, 400 * 86_400.0)
 
@@ -20,9 +21,15 @@ class Nemeses:
     """The misfortunes of one life. `gathered` is what the seed has in store for it."""
 
     def __init__(
-        self, machine: Machine, store: Store, random: Random, counts: Counter[str]
+        self,
+        machine: Machine,
+        store: Store,
+        model: KVModel,
+        random: Random,
+        counts: Counter[str],
     ) -> None:
         self.machine = machine
+        self.model = model
         self.store = store
         self.random = random
         self.counts = counts
@@ -32,6 +39,8 @@ class Nemeses:
             self.fill_disk,
             self.jump_clock,
             self.collect_garbage,
+            self.cut_range,
+            self.join_ranges,
         ]
         self.gathered: list[Callable[[], Awaitable[None]]] = [
             each for each in every if random.random() < 0.5
@@ -70,6 +79,19 @@ class Nemeses:
         self.machine.sim.wall.jump(self.random.choice(JUMPS_SECONDS))
         self.counts["clock jumps"] += 1
 
+    async def cut_range(self) -> None:
+        """Splits where nobody asked for it; at the borders of tables too."""
+        place = self.random.choice((*KEYS, *[span.start for span in TABLE_SPANS]))
+        await self.store.split(place, sticky_until=ZERO)
+        self.counts["splits"] += 1
+
+    async def join_ranges(self) -> None:
+        """Merges a range with its right neighbour."""
+        ranges = self.store.ranges()
+        if len(ranges) > 1:
+            await self.store.merge(self.random.choice(ranges[:-1]).id)
+            self.counts["merges"] += 1
+
     async def collect_garbage(self) -> None:
         span = self.random.choice((*TABLE_SPANS, ALL_TABLES))
         ago = duration(seconds=self.random.choice((0.0, 0.01, 0.1)))
@@ -81,5 +103,6 @@ class Nemeses:
         except KVError as error:
             self.counts[f"collection refused: {type(error).__name__}"] += 1
             return
+        self.model.note_thresholds(KEYS, self.store.gc_threshold_of)
         self.counts["collections"] += 1
         self.counts["versions collected"] += removed

@@ -14,21 +14,20 @@ from collections import Counter
 from dataclasses import dataclass
 from unittest.mock import patch
 
-from tailrace.kvlayer.clock import ZERO
 from tailrace.kvlayer.rangefeed import catch_up
 from tailrace.kvlayer.ranges import collection
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.txn import limits, resolution
 from tests.harness.simulation import Simulation
-from tests.simulation.kv_clients import TABLE_SPANS, Clients
+from tests.simulation.kv_clients import KEYS, TABLE_SPANS, Clients
 from tests.simulation.kv_followers import Follower, RangeFollower, SpanFollower
 from tests.simulation.kv_machine import Machine
 from tests.simulation.kv_model import KVModel
 from tests.simulation.kv_nemeses import Nemeses
 
 LIVES_MAX = 3
-CLIENTS = 3
+CLIENTS_MAX = 6
 SETTLE_SECONDS = 60.0
 """Far above every interval of the store: what has not come by then never comes."""
 
@@ -53,7 +52,6 @@ class StoreRun:
         self.model = KVModel()
         self.counts: Counter[str] = Counter()
         self.followers: list[Follower] = []
-        self.threshold = ZERO
         self.crash_count = 0
 
     def run(self) -> Outcome:
@@ -84,7 +82,7 @@ class StoreRun:
         self._add_followers(store)
         following = [asyncio.create_task(each.follow(store)) for each in self.followers]
         if last:
-            await self._round(store, self.random.random())
+            await self._round(store, self.random.random() * 2)
             await self._settle(store, following)
             await self._close(store, following)
         else:
@@ -124,8 +122,8 @@ class StoreRun:
 
     def _start_all(self, store: Store, stop: asyncio.Event) -> list[asyncio.Task[None]]:
         clients = Clients(store, self.model, self.random, self.counts)
-        nemeses = Nemeses(self.machine, store, self.random, self.counts)
-        works = [clients.work(stop) for _ in range(CLIENTS)]
+        nemeses = Nemeses(self.machine, store, self.model, self.random, self.counts)
+        works = [clients.work(stop) for _ in range(self.random.randint(2, CLIENTS_MAX))]
         return [asyncio.create_task(work) for work in (*works, nemeses.strike(stop))]
 
     async def _round(self, store: Store, seconds: float) -> None:
@@ -145,8 +143,8 @@ class StoreRun:
             dead.set()
 
         tasks = self._start_all(store, asyncio.Event())
-        self.machine.plan_crash(self.random.randint(1, 150), die)
-        seconds = self.random.choice((0.02, 0.2, 1.0))
+        self.machine.plan_crash(self.random.randint(1, 400), die)
+        seconds = self.random.choice((0.05, 0.5, 3.0))
         try:
             async with asyncio.timeout(seconds):
                 await dead.wait()
@@ -154,6 +152,7 @@ class StoreRun:
             self.machine.crash()
             die()
         self.crash_count += 1
+        self.machine.check_running()
         ended = [task for task in (*tasks, *following) if task.done()]
         for task in ended:
             await task  # it failed before the process died
@@ -166,6 +165,7 @@ class StoreRun:
 
     async def _settle(self, store: Store, following: list[asyncio.Task[None]]) -> None:
         """Nobody writes: every follower comes to the present, and all that was said is judged."""
+        self.machine.check_running()
         end = store.clock.now()
         try:
             async with asyncio.timeout(SETTLE_SECONDS):
@@ -173,20 +173,22 @@ class StoreRun:
                     for task in following:
                         if task.done():
                             await task
+                    self.machine.check_running()
                     await asyncio.sleep(0.02)
         except TimeoutError:
+            for each in self.followers:
+                each.finish()
             late = [each.watch.entries for each in self.followers if each.resolved < end]
             raise AssertionError(f"feeds stand still below {end}: {late}") from None
         self._compare(store, recovered=False)
 
     def _compare(self, store: Store, *, recovered: bool) -> None:
         """The store holds what the model says, and has forgotten no threshold."""
-        assert store.gc_threshold >= self.threshold, (store.gc_threshold, self.threshold)
-        found = self.machine.versions()
+        found = self.machine.versions(KEYS)
         if recovered:
-            self.model.adopt(found, lambda key: store.gc_threshold)
+            self.model.adopt(found, store.gc_threshold_of)
         else:
-            self.model.compare(found, lambda key: store.gc_threshold)
+            self.model.compare(found, store.gc_threshold_of)
         self.model.judge()
         store.check_invariants()
 
