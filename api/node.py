@@ -16,6 +16,9 @@ from ..catalog.jobs import JobRegistry, Resumer
 from ..catalog.leases import LeaseManager, LivenessSession
 from ..catalog.names import TableName
 from ..catalog.node_ids import FIRST_NODE_ID
+from ..catalog.schema_change.job import JOB_KIND as SCHEMA_CHANGE
+from ..catalog.schema_change.job import SchemaChanger
+from ..catalog.schema_change.jobs import SchemaChanges
 from ..catalog.system_tables import DEFAULT_DATABASE, DESCRIPTOR, NAMESPACE
 from ..catalog.users import ROOT
 from ..changefeed import JOB_KIND, Changefeeds, ChangefeedServices, LiveFeed
@@ -32,6 +35,7 @@ from ..kvlayer.protected_timestamp import ProtectedTimestamps
 from ..kvlayer.store import Store
 from ..sql import Analytics, LoadMode, LoadReport, Services, Session, load
 from ..sql.executor.load import ROWS_PER_TRANSACTION, Batches
+from ..sql.row_expressions import AnalyticRows
 from .feeds import ChangefeedResumer, FeedServices
 from .joined_store import JoinTarget, identify, join_store
 from .loop_delay import LoopDelay
@@ -227,11 +231,13 @@ async def _assemble(
         registry,
     )
     resumers[JOB_KIND] = ChangefeedResumer(feeds)
+    analytics = Analytics(offload)
+    closing.callback(analytics.close)
+    rows = AnalyticRows(store, analytics)
+    resumers[SCHEMA_CHANGE] = SchemaChanger(store, descriptors, leases, rows)
     await registry.start()
     closing.callback(feeds.close)
     closing.push_async_callback(registry.close)
-    analytics = Analytics(offload)
-    closing.callback(analytics.close)
     adapter = FeedServices(feeds, registry, node_id)
     services = Services(
         store=store,
@@ -240,6 +246,7 @@ async def _assemble(
         analytics=analytics,
         jobs=adapter,
         changefeeds=adapter,
+        schema_changes=SchemaChanges(store, descriptors),
     )
     served = store if isinstance(store, Store) else None
     node = Node(services, registry, feeds, files, node_id=node_id, served=served)

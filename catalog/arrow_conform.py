@@ -47,7 +47,7 @@ def conform(descriptor: TableDescriptor, batch: pa.RecordBatch) -> pa.RecordBatc
 
 
 def _default_array(descriptor: TableDescriptor, column: Column, count: int) -> AnyArray:
-    if column.default is None and not column.nullable:
+    if column.default is None and not column.nullable and column.computed is None:
         raise SQLError(
             "23502",
             f'null value in column "{column.name}" of relation "{descriptor.name}" '

@@ -36,6 +36,8 @@ class ColumnDefinition:
     nullable: bool = True
     default: object = None
     has_default: bool = False
+    default_expression: str | None = None
+    computed: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +77,41 @@ class Catalog:
     async def list_databases(self, reader: DescriptorReader) -> list[str]:
         """Names, in order."""
         return [name for name, _ in await self.descriptors.children(reader, 0, 0)]
+
+    async def list_schemas(self, reader: DescriptorReader, database: str) -> list[str]:
+        """Names, in order. Raises SQLError 3D000."""
+        database_id = await self.descriptors.lookup(reader, 0, 0, database)
+        if database_id is None:
+            raise SQLError("3D000", f'database "{database}" does not exist')
+        return [name for name, _ in await self.descriptors.children(reader, database_id, 0)]
+
+    async def create_schema(
+        self, transaction: Transaction, database: str, name: str, *, if_not_exists: bool = False
+    ) -> SchemaDescriptor | None:
+        """The new schema; None if it was there and may be."""
+        database_id = await self.descriptors.lookup(transaction, 0, 0, database)
+        if database_id is None:
+            raise SQLError("3D000", f'database "{database}" does not exist')
+        if await self.descriptors.lookup(transaction, database_id, 0, name) is not None:
+            if if_not_exists:
+                return None
+            raise name_taken(SchemaDescriptor(id=0, name=name, database_id=database_id))
+        schema = SchemaDescriptor(
+            id=await self._new_id(transaction), name=name, database_id=database_id
+        )
+        await self.descriptors.publish(transaction, schema)
+        return schema
+
+    async def drop_namespace(
+        self, transaction: Transaction, descriptor_id: int
+    ) -> DatabaseDescriptor | SchemaDescriptor:
+        """Drops a database or a schema, which holds nothing any more."""
+        found = await self.descriptors.read(transaction, descriptor_id)
+        assert isinstance(found, DatabaseDescriptor | SchemaDescriptor), found
+        version = self.descriptors.next_version(transaction, found)
+        dropped = replace(found, state=DescriptorState.DROPPED, version=version)
+        await self.descriptors.publish(transaction, dropped)
+        return dropped
 
     # Tables
 
@@ -147,21 +184,19 @@ class Catalog:
         return dropped
 
     async def set_parameters(
-        self, transaction: Transaction, name: TableName, given: Mapping[str, object]
+        self, transaction: Transaction, table: TableDescriptor, given: Mapping[str, object]
     ) -> TableDescriptor:
         """The table with the parameters; its version is the same if nothing changed."""
         parameters = parse_parameters(given)
-        table = await self.resolve(transaction, name)
         locked = table.locked if parameters.locked is None else parameters.locked
         others = {**table.parameters, **parameters.others}
         return await self._set(transaction, table, locked=locked, others=others)
 
     async def reset_parameters(
-        self, transaction: Transaction, name: TableName, given: Iterable[str]
+        self, transaction: Transaction, table: TableDescriptor, given: Iterable[str]
     ) -> TableDescriptor:
         """The table with the parameters back at their defaults."""
         names = parse_names(given)
-        table = await self.resolve(transaction, name)
         locked = table.locked and LOCK_PARAMETER not in names
         others = {key: value for key, value in table.parameters.items() if key not in names}
         return await self._set(transaction, table, locked=locked, others=others)
@@ -209,6 +244,8 @@ def _columns(definition: TableDefinition) -> tuple[Column, ...]:
                 nullable=given.nullable and given.name not in key,
                 default=coerce(given.type, given.default, column=given.name),
                 has_default=given.has_default,
+                default_expression=given.default_expression,
+                computed=given.computed,
             )
         )
     return tuple(columns)

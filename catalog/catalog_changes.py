@@ -3,9 +3,10 @@
 Two rules are about a transaction as a whole, and are kept here. A transaction publishes at most one
 new version of a descriptor, however many of its statements change it: each later one is compared
 with what the transaction found, not with what it wrote. And a change of a lock is the only change
-of its transaction: no other descriptor, no row. The second is looked at when a descriptor is
-published and again at commit, so a driver that opens a transaction around everything can lock a
-table, and a statement that already stands beside another change is refused at once.
+of its transaction: no other descriptor, no row, but for the job on whose behalf it happens. The
+second is looked at when a descriptor is published and again at commit, so a driver that opens a
+transaction around everything can lock a table, and a statement that already stands beside another
+change is refused at once.
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ class CatalogChanges:
         self._published: dict[int, Descriptor] = {}
         self._lock_change: TableDescriptor | None = None
         self._writes_expected = 0
+        self._bookkeeping = 0
+        self.jobs: list[int] = []
+        """The schema changes that begin with this transaction."""
+        self.drafts: dict[int, object] = {}
+        """By table, what whoever wrote a schema change's job needs to add to it."""
 
     @classmethod
     def of(cls, transaction: Transaction) -> CatalogChanges:
@@ -55,13 +61,28 @@ class CatalogChanges:
         published = descriptor.id in self._published
         return descriptor.version if published else descriptor.version + 1
 
+    @property
+    def _other_writes(self) -> int:
+        """Values that the transaction wrote, but for bookkeeping."""
+        return self._transaction.write_count - self._bookkeeping
+
+    async def put_bookkeeping(self, key: bytes, body: bytes) -> None:
+        """Writes a row of the system's that may stand beside a lock change: a job, its progress."""
+        await self._transaction.put([key], [body])
+        self._bookkeeping += 1
+
+    def check_no_lock_change(self) -> None:
+        """Raises SQLError 25001 where the transaction has locked or unlocked a table."""
+        if self._lock_change is not None:
+            raise lock_not_alone(self._lock_change)
+
     def check_publish(self, before: Descriptor | None, after: Descriptor) -> None:
         """Raises SQLError 25001 where publishing would set a lock change beside another change."""
         if self._lock_change is not None:
             raise lock_not_alone(self._lock_change)
         if changes_lock(before, after):
             assert isinstance(after, TableDescriptor), after
-            if self._published or self._transaction.write_count:
+            if self._published or self._other_writes:
                 raise lock_not_alone(after)
 
     def record(self, before: Descriptor | None, after: Descriptor) -> None:
@@ -71,7 +92,7 @@ class CatalogChanges:
         if changes_lock(before, after):
             assert isinstance(after, TableDescriptor), after
             self._lock_change = after
-            self._writes_expected = self._transaction.write_count
+            self._writes_expected = self._other_writes
 
     def mark(self) -> Callable[[], None]:
         """For savepoints: what brings the changes back to where they are now."""
@@ -88,5 +109,5 @@ class CatalogChanges:
         """The commit check. A statement may call it too, to be refused earlier."""
         if self._lock_change is None:
             return
-        if self._transaction.write_count != self._writes_expected:
+        if self._other_writes != self._writes_expected:
             raise lock_not_alone(self._lock_change)

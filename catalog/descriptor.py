@@ -156,8 +156,8 @@ class TableDescriptor:
         return self.indexes + tuple(index for index in primaries if index is not None)
 
     @cached_property
-    def index_codecs(self) -> dict[int, object]:
-        """Where `index_codec` keeps what it compiled for this version, by index id."""
+    def compiled(self) -> dict[object, object]:
+        """Where whoever compiles something for this version keeps it, by a key of its own."""
         return {}
 
     @cached_property

@@ -29,6 +29,7 @@ class IndexWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unique: bool
     storing: list[int]
     state: str
+    suffix: list[int] | None = None
 
 
 class CheckWire(msgspec.Struct, frozen=True, tag_field="kind", tag="check"):
@@ -61,6 +62,7 @@ def index_to_wire(index: Index) -> IndexWire:
         unique=index.unique,
         storing=list(index.storing),
         state=index.state.value,
+        suffix=None if index.suffix is None else list(index.suffix),
     )
 
 
@@ -73,6 +75,7 @@ def index_from_wire(wire: IndexWire) -> Index:
         unique=wire.unique,
         storing=tuple(wire.storing),
         state=ElementState(wire.state),
+        suffix=None if wire.suffix is None else tuple(wire.suffix),
     )
 
 

@@ -33,7 +33,10 @@ class IndexKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
-    """An index beside the primary one. `columns` and `storing` are column ids.
+    """An index beside the primary one. `columns`, `storing` and `suffix` are column ids.
+
+    `suffix` is the primary key that the entries of a secondary index carry; None means the
+    table's. An index of before a change of the primary key goes on with the key of its time.
 
     A unique index admits no two rows with equal values in all of `columns`; rows with a NULL among
     them are never equal.
@@ -45,6 +48,7 @@ class Index:
     kind: IndexKind = IndexKind.SECONDARY
     unique: bool = False
     storing: tuple[int, ...] = ()
+    suffix: tuple[int, ...] | None = None
     state: ElementState = ElementState.PUBLIC
 
     def __post_init__(self) -> None:

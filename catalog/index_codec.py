@@ -52,10 +52,11 @@ class IndexCodec:
         self._keys: KeyEncoding | None = None
         if index.kind is IndexKind.PRIMARY:
             self._keys = KeyEncoding(self._prefix, [column.type for column in self._columns])
-        suffix = [id for id in descriptor.primary_key if id not in index.columns]
+        row_key = descriptor.primary_key if index.suffix is None else index.suffix
+        suffix = [id for id in row_key if id not in index.columns]
         self._parts = [(column.id, part_writer(column.type)) for column in self._columns]
         self._suffix = [(id, part_writer(by_id[id].type)) for id in suffix]
-        self._held = sorted({*index.columns, *index.storing, *descriptor.primary_key})
+        self._held = sorted({*index.columns, *index.storing, *row_key})
 
     @property
     def span(self) -> Span:
@@ -78,7 +79,10 @@ class IndexCodec:
             else:
                 key.append(_VALUE + write(value))
         if has_null or not self.index.unique:
-            key += [_VALUE + write(found[column_id]) for column_id, write in self._suffix]
+            key += [
+                _VALUE + write(found.get(column_id, missing[column_id]))
+                for column_id, write in self._suffix
+            ]
         held: list[Any] = [None] * (2 * len(self._held))
         held[::2] = self._held
         held[1::2] = [found.get(column_id, missing[column_id]) for column_id in self._held]
@@ -127,9 +131,9 @@ class IndexCodec:
 
 def index_codec_for(descriptor: TableDescriptor, index: Index) -> IndexCodec:
     """The codec of an index of a version, compiled once for as long as the version is in memory."""
-    known = descriptor.index_codecs
-    codec = known.get(index.id)
+    known = descriptor.compiled
+    codec = known.get(("index", index.id))
     if codec is None:
-        codec = known[index.id] = IndexCodec(descriptor, index)
+        codec = known["index", index.id] = IndexCodec(descriptor, index)
     assert isinstance(codec, IndexCodec), codec
     return codec

@@ -9,7 +9,9 @@ from uuid import UUID
 
 from .column_types import Datum
 from .descriptor import Column, TableDescriptor
+from .elements import IndexKind
 from .errors import SQLError
+from .index_codec import IndexCodec
 from .names import quote_identifier
 from .publish_rules import LOCK_PARAMETER
 
@@ -84,5 +86,18 @@ def duplicate_key(table: TableDescriptor, key: Sequence[Datum]) -> SQLError:
     return SQLError(
         "23505",
         f'duplicate key value violates unique constraint "{primary_key_name(table)}"',
+        detail=f"Key ({names})=({values}) already exists.",
+    )
+
+
+def duplicate_values(table: TableDescriptor, codec: IndexCodec, body: bytes) -> SQLError:
+    """What is told of a second row with equal values in a unique index; `body` is the row's."""
+    index = codec.index
+    name = primary_key_name(table) if index.kind is IndexKind.PRIMARY else index.name
+    names = ", ".join(table.column_by_id(id).name.partition("~")[0] for id in index.columns)
+    values = ", ".join(map(plain_text, codec.values(body)))
+    return SQLError(
+        "23505",
+        f'duplicate key value violates unique constraint "{name}"',
         detail=f"Key ({names})=({values}) already exists.",
     )

@@ -126,7 +126,7 @@ async def _write(services: Services, execution: Execution, scope: LeaseScope) ->
     assert not isinstance(plan, SelectPlan), plan
     _refuse_system_tables(plan)
     if one_phase_applies(plan):
-        one_phase = OnePhase(plan, bindings)
+        one_phase = await OnePhase.prepare(plan, bindings, services.analytics)
         called_ns = store.clock.wall.monotonic_ns()
         written, committed_at = await store.one_phase(
             one_phase.evaluate,
@@ -156,7 +156,7 @@ async def _write_in(services: Services, execution: Execution, opened: OpenTransa
 
 def _bindings(services: Services, execution: Execution, at: Timestamp) -> Bindings:
     virtual_rows = Introspection(services, execution.database)
-    return Bindings(execution.parameters, datetime_of(at), virtual_rows)
+    return Bindings(execution.parameters, datetime_of(at), virtual_rows, services.generators)
 
 
 def _refuse_system_tables(plan: DML) -> None:

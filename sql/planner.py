@@ -13,6 +13,7 @@ from ..catalog.errors import SQLError
 from ..catalog.row_codec import codec_for
 from ..catalog.type_kinds import TypeKind
 from .binder import Relations, check_columns, column_of, row_scope
+from .default_expressions import computed_given, default_of
 from .introspection.virtual_table import is_virtual
 from .key_access import KeyAccess, key_access
 from .locking_plan import plan_locking
@@ -116,7 +117,7 @@ def _targets(statement: Insert, descriptor: TableDescriptor) -> tuple[int, ...]:
 
 
 def _defaults(descriptor: TableDescriptor) -> tuple[Scalar, ...]:
-    return tuple(_default(column.default) for column in descriptor.visible_columns)
+    return tuple(default_of(column) for column in descriptor.visible_columns)
 
 
 def _default(datum: object) -> Scalar:
@@ -143,8 +144,16 @@ def _row(
     row = list(_defaults(descriptor))
     for place, item in zip(targets, items, strict=False):
         if not _is_default(item):
+            _refuse_computed(descriptor.visible_columns[place], item)
             row[place] = _value(item, descriptor, place, {}, None)
     return tuple(row)
+
+
+def _refuse_computed(column: Column, item: exp.Expr) -> None:
+    if column.computed is not None:
+        error = computed_given(column.name)
+        error.position = position_of(item)
+        raise error
 
 
 def _is_default(item: exp.Expr) -> bool:
@@ -238,9 +247,10 @@ def _update(statement: Update, relations: Relations) -> UpdatePlan:
                 position=position_of(target),
             )
         check_columns(None if _is_default(value) else value, descriptor, relation)
+        _refuse_computed(column, target)
         try:
             scalar = (
-                _default(column.default)
+                default_of(column)
                 if _is_default(value)
                 else _value(value, descriptor, place, scope, relation)
             )

@@ -66,6 +66,25 @@ def full_name(name: ObjectName, database: str) -> TableName:
     return TableName.resolve(parts, current_database=database)
 
 
+async def find_table(
+    services: Services, reader: DescriptorReader, name: ObjectName, database: str
+) -> TableDescriptor | None:
+    """The table behind a name as `reader` sees it, if there is one.
+
+    The first of two parts is a schema of the current database, or else a database.
+    """
+    try:
+        wanted = full_name(name, database)
+        if len(name.parts) == 2 and name.parts[0] != "public":
+            schemas = await services.catalog.list_schemas(reader, database)
+            if name.parts[0] in schemas:
+                wanted = TableName(database, name.parts[0], name.parts[1])
+        return await services.catalog.find(reader, wanted)
+    except SQLError as error:
+        error.position = error.position or name.position
+        raise
+
+
 async def resolve(
     services: Services, reader: DescriptorReader, name: ObjectName, database: str
 ) -> TableDescriptor:
@@ -74,11 +93,10 @@ async def resolve(
         virtual = services.virtual_tables.find(name.parts)
         if virtual is not None:
             return virtual
-        wanted = full_name(name, database)
-        table = await services.catalog.find(reader, wanted)
     except SQLError as error:
         error.position = error.position or name.position
         raise
+    table = await find_table(services, reader, name, database)
     if table is None:
         raise unknown_relation(name)
     return table

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import Protocol
+from uuid import UUID
 
 from sqlglot import exp
 
@@ -29,16 +31,30 @@ class NotNative(Exception):
     """The expression is not one that this module evaluates. Never reaches a client."""
 
 
+class Generators(Protocol):
+    """Draws values that are different for every row."""
+
+    def uuid(self) -> UUID:
+        """What gen_random_uuid() returns."""
+        ...
+
+    def rowid(self) -> int:
+        """What unique_rowid() returns: new, and greater than those that this node drew before."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Bindings:
     """What a plan is executed with: the parameters as given, and the statement's time in UTC.
 
-    `virtual_rows` is asked where the plan reads virtual tables.
+    `virtual_rows` is asked where the plan reads virtual tables; `generators` are there for whatever
+    writes rows.
     """
 
     parameters: Sequence[object]
     now: datetime
     virtual_rows: VirtualRows | None = None
+    generators: Generators | None = None
 
 
 Values = Sequence[Datum]

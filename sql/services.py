@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Protocol
 
 from ..catalog.catalog import Catalog
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.leases import LeaseManager
+from ..catalog.schema_change.jobs import SchemaChanges
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.txn import Transaction
+from .default_expressions import StoreGenerators
 from .executor.duckdb import Analytics
 from .introspection import VirtualTables, default_tables
 from .parser.statements import JobAction
 from .plan_cache import PlanCache
 from .results import ResultColumn, Row
+from .scalars import Generators
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +89,7 @@ class Jobs(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Services:
     """One node's services, shared by all its sessions."""
 
@@ -95,5 +99,11 @@ class Services:
     analytics: Analytics
     jobs: Jobs
     changefeeds: Changefeeds
+    schema_changes: SchemaChanges
     virtual_tables: VirtualTables = field(default_factory=default_tables)
     plans: PlanCache = field(default_factory=PlanCache)
+
+    @cached_property
+    def generators(self) -> Generators:
+        """What draws the values of defaults."""
+        return StoreGenerators(self.store)

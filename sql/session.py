@@ -15,15 +15,17 @@ from ..kvlayer.settings import SettingError
 from ..kvlayer.txn import Transaction
 from .errors import from_kv
 from .executor.copy import CopyIn, begin_copy
-from .executor.ddl import DDL, run_ddl, wait_until_seen
+from .executor.ddl import DDL, jobs_begun, run_ddl, wait_until_seen
 from .executor.feeds import check_sink_options, control_jobs, create_changefeed, list_jobs
 from .executor.ranges import RangeStatement, run_ranges
+from .executor.schema_changes import SchemaChangeStatements
 from .executor.show import Show, check_setting, run_show
 from .executor.users import change_user, show_users
 from .implicit import attempts, in_transaction
 from .parameter_types import Hints
 from .parameters import check_parameters
 from .parser import ParsedText, statements
+from .parser.schema_statements import ExplainChange
 from .parser.transaction_statements import TransactionStatement
 from .parser.user_statements import AlterUser, CreateUser, DropUser, ShowUsers
 from .plan_cache import Prepared
@@ -317,12 +319,7 @@ class Session:
                 return await self._statement(lambda: self._explain(inner))
             case statements.UseDatabase(name=name):
                 return await self._use(name)
-            case (
-                statements.CreateDatabase()
-                | statements.CreateTable()
-                | statements.DropTable()
-                | statements.AlterTableSet()
-            ):
+            case _ if isinstance(statement, DDL):
                 return await self._run_ddl(statement)
             case statements.SplitAt() | statements.UnsplitAt():
                 self._refuse_transaction("a split of ranges")
@@ -330,6 +327,8 @@ class Session:
                 return await self._run_ranges(statement, parameters)
             case statements.ShowRanges():
                 return await self._run_ranges(statement, parameters)
+            case ExplainChange():
+                return await self._explain_change(statement)
             case statements.CreateChangefeed():
                 return await self._run_changefeed(statement)
             case statements.ShowJobs():
@@ -389,6 +388,16 @@ class Session:
         rows += [("table", table.name) for table in plan.relations]
         return listing("EXPLAIN", [("property", STRING), ("value", STRING)], rows)
 
+    async def _explain_change(self, statement: ExplainChange) -> Result:
+        reader = self._reader()
+        scope = LeaseScope(self._services.leases)
+        try:
+            changer = SchemaChangeStatements(self._services, reader, scope, self.database)
+            return await changer.explain(statement.statement)
+        finally:
+            scope.release()
+            await self._done(reader)
+
     def _reader(self) -> Transaction:
         """The open transaction, or a new one that only reads."""
         if self._open is not None:
@@ -414,16 +423,20 @@ class Session:
 
             return await opened.statement(work)
 
-        result, at, changed = await attempts(
+        async def alone(
+            transaction: Transaction, scope: LeaseScope
+        ) -> tuple[Result, tuple[int, ...]]:
+            result = await run_ddl(services, statement, transaction, scope, database)
+            return result, jobs_begun(transaction)
+
+        (result, jobs), at, changed = await attempts(
             services,
             lambda scope: in_transaction(
-                self._store,
-                scope,
-                lambda transaction: run_ddl(services, statement, transaction, scope, database),
+                self._store, scope, lambda transaction: alone(transaction, scope)
             ),
         )
         # Behind the attempts: what is committed must not be run again.
-        late = await wait_until_seen(services, changed)
+        late = await wait_until_seen(services, changed, jobs)
         return Result(tag=result.tag, notice=late or result.notice, commit_timestamp=at)
 
     async def _run_changefeed(self, statement: statements.CreateChangefeed) -> Result:

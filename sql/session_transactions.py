@@ -10,7 +10,7 @@ from dataclasses import replace
 from ..catalog.errors import SQLError
 from ..kvlayer.errors import KVError, RetryableTransaction, StoreClosed
 from .as_of import datetime_of, resolve_as_of
-from .executor.ddl import wait_until_seen
+from .executor.ddl import jobs_begun, wait_until_seen
 from .implicit import ATTEMPTS_MAX, pause_before
 from .parser import transaction_statements as statements
 from .results import STRING, Result, listing
@@ -126,7 +126,7 @@ class SessionTransactions:
         self.opened, self._committing = None, opened
         at, changed = await opened.commit(called_ns)
         self._committing = None
-        notice = await wait_until_seen(self._services, changed)
+        notice = await wait_until_seen(self._services, changed, jobs_begun(opened.transaction))
         return Result(tag="COMMIT", commit_timestamp=at, notice=notice)
 
     async def rollback(self) -> Result:

@@ -37,8 +37,15 @@ class JobStore:
         self, transaction: Transaction, kind: str, description: str, payload: bytes
     ) -> int:
         """A pending job that exists if the transaction commits; its id is drawn from the clock."""
+        job = await self.draft(kind, description, payload)
+        key, body = job.encode()
+        await transaction.put([key], [body])
+        return job.id
+
+    async def draft(self, kind: str, description: str, payload: bytes) -> JobRecord:
+        """A pending job that nobody has written yet, with an id of its own."""
         drawn = await self._store.now()
-        job = JobRecord(
+        return JobRecord(
             id=int(drawn),
             kind=kind,
             description=description,
@@ -46,9 +53,16 @@ class JobStore:
             payload=payload,
             created=time_of(drawn),
         )
-        key, body = job.encode()
-        await transaction.put([key], [body])
-        return job.id
+
+    async def check_claim(self, transaction: Transaction, job: JobRecord) -> None:
+        """Makes the transaction one that commits only under the job's claim. Raises JobFenced."""
+        key = job_key(job.id)
+        body = await transaction.get(key)
+        _check_claim(None if body is None else JobRecord.decode(key, body), job.id, job.epoch)
+
+    def check_claim_at(self, evaluation: Evaluation, job: JobRecord) -> None:
+        """The same for a one-phase step."""
+        _check_claim(_read(evaluation, job.id), job.id, job.epoch)
 
     async def get(self, job_id: int) -> JobRecord:
         """Raises JobNotFound."""

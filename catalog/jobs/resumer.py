@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from ...kvlayer.access import Evaluation, Transaction
 from .job_store import JobStore
-from .record import JobRecord
+from .record import JobRecord, encode_progress
 
 
 class JobContext:
@@ -29,6 +30,24 @@ class JobContext:
         if progress != self.progress:
             self.moved = True
         self.progress = progress
+
+    async def reload_progress(self) -> bytes | None:
+        """What is saved: an attempt that was cancelled may have saved more than it knew."""
+        self.progress = await self._jobs.progress(self.job.id)
+        return self.progress
+
+    async def progress_row(self, transaction: Transaction, progress: bytes) -> tuple[bytes, bytes]:
+        """Key and body of the row that saves `progress`, for the transaction to write.
+
+        The transaction then commits only under the claim. Raises JobFenced.
+        """
+        await self._jobs.check_claim(transaction, self.job)
+        self.moved = True
+        return encode_progress(self.job.id, progress, self.job.epoch)
+
+    def check_claim(self, evaluation: Evaluation) -> None:
+        """Makes a one-phase step write only under the claim. Raises JobFenced."""
+        self._jobs.check_claim_at(evaluation, self.job)
 
     async def set_status(self, status: str | None) -> None:
         """What the job has to say. Raises JobFenced."""

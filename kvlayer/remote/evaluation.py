@@ -115,10 +115,15 @@ class RemoteEvaluation:
         places = own if found is None else [*own, keys.index(asked[found])]
         return min(places, default=None)
 
-    def put(self, keys: Sequence[bytes], bodies: Sequence[bytes]) -> None:
+    # `omit_from_feeds` spares feeds some work, and is not worth a field of the protocol: a backfill
+    # writes indexes that no feed shows.
+
+    def put(
+        self, keys: Sequence[bytes], bodies: Sequence[bytes], *, omit_from_feeds: bool = False
+    ) -> None:
         self.writes.update(zip(keys, bodies, strict=True))
 
-    def delete(self, keys: Sequence[bytes]) -> None:
+    def delete(self, keys: Sequence[bytes], *, omit_from_feeds: bool = False) -> None:
         self.writes.update(dict.fromkeys(keys))
 
     def _answer(self, read: Read) -> Answer:

@@ -9,37 +9,48 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
-
-from sqlglot import exp
 
 from ...catalog.catalog import ColumnDefinition, TableDefinition
 from ...catalog.catalog_changes import CatalogChanges
-from ...catalog.column_types import ColumnType, Datum, coerce
-from ...catalog.descriptor import TableDescriptor
+from ...catalog.descriptor import Column, TableDescriptor
 from ...catalog.errors import SQLError
 from ...catalog.leases import LeaseWaitTimeout
+from ...catalog.publish_rules import LOCK_PARAMETER
+from ...catalog.storage_parameters import parse_names
+from ...kvlayer.access import Transaction
 from ...kvlayer.errors import LockTimeout, RetryableTransaction
-from ...kvlayer.settings import declare_duration
-from ...kvlayer.txn import Transaction
-from ..parser import position_of, statements
-from ..parser.statements import ObjectName, Option
-from ..relations import LeaseScope, changed_tables, full_name
-from ..results import Result
-from ..scalars import Bindings, NotNative, compile_scalar
-from ..services import Services
-
-LEASE_WAIT = declare_duration(
-    "sql.schema_change.lease_wait_timeout",
-    30.0,
-    "how long a schema change waits for leases on older versions to end",
+from ..parser import statements, text_of
+from ..parser.names import ObjectName, Option
+from ..parser.schema_statements import (
+    AlterTable,
+    CommentOn,
+    CreateSchema,
+    DropDatabase,
+    DropSchema,
+    SchemaStatement,
+    SetParameters,
 )
+from ..parser.schema_statements import ColumnDefinition as ColumnClause
+from ..relations import LeaseScope, changed_tables, find_table, unknown_relation
+from ..results import Result
+from ..services import Services
+from .namespaces import (
+    comment_on,
+    create_schema,
+    drop_database,
+    drop_schema,
+    drop_tables,
+    new_table_name,
+)
+from .schema_changes import LEASE_WAIT, SchemaChangeStatements
+from .schema_targets import column_type, with_default
 
 DDL = (
     statements.CreateDatabase
     | statements.CreateTable
     | statements.DropTable
     | statements.AlterTableSet
+    | SchemaStatement
 )
 
 
@@ -59,18 +70,38 @@ async def run_ddl(
             notice = None if created else f'database "{name}" already exists, skipping'
             return Result(tag="CREATE DATABASE", notice=notice)
         case statements.CreateTable():
-            return await _create_table(services, statement, transaction, database)
+            return await _create_table(services, statement, transaction, scope, database)
         case statements.DropTable():
-            return await _drop_tables(services, statement, transaction, scope, database)
+            return await drop_tables(services, statement, transaction, scope, database)
         case statements.AlterTableSet():
             return await _alter(services, statement, transaction, scope, database)
+        case CreateSchema():
+            return await create_schema(services, statement, transaction, database)
+        case DropSchema():
+            return await drop_schema(services, statement, transaction, scope, database)
+        case DropDatabase():
+            return await drop_database(services, statement, transaction, scope, database)
+        case CommentOn():
+            return await comment_on(services, statement, transaction, scope, database)
+        case _:
+            return await SchemaChangeStatements(services, transaction, scope, database).run(
+                statement
+            )
 
 
-async def wait_until_seen(services: Services, table_ids: Sequence[int]) -> str | None:
-    """Returns when every node has the newest versions; a notice, if that takes too long.
+async def wait_until_seen(
+    services: Services, table_ids: Sequence[int], job_ids: Sequence[int] = ()
+) -> str | None:
+    """Returns when every node has the newest versions, and schema changes are done; a notice, if
+    that takes too long.
 
-    The change is committed by then, so a node that lags is no error of the statement.
+    The change is committed by then, so a node that lags is no error of the statement; a schema
+    change that failed is, and has been undone.
     """
+    notices = [await services.schema_changes.wait(job_id) for job_id in job_ids]
+    for notice in notices:
+        if notice is not None:
+            return notice
     timeout = services.store.settings.get(LEASE_WAIT)
     for table_id in table_ids:
         try:
@@ -94,10 +125,21 @@ def tables_changed(transaction: Transaction) -> tuple[int, ...]:
     )
 
 
+def jobs_begun(transaction: Transaction) -> tuple[int, ...]:
+    """The schema changes that begin with the transaction."""
+    if not transaction.commit_checks:
+        return ()
+    return tuple(CatalogChanges.of(transaction).jobs)
+
+
 async def _create_table(
-    services: Services, statement: statements.CreateTable, transaction: Transaction, database: str
+    services: Services,
+    statement: statements.CreateTable,
+    transaction: Transaction,
+    scope: LeaseScope,
+    database: str,
 ) -> Result:
-    name = full_name(statement.table, database)
+    name = await new_table_name(services, transaction, statement.table, database)
     inline = [column for column in statement.columns if column.primary_key]
     if len(inline) + bool(statement.primary_key) > 1:
         second = inline[0] if statement.primary_key else inline[1]
@@ -116,66 +158,32 @@ async def _create_table(
         created = await services.catalog.create_table(
             transaction, definition, if_not_exists=statement.if_not_exists
         )
-    notice = None if created else f'relation "{statement.table}" already exists, skipping'
-    return Result(tag="CREATE TABLE", notice=notice)
+    if created is None:
+        notice = f'relation "{statement.table}" already exists, skipping'
+        return Result(tag="CREATE TABLE", notice=notice)
+    changer = SchemaChangeStatements(services, transaction, scope, database)
+    await changer.complete(created, statement)
+    return Result(tag="CREATE TABLE")
 
 
-def _column(column: statements.ColumnDefinition) -> ColumnDefinition:
-    with _position(column.type.position):
-        type = ColumnType.from_sql(column.type.name, column.type.arguments)
-    default = None
-    if column.default is not None:
-        default = _constant(column.default, type, column.name)
-    if column.primary_key and column.nullable:
+def _column(given: ColumnClause) -> ColumnDefinition:
+    if given.primary_key and given.nullable:
         raise SQLError(
             "42601",
-            f'conflicting NULL/NOT NULL declarations for column "{column.name}"',
-            position=column.position,
+            f'conflicting NULL/NOT NULL declarations for column "{given.name}"',
+            position=given.position,
         )
+    plain = Column(id=1, name=given.name, type=column_type(given.type))
+    column = plain if given.default is None else with_default(plain, given.default)
     return ColumnDefinition(
-        name=column.name,
-        type=type,
-        nullable=column.nullable is not False,
-        default=default,
-        has_default=column.default is not None,
+        name=given.name,
+        type=column.type,
+        nullable=given.nullable is not False,
+        default=column.default,
+        has_default=column.has_default,
+        default_expression=column.default_expression,
+        computed=None if given.computed is None else text_of(given.computed),
     )
-
-
-def _constant(tree: exp.Expr, type: ColumnType, column: str) -> Datum:
-    """The value of a DEFAULT clause, which may depend on nothing."""
-    position = position_of(tree)
-    varies = tree.find(exp.Column, exp.Parameter, exp.CurrentTimestamp, exp.CurrentDate)
-    try:
-        if varies is not None:
-            raise NotNative("it varies")
-        value = compile_scalar(tree, {}).value(Bindings((), datetime(1970, 1, 1, tzinfo=UTC)))
-    except NotNative:
-        raise SQLError(
-            "0A000",
-            f'the default of column "{column}" must be a constant',
-            position=position,
-        ) from None
-    with _position(position):
-        return coerce(type, value, column=column)
-
-
-async def _drop_tables(
-    services: Services,
-    statement: statements.DropTable,
-    transaction: Transaction,
-    scope: LeaseScope,
-    database: str,
-) -> Result:
-    dropped: list[TableDescriptor] = []
-    for table in statement.tables:
-        with _position(table.position):
-            await _prepare(services, table, transaction, scope, database)
-            dropped += await services.catalog.drop_tables(
-                transaction, [full_name(table, database)], if_exists=statement.if_exists
-            )
-    missing = len(statement.tables) - len(dropped)
-    notice = f"{missing} of the tables did not exist, skipping" if missing else None
-    return Result(tag="DROP TABLE", notice=notice)
 
 
 async def _alter(
@@ -185,7 +193,7 @@ async def _alter(
     scope: LeaseScope,
     database: str,
 ) -> Result:
-    catalog, name = services.catalog, full_name(statement.table, database)
+    catalog = services.catalog
     with _position(statement.table.position):
         found = await _prepare(services, statement.table, transaction, scope, database)
         if found is None and statement.if_exists:
@@ -193,10 +201,21 @@ async def _alter(
             return Result(tag="ALTER TABLE", notice=notice)
     with _position(_first_position(statement.parameters, statement.table.position)):
         given = _given(statement.parameters)
+        if found is None:
+            raise unknown_relation(statement.table)
+        locks = LOCK_PARAMETER in parse_names(given)
+        if found.locked and not locks:
+            command = SetParameters(
+                parameters=statement.parameters, reset=statement.reset, position=1
+            )
+            alter = AlterTable(
+                table=statement.table, commands=(command,), if_exists=False, text="ALTER TABLE SET"
+            )
+            return await SchemaChangeStatements(services, transaction, scope, database).run(alter)
         if statement.reset:
-            await catalog.reset_parameters(transaction, name, given)
+            await catalog.reset_parameters(transaction, found, given)
         else:
-            await catalog.set_parameters(transaction, name, given)
+            await catalog.set_parameters(transaction, found, given)
     return Result(tag="ALTER TABLE")
 
 
@@ -208,10 +227,13 @@ async def _prepare(
     database: str,
 ) -> TableDescriptor | None:
     """Makes room for the next version of a table: drops this session's lease, and waits."""
-    found = await services.catalog.find(transaction, full_name(table, database))
+    found = await find_table(services, transaction, table, database)
     if found is None or found.id in changed_tables(transaction):
         return found
     scope.drop(found.id)
+    if found.schema_change_job is not None:
+        await services.schema_changes.wait_for_turn(found)
+        raise RetryableTransaction(f'table "{found.name}" has just been changed')
     timeout = services.store.settings.get(LEASE_WAIT)
     await services.leases.wait_for_one_version(found.id, timeout=timeout)
     return found

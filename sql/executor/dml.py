@@ -22,6 +22,8 @@ from ..parser.statements import InsertMode
 from ..plans import DeletePlan, InsertPlan, Projection, RowFinder, UpdatePlan
 from ..predicates import bind_predicates
 from ..results import Result, Row
+from ..row_batches import encode_batch
+from ..row_rules import RowRules
 from ..scalars import Bindings
 from .duckdb import Analytics
 from .mutations import Mutation, lock_first, moved
@@ -50,7 +52,9 @@ def one_phase_applies(plan: DML) -> bool:
         case InsertPlan():
             return plan.query is None and len(plan.rows) <= ONE_PHASE_ROWS_MAX
         case UpdatePlan():
-            return _by_keys(plan.finder) and all(a.scalar is not None for a in plan.assignments)
+            native = RowRules.of(plan.finder.descriptor).native
+            scalars = all(a.scalar is not None for a in plan.assignments)
+            return native and scalars and _by_keys(plan.finder)
         case DeletePlan():
             return _by_keys(plan.finder)
 
@@ -65,16 +69,21 @@ def _by_keys(finder: RowFinder) -> bool:
 class OnePhase:
     """A statement prepared for `Store.one_phase`: `evaluate` may run more than once."""
 
-    def __init__(self, plan: DML, bindings: Bindings) -> None:
+    def __init__(self, plan: DML, bindings: Bindings, insertion: Mutation | None) -> None:
         self._plan = plan
         self._bindings = bindings
-        self._insertion: Mutation | None = None
+        self._insertion = insertion
         self._keys: list[bytes] = []
-        if isinstance(plan, InsertPlan):
-            self._insertion = _values_mutation(plan, bindings)
-        else:
+        if not isinstance(plan, InsertPlan):
             assert plan.finder.access is not None, plan
             self._keys = plan.finder.access.keys(bindings)
+
+    @classmethod
+    async def prepare(cls, plan: DML, bindings: Bindings, analytics: Analytics) -> OnePhase:
+        """Computes all that needs no reading."""
+        if isinstance(plan, InsertPlan):
+            return cls(plan, bindings, await _values_mutation(plan, bindings, analytics))
+        return cls(plan, bindings, None)
 
     def evaluate(self, evaluation: Evaluation) -> Written:
         plan = self._plan
@@ -90,20 +99,36 @@ class OnePhase:
             if (body := evaluation.get(key)) is not None
         ]
         rows = _matching(plan.finder, rows, self._bindings)
-        mutation, written = _changed(plan, rows, self._bindings)
+        changed = _changed_rows(plan, rows, self._bindings)
+        if isinstance(plan, UpdatePlan):
+            changed = RowRules.of(plan.finder.descriptor).complete(changed, self._bindings)
+        mutation, written = _mutated(plan, rows, changed)
         mutation.apply(evaluation)
         return written
 
 
-def _values_mutation(plan: InsertPlan, bindings: Bindings) -> Mutation:
-    encode = plan.codec.encode_row
-    mutation = Mutation(plan.codec)
-    for row in plan.rows:
-        # encode_row converts each value to its column's type, and says which one it is not of.
-        key, body = encode([scalar.evaluate((), bindings) for scalar in row])  # type: ignore[misc]
+async def _values_mutation(plan: InsertPlan, bindings: Bindings, analytics: Analytics) -> Mutation:
+    # Values are converted to their columns' types later, which says which one it is not of.
+    rows: Sequence[Row] = [
+        tuple([scalar.evaluate((), bindings) for scalar in row])  # type: ignore[misc]
+        for row in plan.rows
+    ]
+    rules = RowRules.of(plan.descriptor)
+    if not rules.plain:
+        rows = await rules.complete_all(rows, bindings, analytics)
+    mutation = _encoded(rules, rows)
+    _finish_insert(plan, mutation)
+    return mutation
+
+
+def _encoded(rules: RowRules, rows: Sequence[Row]) -> Mutation:
+    """The puts of rows as they are written."""
+    encode = rules.codec.encode_row
+    mutation = Mutation(rules.codec, carried=rules.carried)
+    for row in rows:
+        key, body = encode(row)
         mutation.keys.append(key)
         mutation.bodies.append(body)
-    _finish_insert(plan, mutation)
     return mutation
 
 
@@ -135,7 +160,12 @@ async def run_in(
         await mutation.apply_in(transaction)
         return _written(plan, mutation)
     rows, computed = await _find(plan.finder, transaction, bindings, analytics)
-    mutation, written = _changed(plan, rows, bindings, computed)
+    changed = _changed_rows(plan, rows, bindings, computed)
+    if isinstance(plan, UpdatePlan):
+        changed = await RowRules.of(plan.finder.descriptor).complete_all(
+            changed, bindings, analytics
+        )
+    mutation, written = _mutated(plan, rows, changed)
     await mutation.apply_in(transaction)
     return written
 
@@ -144,7 +174,7 @@ async def _insertion(
     plan: InsertPlan, transaction: Transaction, bindings: Bindings, analytics: Analytics
 ) -> Mutation:
     if plan.query is None:
-        return _values_mutation(plan, bindings)
+        return await _values_mutation(plan, bindings, analytics)
     found = (await run_select(plan.query, transaction, bindings, analytics)).fetch_arrow()
     if found.num_columns != len(plan.targets):
         more = "expressions" if found.num_columns > len(plan.targets) else "target columns"
@@ -152,9 +182,10 @@ async def _insertion(
         raise SQLError("42601", f"INSERT has more {more} than {less}")
     descriptor = plan.descriptor
     named = found.rename_columns([descriptor.visible_columns[place].name for place in plan.targets])
-    mutation = Mutation(plan.codec)
+    rules = RowRules.of(descriptor)
+    mutation = Mutation(rules.codec, carried=rules.carried)
     for batch in named.to_batches(max_chunksize=SLICE_ROWS):
-        keys, bodies = plan.codec.encode_columns(batch)
+        keys, bodies = await encode_batch(rules, batch, bindings, analytics)
         mutation.keys += keys
         mutation.bodies += bodies
         await asyncio.sleep(0)
@@ -202,20 +233,16 @@ def _matching(finder: RowFinder, rows: list[KeyedRow], bindings: Bindings) -> li
     return [pair for pair in rows if test(pair[1])]
 
 
-def _changed(
+def _changed_rows(
     plan: UpdatePlan | DeletePlan,
     rows: Sequence[KeyedRow],
     bindings: Bindings,
     computed: Sequence[Row] = (),
-) -> tuple[Mutation, Written]:
-    """What becomes of the rows that were found."""
-    codec = plan.finder.codec
-    old = [key for key, _ in rows]
+) -> Sequence[Row]:
+    """The rows that were found, as an UPDATE leaves their visible columns; none of a DELETE."""
     if isinstance(plan, DeletePlan):
-        kept = [row for _, row in rows] if plan.returning.columns else []
-        return Mutation(codec, deletes=old), Written(kept, len(rows))
-    keys: list[bytes] = []
-    bodies: list[bytes] = []
+        return ()
+    changed: list[Row] = []
     for number, (_, row) in enumerate(rows):
         values: list[Datum] = list(row)
         for assignment in plan.assignments:
@@ -225,16 +252,28 @@ def _changed(
                 assert assignment.computed is not None, assignment
                 value = computed[number][assignment.computed]
             values[assignment.place] = value  # type: ignore[call-overload]
-        key, body = codec.encode_row(values)
-        keys.append(key)
-        bodies.append(body)
+        changed.append(tuple(values))
+    return changed
+
+
+def _mutated(
+    plan: UpdatePlan | DeletePlan, rows: Sequence[KeyedRow], changed: Sequence[Row]
+) -> tuple[Mutation, Written]:
+    """What becomes of the rows that were found."""
+    rules = RowRules.of(plan.finder.descriptor)
+    old = [key for key, _ in rows]
+    if isinstance(plan, DeletePlan):
+        kept = [row for _, row in rows] if plan.returning.columns else []
+        return Mutation(rules.codec, deletes=old), Written(kept, len(rows))
+    mutation = _encoded(rules, changed)
     if plan.moves_keys:
-        mutation = moved(codec, old, keys, bodies)
-    else:
-        mutation = Mutation(codec, keys=keys, bodies=bodies)
+        mutation = moved(rules.codec, old, mutation.keys, mutation.bodies)
+        mutation.carried = rules.carried
     new: list[Row] = []
     if plan.returning.columns:
-        new = [codec.decode_row(key, body) for key, body in zip(keys, bodies, strict=True)]
+        decode = plan.finder.codec.decode_row
+        pairs = zip(mutation.keys, mutation.bodies, strict=True)
+        new = [decode(key, body) for key, body in pairs]
     return mutation, Written(new, len(rows))
 
 

@@ -15,19 +15,21 @@ from enum import Enum
 
 import pyarrow as pa
 
-from ...catalog.arrow_conform import conform
 from ...catalog.catalog import unknown_table
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.errors import SQLError
 from ...catalog.names import TableName
-from ...catalog.row_codec import RowCodec, codec_for
 from ...catalog.system_tables import FIRST_USER_ID
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.errors import DeadlineExceeded, KVError
 from ...kvlayer.txn import Evaluation, Pending
+from ..as_of import datetime_of
 from ..errors import from_kv
 from ..relations import LeaseScope
+from ..row_batches import encode_batch
+from ..row_rules import RowRules
+from ..scalars import Bindings
 from ..services import Services
 from .mutations import Mutation
 
@@ -89,6 +91,7 @@ class _Load:
         self.row_count = 0
         self.last = ZERO
         self._store: StoreAccess = services.store
+        self._services = services
         self._mode = mode
         self._pending: deque[tuple[Pending[None], int]] = deque()
 
@@ -108,7 +111,7 @@ class _Load:
     async def _submit(self, table_id: int, batch: pa.RecordBatch, called_ns: int) -> Pending[None]:
         at = await self._store.now()
         descriptor = await self._leased(table_id, at)
-        mutation = _mutation(codec_for(descriptor), batch, self._mode)
+        mutation = await self._mutation(RowRules.of(descriptor), batch, at)
 
         def evaluate(evaluation: Evaluation) -> None:
             mutation.apply(evaluation)
@@ -116,6 +119,20 @@ class _Load:
         return await self._store.submit_one_phase(
             evaluate, deadline=self.scope.deadline, commit_called_ns=called_ns
         )
+
+    async def _mutation(self, rules: RowRules, batch: pa.RecordBatch, at: Timestamp) -> Mutation:
+        services = self._services
+        bindings = Bindings((), datetime_of(at), generators=services.generators)
+        keys, bodies = await encode_batch(rules, batch, bindings, services.analytics)
+        mutation = Mutation(
+            rules.codec, keys=list(keys), bodies=list(bodies), carried=rules.carried
+        )
+        if self._mode is LoadMode.UPSERT:
+            mutation.keep_last()
+        else:
+            mutation.check_distinct()
+            mutation.absent = mutation.keys
+        return mutation
 
     async def _leased(self, table_id: int, at: Timestamp) -> TableDescriptor:
         """The version valid at `at`: a new one is taken as soon as the old one is superseded."""
@@ -141,17 +158,6 @@ class _Load:
         return SQLError(
             told.sqlstate, told.message, detail=detail, hint=told.hint, position=told.position
         )
-
-
-def _mutation(codec: RowCodec, batch: pa.RecordBatch, mode: LoadMode) -> Mutation:
-    keys, bodies = codec.encode_columns(conform(codec.descriptor, batch))
-    mutation = Mutation(codec, keys=keys, bodies=bodies)
-    if mode is LoadMode.UPSERT:
-        mutation.keep_last()
-    else:
-        mutation.check_distinct()
-        mutation.absent = mutation.keys
-    return mutation
 
 
 async def _find(services: Services, name: TableName) -> int:

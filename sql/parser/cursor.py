@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.errors import SQLError
 from .lexer import is_string
-from .statements import ObjectName, Option
+from .names import ObjectName, Option
 
 # fmt: off
 RESERVED = frozenset({

@@ -10,10 +10,11 @@ from itertools import pairwise
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.errors import SQLError
-from . import copy, feeds, prepared, ranges, tables, transactions, users
+from . import alter, copy, feeds, prepared, tables, transactions, users
 from .cursor import Cursor, LexemeKind, syntax_error
 from .lexer import statements, tokenize
 from .queries import parse_delete, parse_insert, parse_query, parse_update
+from .schema_statements import ExplainChange, TableChange
 from .statements import (
     Delete,
     Explain,
@@ -84,13 +85,24 @@ def _statement(text: str, tokens: list[Token]) -> Statement:
     raise _unknown(cursor)
 
 
-def _explain(text: str, tokens: list[Token]) -> Explain:
+def _explain(text: str, tokens: list[Token]) -> Explain | ExplainChange:
     if len(tokens) == 1:
         end = tokens[0].end + 1
         raise syntax_error(text, end, end, hint="Expected a statement.")
     if tokens[1].text.lower() == "analyze":
         position = tokens[1].start + 1
         raise SQLError("0A000", "EXPLAIN ANALYZE is not supported", position=position)
+    words = [token.text.lower() for token in tokens[1:4]]
+    if words == ["(", "ddl", ")"] and len(tokens) > 4:
+        change = _statement(text, tokens[4:])
+        if isinstance(change, TableChange):
+            return ExplainChange(statement=change)
+        raise syntax_error(
+            text,
+            tokens[4].start,
+            tokens[4].end + 1,
+            hint="EXPLAIN (DDL) takes ALTER TABLE, CREATE INDEX, DROP INDEX and TRUNCATE.",
+        )
     inner = _statement(text, tokens[1:])
     if not isinstance(inner, Query | Insert | Update | Delete):
         raise syntax_error(
@@ -139,8 +151,16 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("create", "database"): tables.create_database,
     ("create", "table"): tables.create_table,
     ("drop", "table"): tables.drop_table,
-    ("alter", "table"): tables.alter_table,
-    ("alter", "index"): ranges.alter_index,
+    ("alter", "table"): alter.alter_table,
+    ("alter", "index"): alter.alter_index,
+    ("create", "index"): alter.create_index,
+    ("create", "unique", "index"): alter.create_unique_index,
+    ("create", "schema"): alter.create_schema,
+    ("drop", "index"): alter.drop_index,
+    ("drop", "schema"): alter.drop_schema,
+    ("drop", "database"): alter.drop_database,
+    ("truncate",): alter.truncate,
+    ("comment", "on"): alter.comment_on,
     ("create", "changefeed"): feeds.create_changefeed,
     ("experimental", "changefeed"): feeds.create_changefeed,
     ("cancel",): lambda cursor: feeds.control_jobs(cursor, JobAction.CANCEL),
@@ -173,8 +193,8 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
 
 # fmt: off
 _REFUSED = frozenset({
-    "analyze", "call", "comment", "declare", "discard", "do", "fetch", "grant",
+    "analyze", "call", "declare", "discard", "do", "fetch", "grant",
     "listen", "lock", "merge", "notify", "refresh", "reindex", "revoke",
-    "truncate", "vacuum", "verify",
+    "vacuum", "verify",
 })
 # fmt: on

@@ -35,15 +35,6 @@ def change_of_ranges(cursor: Cursor, of: RangesOf) -> SplitAt | UnsplitAt | None
     return None
 
 
-def alter_index(cursor: Cursor) -> SplitAt | UnsplitAt:
-    """`[IF EXISTS] table@index SPLIT AT …` or `UNSPLIT …`"""
-    if_exists = cursor.accept_words("if", "exists")
-    found = change_of_ranges(cursor, _index_of(cursor, if_exists=if_exists))
-    if found is None:
-        cursor.fail(expected="SPLIT AT or UNSPLIT")
-    return found
-
-
 def show_ranges(cursor: Cursor) -> ShowRanges:
     """`FROM TABLE table` or `FROM INDEX table@index`, `[WITH DETAILS]`"""
     cursor.expect_words("from")

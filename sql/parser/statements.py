@@ -14,43 +14,19 @@ from sqlglot import exp
 
 from .as_of_clause import AsOf
 from .copy_options import CopyOptions
+from .names import ObjectName as ObjectName
+from .names import Option as Option
+from .names import TypeName as TypeName
 from .row_locks import RowLock
+from .schema_statements import (
+    ColumnDefinition,
+    ExplainChange,
+    IndexDefinition,
+    SchemaStatement,
+    TableConstraint,
+)
 from .transaction_statements import TransactionStatement
 from .user_statements import UserStatement
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectName:
-    """`table`, `schema.table`, `database.table` or `database.schema.table`, case folded."""
-
-    parts: tuple[str, ...]
-    position: int
-
-    def __str__(self) -> str:
-        return ".".join(self.parts)
-
-
-@dataclass(frozen=True, slots=True)
-class TypeName:
-    """A type as written: `numeric(10, 2)` is `TypeName("numeric", (10, 2))`."""
-
-    name: str
-    arguments: tuple[int, ...]
-    position: int
-
-    def __str__(self) -> str:
-        if not self.arguments:
-            return self.name
-        return f"{self.name}({', '.join(map(str, self.arguments))})"
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """`name` or `name = value` of a WITH or SET list. The value is its text."""
-
-    name: str
-    value: str | None
-    position: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,32 +36,22 @@ class CreateDatabase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnDefinition:
-    """One column of CREATE TABLE. `default` is None without a DEFAULT clause."""
-
-    name: str
-    type: TypeName
-    nullable: bool | None
-    default: exp.Expr | None
-    primary_key: bool
-    position: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTable:
-    """`primary_key` is the table-level constraint, empty without one."""
+    """`primary_key` is the table-level constraint, empty without one; `elements` are the others."""
 
     table: ObjectName
     columns: tuple[ColumnDefinition, ...]
     primary_key: tuple[str, ...]
     if_not_exists: bool
     parameters: tuple[Option, ...]
+    elements: tuple[TableConstraint | IndexDefinition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropTable:
     tables: tuple[ObjectName, ...]
     if_exists: bool
+    cascade: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,6 +272,8 @@ Statement = (
     | SplitAt
     | UnsplitAt
     | ShowRanges
+    | SchemaStatement
+    | ExplainChange
     | Insert
     | Update
     | Delete

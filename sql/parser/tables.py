@@ -5,21 +5,24 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ...catalog.errors import SQLError
+from ...catalog.type_kinds import SQL_NAMES
 from .cursor import Cursor, LexemeKind
 from .queries import parse_tree
-from .ranges import change_of_ranges
-from .statements import (
-    AlterTableSet,
+from .schema_statements import (
+    Check,
     ColumnDefinition,
+    IndexDefinition,
+    Reference,
+    TableConstraint,
+    Unique,
+)
+from .statements import (
     CreateDatabase,
     CreateTable,
     DropTable,
     ObjectName,
     Option,
-    RangesOf,
-    SplitAt,
     TypeName,
-    UnsplitAt,
 )
 
 TYPES_OF_SEVERAL_WORDS = {
@@ -29,17 +32,13 @@ TYPES_OF_SEVERAL_WORDS = {
 # fmt: off
 _COLUMN_CONSTRAINTS = frozenset({
     "not", "null", "primary", "default", "constraint", "unique", "check", "references",
-    "generated", "collate",
+    "generated", "collate", "as", "using",
 })
 # fmt: on
 _REFUSED = {
-    "unique": "UNIQUE constraints",
-    "check": "CHECK constraints",
-    "references": "foreign keys",
-    "foreign": "foreign keys",
-    "generated": "generated columns",
     "collate": "collations",
     "like": "LIKE clauses",
+    "exclude": "EXCLUDE constraints",
 }
 
 
@@ -56,25 +55,29 @@ def create_table(cursor: Cursor) -> CreateTable:
     table = cursor.object_name("a table's name")
     cursor.expect_symbol("(")
     columns: list[ColumnDefinition] = []
+    elements: list[TableConstraint | IndexDefinition] = []
     primary_key: tuple[str, ...] = ()
     while True:
         position = cursor.position
-        key = _table_constraint(cursor)
-        if key is None:
-            columns.append(_column(cursor))
+        element = table_element(cursor)
+        if element is None:
+            columns.append(column_definition(cursor))
+        elif not isinstance(element, tuple):
+            elements.append(element)
         elif primary_key:
             raise _two_keys(table, position)
         else:
-            primary_key = key
+            primary_key = element
         if not cursor.accept_symbol(","):
             break
     cursor.expect_symbol(")")
-    parameters = _parameters(cursor, with_values=True) if cursor.accept_words("with") else ()
+    parameters = parameter_list(cursor, with_values=True) if cursor.accept_words("with") else ()
     cursor.expect_end()
     return CreateTable(
         table=table,
         columns=tuple(columns),
         primary_key=primary_key,
+        elements=tuple(elements),
         if_not_exists=if_not_exists,
         parameters=parameters,
     )
@@ -85,37 +88,20 @@ def drop_table(cursor: Cursor) -> DropTable:
     tables = [cursor.object_name("a table's name")]
     while cursor.accept_symbol(","):
         tables.append(cursor.object_name("a table's name"))
-    if not cursor.accept_words("restrict") and cursor.at_words("cascade"):
-        raise SQLError("0A000", "DROP TABLE … CASCADE is not supported", position=cursor.position)
+    cascade = drop_behaviour(cursor)
     cursor.expect_end()
-    return DropTable(tables=tuple(tables), if_exists=if_exists)
+    return DropTable(tables=tuple(tables), if_exists=if_exists, cascade=cascade)
 
 
-def alter_table(cursor: Cursor) -> AlterTableSet | SplitAt | UnsplitAt:
-    """`[IF EXISTS] name SET (parameter = value, …)` or `RESET (parameter, …)`"""
-    if_exists = cursor.accept_words("if", "exists")
-    table = cursor.object_name("a table's name")
-    of = RangesOf(table=table, index=None, if_exists=if_exists)
-    change = change_of_ranges(cursor, of)
-    if change is not None:
-        return change
-    for word in ("add", "drop", "rename", "alter", "owner", "inherit"):
-        if cursor.at_words(word):
-            raise SQLError(
-                "0A000",
-                f"ALTER TABLE … {word.upper()} is not supported",
-                position=cursor.position,
-                hint="ALTER TABLE takes SET (parameter = value) and RESET (parameter).",
-            )
-    reset = cursor.accept_words("reset")
-    if not reset:
-        cursor.expect_words("set")
-    parameters = _parameters(cursor, with_values=not reset)
-    cursor.expect_end()
-    return AlterTableSet(table=table, parameters=parameters, if_exists=if_exists, reset=reset)
+def drop_behaviour(cursor: Cursor) -> bool:
+    """`[CASCADE | RESTRICT]`: whether it says CASCADE."""
+    if cursor.accept_words("cascade"):
+        return True
+    cursor.accept_words("restrict")
+    return False
 
 
-def _parameters(cursor: Cursor, *, with_values: bool) -> tuple[Option, ...]:
+def parameter_list(cursor: Cursor, *, with_values: bool) -> tuple[Option, ...]:
     cursor.expect_symbol("(")
     found: list[Option] = []
     while True:
@@ -132,69 +118,217 @@ def _parameters(cursor: Cursor, *, with_values: bool) -> tuple[Option, ...]:
     return tuple(found)
 
 
-def _table_constraint(cursor: Cursor) -> tuple[str, ...] | None:
-    """The columns of `[CONSTRAINT name] PRIMARY KEY (…)`, or None before a column."""
-    named = cursor.accept_words("constraint")
-    if named:
-        cursor.identifier("a constraint's name")
+def table_element(cursor: Cursor) -> tuple[str, ...] | TableConstraint | IndexDefinition | None:
+    """The columns of PRIMARY KEY (…), another constraint, an index; None before a column."""
+    position = cursor.position
+    name = cursor.identifier("a constraint's name") if cursor.accept_words("constraint") else None
     if cursor.accept_words("primary", "key"):
-        cursor.expect_symbol("(")
-        names = [cursor.identifier("a column's name")]
-        while cursor.accept_symbol(","):
-            names.append(cursor.identifier("a column's name"))
-        cursor.expect_symbol(")")
-        return tuple(names)
+        return column_names(cursor)
+    constraint = constraint_of(cursor, name, position)
+    if constraint is not None:
+        return constraint
+    unique = cursor.at_words("unique", "index")
+    if name is None and (unique or (cursor.at_words("index") and not _typed(cursor))):
+        cursor.accept_words("unique")
+        cursor.expect_words("index")
+        return index_definition(cursor, unique=unique)
     _refuse_unsupported(cursor)
-    if named:
-        cursor.fail(expected="PRIMARY KEY")
+    if name is not None:
+        cursor.fail(expected="PRIMARY KEY, UNIQUE, CHECK or FOREIGN KEY")
     return None
 
 
-def _column(cursor: Cursor) -> ColumnDefinition:
-    position = cursor.position
-    name = cursor.identifier("a column's name")
-    type_name = _type_name(cursor)
-    nullable: bool | None = None
-    default: exp.Expr | None = None
-    primary_key = False
-    while not (cursor.at_symbol(",") or cursor.at_symbol(")")):
-        here = cursor.position
-        if cursor.accept_words("constraint"):
-            cursor.identifier("a constraint's name")
-        if cursor.at_words("not", "null") or cursor.at_words("null"):
-            wanted = not cursor.accept_words("not")
-            cursor.expect_words("null")
-            if nullable is not None and nullable != wanted:
-                raise SQLError(
-                    "42601",
-                    f'conflicting NULL/NOT NULL declarations for column "{name}"',
-                    position=here,
-                )
-            nullable = wanted
-        elif cursor.accept_words("default"):
-            if default is not None:
-                raise SQLError(
-                    "42601",
-                    f'multiple default values specified for column "{name}"',
-                    position=here,
-                )
-            default = _expression(cursor)
-        elif cursor.accept_words("primary", "key"):
-            primary_key = True
-        else:
-            _refuse_unsupported(cursor)
-            cursor.fail(expected='NULL, NOT NULL, DEFAULT, PRIMARY KEY, "," or ")"')
-    return ColumnDefinition(
+def _typed(cursor: Cursor) -> bool:
+    """Whether the word INDEX is a column's name: a type that is a word stands behind it."""
+    return any(cursor.at_words("index", name) for name in SQL_NAMES)
+
+
+def constraint_of(cursor: Cursor, name: str | None, position: int) -> TableConstraint | None:
+    """`UNIQUE (…)`, `CHECK (…)`, `FOREIGN KEY (…) REFERENCES …`, or None before anything else."""
+    if cursor.at_words("unique", "index"):
+        return None
+    if cursor.accept_words("unique"):
+        return Unique(name=name, columns=column_names(cursor), position=position)
+    if cursor.accept_words("check"):
+        tree = parenthesised(cursor)
+        not_valid = cursor.accept_words("not", "valid")
+        return Check(name=name, tree=tree, position=position, not_valid=not_valid)
+    if cursor.accept_words("foreign", "key"):
+        return reference(cursor, name, column_names(cursor), position)
+    return None
+
+
+def reference(
+    cursor: Cursor, name: str | None, columns: tuple[str, ...], position: int
+) -> Reference:
+    """`REFERENCES table [(columns)] [ON DELETE action] [ON UPDATE action] [NOT VALID]`"""
+    cursor.expect_words("references")
+    table = cursor.object_name("a table's name")
+    referenced = column_names(cursor) if cursor.at_symbol("(") else ()
+    actions = {"delete": "NO ACTION", "update": "NO ACTION"}
+    while cursor.accept_words("on"):
+        event = next((word for word in actions if cursor.accept_words(word)), None)
+        if event is None:
+            cursor.fail(expected="DELETE or UPDATE")
+        actions[event] = _action(cursor)
+    return Reference(
         name=name,
-        type=type_name,
-        nullable=nullable,
-        default=default,
-        primary_key=primary_key,
+        columns=columns,
+        table=table,
+        referenced_columns=referenced,
+        on_delete=actions["delete"],
+        on_update=actions["update"],
         position=position,
+        not_valid=cursor.accept_words("not", "valid"),
     )
 
 
-def _type_name(cursor: Cursor) -> TypeName:
+def _action(cursor: Cursor) -> str:
+    for words in ("no action", "restrict", "cascade", "set null", "set default"):
+        if cursor.accept_words(*words.split()):
+            return words.upper()
+    cursor.fail(expected="NO ACTION, RESTRICT, CASCADE, SET NULL or SET DEFAULT")
+
+
+def index_definition(cursor: Cursor, *, unique: bool) -> IndexDefinition:
+    """`[name] (columns) [STORING (columns)]`, behind INDEX."""
+    position = cursor.position
+    name = None if cursor.at_symbol("(") else cursor.identifier("an index's name")
+    return index_columns(cursor, name, unique=unique, position=position)
+
+
+def index_columns(
+    cursor: Cursor, name: str | None, *, unique: bool, position: int
+) -> IndexDefinition:
+    columns = column_names(cursor)
+    storing: tuple[str, ...] = ()
+    if any(cursor.accept_words(word) for word in ("storing", "include", "covering")):
+        storing = column_names(cursor)
+    return IndexDefinition(
+        name=name, columns=columns, storing=storing, unique=unique, position=position
+    )
+
+
+def column_names(cursor: Cursor) -> tuple[str, ...]:
+    """`(name [ASC], …)`"""
+    cursor.expect_symbol("(")
+    names: list[str] = []
+    while True:
+        names.append(cursor.identifier("a column's name"))
+        if cursor.at_words("desc"):
+            raise SQLError(
+                "0A000", "descending columns are not supported", position=cursor.position
+            )
+        cursor.accept_words("asc")
+        if not cursor.accept_symbol(","):
+            break
+    cursor.expect_symbol(")")
+    return tuple(names)
+
+
+def parenthesised(cursor: Cursor) -> exp.Expr:
+    """`(expression)`"""
+    cursor.expect_symbol("(")
+    first = cursor.current.token_index
+    depth = 0
+    while not cursor.finished and (depth or not cursor.at_symbol(")")):
+        depth += cursor.at_symbol("(") - cursor.at_symbol(")")
+        cursor.advance()
+    tokens = cursor.tokens[first : cursor.current.token_index]
+    if not tokens:
+        cursor.fail(expected="an expression")
+    cursor.expect_symbol(")")
+    return parse_tree(cursor.text, tokens)
+
+
+def column_definition(cursor: Cursor) -> ColumnDefinition:
+    """`name type [constraint …]`"""
+    position = cursor.position
+    name = cursor.identifier("a column's name")
+    clauses = _ColumnClauses(name, type_name(cursor), position)
+    while not (cursor.at_symbol(",") or cursor.at_symbol(")") or cursor.finished):
+        clauses.read(cursor)
+    return clauses.definition()
+
+
+class _ColumnClauses:
+    """What stands behind a column's type, clause by clause."""
+
+    def __init__(self, name: str, type: TypeName, position: int) -> None:
+        self._name = name
+        self._type = type
+        self._position = position
+        self._nullable: bool | None = None
+        self._default: exp.Expr | None = None
+        self._computed: exp.Expr | None = None
+        self._primary_key = False
+        self._constraints: list[TableConstraint] = []
+
+    def read(self, cursor: Cursor) -> None:
+        here = cursor.position
+        name = (
+            cursor.identifier("a constraint's name") if cursor.accept_words("constraint") else None
+        )
+        if cursor.at_words("not", "null") or cursor.at_words("null"):
+            wanted = not cursor.accept_words("not")
+            cursor.expect_words("null")
+            if self._nullable is not None and self._nullable != wanted:
+                raise SQLError(
+                    "42601",
+                    f'conflicting NULL/NOT NULL declarations for column "{self._name}"',
+                    position=here,
+                )
+            self._nullable = wanted
+        elif cursor.accept_words("default"):
+            self._set_default(expression(cursor), here)
+        elif cursor.accept_words("primary", "key"):
+            self._primary_key = True
+        elif cursor.accept_words("unique"):
+            self._constraints.append(Unique(name=name, columns=(self._name,), position=here))
+        elif cursor.at_words("references"):
+            self._constraints.append(reference(cursor, name, (self._name,), here))
+        elif cursor.accept_words("generated", "always", "as") or cursor.accept_words("as"):
+            self._computed = parenthesised(cursor)
+            if cursor.at_words("virtual"):
+                raise SQLError(
+                    "0A000", "virtual columns are not supported", position=cursor.position
+                )
+            cursor.expect_words("stored")
+        elif (constraint := constraint_of(cursor, name, here)) is not None:
+            self._constraints.append(constraint)
+        else:
+            _refuse_unsupported(cursor)
+            cursor.fail(expected='NULL, NOT NULL, DEFAULT, PRIMARY KEY, "," or ")"')
+
+    def _set_default(self, tree: exp.Expr, position: int) -> None:
+        if self._default is not None:
+            raise SQLError(
+                "42601",
+                f'multiple default values specified for column "{self._name}"',
+                position=position,
+            )
+        self._default = tree
+
+    def definition(self) -> ColumnDefinition:
+        if self._default is not None and self._computed is not None:
+            raise SQLError(
+                "42601",
+                f'both default and computed value specified for column "{self._name}"',
+                position=self._position,
+            )
+        return ColumnDefinition(
+            name=self._name,
+            type=self._type,
+            nullable=self._nullable,
+            default=self._default,
+            primary_key=self._primary_key,
+            position=self._position,
+            computed=self._computed,
+            constraints=tuple(self._constraints),
+        )
+
+
+def type_name(cursor: Cursor) -> TypeName:
     position = cursor.position
     if cursor.current.kind is not LexemeKind.WORD:
         cursor.fail(expected="a column's type")
@@ -217,7 +351,7 @@ def _type_name(cursor: Cursor) -> TypeName:
     return TypeName(" ".join(words), tuple(arguments), position)
 
 
-def _expression(cursor: Cursor) -> exp.Expr:
+def expression(cursor: Cursor) -> exp.Expr:
     """The tokens up to the next constraint, comma or closing parenthesis, as an expression."""
     first = cursor.current.token_index
     depth = 0

@@ -199,9 +199,11 @@ def test_lock_is_set_and_reset(sim: Simulation) -> None:
             ):
                 transaction, name = fixture.store.begin(), _name("flights")
                 if isinstance(given, dict):
-                    changed = await catalog.set_parameters(transaction, name, given)
+                    table = await catalog.resolve(transaction, name)
+                    changed = await catalog.set_parameters(transaction, table, given)
                 else:
-                    changed = await catalog.reset_parameters(transaction, name, given)
+                    table = await catalog.resolve(transaction, name)
+                    changed = await catalog.reset_parameters(transaction, table, given)
                 await transaction.commit()
                 assert changed.locked is locked
                 versions.append(changed.version)
@@ -217,9 +219,10 @@ def test_lock_beside_another_parameter_is_refused(sim: Simulation) -> None:
             catalog = Catalog(fixture.descriptors)
             await fixture.create("flights")
             transaction = fixture.store.begin()
+            table = await catalog.resolve(transaction, _name("flights"))
             with pytest.raises(SQLError, match="must be the only change") as caught:
                 await catalog.set_parameters(
-                    transaction, _name("flights"), {"schema_locked": True, "gc.ttlseconds": 5}
+                    transaction, table, {"schema_locked": True, "gc.ttlseconds": 5}
                 )
             assert caught.value.sqlstate == "25001"
             await transaction.rollback()
@@ -250,10 +253,12 @@ def test_create_lock_and_drop_fit_one_transaction(sim: Simulation) -> None:
             transaction = fixture.store.begin()
             created = await _created(catalog, transaction)
             locked = await catalog.set_parameters(
-                transaction, created_name := _name("flights"), {"schema_locked": True}
+                transaction,
+                await catalog.resolve(transaction, created_name := _name("flights")),
+                {"schema_locked": True},
             )
             assert (locked.locked, locked.version) == (True, 1)
-            await catalog.reset_parameters(transaction, created_name, ["schema_locked"])
+            await catalog.reset_parameters(transaction, locked, ["schema_locked"])
             await catalog.drop_tables(transaction, [created_name])
             await transaction.commit()
             assert (await fixture.read(created.id)).dropped

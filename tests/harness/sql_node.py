@@ -18,7 +18,10 @@ from tailrace.catalog.bootstrap import bootstrap
 from tailrace.catalog.catalog import Catalog
 from tailrace.catalog.descriptor_store import DescriptorStore
 from tailrace.catalog.errors import SQLError
+from tailrace.catalog.jobs import JobRegistry
 from tailrace.catalog.leases import LeaseManager, LivenessSession
+from tailrace.catalog.schema_change.job import JOB_KIND, SchemaChanger
+from tailrace.catalog.schema_change.jobs import SchemaChanges
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.txn import Transaction
 from tailrace.sql import (
@@ -34,6 +37,7 @@ from tailrace.sql import (
 )
 from tailrace.sql.parser.statements import JobAction
 from tailrace.sql.results import STRING
+from tailrace.sql.row_expressions import AnalyticRows
 from tests.harness.simulation import Simulation
 from tests.harness.stores import open_store
 
@@ -81,8 +85,11 @@ class RecordedFeeds:
 class SqlNode:
     """A node's services, and its first session."""
 
-    def __init__(self, store: Store, services: Services, feeds: RecordedFeeds) -> None:
+    def __init__(
+        self, store: Store, services: Services, feeds: RecordedFeeds, registry: JobRegistry
+    ) -> None:
         self.store = store
+        self.registry = registry
         self.services = services
         self.feeds = feeds
         self.first = Session(services)
@@ -114,6 +121,9 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
     await leases.start()
     feeds = RecordedFeeds()
     analytics = Analytics(sim.offload)
+    changer = SchemaChanger(store, descriptors, leases, AnalyticRows(store, analytics))
+    registry = JobRegistry(store, session, {JOB_KIND: changer})
+    await registry.start()
     services = Services(
         store=store,
         catalog=Catalog(descriptors),
@@ -121,12 +131,14 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
         analytics=analytics,
         jobs=feeds,
         changefeeds=feeds,
+        schema_changes=SchemaChanges(store, descriptors),
     )
-    node = SqlNode(store, services, feeds)
+    node = SqlNode(store, services, feeds, registry)
     try:
         yield node
     finally:
         await node.first.close()
+        await registry.close()
         analytics.close()
         await leases.close()
         await session.close()

@@ -226,6 +226,7 @@ def test_lock_change_may_be_a_transaction_of_a_driver() -> None:
         await node.sql("BEGIN; SELECT * FROM t WHERE k = 1")
         await node.sql("ALTER TABLE t SET (changefeed_optimized = true); COMMIT")
         assert await node.rows("SHOW TABLES") == [("public", "t", True)]
+        await node.sql("SET CLUSTER SETTING sql.schema.auto_unlock.enabled = false")
         assert (await node.error("DROP TABLE t")).sqlstate == "57000"
 
     run(scenario)

@@ -12,8 +12,7 @@ AlterTableSet(table=ObjectName(parts=('t'), position=13), parameters=(Option(nam
 
 ALTER TABLE t ADD COLUMN x INT8
 ----
-position 15: ALTER TABLE … ADD is not supported (SQLSTATE 0A000)
-HINT: ALTER TABLE takes SET (parameter = value) and RESET (parameter).
+AlterTable(table=ObjectName(parts=('t'), position=13), commands=(AddColumn(definition=ColumnDefinition(name='x', type=TypeName(name='int8', arguments=(), position=28), nullable=None, default=None, primary_key=False, position=26, computed=None, constraints=()), if_not_exists=False)), if_exists=False, text='ALTER TABLE t ADD COLUMN x INT8')
 
 ALTER TABLE t SET changefeed_optimized = true
 ----
@@ -22,13 +21,12 @@ HINT: Expected "(".
 
 DROP TABLE IF EXISTS a, b.c
 ----
-DropTable(tables=(ObjectName(parts=('a'), position=22), ObjectName(parts=('b', 'c'), position=25)), if_exists=True)
+DropTable(tables=(ObjectName(parts=('a'), position=22), ObjectName(parts=('b', 'c'), position=25)), if_exists=True, cascade=False)
 
 DROP TABLE a CASCADE
 ----
-position 14: DROP TABLE … CASCADE is not supported (SQLSTATE 0A000)
+DropTable(tables=(ObjectName(parts=('a'), position=12)), if_exists=False, cascade=True)
 
 DROP DATABASE x
 ----
-position 6: syntax error at or near "DATABASE" (SQLSTATE 42601)
-HINT: Statements that begin so: DROP TABLE.
+DropDatabase(name='x', if_exists=False, cascade=False, position=15)

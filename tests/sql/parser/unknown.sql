@@ -6,7 +6,7 @@ HINT: Did you mean SELECT?
 CREATE NONSENSE x
 ----
 position 8: syntax error at or near "NONSENSE" (SQLSTATE 42601)
-HINT: Statements that begin so: CREATE CHANGEFEED, CREATE DATABASE, CREATE TABLE.
+HINT: Statements that begin so: CREATE CHANGEFEED, CREATE DATABASE, CREATE INDEX, CREATE ROLE, CREATE SCHEMA, CREATE TABLE, CREATE UNIQUE INDEX, CREATE USER.
 
 GRANT ALL ON t TO u
 ----
@@ -19,11 +19,11 @@ HINT: Expected a statement.
 
 COPY t FROM STDIN
 ----
-position 1: COPY is not supported (SQLSTATE 0A000)
+CopyFrom(table=ObjectName(parts=('t'), position=6), columns=None, options=CopyOptions(format=TEXT, delimiter='\t', null='\\N', header=NONE, quote='"', escape='"', force_quote=()))
 
 TRUNCATE t
 ----
-position 1: TRUNCATE is not supported (SQLSTATE 0A000)
+Truncate(tables=(ObjectName(parts=('t'), position=10)), cascade=False, text='TRUNCATE t')
 
 WIDTH 1
 ----

@@ -1,0 +1,166 @@
+"""Backfills: the rows of before into an index that writers already maintain.
+
+Every writer writes the new index since before the backfill began (it waited until nobody used an
+older version). So a row that changed since it was read is in the index already, as its writer put
+it there, and is skipped; a row that is unchanged is written under its entry's key. Read and write
+are compared in one evaluating step, and so a backfill neither loses a write nor brings a row back.
+
+Rows are read a slice at a time as of now, never as of the beginning: nothing has to be kept from
+garbage collection, and resuming is to go on behind the last key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+
+import msgspec
+
+from ...kvlayer.access import Evaluation, StoreAccess
+from ...kvlayer.span import Span
+from ..descriptor import Column, TableDescriptor
+from ..elements import Index
+from ..errors import SQLError
+from ..index_codec import IndexCodec
+from ..physical import physical_writer
+from ..row_codec import codec_for
+from ..show_create import duplicate_values
+from .evaluator import RowEvaluator
+
+STEP_ROWS = 50
+"""Rows that one step compares and writes: about half a millisecond."""
+
+Row = tuple[bytes, bytes]
+Fence = Callable[[Evaluation], None]
+"""Raises JobFenced where the job is no longer this node's: then the step writes nothing."""
+
+Checkpoint = Callable[[bytes, int], Awaitable[None]]
+"""Told the last key of each slice that is done, and how many rows it had."""
+
+_decode = msgspec.msgpack.Decoder(list).decode
+_encode = msgspec.msgpack.Encoder().encode
+
+
+async def slices_behind(
+    store: StoreAccess, span: Span, after: bytes
+) -> AsyncGenerator[list[Row], None]:
+    """The rows of the span behind a key (or all, for no key), each slice as of its own reading."""
+    start = max(span.start, after + b"\x00") if after else span.start
+    while start < span.end:
+        reader = store.snapshot(await store.now())
+        async with aclosing(reader.scan_slices(Span(start, span.end))) as slices:
+            rows = await anext(slices, None)
+        if not rows:
+            return
+        yield rows
+        start = rows[-1][0] + b"\x00"
+
+
+async def backfill_index(
+    store: StoreAccess,
+    table: TableDescriptor,
+    index: Index,
+    fill: Sequence[Column],
+    evaluator: RowEvaluator,
+    *,
+    source: Span,
+    after: bytes,
+    fence: Fence,
+    checkpoint: Checkpoint,
+) -> None:
+    """Writes the entries of all rows of a primary index, `source`, behind the key `after`.
+
+    Rows that lack a column of `fill` get a value for it, in the new index alone. Raises SQLError:
+    23505 for two rows with one key of a unique index, 23502 for NULL where there may be none, and
+    what the expressions raise; JobFenced.
+    """
+    codec = IndexCodec(table, index)
+    async with aclosing(slices_behind(store, source, after)) as slices:
+        async for rows in slices:
+            filled = await _filled(table, rows, fill, evaluator)
+            for start in range(0, len(rows), STEP_ROWS):
+                chunk = rows[start : start + STEP_ROWS]
+                entries = codec.entries(filled[start : start + STEP_ROWS])
+                await store.one_phase(_step(table, codec, chunk, entries, fence))
+            await checkpoint(rows[-1][0], len(rows))
+
+
+def _step(
+    table: TableDescriptor,
+    codec: IndexCodec,
+    rows: Sequence[Row],
+    entries: Sequence[Row],
+    fence: Fence,
+) -> Callable[[Evaluation], None]:
+    def evaluate(evaluation: Evaluation) -> None:
+        fence(evaluation)
+        now = dict(evaluation.scan(Span(rows[0][0], rows[-1][0] + b"\x00")))
+        put: dict[bytes, bytes] = {}
+        for (key, body), (entry_key, entry) in zip(rows, entries, strict=True):
+            if now.get(key) != body:
+                continue
+            found = put.get(entry_key) or evaluation.get(entry_key)
+            if found is None:
+                put[entry_key] = entry
+            elif codec.index.unique and not _same_row(table, found, body):
+                raise duplicate_values(table, codec, body)
+        evaluation.put(list(put), list(put.values()), omit_from_feeds=True)
+
+    return evaluate
+
+
+def _same_row(table: TableDescriptor, entry: bytes, body: bytes) -> bool:
+    """Whether an entry is of the row with this body: both hold the primary key."""
+    first, second = _decode(entry), _decode(body)
+    found = dict(zip(first[::2], first[1::2], strict=True))
+    wanted = dict(zip(second[::2], second[1::2], strict=True))
+    return all(found.get(id) == wanted.get(id) for id in table.primary_key)
+
+
+async def _filled(
+    table: TableDescriptor, rows: Sequence[Row], fill: Sequence[Column], evaluator: RowEvaluator
+) -> list[bytes]:
+    """The bodies of the rows, with a value for each column of `fill` that they lack."""
+    bodies = [body for _, body in rows]
+    if not fill:
+        return bodies
+    batch = codec_for(table).decode_columns(bodies)
+    values = await evaluator.fill(table, batch, fill)
+    writers = [physical_writer(column.type, column.name) for column in fill]
+    filled: list[bytes] = []
+    for place, body in enumerate(bodies):
+        row = _decode(body)
+        found = dict(zip(row[::2], row[1::2], strict=True))
+        for column, write, of_column in zip(fill, writers, values, strict=True):
+            if column.id in found:
+                continue
+            value = write(of_column[place])
+            if value is None and not column.nullable:
+                raise null_found(table, column)
+            found[column.id] = value
+        flat = [part for pair in sorted(found.items()) for part in pair]
+        filled.append(_encode(flat))
+    return filled
+
+
+def null_found(table: TableDescriptor, column: Column) -> SQLError:
+    name = column.name.partition("~")[0]
+    return SQLError("23502", f'column "{name}" of relation "{table.name}" contains null values')
+
+
+async def remove_data(
+    store: StoreAccess, span: Span, *, after: bytes, fence: Fence, checkpoint: Checkpoint
+) -> None:
+    """Deletes every row of a span that nobody reads; readers of the past still find them."""
+    async with aclosing(slices_behind(store, span, after)) as slices:
+        async for rows in slices:
+            keys = [key for key, _ in rows]
+            for start in range(0, len(keys), STEP_ROWS):
+                chunk = keys[start : start + STEP_ROWS]
+
+                def evaluate(evaluation: Evaluation, chunk: list[bytes] = chunk) -> None:
+                    fence(evaluation)
+                    evaluation.delete(chunk, omit_from_feeds=True)
+
+                await store.one_phase(evaluate)
+            await checkpoint(keys[-1], len(keys))

@@ -1,0 +1,218 @@
+"""What a schema change's job is given, and what it notes on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from ..descriptor import TableDescriptor
+from ..descriptor_encoding import ColumnWire, column_from_wire, column_to_wire
+from ..element_encoding import (
+    CheckWire,
+    ForeignKeyWire,
+    IndexWire,
+    constraint_from_wire,
+    constraint_to_wire,
+    index_from_wire,
+    index_to_wire,
+)
+from .planner import plan
+from .stages import Stage
+from .targets import (
+    ColumnElement,
+    ConstraintElement,
+    Element,
+    FactsElement,
+    IndexElement,
+    PrimaryElement,
+    Target,
+)
+
+FORMAT = 1
+
+
+class _ColumnTarget(msgspec.Struct, frozen=True, tag="column"):
+    column: ColumnWire
+    filled: bool
+    replaces: int | None
+    replaced: bool
+    interim: str | None
+
+
+class _IndexTarget(msgspec.Struct, frozen=True, tag="index"):
+    index: IndexWire
+    empty: bool
+
+
+class _PrimaryTarget(msgspec.Struct, frozen=True, tag="primary"):
+    index: IndexWire
+    empty: bool
+
+
+class _ConstraintTarget(msgspec.Struct, frozen=True, tag="constraint"):
+    constraint: CheckWire | ForeignKeyWire
+    unproven: bool
+    known: bool
+
+
+class _FactsTarget(msgspec.Struct, frozen=True, tag="facts"):
+    label: str
+    columns: list[ColumnWire]
+    indexes: list[IndexWire]
+    constraints: list[tuple[str, CheckWire | ForeignKeyWire]]
+    name: str | None
+    database_id: int | None
+    schema_id: int | None
+    parameters: dict[str, str] | None
+    dropped: bool
+
+
+_ElementWire = _ColumnTarget | _IndexTarget | _PrimaryTarget | _ConstraintTarget | _FactsTarget
+
+
+class SchemaChange(msgspec.Struct, frozen=True, kw_only=True):
+    """The payload of a job: the table, the targets, and whether the table is to be locked again.
+
+    `first` counts the stages that the statement's own transaction carried out, and `old_primary` is
+    the primary index of before.
+    """
+
+    format: int = FORMAT
+    table_id: int
+    locked: bool
+    first: int
+    old_primary: int
+    elements: list[_ElementWire]
+    present: list[bool]
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        return tuple(
+            Target(_element_from_wire(wire), present)
+            for wire, present in zip(self.elements, self.present, strict=True)
+        )
+
+    def stages(self) -> tuple[Stage, ...]:
+        return plan(self.targets, locked=self.locked)
+
+
+class SchemaChangeProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a schema change is.
+
+    `stage` counts the stages that are done; `failure` is set when the change is being undone, whose
+    stages `undone` counts. `resume_after` is the last key that the work at hand has seen to, and
+    `row_count` how many rows it has done.
+    """
+
+    stage: int = 0
+    failure: tuple[str, str] | None = None
+    undone: int = 0
+    resume_after: bytes = b""
+    work_done: int = 0
+    row_count: int = 0
+
+
+_encoder = msgspec.msgpack.Encoder()
+_changes = msgspec.msgpack.Decoder(SchemaChange)
+_progress = msgspec.msgpack.Decoder(SchemaChangeProgress)
+
+
+def schema_change(table: TableDescriptor, targets: Sequence[Target], *, first: int) -> SchemaChange:
+    return SchemaChange(
+        table_id=table.id,
+        locked=table.locked,
+        first=first,
+        old_primary=table.primary_index_id,
+        elements=[_element_to_wire(target.element) for target in targets],
+        present=[target.present for target in targets],
+    )
+
+
+def encode(value: SchemaChange | SchemaChangeProgress) -> bytes:
+    return _encoder.encode(value)
+
+
+def decode_change(data: bytes) -> SchemaChange:
+    change = _changes.decode(data)
+    assert change.format == FORMAT, change.format
+    return change
+
+
+def decode_progress(data: bytes | None, change: SchemaChange) -> SchemaChangeProgress:
+    """Where a change is; one that has saved nothing yet has what its statement did."""
+    return SchemaChangeProgress(stage=change.first) if data is None else _progress.decode(data)
+
+
+def _element_to_wire(element: Element) -> _ElementWire:
+    match element:
+        case ColumnElement():
+            return _ColumnTarget(
+                column_to_wire(element.column),
+                element.filled,
+                element.replaces,
+                element.replaced,
+                element.interim,
+            )
+        case IndexElement():
+            return _IndexTarget(index_to_wire(element.index), element.empty)
+        case PrimaryElement():
+            return _PrimaryTarget(index_to_wire(element.index), element.empty)
+        case ConstraintElement():
+            return _ConstraintTarget(
+                constraint_to_wire(element.constraint), element.unproven, element.known
+            )
+        case FactsElement():
+            return _FactsTarget(
+                element.label,
+                [column_to_wire(column) for column in element.columns],
+                [index_to_wire(index) for index in element.indexes],
+                [(name, constraint_to_wire(found)) for name, found in element.constraints],
+                element.name,
+                element.database_id,
+                element.schema_id,
+                None if element.parameters is None else dict(element.parameters),
+                element.dropped,
+            )
+
+
+def _element_from_wire(wire: _ElementWire) -> Element:
+    match wire:
+        case _ColumnTarget():
+            return ColumnElement(
+                column=column_from_wire(wire.column),
+                filled=wire.filled,
+                replaces=wire.replaces,
+                replaced=wire.replaced,
+                interim=wire.interim,
+            )
+        case _IndexTarget():
+            return IndexElement(index=index_from_wire(wire.index), empty=wire.empty)
+        case _PrimaryTarget():
+            return PrimaryElement(index=index_from_wire(wire.index), empty=wire.empty)
+        case _ConstraintTarget():
+            return ConstraintElement(
+                constraint=constraint_from_wire(wire.constraint),
+                unproven=wire.unproven,
+                known=wire.known,
+            )
+        case _FactsTarget():
+            return _facts(wire)
+
+
+def _facts(wire: _FactsTarget) -> FactsElement:
+    fields: dict[str, Any] = {
+        "columns": tuple(column_from_wire(column) for column in wire.columns),
+        "indexes": tuple(index_from_wire(index) for index in wire.indexes),
+        "constraints": tuple((name, constraint_from_wire(c)) for name, c in wire.constraints),
+    }
+    return FactsElement(
+        label=wire.label,
+        name=wire.name,
+        database_id=wire.database_id,
+        schema_id=wire.schema_id,
+        parameters=wire.parameters,
+        dropped=wire.dropped,
+        **fields,
+    )

@@ -1,0 +1,103 @@
+"""Foreign keys: which other tables a stage concerns, and whether rows have what they refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ...kvlayer.access import StoreAccess
+from ..column_types import Datum
+from ..descriptor import TableDescriptor
+from ..descriptor_store import DescriptorStore
+from ..elements import ForeignKey, Index, IndexKind
+from ..index_codec import index_codec_for
+from ..physical import Physical, datum_reader, physical_of
+from .stages import Status, VersionStage
+from .targets import ConstraintElement, Target
+from .validate import ReferenceReader
+
+_decode = msgspec.msgpack.Decoder(list).decode
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def reference_changes(targets: Sequence[Target], stage: VersionStage) -> dict[int, bool]:
+    """The tables that learn in this stage that they are referred to, or no longer are."""
+    changes: dict[int, bool] = {}
+    for move in stage.moves:
+        element = targets[move.target].element
+        if not isinstance(element, ConstraintElement):
+            continue
+        if not isinstance(element.constraint, ForeignKey):
+            continue
+        if move.to is Status.ABSENT:
+            changes.setdefault(element.constraint.referenced_id, False)
+        elif not element.known:
+            changes[element.constraint.referenced_id] = True
+    return changes
+
+
+def referenced_index(table: TableDescriptor, key: ForeignKey) -> Index | None:
+    """The index in which a referenced row is found: primary or unique, of just those columns."""
+    wanted = set(key.referenced_columns)
+    if set(table.primary_key) == wanted:
+        return table.primary_index
+    for index in table.indexes:
+        if index.unique and index.written and set(index.columns) == wanted:
+            return index
+    return None
+
+
+def referenced_key(
+    table: TableDescriptor, key: ForeignKey, body: bytes, index: Index, referrer: TableDescriptor
+) -> bytes | None:
+    """The key of the entry that the row with this body refers to; None if it refers to none."""
+    row = _decode(body)
+    found = dict(zip(row[::2], row[1::2], strict=True))
+    values: dict[int, object] = {}
+    for column_id, referenced in zip(key.columns, key.referenced_columns, strict=True):
+        value = found.get(column_id, _missing(referrer, column_id))
+        if value is None:
+            return None
+        values[referenced] = value
+    codec = index_codec_for(table, index)
+    flat = [part for pair in sorted(values.items()) for part in pair]
+    if index.kind is IndexKind.PRIMARY:
+        return codec.entry(_encode(flat))[0]
+    return codec.prefix_of(_encode(flat))
+
+
+def _missing(table: TableDescriptor, column_id: int) -> Physical:
+    return physical_of(table.column_by_id(column_id).missing)
+
+
+def find_orphan(store: StoreAccess, descriptors: DescriptorStore) -> ReferenceReader:
+    """Looks each referenced row up, as of now."""
+
+    async def find(table: TableDescriptor, key: ForeignKey, bodies: Sequence[bytes]) -> int | None:
+        at = await store.now()
+        referenced = await descriptors.read_at(key.referenced_id, at)
+        assert isinstance(referenced, TableDescriptor), (key, referenced)
+        index = referenced_index(referenced, key)
+        assert index is not None, (key, referenced)
+        reader = store.snapshot(at)
+        for place, body in enumerate(bodies):
+            wanted = referenced_key(referenced, key, body, index, table)
+            if wanted is not None and await reader.get(wanted) is None:
+                return place
+        return None
+
+    return find
+
+
+def datums_of(table: TableDescriptor, column_ids: Sequence[int], body: bytes) -> tuple[Datum, ...]:
+    """The values of some columns in the row with this body."""
+    row = _decode(body)
+    found = dict(zip(row[::2], row[1::2], strict=True))
+    values: list[Datum] = []
+    for column_id in column_ids:
+        column = table.column_by_id(column_id)
+        value = found.get(column_id, _missing(table, column_id))
+        read = datum_reader(column.type)
+        values.append(value if value is None or read is None else read(value))
+    return tuple(values)

@@ -1,0 +1,207 @@
+"""Rules: by which way each kind of element goes, and what must have happened before a step.
+
+The ways. A status in brackets is reached by work, every other by a version:
+
+    column      comes   delete-only, write-only, public
+                goes    write-only, delete-only, absent
+    index       comes   delete-only, write-only, [ready], public
+                goes    write-only, delete-only, absent, [removed]
+    primary     comes   delete-only, write-only, [ready], public, settled, [removed]
+    constraint  comes   write-only, [ready], public
+                goes    absent; a NOT NULL write-only, absent
+    facts       change  public; [removed] where the table is dropped
+
+An index or a primary index that begins empty has nothing to make ready; a NOT VALID constraint
+neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..elements import CheckConstraint
+from .stages import Status
+from .targets import (
+    ColumnElement,
+    ConstraintElement,
+    Element,
+    FactsElement,
+    IndexElement,
+    PrimaryElement,
+    Target,
+)
+
+_COMING = (Status.DELETE_ONLY, Status.WRITE_ONLY, Status.READY, Status.PUBLIC)
+_GOING = (Status.WRITE_ONLY, Status.DELETE_ONLY, Status.ABSENT)
+
+
+def way(target: Target) -> tuple[Status, ...]:
+    """The statuses that a target goes through, from where it is to where it is to be."""
+    match target.element:
+        case ColumnElement():
+            return (
+                (Status.DELETE_ONLY, Status.WRITE_ONLY, Status.PUBLIC) if target.present else _GOING
+            )
+        case IndexElement(empty=empty):
+            if not target.present:
+                return (*_GOING, Status.REMOVED)
+            return tuple(status for status in _COMING if not (empty and status is Status.READY))
+        case PrimaryElement(empty=empty):
+            coming = tuple(status for status in _COMING if not (empty and status is Status.READY))
+            return (*coming, Status.SETTLED, Status.REMOVED)
+        case ConstraintElement() as element:
+            return _way_of_constraint(element, target.present)
+        case FactsElement(dropped=dropped):
+            return (Status.PUBLIC, Status.REMOVED) if dropped else (Status.PUBLIC,)
+
+
+def _way_of_constraint(element: ConstraintElement, present: bool) -> tuple[Status, ...]:
+    if not present:
+        check = element.constraint
+        not_null = isinstance(check, CheckConstraint) and check.not_null_column is not None
+        return (Status.WRITE_ONLY, Status.ABSENT) if not_null else (Status.ABSENT,)
+    if element.unproven:
+        return (Status.PUBLIC,)
+    if element.known:
+        return (Status.READY, Status.PUBLIC)
+    return (Status.WRITE_ONLY, Status.READY, Status.PUBLIC)
+
+
+def way_back(target: Target, at: Status) -> tuple[Status, ...]:
+    """The way of an element that was on its way and is not to come, from where it got.
+
+    What goes has not begun to go while there is a way back.
+    """
+    match target.element:
+        case ConstraintElement(known=True) | FactsElement():
+            return ()
+        case ConstraintElement():
+            return (Status.ABSENT,) if at in (Status.WRITE_ONLY, Status.READY) else ()
+        case ColumnElement() | IndexElement() | PrimaryElement():
+            removed = () if isinstance(target.element, ColumnElement) else (Status.REMOVED,)
+            match at:
+                case Status.DELETE_ONLY:
+                    return (Status.ABSENT, *removed)
+                case Status.WRITE_ONLY | Status.READY:
+                    return (Status.DELETE_ONLY, Status.ABSENT, *removed)
+                case _:
+                    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The targets of a change, where each is, and where each would be after the stage at hand."""
+
+    targets: Sequence[Target]
+    before: Sequence[Status]
+    after: Sequence[Status]
+
+    def uses(self, element: Element, column_id: int) -> bool:
+        match element:
+            case IndexElement(index=index):
+                return column_id in (*index.columns, *index.storing)
+            case ConstraintElement(constraint=constraint):
+                return column_id in constraint.columns
+            case PrimaryElement(index=index):
+                return column_id in index.columns
+            case _:
+                return False
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`holds(position, place)`: whether the target at `place` may make its step."""
+
+    reason: str
+    holds: Callable[[Position, int], bool]
+
+
+def _all_ready(position: Position, place: int) -> bool:
+    """Nothing is taken back once anybody may rely on it, so all that may fail comes before."""
+    target, to = position.targets[place], position.after[place]
+    if target.present and to is not Status.PUBLIC:
+        return True
+    return all(
+        Status.READY not in way(other)
+        or other.present is False
+        or reached(other, position.before[i])
+        for i, other in enumerate(position.targets)
+    )
+
+
+def reached(target: Target, status: Status) -> bool:
+    """Whether the target's work is done."""
+    order = list(way(target))
+    return status in order and order.index(status) >= order.index(Status.READY)
+
+
+def _columns_first(position: Position, place: int) -> bool:
+    """What is made of a column is written no sooner than the column."""
+    target, to = position.targets[place], position.after[place]
+    if not target.present or to not in (Status.DELETE_ONLY, Status.WRITE_ONLY):
+        return True
+    early = (Status.ABSENT,) if to is Status.DELETE_ONLY else (Status.ABSENT, Status.DELETE_ONLY)
+    return not any(
+        isinstance(other.element, ColumnElement)
+        and other.present
+        and position.uses(target.element, other.element.column.id)
+        and position.after[i] in early
+        for i, other in enumerate(position.targets)
+    )
+
+
+def _users_leave_first(position: Position, place: int) -> bool:
+    """A column is written for as long as an index is made of it."""
+    target, to = position.targets[place], position.after[place]
+    if target.present or not isinstance(target.element, ColumnElement):
+        return True
+    if to not in (Status.DELETE_ONLY, Status.ABSENT):
+        return True
+    gone = (Status.ABSENT, Status.REMOVED)
+    return all(
+        other.present
+        or not position.uses(other.element, target.element.column.id)
+        or position.after[i] in gone
+        for i, other in enumerate(position.targets)
+    )
+
+
+def _together(position: Position, place: int) -> bool:
+    """Everything that comes becomes public, and what goes begins to go, in one version.
+
+    A retyped column takes over a name, and a filled one is read from the new primary index: there
+    must be no version with one and not the other.
+    """
+    target, to = position.targets[place], position.after[place]
+    begins = position.before[place] is Status.PUBLIC and not target.present
+    if not begins and not (target.present and to is Status.PUBLIC):
+        return True
+    return all(
+        position.after[i] in (Status.PUBLIC, Status.SETTLED, Status.REMOVED)
+        for i, other in enumerate(position.targets)
+        if other.present
+    )
+
+
+def _replaced_is_read_no_more(position: Position, place: int) -> bool:
+    """The old primary index holds columns that go for as long as it is written."""
+    target, to = position.targets[place], position.after[place]
+    if target.present or not isinstance(target.element, ColumnElement):
+        return True
+    if to is not Status.DELETE_ONLY:
+        return True
+    return all(
+        position.after[i] in (Status.SETTLED, Status.REMOVED)
+        for i, other in enumerate(position.targets)
+        if isinstance(other.element, PrimaryElement)
+    )
+
+
+RULES = (
+    Rule("all that may fail comes before what cannot be taken back", _all_ready),
+    Rule("a column is written before what is made of it", _columns_first),
+    Rule("what is made of a column leaves before the column", _users_leave_first),
+    Rule("what comes becomes public in one version", _together),
+    Rule("a column is written while the old primary index is", _replaced_is_read_no_more),
+)

@@ -1,0 +1,209 @@
+"""Databases, schemas, the tables in them, and comments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ...catalog.catalog_changes import CatalogChanges
+from ...catalog.descriptor import TableDescriptor
+from ...catalog.errors import SQLError
+from ...catalog.names import TableName
+from ...catalog.system_tables import FIRST_USER_ID, PUBLIC_SCHEMA
+from ...kvlayer.access import Transaction
+from ..parser import statements
+from ..parser.names import ObjectName
+from ..parser.schema_statements import (
+    Commented,
+    CommentOn,
+    CreateSchema,
+    DropDatabase,
+    DropSchema,
+)
+from ..relations import LeaseScope, find_table, full_name
+from ..results import Result
+from ..services import Services
+from .schema_changes import SchemaChangeStatements
+
+
+async def new_table_name(
+    services: Services, transaction: Transaction, name: ObjectName, database: str
+) -> TableName:
+    """The full name of a table to be made: in a schema of this database, or of another one."""
+    if len(name.parts) == 2 and name.parts[0] != PUBLIC_SCHEMA:
+        schemas = await services.catalog.list_schemas(transaction, database)
+        if name.parts[0] in schemas:
+            return TableName(database, *name.parts)
+    return full_name(name, database)
+
+
+async def drop_tables(
+    services: Services,
+    statement: statements.DropTable,
+    transaction: Transaction,
+    scope: LeaseScope,
+    database: str,
+) -> Result:
+    found: list[TableDescriptor] = []
+    for name in statement.tables:
+        table = await find_table(services, transaction, name, database)
+        if table is not None:
+            found.append(table)
+        elif not statement.if_exists:
+            raise SQLError("42P01", f'relation "{name}" does not exist', position=name.position)
+    await _drop_all(
+        services, found, transaction, scope, database, cascade=statement.cascade, what="DROP TABLE"
+    )
+    missing = len(statement.tables) - len(found)
+    notice = f"{missing} of the tables did not exist, skipping" if missing else None
+    return Result(tag="DROP TABLE", notice=notice)
+
+
+async def _drop_all(
+    services: Services,
+    tables: Iterable[TableDescriptor],
+    transaction: Transaction,
+    scope: LeaseScope,
+    database: str,
+    *,
+    cascade: bool,
+    what: str,
+) -> None:
+    """Drops tables, those first that refer to others. Raises 2BP01 where another table refers."""
+    left = {table.id: table for table in tables}
+    changer = SchemaChangeStatements(services, transaction, scope, database)
+    for table in left.values():
+        for referrer in table.referenced_by:
+            if referrer in left:
+                continue
+            if not cascade:
+                raise SQLError(
+                    "2BP01",
+                    f'cannot drop table "{table.name}" because a foreign key refers to it',
+                    hint="Use CASCADE to drop the foreign key too.",
+                )
+            await changer.drop_references(referrer, table)
+    for table in sorted(left.values(), key=lambda table: -len(table.foreign_keys)):
+        current = await services.catalog.descriptors.read(transaction, table.id)
+        assert isinstance(current, TableDescriptor), table
+        await changer.drop(current, what)
+
+
+# Schemas and databases.
+
+
+def _schema_name(parts: tuple[str, ...], database: str, position: int) -> tuple[str, str]:
+    if len(parts) > 2:
+        raise SQLError("42601", "improper qualified name (too many dots)", position=position)
+    return (database, parts[0]) if len(parts) == 1 else (parts[0], parts[1])
+
+
+async def create_schema(
+    services: Services, statement: CreateSchema, transaction: Transaction, database: str
+) -> Result:
+    parent, name = _schema_name(statement.parts, database, statement.position)
+    created = await services.catalog.create_schema(
+        transaction, parent, name, if_not_exists=statement.if_not_exists
+    )
+    notice = None if created else f'schema "{name}" already exists, skipping'
+    return Result(tag="CREATE SCHEMA", notice=notice)
+
+
+async def drop_schema(
+    services: Services,
+    statement: DropSchema,
+    transaction: Transaction,
+    scope: LeaseScope,
+    database: str,
+) -> Result:
+    parent, name = _schema_name(statement.parts, database, statement.position)
+    catalog = services.catalog
+    if name not in await catalog.list_schemas(transaction, parent):
+        if statement.if_exists:
+            return Result(tag="DROP SCHEMA", notice=f'schema "{name}" does not exist, skipping')
+        raise SQLError("3F000", f'schema "{name}" does not exist', position=statement.position)
+    if name == PUBLIC_SCHEMA:
+        raise SQLError(
+            "42501", 'the schema "public" cannot be dropped', position=statement.position
+        )
+    tables = await catalog.list_tables(transaction, parent, name)
+    if tables and not statement.cascade:
+        raise _not_empty("schema", name, tables, statement.position)
+    await _drop_all(services, tables, transaction, scope, parent, cascade=True, what="DROP SCHEMA")
+    _, schema_id = await catalog.descriptors.resolve_schema(transaction, parent, name)
+    await catalog.drop_namespace(transaction, schema_id)
+    return Result(tag="DROP SCHEMA")
+
+
+async def drop_database(
+    services: Services,
+    statement: DropDatabase,
+    transaction: Transaction,
+    scope: LeaseScope,
+    database: str,
+) -> Result:
+    catalog, name = services.catalog, statement.name
+    database_id = await catalog.descriptors.lookup(transaction, 0, 0, name)
+    if database_id is None:
+        if statement.if_exists:
+            notice = f'database "{name}" does not exist, skipping'
+            return Result(tag="DROP DATABASE", notice=notice)
+        raise SQLError("3D000", f'database "{name}" does not exist', position=statement.position)
+    if database_id < FIRST_USER_ID or name == database:
+        raise SQLError(
+            "42501" if database_id < FIRST_USER_ID else "55006",
+            f'database "{name}" is {"built in" if database_id < FIRST_USER_ID else "in use"}',
+            position=statement.position,
+        )
+    schemas = await catalog.list_schemas(transaction, name)
+    tables = [
+        table
+        for schema in schemas
+        for table in await catalog.list_tables(transaction, name, schema)
+    ]
+    if tables and not statement.cascade:
+        raise _not_empty("database", name, tables, statement.position)
+    await _drop_all(services, tables, transaction, scope, name, cascade=True, what="DROP DATABASE")
+    for schema in schemas:
+        _, schema_id = await catalog.descriptors.resolve_schema(transaction, name, schema)
+        await catalog.drop_namespace(transaction, schema_id)
+    await catalog.drop_namespace(transaction, database_id)
+    return Result(tag="DROP DATABASE")
+
+
+def _not_empty(what: str, name: str, tables: list[TableDescriptor], position: int) -> SQLError:
+    return SQLError(
+        "2BP01",
+        f'{what} "{name}" is not empty',
+        detail=f"Tables: {', '.join(table.name for table in tables[:10])}.",
+        hint="Use CASCADE to drop them too.",
+        position=position,
+    )
+
+
+# Comments.
+
+
+async def comment_on(
+    services: Services,
+    statement: CommentOn,
+    transaction: Transaction,
+    scope: LeaseScope,
+    database: str,
+) -> Result:
+    """A comment changes no row, so a locked table takes it without being unlocked."""
+    changer = SchemaChangeStatements(services, transaction, scope, database)
+    table = await changer.prepared(statement.table, unlocks=False)
+    if statement.what is Commented.TABLE:
+        changed = replace(table, comment=statement.text)
+    else:
+        column = table.column(str(statement.column))
+        columns = tuple(
+            replace(column, comment=statement.text) if found.id == column.id else found
+            for found in table.columns
+        )
+        changed = replace(table, columns=columns)
+    if changed != table:
+        version = CatalogChanges.of(transaction).next_version(table)
+        await services.catalog.descriptors.publish(transaction, replace(changed, version=version))
+    return Result(tag="COMMENT")

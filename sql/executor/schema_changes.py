@@ -1,0 +1,386 @@
+"""ALTER TABLE, indexes, TRUNCATE and DROP TABLE: from a statement to a schema change that began.
+
+The first version is written in the statement's own transaction; its job goes on when that has
+committed. Several statements of one transaction about one table are one change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ...catalog.catalog_changes import CatalogChanges
+from ...catalog.descriptor import TableDescriptor
+from ...catalog.errors import SQLError
+from ...catalog.jobs import JobRecord
+from ...catalog.publish_rules import locked_error
+from ...catalog.schema_change.planner import plan
+from ...catalog.schema_change.stages import Stage, Status, VersionStage
+from ...catalog.schema_change.targets import ConstraintElement, FactsElement, Target
+from ...catalog.system_tables import FIRST_USER_ID
+from ...kvlayer.access import Transaction
+from ...kvlayer.errors import RetryableTransaction
+from ...kvlayer.settings import declare_bool, declare_duration
+from ..parser import schema_statements as s
+from ..parser import statements
+from ..parser.names import ObjectName
+from ..relations import LeaseScope, find_table
+from ..results import INT8, STRING, Result, listing
+from ..services import Services
+from .schema_targets import TableChanges, constraint_definitions
+
+LEASE_WAIT = declare_duration(
+    "sql.schema_change.lease_wait_timeout",
+    30.0,
+    "how long a schema change waits for leases on older versions to end",
+)
+AUTO_UNLOCK = declare_bool(
+    "sql.schema.auto_unlock.enabled",
+    True,
+    "whether a schema change unlocks a locked table and locks it again behind itself",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """The schema change of a table that a transaction has begun."""
+
+    before: TableDescriptor
+    targets: tuple[Target, ...]
+    job: JobRecord | None
+
+
+class SchemaChangeStatements:
+    """Carries out one statement that changes a table, and does not commit it."""
+
+    def __init__(
+        self, services: Services, transaction: Transaction, scope: LeaseScope, database: str
+    ) -> None:
+        self._services = services
+        self._transaction = transaction
+        self._scope = scope
+        self._database = database
+        self._changes = CatalogChanges.of(transaction)
+
+    async def run(self, statement: s.TableChange) -> Result:
+        match statement:
+            case s.AlterTable():
+                return await self._alter(statement)
+            case s.CreateIndex():
+                table = await self.prepared(statement.table)
+                changes = self._gathered(table)
+                changes.add_index(statement.index, if_not_exists=statement.if_not_exists)
+                return await self._done(changes, table, statement.text, "CREATE INDEX")
+            case s.DropIndex() | s.RenameIndex():
+                return await self._existing_index(statement)
+            case s.Truncate():
+                for name in statement.tables:
+                    table = await self.prepared(name)
+                    _check_truncate(table, [t.parts[-1] for t in statement.tables])
+                    changes = self._gathered(table)
+                    changes.truncate()
+                    await self._done(changes, table, statement.text, "TRUNCATE")
+                return Result(tag="TRUNCATE")
+
+    async def explain(self, statement: s.TableChange) -> Result:
+        """The stages that the statement would have, on the tables as they are."""
+        rows: list[tuple[int, str, str]] = []
+        for changes in await self._targets(statement):
+            stages = plan(changes.targets, locked=changes.before.locked)
+            rows += explained(changes.targets, stages)
+        numbered = [(number, *row[1:]) for number, row in enumerate(rows, start=1)]
+        columns = [("stage", INT8), ("phase", STRING), ("what", STRING)]
+        return listing("EXPLAIN", columns, numbered)
+
+    async def _targets(self, statement: s.TableChange) -> list[TableChanges]:
+        match statement:
+            case s.AlterTable(table=name, commands=commands):
+                changes = TableChanges(await self._found(name))
+                for command in commands:
+                    await self._command(changes, command)
+                return [changes]
+            case s.CreateIndex(table=name):
+                changes = TableChanges(await self._found(name))
+                changes.add_index(statement.index, if_not_exists=statement.if_not_exists)
+                return [changes]
+            case s.Truncate(tables=names):
+                found = [TableChanges(await self._found(name)) for name in names]
+                for changes in found:
+                    changes.truncate()
+                return found
+            case s.DropIndex() | s.RenameIndex():
+                table = await self._table_of_index(statement)
+                if table is None:
+                    return []
+                changes = TableChanges(table)
+                _change_index(changes, statement)
+                return [changes]
+
+    # ALTER TABLE.
+
+    async def _alter(self, statement: s.AlterTable) -> Result:
+        if statement.if_exists and await self._find(statement.table) is None:
+            notice = f'relation "{statement.table}" does not exist, skipping'
+            return Result(tag="ALTER TABLE", notice=notice)
+        table = await self.prepared(statement.table)
+        changes = self._gathered(table)
+        for command in statement.commands:
+            await self._command(changes, command)
+        return await self._done(changes, table, statement.text, "ALTER TABLE")
+
+    async def _command(self, changes: TableChanges, command: s.AlterCommand) -> None:
+        match command:
+            case s.AddConstraint(constraint=s.Reference() as reference):
+                changes.add_reference(reference, await self._referenced(changes, reference))
+            case s.RenameTable(new_name=name):
+                label = f"rename table to {name}"
+                changes.add(Target(FactsElement(label=label, name=name)))
+            case s.SetSchema(schema=schema, position=position):
+                changes.add(await self._moved_to(changes.table, schema, position))
+            case s.AddColumn(definition=definition):
+                changes.run(command)
+                for constraint in definition.constraints:
+                    if isinstance(constraint, s.Reference):
+                        referenced = await self._referenced(changes, constraint)
+                        changes.add_reference(constraint, referenced)
+            case _:
+                changes.run(command)
+
+    async def _moved_to(self, table: TableDescriptor, schema: str, position: int) -> Target:
+        descriptors = self._services.catalog.descriptors
+        schema_id = await descriptors.lookup(self._transaction, table.database_id, 0, schema)
+        if schema_id is None:
+            raise SQLError("3F000", f'schema "{schema}" does not exist', position=position)
+        return Target(FactsElement(label=f"set schema to {schema}", schema_id=schema_id))
+
+    async def _referenced(self, changes: TableChanges, reference: s.Reference) -> TableDescriptor:
+        """The table that a foreign key refers to, with room for its next version."""
+        found = await self._found(reference.table)
+        if found.id == changes.table.id:
+            return changes.table
+        if found.locked:
+            raise locked_error(found)
+        return await self.prepared(reference.table)
+
+    # Indexes.
+
+    async def _existing_index(self, statement: s.DropIndex | s.RenameIndex) -> Result:
+        tag = "DROP INDEX" if isinstance(statement, s.DropIndex) else "ALTER INDEX"
+        found = await self._table_of_index(statement)
+        if found is None:
+            return Result(tag=tag, notice=f'index "{statement.name}" does not exist, skipping')
+        table = await self._prepared_table(found)
+        changes = self._gathered(table)
+        _change_index(changes, statement)
+        return await self._done(changes, table, statement.text, tag)
+
+    async def _table_of_index(
+        self, statement: s.DropIndex | s.RenameIndex
+    ) -> TableDescriptor | None:
+        if statement.table is not None:
+            tables = [await self._found(statement.table)]
+        else:
+            tables = await self._services.catalog.list_tables(self._transaction, self._database)
+        owners = [table for table in tables if table.find_index(statement.name) is not None]
+        if len(owners) > 1:
+            raise SQLError(
+                "42P09",
+                f'index name "{statement.name}" is ambiguous',
+                detail=f"Tables with such an index: {', '.join(t.name for t in owners)}.",
+                hint="Write table@index.",
+                position=statement.position,
+            )
+        if not owners and not statement.if_exists:
+            raise SQLError(
+                "42704", f'index "{statement.name}" does not exist', position=statement.position
+            )
+        return owners[0] if owners else None
+
+    # DROP TABLE.
+
+    async def drop(self, table: TableDescriptor, text: str) -> None:
+        """Drops a table that nothing refers to."""
+        prepared = await self._prepared_table(table)
+        changes = self._gathered(prepared)
+        for key in prepared.foreign_keys:
+            changes.add(Target(ConstraintElement(constraint=key), present=False))
+        changes.add(Target(FactsElement(label="drop table", dropped=True)))
+        await self._done(changes, prepared, text, "DROP TABLE")
+
+    # Common ways.
+
+    async def _find(self, name: ObjectName) -> TableDescriptor | None:
+        return await find_table(self._services, self._transaction, name, self._database)
+
+    async def _found(self, name: ObjectName) -> TableDescriptor:
+        found = await self._find(name)
+        if found is None:
+            raise SQLError("42P01", f'relation "{name}" does not exist', position=name.position)
+        return found
+
+    async def prepared(self, name: ObjectName, *, unlocks: bool = True) -> TableDescriptor:
+        """The table of that name, with room for its next version. Raises SQLError."""
+        return await self._prepared_table(await self._found(name), unlocks=unlocks)
+
+    async def _prepared_table(
+        self, table: TableDescriptor, *, unlocks: bool = True
+    ) -> TableDescriptor:
+        """The table with room for its next version: its turn has come, nobody uses older ones."""
+        if table.id < FIRST_USER_ID:
+            raise SQLError("42501", f'permission denied: "{table.name}" is part of the system')
+        if any(table.id == changed.id for changed in self._changes.published):
+            return table
+        settings = self._services.store.settings
+        if unlocks and table.locked and not settings.get(AUTO_UNLOCK):
+            raise locked_error(table)
+        self._scope.drop(table.id)
+        if table.schema_change_job is not None:
+            await self._services.schema_changes.wait_for_turn(table)
+            raise RetryableTransaction(f'table "{table.name}" has just been changed')
+        await self._services.leases.wait_for_one_version(table.id, timeout=settings.get(LEASE_WAIT))
+        return table
+
+    def _gathered(self, table: TableDescriptor) -> TableChanges:
+        """What the transaction has begun to do to the table, to add to."""
+        draft = self._changes.drafts.get(table.id)
+        if draft is None:
+            return TableChanges(table)
+        assert isinstance(draft, _Draft), draft
+        changes = TableChanges(draft.before)
+        changes.add(*draft.targets)
+        return changes
+
+    async def _done(
+        self, changes: TableChanges, table: TableDescriptor, text: str, tag: str
+    ) -> Result:
+        """Publishes what there is to publish. `table` is what the transaction reads."""
+        if not changes.targets:
+            return Result(tag=tag, notice="there was nothing to change")
+        if self._changes.created(table.id):
+            await self._finish(changes, table)
+            return Result(tag=tag)
+        known = self._changes.drafts.get(table.id)
+        if known is None:
+            self._changes.check_no_lock_change()
+        if known is None and any(table.id == done.id for done in self._changes.published):
+            raise SQLError(
+                "0A000",
+                f'table "{table.name}" was changed in this transaction in another way',
+                hint="Commit first.",
+            )
+        job = known.job if isinstance(known, _Draft) else None
+        stages = plan(changes.targets, locked=changes.before.locked)
+        base = replace(changes.before, version=table.version)
+        written = await self._services.schema_changes.begin(
+            self._transaction, base, changes.targets, stages, text, draft=job
+        )
+        draft = _Draft(changes.before, tuple(changes.targets), written)
+        self._changes.drafts[table.id] = draft
+        return Result(tag=tag)
+
+    async def drop_references(self, referrer_id: int, referenced: TableDescriptor) -> None:
+        """Drops the foreign keys of one table that refer to another."""
+        referrer = await self._services.catalog.descriptors.read(self._transaction, referrer_id)
+        assert isinstance(referrer, TableDescriptor), (referrer_id, referrer)
+        prepared = await self._prepared_table(referrer)
+        changes = self._gathered(prepared)
+        for key in prepared.foreign_keys:
+            if key.referenced_id == referenced.id:
+                changes.add(Target(ConstraintElement(constraint=key), present=False))
+        await self._done(changes, prepared, "DROP CONSTRAINT", "ALTER TABLE")
+
+    async def complete(self, table: TableDescriptor, statement: statements.CreateTable) -> None:
+        """Gives a table that is being created what its columns and key do not say."""
+        changes = TableChanges(table)
+        for column in statement.columns:
+            if column.computed is not None:
+                changes.check_computed(column)
+        constraints = [*constraint_definitions(statement.columns), *statement.elements]
+        for element in constraints:
+            match element:
+                case s.Check():
+                    changes.add_check(element)
+                case s.Unique():
+                    changes.add_unique(element)
+                case s.Reference():
+                    changes.add_reference(element, await self._referenced(changes, element))
+                case s.IndexDefinition():
+                    changes.add_index(element)
+        if changes.targets:
+            await publish_finished(self._services, self._transaction, changes)
+
+    async def _finish(self, changes: TableChanges, table: TableDescriptor) -> None:
+        """A table that only this transaction knows is changed at once, for it has no rows."""
+        if await self._transaction.scan(table.primary_span, limit=1):
+            raise SQLError(
+                "0A000",
+                f'table "{table.name}" was created in this transaction and has rows already',
+                hint="Commit before changing it.",
+            )
+        await publish_finished(self._services, self._transaction, changes)
+
+
+async def publish_finished(
+    services: Services, transaction: Transaction, changes: TableChanges
+) -> TableDescriptor:
+    """Publishes a table that only the transaction knows as its targets leave it."""
+    descriptors = services.catalog.descriptors
+    table = changes.table
+    for key in table.foreign_keys:
+        if key.referenced_id == table.id:
+            others = {*table.referenced_by, table.id}
+            table = replace(table, referenced_by=tuple(sorted(others)))
+            continue
+        other = await descriptors.read(transaction, key.referenced_id)
+        assert isinstance(other, TableDescriptor), (key, other)
+        if table.id in other.referenced_by:
+            continue
+        told = replace(
+            other,
+            referenced_by=tuple(sorted({*other.referenced_by, table.id})),
+            version=descriptors.next_version(transaction, other),
+        )
+        await descriptors.publish(transaction, told)
+    await descriptors.publish(transaction, table)
+    return table
+
+
+def _check_truncate(table: TableDescriptor, names: Sequence[str]) -> None:
+    others = [id for id in table.referenced_by if id != table.id]
+    if others:
+        raise SQLError(
+            "0A000",
+            f'cannot truncate table "{table.name}", to which a foreign key refers',
+            hint="Drop the foreign key, or delete the rows.",
+        )
+    assert names, table
+
+
+def _change_index(changes: TableChanges, statement: s.DropIndex | s.RenameIndex) -> None:
+    index = changes.table.find_index(statement.name)
+    if index is None:
+        raise SQLError(
+            "42704", f'index "{statement.name}" does not exist', position=statement.position
+        )
+    if isinstance(statement, s.DropIndex):
+        changes.drop_index(index)
+    else:
+        changes.rename_index(index, statement.new_name, statement.position)
+
+
+def explained(targets: Sequence[Target], stages: Sequence[Stage]) -> list[tuple[int, str, str]]:
+    """A row per stage: its number, in which phase it happens, and what it does."""
+    rows: list[tuple[int, str, str]] = []
+    for number, stage in enumerate(stages, start=1):
+        phase = "statement" if number == 1 else "job"
+        if isinstance(stage, VersionStage) and stage.lock is not None:
+            rows.append((number, phase, "lock the table" if stage.lock else "unlock the table"))
+            continue
+        parts = [f"{targets[move.target].label} {_verb(move.to)}" for move in stage.moves]
+        kind = "version" if isinstance(stage, VersionStage) else "work"
+        rows.append((number, phase, f"{kind}: {'; '.join(parts)}"))
+    return rows
+
+
+def _verb(status: Status) -> str:
+    return f"-> {status.value}"

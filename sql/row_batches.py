@@ -1,0 +1,54 @@
+"""Batches of rows to be written: columns by name, completed by the rules of their table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from ..catalog.arrow_columns import column_array
+from ..catalog.arrow_conform import conform
+from ..catalog.descriptor import TableDescriptor
+from ..catalog.physical import to_physical
+from .default_expressions import computed_given, default_of
+from .executor.duckdb import Analytics
+from .row_expressions import rows_of
+from .row_rules import RowRules
+from .scalars import Bindings
+
+
+async def encode_batch(
+    rules: RowRules, batch: pa.RecordBatch, bindings: Bindings, analytics: Analytics
+) -> tuple[Sequence[bytes], Sequence[bytes]]:
+    """Keys and bodies of the rows of a batch. Columns that it lacks take their defaults.
+
+    Raises SQLError as `conform` does, and 23514 for a row of which a check is false.
+    """
+    whole = conform(rules.table, _with_drawn(rules.table, batch, bindings))
+    if rules.plain:
+        return rules.codec.encode_columns(whole)
+    rows = await rules.complete_all(rows_of(whole), bindings, analytics)
+    pairs = [rules.codec.encode_row(row) for row in rows]
+    return [key for key, _ in pairs], [body for _, body in pairs]
+
+
+def _with_drawn(
+    table: TableDescriptor, batch: pa.RecordBatch, bindings: Bindings
+) -> pa.RecordBatch:
+    """The batch with a column more for each that it lacks whose default is drawn row by row.
+
+    A computed column may not be given; it is computed later.
+    """
+    names, arrays = list(batch.schema.names), list(batch.columns)
+    for column in table.visible_columns:
+        given = column.name in names
+        if column.computed is not None and given:
+            raise computed_given(column.name)
+        if given or column.default_expression is None:
+            continue
+        scalar = default_of(column)
+        drawn = [scalar.evaluate((), bindings) for _ in range(batch.num_rows)]
+        values = [to_physical(column.type, value) for value in drawn]
+        names.append(column.name)
+        arrays.append(column_array(column.type, values))
+    return pa.RecordBatch.from_arrays(arrays, names=names)
