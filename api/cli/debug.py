@@ -13,6 +13,7 @@ import msgspec
 import typer
 
 from ...catalog.key_names import KeyNames
+from ...kvlayer.clock import Timestamp, parse_timestamp, seconds_between
 from ...kvlayer.span import Span
 from ..debug import (
     FolderRefused,
@@ -52,6 +53,9 @@ def rangefeed(
     ] = None,
     previous: Annotated[bool, typer.Option(help="With the values that were replaced.")] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many lines.")] = None,
+    every: Annotated[
+        float, typer.Option(min=0.0, help="Of checkpoints in a row, one for so many seconds.")
+    ] = 1.0,
     url: Url = DEFAULT_URL,
     folder: Folder = None,
     as_json: AsJson = False,
@@ -66,7 +70,7 @@ def rangefeed(
     query = {"target": target, "previous": str(previous).lower()}
     if start is not None:
         query["from"] = start
-    lines = _served_lines(url, "rangefeed", query)
+    lines = _thinned(_served_lines(url, "rangefeed", query), every)
     _print(lines if limit is None else islice(lines, limit), as_json)
 
 
@@ -127,6 +131,23 @@ def ranges(url: Url = DEFAULT_URL, folder: Folder = None, as_json: AsJson = Fals
         _print(range_lines(store.reader, KeyNames.load(store.reader)), as_json)
     finally:
         store.close()
+
+
+def _thinned(lines: Iterator[Line], seconds: float) -> Iterator[Line]:
+    """Leaves out checkpoints that follow another at once: an idle table has a hundred a second.
+
+    The first one after a value stays, and by their own timestamps one for so many seconds.
+    """
+    shown: Timestamp | None = None
+    for line in lines:
+        if line.get("event") != "checkpoint":
+            shown = None
+            yield line
+            continue
+        resolved = parse_timestamp(str(line["resolved"]))
+        if shown is None or seconds_between(shown, resolved) >= seconds:
+            shown = resolved
+            yield line
 
 
 def _offline(folder: Path) -> OfflineStore:

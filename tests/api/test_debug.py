@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import threading
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,9 @@ def url(door: HttpDoor) -> str:
 def test_rangefeed_shows_values_then_checkpoints(door: HttpDoor) -> None:
     start = format_timestamp(door.node.store.clock.last)
     door.sql("INSERT INTO orders VALUES (7, 'first'), (8, NULL); DELETE FROM orders WHERE id = 8")
-    lines = run("rangefeed", "orders", "--from", start, "--limit", "6", "--url", url(door))
+    lines = run(
+        "rangefeed", "orders", "--from", start, "--limit", "6", "--every", "0", "--url", url(door)
+    )
     assert [(line["event"], line.get("key"), line.get("value")) for line in lines[:3]] == [
         ("value", "/orders/orders_pkey/7", {"id": 7, "note": "first"}),
         ("value", "/orders/orders_pkey/8", {"id": 8, "note": None}),
@@ -64,6 +67,17 @@ def test_rangefeed_shows_values_then_checkpoints(door: HttpDoor) -> None:
     assert rest
     assert rest[-1]["spans"] == ["/orders"]
     assert rest[-1]["resolved"] > lines[2]["timestamp"]
+
+
+def test_checkpoints_in_a_row_are_thinned(door: HttpDoor) -> None:
+    start = format_timestamp(door.node.store.clock.last)
+    door.sql("INSERT INTO orders VALUES (15, 'x')")
+    lines = run(
+        "rangefeed", "orders", "--from", start, "--limit", "5", "--every", "0.2", "--url", url(door)
+    )
+    shown = [int(line["resolved"].split(".")[0]) for line in lines if line["event"] == "checkpoint"]
+    assert len(shown) >= 2
+    assert all(later - earlier >= 200_000_000 for earlier, later in pairwise(shown[1:]))
 
 
 def test_rangefeed_shows_previous_values(door: HttpDoor) -> None:
@@ -208,6 +222,21 @@ def test_folder_is_read_and_not_changed(folder: Path) -> None:
     assert any("/orders/orders_pkey/1" in line.get("keys", ()) for line in ops)
     assert run("ranges", "--folder", str(folder))[0]["kind"] == "range"
     assert {path: path.read_bytes() for path in (folder / "log").iterdir()} == before
+
+
+def test_folder_of_a_dead_process_shows_what_only_the_log_has(tmp_path: Path) -> None:
+    """A copy of the files at one moment is what a crash at that moment leaves."""
+
+    async def crash() -> None:
+        async with await aopen(tmp_path / "data") as database:
+            await database.sql("CREATE TABLE orders (id INT8 PRIMARY KEY)")
+            await database.sql("INSERT INTO orders VALUES (1), (2)")
+            await database.sql("DELETE FROM orders WHERE id = 1")
+            shutil.copytree(tmp_path / "data", tmp_path / "left")
+
+    asyncio.run(crash())
+    lines = run("keys", "orders", "--folder", str(tmp_path / "left"))
+    assert [line["value"] for line in lines] == [None, {"id": 1}, {"id": 2}]
 
 
 def test_folder_that_is_none_is_refused(tmp_path: Path) -> None:
