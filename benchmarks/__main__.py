@@ -9,6 +9,7 @@ BENCHMARKS = (
     "latency",
     "bulk",
     "row_codec",
+    "kv",
     "catchup_scan",
     "resolved_lag",
     "intent_queue",
