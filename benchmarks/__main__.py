@@ -10,6 +10,7 @@ BENCHMARKS = (
     "bulk",
     "row_codec",
     "kv",
+    "schema_change",
     "catchup_scan",
     "resolved_lag",
     "intent_queue",
