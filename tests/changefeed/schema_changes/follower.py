@@ -89,7 +89,7 @@ class Source:
             built = RowCodec(self._built)
             rewritten = [self.rewrite(row) for row in rows]
             puts += [built.encode_row(row) for row in rewritten]
-            moved = delete if self._key == (1,) else [f"made for {key}" for key in delete]
+            moved = delete if self._key == (1,) else [f"made for {key!r}" for key in delete]
             gone += [built.encode_key((key,)) for key in moved]
         return puts, gone
 
@@ -166,7 +166,7 @@ class Source:
         known = {
             column.id: value for column, value in zip(self.table.visible_columns, row, strict=True)
         }
-        return tuple(known.get(column.id, f"made for {row[0]}") for column in self._target)
+        return tuple(known.get(column.id, f"made for {row[0]!r}") for column in self._target)
 
     async def swap(self) -> None:
         """From here on the rows are read from the new index."""
