@@ -26,6 +26,7 @@ from ..row_batches import encode_batch
 from ..row_rules import RowRules
 from ..scalars import Bindings
 from .duckdb import Analytics
+from .foreign_keys import has_references
 from .mutations import Mutation, lock_first, moved
 from .reading import KeyedRow, read_rows, run_analytic, run_select
 
@@ -48,6 +49,8 @@ class Written:
 
 def one_phase_applies(plan: DML) -> bool:
     """Whether the statement, alone, can be carried out in the evaluating step."""
+    if has_references(plan.descriptor):
+        return False
     match plan:
         case InsertPlan():
             return plan.query is None and len(plan.rows) <= ONE_PHASE_ROWS_MAX

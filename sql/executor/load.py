@@ -31,6 +31,7 @@ from ..row_batches import encode_batch
 from ..row_rules import RowRules
 from ..scalars import Bindings
 from ..services import Services
+from .foreign_keys import has_references
 from .mutations import Mutation
 
 ROWS_PER_TRANSACTION = 1000
@@ -121,6 +122,12 @@ class _Load:
         )
 
     async def _mutation(self, rules: RowRules, batch: pa.RecordBatch, at: Timestamp) -> Mutation:
+        if has_references(rules.table):
+            raise SQLError(
+                "0A000",
+                f'table "{rules.table.name}" has foreign keys, which a bulk load does not check',
+                hint="Use INSERT, or drop the foreign keys and add them again behind the load.",
+            )
         services = self._services
         bindings = Bindings((), datetime_of(at), generators=services.generators)
         keys, bodies = await encode_batch(rules, batch, bindings, services.analytics)

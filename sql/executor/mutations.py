@@ -23,6 +23,7 @@ from ...catalog.index_codec import IndexCodec, index_codec_for
 from ...catalog.row_codec import RowCodec
 from ...catalog.show_create import duplicate_key, duplicate_values
 from ...kvlayer.access import Evaluation, Transaction
+from .foreign_keys import check_references, has_references
 
 _decode = msgspec.msgpack.Decoder(list).decode
 _encode = msgspec.msgpack.Encoder().encode
@@ -80,7 +81,8 @@ class Mutation:
     @property
     def _reads_old(self) -> bool:
         """Whether it matters what the rows were before."""
-        return bool(self.carried or self.codec.descriptor.maintained_indexes)
+        table = self.codec.descriptor
+        return bool(self.carried or table.maintained_indexes or has_references(table))
 
     def _old_keys(self) -> list[bytes]:
         known_absent = set(self.absent)
@@ -88,6 +90,7 @@ class Mutation:
 
     def apply(self, evaluation: Evaluation) -> None:
         """In one phase. Raises 23505, having written nothing."""
+        assert not has_references(self.codec.descriptor), "foreign keys take a transaction"
         old: dict[bytes, bytes] = {}
         if self._reads_old:
             for key in self._old_keys():
@@ -131,6 +134,8 @@ class Mutation:
             await transaction.delete(entries.deletes)
         if self.keys:
             await transaction.put([*self.keys, *entries.puts], [*bodies, *entries.puts.values()])
+        if has_references(self.codec.descriptor):
+            await check_references(transaction, self.codec.descriptor, old, bodies)
 
     async def _check_absent(self, transaction: Transaction) -> None:
         if len(self.absent) > POINTS_MAX:

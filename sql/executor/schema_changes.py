@@ -262,12 +262,6 @@ class SchemaChangeStatements:
         known = self._changes.drafts.get(table.id)
         if known is None:
             self._changes.check_no_lock_change()
-        if known is None and any(table.id == done.id for done in self._changes.published):
-            raise SQLError(
-                "0A000",
-                f'table "{table.name}" was changed in this transaction in another way',
-                hint="Commit first.",
-            )
         job = known.job if isinstance(known, _Draft) else None
         stages = plan(changes.targets, locked=changes.before.locked)
         base = replace(changes.before, version=table.version)

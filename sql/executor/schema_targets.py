@@ -552,7 +552,7 @@ def _not_null(column: Column) -> CheckConstraint:
 
 def _action(text: str, position: int) -> ReferentialAction:
     action = ReferentialAction(text)
-    if action in (ReferentialAction.SET_NULL, ReferentialAction.SET_DEFAULT):
+    if action not in (ReferentialAction.NO_ACTION, ReferentialAction.RESTRICT):
         raise SQLError("0A000", f"the action {text} is not supported", position=position)
     return action
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tailrace.catalog.descriptor import TableDescriptor
+from tailrace.catalog.descriptor import TableDescriptor, logically_equal
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 
@@ -269,5 +269,156 @@ def test_dropped_table_is_gone_and_its_data_too(sim: Simulation, locked: bool) -
             assert await node.store.snapshot(await node.store.now()).scan(table.primary_span) == []
             rows = await node.store.snapshot(at).scan(table.primary_span)
             assert len(rows) == 3
+
+    sim.run(scenario())
+
+
+def test_foreign_key_is_validated_and_enforced(sim: Simulation) -> None:
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            await node.sql("CREATE TABLE p (id INT8 PRIMARY KEY)")
+            await node.sql("CREATE TABLE c (k INT8 PRIMARY KEY, p INT8)")
+            await node.sql("INSERT INTO p VALUES (1); INSERT INTO c VALUES (1, 1), (2, 9)")
+            add = "ALTER TABLE c ADD CONSTRAINT f FOREIGN KEY (p) REFERENCES p (id)"
+            assert (await node.error(add)).sqlstate == "23503"
+            assert (await table_of(node, "p")).referenced_by == ()
+            await node.sql("DELETE FROM c WHERE k = 2")
+            await node.sql(add)
+            assert (await node.error("INSERT INTO c VALUES (3, 9)")).sqlstate == "23503"
+            assert (await node.error("DELETE FROM p WHERE id = 1")).sqlstate == "23503"
+            assert (await node.error("UPDATE p SET id = 2 WHERE id = 1")).sqlstate == "23503"
+            assert (await node.error("DROP TABLE p")).sqlstate == "2BP01"
+            await node.sql("INSERT INTO c VALUES (3, NULL), (4, 1)")
+            await node.sql("DELETE FROM c; DELETE FROM p")
+            await node.sql("DROP TABLE p CASCADE")
+            assert (await table_of(node, "c")).constraints == ()
+
+    sim.run(scenario())
+
+
+def test_foreign_key_to_a_locked_table_is_refused_129752(sim: Simulation) -> None:
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            await node.sql(
+                "CREATE TABLE p (id INT8 PRIMARY KEY) WITH (changefeed_optimized = true)"
+            )
+            await node.sql("CREATE TABLE c (k INT8 PRIMARY KEY, p INT8)")
+            error = await node.error("ALTER TABLE c ADD FOREIGN KEY (p) REFERENCES p")
+            assert error.sqlstate == "57000"
+
+    sim.run(scenario())
+
+
+def test_lock_beside_another_clause_is_refused_159017(sim: Simulation) -> None:
+    """The comma syntax must not change a lock and anything else in one version (#150484)."""
+
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            await prepare(node, True)
+            text = "ALTER TABLE t SET (schema_locked = false), ADD COLUMN w INT8"
+            assert (await node.error(text)).sqlstate == "25001"
+            await check(node, True)
+
+    sim.run(scenario())
+
+
+def test_hard_lock_refuses_truncate_152932(sim: Simulation) -> None:
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            await prepare(node, True)
+            await node.sql("SET CLUSTER SETTING sql.schema.auto_unlock.enabled = false")
+            for text in ("TRUNCATE t", "ALTER TABLE t DROP COLUMN v", "CREATE INDEX ON t (v)"):
+                error = await node.error(text)
+                assert error.sqlstate == "57000"
+                assert "changefeed_optimized" in str(error.detail)
+            await node.sql("COMMENT ON TABLE t IS 'allowed'")
+            await check(node, True)
+
+    sim.run(scenario())
+
+
+def test_unlock_is_a_version_of_its_own_149861(sim: Simulation) -> None:
+    """Every version that changes the lock is logically equal to the one before."""
+
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            await prepare(node, True)
+            table = await table_of(node)
+            before = node.store.clock.now()
+            await node.sql("ALTER TABLE t ADD COLUMN u UUID DEFAULT gen_random_uuid()")
+            await node.sql("ALTER TABLE t DROP COLUMN v")
+            versions = await node.services.catalog.descriptors.versions(
+                [table.id], before, node.store.clock.now()
+            )
+            changes = 0
+            for older, newer in zip([table, *versions], versions, strict=False):
+                assert isinstance(older, TableDescriptor)
+                assert isinstance(newer, TableDescriptor)
+                if older.locked != newer.locked:
+                    changes += 1
+                    assert logically_equal(older, newer), (older, newer)
+                else:
+                    assert not newer.locked, (older, newer)
+            assert changes == 6  # unlock and lock, twice, and once more for the backfill
+
+    sim.run(scenario())
+
+
+def test_rolled_back_change_leaves_nothing(sim: Simulation) -> None:
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            await prepare(node, False)
+            await node.sql(
+                "BEGIN; ALTER TABLE t ADD COLUMN w INT8; CREATE INDEX ON t (v); ROLLBACK"
+            )
+            assert len((await check(node, False)).columns) == 3
+            assert await node.registry.list() == []
+
+    sim.run(scenario())
+
+
+def test_changes_of_one_transaction_are_one_change(sim: Simulation) -> None:
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            await prepare(node, False)
+            await node.sql(
+                "BEGIN; ALTER TABLE t ADD COLUMN w INT8 DEFAULT 1; "
+                "ALTER TABLE t ADD COLUMN x INT8 DEFAULT 2; CREATE UNIQUE INDEX ON t (k, w); COMMIT"
+            )
+            assert await node.rows("SELECT w, x FROM t WHERE k = 1") == [(1, 2)]
+            assert len(await node.registry.list()) == 1
+            assert len((await check(node, False)).indexes) == 1
+
+    sim.run(scenario())
+
+
+def test_changes_of_one_table_queue(sim: Simulation) -> None:
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            await prepare(node, True)
+            sessions = [node.session() for _ in range(3)]
+            texts = [f"ALTER TABLE t ADD COLUMN c{n} INT8 DEFAULT {n}" for n in range(3)]
+            await asyncio.gather(
+                *(session.execute(text) for session, text in zip(sessions, texts, strict=True))
+            )
+            assert await node.rows("SELECT c0, c1, c2 FROM t WHERE k = 1") == [(0, 1, 2)]
+            await check(node, True)
+
+    sim.run(scenario())
+
+
+def test_explain_shows_unlock_and_lock_as_stages(sim: Simulation) -> None:
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            await prepare(node, True)
+            rows = await node.rows("EXPLAIN (DDL) ALTER TABLE t ADD COLUMN w INT8")
+            assert [row[2] for row in rows] == [
+                "unlock the table",
+                "version: column w (4) -> delete-only",
+                "version: column w (4) -> write-only",
+                "version: column w (4) -> public",
+                "lock the table",
+            ]
+            await check(node, True)
 
     sim.run(scenario())
