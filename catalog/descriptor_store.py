@@ -61,15 +61,15 @@ class DescriptorStore:
         """The version that is canonical at `at`."""
         return await self.read(self._store.snapshot(at), descriptor_id)
 
-    async def all_at(self, at: Timestamp) -> list[Descriptor]:
-        """Every descriptor that is not dropped, as of `at`."""
+    async def all_at(self, at: Timestamp, *, dropped: bool = False) -> list[Descriptor]:
+        """Every descriptor as of `at`; those that are dropped only if they are asked for."""
         reader = self._store.snapshot(at)
         found: list[Descriptor] = []
         for key, _ in await reader.scan(DESCRIPTOR.primary_span):
             stored = await reader.get_with_timestamp(key)
             assert stored is not None, "one snapshot answers alike"
             descriptor = decode_stored(key, *stored)
-            if not descriptor.dropped:
+            if dropped or not descriptor.dropped:
                 found.append(descriptor)
         return found
 

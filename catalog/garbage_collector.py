@@ -1,19 +1,29 @@
 """Garbage collection: how long old versions of rows are kept, and who removes them.
 
 A table keeps its old versions for `gc.ttlseconds`, or for `kv.gc.ttl` where it says nothing, so
-that `AS OF SYSTEM TIME` and feeds can go that far back. A range has one threshold, and a store is
-one range: the longest time to live among its tables counts for all of them. What a changefeed has
-not read yet is protected, however old it is.
+that `AS OF SYSTEM TIME` and feeds can go that far back. Each table is collected by itself; what
+belongs to none (descriptors and names among it) is kept as long as the longest-lived of them, for
+whoever reads a table as of then needs the descriptors of then. What a changefeed has not read yet
+is protected, however old it is.
+
+    now 1000           ttl     threshold
+    t                  60      940
+    long_lived         600     400
+    system tables              400
+    dropped at 900     60      840 until 960, and then all of it goes
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 from ..kvlayer.clock import Timestamp, duration
 from ..kvlayer.errors import KVError, StoreClosed
-from ..kvlayer.keys import ALL_KEYS
+from ..kvlayer.keys import ALL_KEYS, table_span
+from ..kvlayer.protected_timestamp import low_water
 from ..kvlayer.settings import declare_duration
+from ..kvlayer.span import Span, subtract
 from ..kvlayer.store import Store
 from .descriptor import TableDescriptor
 from .descriptor_store import DescriptorStore
@@ -24,6 +34,21 @@ TTL = declare_duration(
     "kv.gc.ttl", 14_400.0, "how long old versions are kept in tables without gc.ttlseconds"
 )
 INTERVAL = declare_duration("kv.gc.interval", 3_600.0, "how often old versions are removed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lifetime:
+    """How long a table's old versions live, and the table itself once it is dropped."""
+
+    span: Span
+    ttl_seconds: float
+    dropped_at: Timestamp | None
+
+    def expired(self, now: Timestamp) -> bool:
+        """Whether nobody may read the table any more, however far back."""
+        if self.dropped_at is None:
+            return False
+        return now > self.dropped_at + duration(seconds=self.ttl_seconds)
 
 
 class GarbageCollector:
@@ -45,25 +70,57 @@ class GarbageCollector:
             self._task = None
 
     async def collect(self) -> int:
-        """Removes what is older than every table's time to live, and says how many versions.
+        """Removes what is older than its table's time to live, and says how many versions.
 
         Raises StoreClosed, and other KVErrors that the next turn may not meet.
         """
         now = await self._store.now()
-        threshold = Timestamp(now - duration(seconds=await self._longest_ttl(now)))
-        if threshold <= self._store.gc_threshold:
-            return 0
-        return await self._store.collect_garbage(ALL_KEYS, threshold)
-
-    async def _longest_ttl(self, at: Timestamp) -> float:
-        """In seconds. A store without tables keeps what the setting says."""
+        tables = await self._tables(now)
+        removed = 0
+        for table in tables:
+            if table.expired(now):
+                removed += await self._purge(table)
+            else:
+                removed += await self._collect(table.span, now, table.ttl_seconds)
         default = self._store.settings.get(TTL)
-        lives = [
-            float(table.parameters.get(GC_TTL_SECONDS, default))
-            for table in await self._descriptors.all_at(at)
+        kept = max((table.ttl_seconds for table in tables), default=default)
+        for span in subtract(ALL_KEYS, sorted(table.span for table in tables)):
+            removed += await self._collect(span, now, kept)
+        return removed
+
+    async def _tables(self, at: Timestamp) -> list[_Lifetime]:
+        default = self._store.settings.get(TTL)
+        return [
+            _Lifetime(
+                span=table_span(table.id),
+                ttl_seconds=float(table.parameters.get(GC_TTL_SECONDS, default)),
+                dropped_at=(table.drop_time or table.modification_time) if table.dropped else None,
+            )
+            for table in await self._descriptors.all_at(at, dropped=True)
             if isinstance(table, TableDescriptor) and table.id >= FIRST_USER_ID
         ]
-        return max(lives, default=default)
+
+    async def _collect(self, span: Span, now: Timestamp, ttl_seconds: float) -> int:
+        threshold = Timestamp(now - duration(seconds=ttl_seconds))
+        if threshold <= self._store.gc_threshold_of(span):
+            return 0
+        return await self._store.collect_garbage(span, threshold)
+
+    async def _purge(self, table: _Lifetime) -> int:
+        """Removes every version of a dropped table whose time is over, unless it is protected.
+
+        Whether that was done, the threshold says: until then it lies below the drop.
+        """
+        store, span = self._store, table.span
+        assert table.dropped_at is not None, table
+        if store.gc_threshold_of(span) > table.dropped_at:
+            return 0
+        if low_water(store.engine, span, store.clock.last) is not None:
+            return 0
+        _, at = await store.one_phase(
+            lambda evaluation: evaluation.delete_range(span, omit_from_feeds=True)
+        )
+        return await store.collect_garbage(span, at)
 
     async def _run(self) -> None:
         while True:

@@ -26,6 +26,7 @@ from ..kvlayer.errors import (
     TransactionState,
     WriteConflict,
 )
+from ..kvlayer.log import LogFull
 from .binder import unknown_column
 
 RETRY_HINT = "Run the transaction again from its BEGIN."
@@ -80,6 +81,13 @@ def from_kv(error: KVError) -> SQLError:
             return SQLError("54000", f"{error}")
         case TransactionState():
             return SQLError("25000", f"{error}")
+        case LogFull():
+            return SQLError(
+                "53100",
+                "the disk is full: writes are refused, reads go on",
+                detail=_sentence(error),
+                hint="Free space on the disk of the data folder; writes then go on by themselves.",
+            )
         case StoreClosed() if "failed" in f"{error}":
             return SQLError("58030", f"{error}")
         case StoreClosed():
