@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
@@ -22,9 +23,11 @@ from ..catalog.schema_change.jobs import SchemaChanges
 from ..catalog.system_tables import DEFAULT_DATABASE, DESCRIPTOR, NAMESPACE
 from ..catalog.users import ROOT
 from ..changefeed import JOB_KIND, Changefeeds, ChangefeedServices, LiveFeed
+from ..changefeed.export import Positions
 from ..changefeed.sinks import default_kinds
 from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader
 from ..changefeed.sinks.locations import SCHEME, MirrorLocations
+from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, SparkKind
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.data_folder import DataFolderError
@@ -32,6 +35,7 @@ from ..kvlayer.errors import StoreClosed, StoreUnreachable
 from ..kvlayer.log import LogCorrupt
 from ..kvlayer.offload import Offload, ThreadOffload
 from ..kvlayer.protected_timestamp import ProtectedTimestamps
+from ..kvlayer.span import Span
 from ..kvlayer.store import Store
 from ..sql import Analytics, LoadMode, LoadReport, Services, Session, load
 from ..sql.executor.load import ROWS_PER_TRANSACTION, Batches
@@ -51,12 +55,14 @@ PROTECTED_WITH_ALL = (DESCRIPTOR.primary_span, NAMESPACE.primary_span)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeOptions:
-    """How a node runs. `mirror_roots` are the folders where mirrors may lie.
+    """How a node runs. `mirror_roots` are the folders where mirrors and lakes may lie.
 
-    Without any, mirrors lie in the folder `mirrors` of the data folder.
+    Without any, they lie in the folder `mirrors` of the data folder. `server_url` is where the
+    node's HTTP door will be, for applications that ask it; None if there will be none.
     """
 
     mirror_roots: tuple[Path, ...] = ()
+    server_url: str | None = None
 
 
 class Node:
@@ -80,6 +86,11 @@ class Node:
         self.jobs = jobs
         self.feeds = feeds
         self.mirrors = MirrorReader(files)
+        self.positions = Positions(
+            services.store,
+            services.catalog.descriptors,
+            ProtectedTimestamps(services.store, always=PROTECTED_WITH_ALL),
+        )
         self.loop_delay = LoopDelay(services.store.clock.wall)
         self._files = files
         self._closing = AsyncExitStack()
@@ -95,11 +106,11 @@ class Node:
         async with AsyncExitStack() as closing:
             try:
                 storage = open_storage(path, closing)
-                roots = _mirror_roots(storage.mirrors, options or NodeOptions())
+                places = _places(storage.mirrors, options or NodeOptions())
                 offload = ThreadOffload()
                 closing.callback(offload.close)
                 store = await start_store(storage, offload, closing)
-                node = await _assemble(store, FIRST_NODE_ID, roots, offload, closing)
+                node = await _assemble(store, FIRST_NODE_ID, places, offload, closing)
             except (DataFolderError, LogCorrupt) as error:
                 raise NodeRefused(str(error)) from error
             node._closing = closing.pop_all()
@@ -119,12 +130,12 @@ class Node:
             try:
                 folder = NodeFolder.open(Path(path))
                 closing.callback(folder.close)
-                roots = _mirror_roots(folder.path / MIRROR_FOLDER, options or NodeOptions())
+                places = _places(folder.path / MIRROR_FOLDER, options or NodeOptions())
                 offload = ThreadOffload()
                 closing.callback(offload.close)
                 store = await join_store(target, closing)
                 node_id = await identify(folder, store)
-                node = await _assemble(store, node_id, roots, offload, closing)
+                node = await _assemble(store, node_id, places, offload, closing)
             except (DataFolderError, JoinTokenError) as error:
                 raise NodeRefused(str(error)) from error
             except (StoreClosed, StoreUnreachable) as error:
@@ -171,6 +182,10 @@ class Node:
         """A changefeed as this node knows it; one that has not begun yet is waited for."""
         return self.feeds.watch(job_id)
 
+    def divide(self, span: Span) -> Sequence[Span]:
+        """The span cut at the borders of ranges, which only the process that serves it knows."""
+        return [span] if self.served is None else self.served.divide(span)
+
     async def wait_for_mirror(self, location: str, until: Timestamp | None) -> Timestamp:
         """Waits until all feeds into a mirror hold everything at or below `until` (now if None)."""
         path = self._files.locations.read_target(location)
@@ -193,7 +208,7 @@ class Node:
 async def _assemble(
     store: StoreAccess,
     node_id: int,
-    roots: tuple[Path, ...],
+    places: NodeOptions,
     offload: Offload,
     closing: AsyncExitStack,
 ) -> Node:
@@ -208,9 +223,12 @@ async def _assemble(
     leases = LeaseManager(store, descriptors, session)
     await leases.start()
     closing.push_async_callback(leases.close)
-    files = DuckDBFiles(MirrorLocations(roots), offload)
+    files = DuckDBFiles(MirrorLocations(places.mirror_roots), offload)
     kinds = default_kinds()
     kinds.register(SCHEME, DuckDBKind(files))
+    lakes = SparkKind(places.mirror_roots, offload, places.server_url)
+    for format in FORMATS:
+        kinds.register(f"{SCHEME_PREFIX}{format}", lakes)
     resumers: dict[str, Resumer] = {}
     registry = JobRegistry(
         store,
@@ -255,12 +273,12 @@ async def _assemble(
     return node
 
 
-def _mirror_roots(own: Path, options: NodeOptions) -> tuple[Path, ...]:
-    """The folders named, or `own`."""
+def _places(own: Path, options: NodeOptions) -> NodeOptions:
+    """The options with the folders named, or with `own`. Raises NodeRefused."""
     for root in options.mirror_roots:
         if not root.is_dir():
             raise NodeRefused(f"mirror root {root} is not a folder: make it, or name another")
     if options.mirror_roots:
-        return options.mirror_roots
+        return options
     own.mkdir(exist_ok=True)
-    return (own,)
+    return replace(options, mirror_roots=(own,))

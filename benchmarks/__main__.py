@@ -9,8 +9,6 @@ BENCHMARKS = (
     "latency",
     "bulk",
     "row_codec",
-    "kv",
-    "schema_change",
     "catchup_scan",
     "resolved_lag",
     "intent_queue",

@@ -9,13 +9,13 @@ from ..catalog.descriptor import TableDescriptor
 from ..catalog.errors import SQLError
 from ..catalog.system_tables import FIRST_USER_ID
 from ..kvlayer.clock import Timestamp, format_timestamp
-from ..kvlayer.keys import table_span
 from ..kvlayer.protected_timestamp import ProtectionRefused
 from ..kvlayer.txn import Transaction
 from .details import ChangefeedDetails, TableTarget
 from .options import parse_options
 from .services import ChangefeedServices
 from .sinks.protocol import SinkRefused
+from .sinks.worker import WorkerKind
 
 
 class FeedRequest(Protocol):
@@ -57,6 +57,8 @@ async def plan_changefeed(
     options = parse_options(request.options)
     kind = services.kinds.kind_of(sink_uri)
     start_at = request.at if options.cursor is None else options.cursor
+    if isinstance(kind, WorkerKind):
+        kind.check_options(request.options)
     await check_start(services, request, options.cursor)
     try:
         await kind.validate(sink_uri, request.tables, store_id=services.store.id)
@@ -133,7 +135,7 @@ async def _protect(
         return await services.protections.protect(
             transaction,
             owner="changefeed",
-            spans=[table_span(table.id) for table in tables],
+            spans=[table.primary_span for table in tables],
             timestamp=start_at,
         )
     except ProtectionRefused as refused:

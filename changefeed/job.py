@@ -27,6 +27,7 @@ from .details import (
 from .live import FeedState, LiveFeed
 from .services import ChangefeedServices
 from .sinks.protocol import FeedIdentity, SinkContext, SinkError, SinkProgress, SinkRefused
+from .sinks.worker import WorkerFeed, WorkerKind
 
 PROTECTION_INTERVAL = duration(seconds=10.0)
 """How far the resolved timestamp runs ahead of the protected one before that one follows."""
@@ -92,6 +93,9 @@ class ChangefeedJob:
     async def _attempt(self) -> None:
         services, details, options = self._services, self._details, self._details.parsed_options
         kind = services.kinds.kind_of(details.sink_uri)
+        if isinstance(kind, WorkerKind):
+            await self._run_worker(kind)
+            return
         found = await self._claim.read_progress()
         sink = kind.create(
             details.sink_uri,
@@ -108,7 +112,6 @@ class ChangefeedJob:
             sink=sink,
             transactional=kind.transactional,
             columnar=kind.columnar,
-            follows_schema=kind.follows_schema,
             known=decode_progress(found) if found else None,
             save=self._save,
         )
@@ -118,6 +121,26 @@ class ChangefeedJob:
             options=options,
         )
         await run_attempt(services, plan, destination, self._live)
+
+    async def _run_worker(self, kind: WorkerKind) -> None:
+        details = self._details
+        self._live.state = FeedState.STARTING
+        feed = WorkerFeed(
+            identity=self._identity,
+            uri=details.sink_uri,
+            table_id=details.targets[0].table_id,
+            start_at=details.start_at,
+            options=details.parsed_options,
+            report=self._note_batch,
+        )
+        await kind.run(feed)
+
+    async def _note_batch(self, progress: SinkProgress, rows: int) -> None:
+        """A worker has written a batch."""
+        await self._save(progress)
+        self._live.state = FeedState.STEADY
+        self._live.rows_emitted += rows
+        self._live.note_flushed(progress)
 
     async def _save(self, progress: SinkProgress) -> None:
         await self._claim.save_progress(encode_progress(progress))

@@ -39,7 +39,8 @@ class ProtectionRefused(KVError):
 
 
 class ProtectedTimestamp(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
-    """A record. It protects for `max_age_seconds` from its creation; for ever if that is zero."""
+    """A record. It protects for `max_age_seconds` since it was created or last moved; for ever if
+    that is zero."""
 
     id: bytes
     owner: str
@@ -122,8 +123,16 @@ class ProtectedTimestamps:
         record = _decoder.decode(body)
         if timestamp <= record.timestamp:
             return False
-        await self._write(transaction, msgspec.structs.replace(record, timestamp=timestamp))
+        moved = msgspec.structs.replace(
+            record, timestamp=timestamp, created_at=await self._store.now()
+        )
+        await self._write(transaction, moved)
         return True
+
+    async def read(self, transaction: Writer, record_id: bytes) -> ProtectedTimestamp | None:
+        """The record, or None when it was released; it may be expired."""
+        body = await transaction.get(KEYSPACE + record_id)
+        return None if body is None else _decoder.decode(body)
 
     async def release(self, transaction: Writer, record_id: bytes) -> None:
         """Removes a record. Releasing twice is once."""

@@ -13,6 +13,7 @@ from ..refusal import NodeRefused
 from .bench import bench_app
 from .debug import DebugRefused, debug_app
 from .demo import demo
+from .doctor import doctor
 from .serve import serve
 
 app = typer.Typer(
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 app.command()(serve)
 app.command()(demo)
+app.command()(doctor)
 app.add_typer(bench_app, name="bench")
 app.add_typer(debug_app, name="debug")
 

@@ -6,26 +6,22 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
-import uvicorn
 
 from ..frozen_heap import frozen_heap
-from ..http import create_app, is_loopback
+from ..http import is_loopback
+from ..http.server import HttpServer, bind, url_of
 from ..node import Node, NodeOptions
 from ..pgwire import PostgresOptions, serve_postgres
 from ..pgwire.authentication import Method
 from ..pgwire.options import postgres_options
 from ..refusal import NodeRefused
-from ..web import Dashboard
-from .joining import join_target, open_node, shown
-
-STOP_PATIENCE_SECONDS = 10
-"""How long requests that run have to end, once the server is told to stop."""
+from .joining import join_target, open_node
 
 
 def serve(
@@ -65,12 +61,13 @@ def serve(
 ) -> None:
     """Serve a store, or join one that is served, over HTTP and the Postgres protocol."""
     _refuse_open_address(host)
-    options = NodeOptions(mirror_roots=tuple(mirror_root or ()))
+    listener = bind(host, port)
+    options = NodeOptions(mirror_roots=tuple(mirror_root or ()), server_url=url_of(host, listener))
     postgres = postgres_options(pg_host, pg_auth, insecure=insecure, cert=cert, key=key)
     target = join_target(join, join_token, rpc_port)
     rpc = None if rpc_port is None else (host, rpc_port)
     opening = partial(open_node, folder, options, rpc, target)
-    asyncio.run(_serve(opening, host, port, (pg_host, pg_port), postgres))
+    asyncio.run(_serve(opening, host, listener, (pg_host, pg_port), postgres))
 
 
 def _refuse_open_address(host: str) -> None:
@@ -84,68 +81,26 @@ def _refuse_open_address(host: str) -> None:
 async def _serve(
     opening: Callable[[], Awaitable[Node]],
     host: str,
-    port: int,
+    listener: socket.socket,
     postgres_address: tuple[str, int],
     postgres: PostgresOptions,
 ) -> None:
-    listener = _listen(host, port)
-    with contextlib.closing(listener), contextlib.closing(_listen(*postgres_address)) as pg:
+    with contextlib.closing(listener), contextlib.closing(bind(*postgres_address)) as pg:
         node = await opening()
-        dashboard = Dashboard(node)
+        server = HttpServer(node, listener)
+        loop = asyncio.get_running_loop()
+        for stop in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(stop, server.stop)
         try:
-            server = _server(node, dashboard)
-            bound_port = listener.getsockname()[1]
             if node.notice:
                 print(f"tailrace: {node.notice}", flush=True)
             pg_shown = f"{postgres_address[0]}:{pg.getsockname()[1]}"
             print(f"tailrace: postgres at {pg_shown} ({postgres.method.value})", flush=True)
             listener.listen()  # so that who connects upon the next line is not refused
-            print(f"tailrace: ready on http://{shown(host)}:{bound_port}", flush=True)
+            print(f"tailrace: ready on {url_of(host, listener)}", flush=True)
             async with serve_postgres(node, pg, postgres):
                 with frozen_heap():
-                    await server.serve(sockets=[listener])
+                    await server.run()
         finally:
-            await dashboard.close()
+            await server.close()
             await node.close()
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Named as TCP, for asyncio sets TCP_NODELAY on no other: without it each reply takes 40 ms.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise NodeRefused(f"cannot listen on {host}:{port}: {error.strerror}") from error
-    return listener
-
-
-class _Server(uvicorn.Server):
-    """uvicorn without its signal handling: the node must close after the last request."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-def _server(node: Node, dashboard: Dashboard) -> uvicorn.Server:
-    """A server that a signal stops, also before it has begun."""
-    config = uvicorn.Config(
-        create_app(node, dashboard.router),
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        timeout_graceful_shutdown=STOP_PATIENCE_SECONDS,
-    )
-    server = _Server(config)
-    loop = asyncio.get_running_loop()
-    for stop in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(stop, _stop, server, dashboard)
-    return server
-
-
-def _stop(server: uvicorn.Server, dashboard: Dashboard) -> None:
-    server.should_exit = True
-    dashboard.close_streams()

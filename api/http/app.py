@@ -16,10 +16,12 @@ from ...kvlayer.errors import KVError
 from ..node import Node
 from .bodies import JSON, Health
 from .debug_routes import debug_routes
+from .export_routes import export_routes
 from .host_check import LoopbackHosts
 from .load_routes import load_routes
 from .metrics_routes import metrics_routes
 from .openapi import described, install_openapi
+from .position_routes import position_routes
 from .problems import (
     answer_bad_request,
     answer_fault,
@@ -40,6 +42,8 @@ def create_app(node: Node, *more: APIRouter) -> FastAPI:
     app = FastAPI(title="Tailrace", version=VERSION, docs_url=None, redoc_url=None)
     app.include_router(sql_routes(node))
     app.include_router(load_routes(node))
+    app.include_router(export_routes(node))
+    app.include_router(position_routes(node))
     app.include_router(_health_routes(node))
     app.include_router(metrics_routes(node))
     app.include_router(debug_routes(node))

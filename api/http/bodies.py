@@ -82,6 +82,52 @@ class LoadReply(msgspec.Struct, omit_defaults=True):
     commit_timestamp: str | None = None
 
 
+class TableReply(msgspec.Struct, kw_only=True):
+    """A table as of a timestamp, and its Arrow schema (an IPC message, in base64)."""
+
+    store_id: str
+    table_id: int
+    as_of: int
+    schema: str
+
+
+class SpansReply(TableReply):
+    """The same, and the table's spans."""
+
+    spans: list[str]
+
+
+class PositionRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A reader begins at a timestamp, or now."""
+
+    at: int | None = None
+
+
+class PositionReply(msgspec.Struct, kw_only=True):
+    """A reader's position, of which store and table it is, and where it stands."""
+
+    id: str
+    store_id: str
+    table_id: int
+    at: int
+
+
+class NextReply(msgspec.Struct, kw_only=True):
+    """Up to where a reader may read, whether there is anything in between, the Arrow schema of
+    those rows, and since when it holds."""
+
+    upto: int
+    changed: bool
+    schema: str
+    altered_at: int
+
+
+class AdvanceRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """The reader is done with everything at or below `upto`."""
+
+    upto: int
+
+
 class Health(msgspec.Struct, kw_only=True, omit_defaults=True):
     """`feeds` counts the changefeeds that have not ended. A joined node has no log of its own, and
     so no `durable_index`."""
@@ -94,7 +140,21 @@ class Health(msgspec.Struct, kw_only=True, omit_defaults=True):
     reason: str | None = None
 
 
-BODIES = (SqlRequest, SqlReply, MirrorRequest, MirrorReply, LoadReply, Health, Problem)
+BODIES = (
+    SqlRequest,
+    SqlReply,
+    MirrorRequest,
+    MirrorReply,
+    LoadReply,
+    TableReply,
+    SpansReply,
+    PositionRequest,
+    PositionReply,
+    NextReply,
+    AdvanceRequest,
+    Health,
+    Problem,
+)
 
 
 def media_type(request: Request) -> str:

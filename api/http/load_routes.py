@@ -12,9 +12,6 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from ...catalog.catalog import unknown_table
-from ...catalog.descriptor import TableDescriptor
-from ...catalog.names import TableName
 from ...catalog.system_tables import DEFAULT_DATABASE
 from ...kvlayer.clock import format_timestamp
 from ...sql import LoadMode
@@ -24,6 +21,7 @@ from .arrow_stream import arrow_batches
 from .bodies import ARROW_STREAM, JSON, JSON_LINES, LoadReply, drain, media_type
 from .json_lines import json_line_batches
 from .openapi import described_load
+from .table_lookup import find_table
 
 CLIENT_CLOSED_REQUEST = 499
 """Nobody reads this answer; the number is what logs call it."""
@@ -69,16 +67,6 @@ async def _batches(
         case bodies.ARROW_STREAM:
             return arrow_batches(chunks)
         case bodies.JSON_LINES:
-            descriptor = await _find(node, table, database)
+            descriptor = await find_table(node, table, database)
             return json_line_batches(chunks, descriptor)
     raise HTTPException(415, f"the body must be {ARROW_STREAM} or {JSON_LINES}")
-
-
-async def _find(node: Node, table: str, database: str) -> TableDescriptor:
-    """Raises SQLError 42P01."""
-    name = TableName.resolve(table.split("."), current_database=database)
-    reader = node.store.snapshot(await node.store.now())
-    descriptor = await node.services.catalog.find(reader, name)
-    if descriptor is None:
-        raise unknown_table(name)
-    return descriptor

@@ -7,20 +7,23 @@ from collections.abc import Mapping
 from ...catalog.errors import SQLError
 from .null import NullKind
 from .protocol import SinkKind
+from .worker import WorkerKind
+
+AnyKind = SinkKind | WorkerKind
 
 
 class SinkKinds:
     """The schemes that sink URIs may have in this process. Schemes ignore case."""
 
-    def __init__(self, kinds: Mapping[str, SinkKind]) -> None:
+    def __init__(self, kinds: Mapping[str, AnyKind]) -> None:
         self._kinds = {scheme.lower(): kind for scheme, kind in kinds.items()}
 
-    def register(self, scheme: str, kind: SinkKind) -> None:
+    def register(self, scheme: str, kind: AnyKind) -> None:
         """Adds a kind. A scheme stands for one kind."""
         assert scheme.lower() not in self._kinds, scheme
         self._kinds[scheme.lower()] = kind
 
-    def kind_of(self, uri: str) -> SinkKind:
+    def kind_of(self, uri: str) -> AnyKind:
         """The kind behind `uri`. Raises SQLError 22023 on a scheme that is not known."""
         scheme, separator, _ = uri.partition("://")
         if not separator:

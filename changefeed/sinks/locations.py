@@ -65,18 +65,7 @@ class MirrorLocations:
             raise _bad_uri(shown, "the path of a file is missing")
         if "\x00" in text:
             raise _bad_uri(shown, "a path has no NUL")
-        if ".." in text.split("/"):
-            raise SQLError(
-                "42501", f"mirror path {shown!r} is refused", detail="A path may not hold '..'."
-            )
-        path = (self.roots[0] / text).resolve()
-        if not any(root.resolve() in path.parents for root in self.roots):
-            raise SQLError(
-                "42501",
-                f"mirror path {shown!r} is outside the mirror roots",
-                detail=f"It leads to {path}.",
-                hint=f"Roots: {', '.join(map(str, self.roots))}. --mirror-root adds one.",
-            )
+        path = path_under(self.roots, text, shown=shown, what="mirror")
         if path.is_dir():
             raise _bad_uri(shown, "the path is a folder")
         return path
@@ -86,6 +75,26 @@ class MirrorLocations:
         if location.lower().startswith(SCHEME + ":"):
             return self.target(location).path
         return self.path(location)
+
+
+def path_under(roots: Sequence[Path], text: str, *, shown: str, what: str) -> Path:
+    """What a path names: relative to the first root, or absolute under any.
+
+    Raises SQLError 42501 for a path under none; `shown` and `what` say whose it is.
+    """
+    if ".." in text.split("/") or "\x00" in text:
+        raise SQLError(
+            "42501", f"{what} path {shown!r} is refused", detail="A path may not hold '..'."
+        )
+    path = (roots[0] / text).resolve()
+    if not any(root.resolve() in path.parents for root in roots):
+        raise SQLError(
+            "42501",
+            f"{what} path {shown!r} is outside the mirror roots",
+            detail=f"It leads to {path}.",
+            hint=f"Roots: {', '.join(map(str, roots))}. --mirror-root adds one.",
+        )
+    return path
 
 
 def _parameters(uri: str, query: str) -> Mapping[str, str]:

@@ -66,7 +66,6 @@ class TargetKind:
     transactional = True
     local = False
     columnar = True
-    follows_schema = True
     targets: dict[str, Target] = field(default_factory=dict)
     released: list[int] = field(default_factory=list)
     fail: float = 0.0

@@ -25,7 +25,6 @@ class DuckDBKind:
     transactional = True
     local = True
     columnar = True
-    follows_schema = True
 
     def __init__(self, files: DuckDBFiles) -> None:
         self._files = files

@@ -25,7 +25,8 @@ def test_text_without_scheme_is_no_uri(text: str) -> None:
 
 
 def test_schemes_ignore_case() -> None:
-    assert not default_kinds().kind_of("NULL://").transactional
+    kinds = default_kinds()
+    assert kinds.kind_of("NULL://") is kinds.kind_of("null://")
 
 
 def test_null_takes_nothing_behind_its_scheme() -> None:

@@ -1,0 +1,96 @@
+"""`/v1/tables/{table}/positions` and `/v1/positions/{id}`: readers that come back.
+
+A position keeps what its reader has not read yet, for a day after it was last heard of.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, Path, Query, Request, Response
+from starlette.exceptions import HTTPException
+
+from ...catalog.row_codec import codec_for
+from ...catalog.system_tables import DEFAULT_DATABASE
+from ...kvlayer.clock import MAX_TIMESTAMP, Timestamp
+from ..node import Node
+from .bodies import JSON, AdvanceRequest, NextReply, PositionReply, PositionRequest, read_json
+from .export_routes import schema_text
+from .openapi import described
+from .table_lookup import find_table
+
+PositionId = Annotated[str, Path(description="as its creation returned it")]
+
+
+def position_routes(node: Node) -> APIRouter:
+    router = APIRouter(tags=["export"])
+
+    @router.post(
+        "/v1/tables/{table}/positions", **described(request=PositionRequest, reply=PositionReply)
+    )
+    async def create(
+        request: Request, table: str, database: Annotated[str, Query()] = DEFAULT_DATABASE
+    ) -> Response:
+        """A reader's position: what is above it stays readable until it is advanced."""
+        asked = await read_json(request, PositionRequest)
+        at = await node.store.now() if asked.at is None else Timestamp(asked.at)
+        descriptor = await find_table(node, table, database, at)
+        made = await node.positions.create(descriptor, at)
+        return _reply(
+            PositionReply(id=made.hex(), store_id=node.store.id, table_id=descriptor.id, at=at)
+        )
+
+    @router.get("/v1/positions/{position}", **described(reply=PositionReply))
+    async def find(position: PositionId) -> Response:
+        """Where the position stands. 404 for one of another store, or one that was given up."""
+        table_id, at = await node.positions.find(_id(position))
+        return _reply(PositionReply(id=position, store_id=node.store.id, table_id=table_id, at=at))
+
+    @router.get("/v1/positions/{position}/next", **described(reply=NextReply))
+    async def next_batch(
+        position: PositionId,
+        after: Annotated[int, Query(gt=0, le=MAX_TIMESTAMP, description="where the reader is")],
+    ) -> Response:
+        """Up to where it may read next: a resolved timestamp, with one schema from here to there.
+
+        Waits a few seconds for one above `after`; then answers with `after` itself.
+        """
+        table_id, _ = await node.positions.find(_id(position))
+        found = await node.positions.next(table_id, Timestamp(after))
+        schema = codec_for(found.descriptor).arrow_schema
+        reply = NextReply(
+            upto=found.upto,
+            changed=found.changed,
+            schema=schema_text(schema),
+            altered_at=found.descriptor.modification_time,
+        )
+        return _reply(reply)
+
+    @router.post(
+        "/v1/positions/{position}/advance", **described(request=AdvanceRequest, reply=PositionReply)
+    )
+    async def advance(request: Request, position: PositionId) -> Response:
+        """The reader is done with everything at or below a timestamp."""
+        asked = await read_json(request, AdvanceRequest)
+        await node.positions.advance(_id(position), Timestamp(asked.upto))
+        return await find(position)
+
+    @router.delete("/v1/positions/{position}", status_code=204)
+    async def release(position: PositionId) -> Response:
+        """The reader will not come back. Releasing twice is once."""
+        await node.positions.release(_id(position))
+        return Response(status_code=204)
+
+    return router
+
+
+def _id(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise HTTPException(404, f"no position {text!r}") from None
+
+
+def _reply(body: msgspec.Struct) -> Response:
+    return Response(msgspec.json.encode(body), media_type=JSON)

@@ -1,0 +1,79 @@
+"""The HTTP door as a whole: a listener, the application and the dashboard, served in this loop."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+
+from ..node import Node
+from ..refusal import NodeRefused
+from ..web import Dashboard
+from .app import create_app
+
+STOP_PATIENCE_SECONDS = 10
+"""How long requests that run have to end, once the server is told to stop."""
+
+
+class HttpServer:
+    """REST and the dashboard of a node, on a socket that is bound already.
+
+    `run` serves until `stop`; `close` comes after it, and before the node's own.
+    """
+
+    def __init__(self, node: Node, listener: socket.socket) -> None:
+        self._listener = listener
+        self._dashboard = Dashboard(node)
+        config = uvicorn.Config(
+            create_app(node, self._dashboard.router),
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=STOP_PATIENCE_SECONDS,
+        )
+        self._server = _Server(config)
+
+    async def run(self) -> None:
+        await self._server.serve(sockets=[self._listener])
+
+    def stop(self) -> None:
+        """Also before it has begun."""
+        self._server.should_exit = True
+        self._dashboard.close_streams()
+
+    async def close(self) -> None:
+        """Ends what the dashboard runs."""
+        await self._dashboard.close()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handling: the node must close after the last request."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket at that address, 0 being any free port; `listen` is still to come.
+
+    Raises NodeRefused when it is taken, or is no address of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Named as TCP, for asyncio sets TCP_NODELAY on no other: without it each reply takes 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise NodeRefused(f"cannot listen on {host}:{port}: {error.strerror}") from error
+    return listener
+
+
+def url_of(host: str, listener: socket.socket) -> str:
+    """Where a client finds what listens there."""
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{listener.getsockname()[1]}"

@@ -1,0 +1,175 @@
+"""The two exports: a snapshot's rows, and an interval's versions, as batches with marks."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ...catalog.descriptor import TableDescriptor
+from ...catalog.row_codec import RowCodec, codec_for
+from ...catalog.table_reader import VersionSlice, read_versions
+from ...kvlayer.access import StoreAccess
+from ...kvlayer.clock import Timestamp
+from ...kvlayer.span import Span
+from .row_filter import RowFilter
+
+BATCH_ROWS = 4096
+"""Rows of a batch, more or less: putting it together takes well under a millisecond."""
+
+OPERATION = "_op"
+COMMIT_TIMESTAMP = "_commit_timestamp"
+UPSERT = "upsert"
+DELETE = "delete"
+
+_STAMP = struct.Struct(">q")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportBatch:
+    """Rows, and the mark behind the last of them: an export from it goes on with the next."""
+
+    rows: pa.RecordBatch
+    mark: bytes
+
+
+async def export_snapshot(
+    store: StoreAccess,
+    descriptor: TableDescriptor,
+    at: Timestamp,
+    *,
+    span: Span,
+    columns: Sequence[str],
+    row_filter: RowFilter,
+    mark: bytes | None = None,
+) -> AsyncGenerator[ExportBatch, None]:
+    """The rows of the span at `at`, in key order. A mark is the key of the last row.
+
+    Raises BatchTimestampBeforeGC, before the first batch or after the last.
+    """
+    start = span.start if mark is None else mark + b"\x00"
+    if start >= span.end:
+        return
+    codec = codec_for(descriptor)
+    places = _places(descriptor, [*columns, *row_filter.columns])
+    bodies: list[bytes] = []
+    async with aclosing(store.snapshot(at).scan_slices(Span(start, span.end))) as slices:
+        last = start
+        async for rows in slices:
+            bodies += [body for _, body in rows]
+            last = rows[-1][0]
+            if len(bodies) >= BATCH_ROWS:
+                yield ExportBatch(_select(codec, bodies, places, columns, row_filter), last)
+                bodies = []
+    if bodies:
+        yield ExportBatch(_select(codec, bodies, places, columns, row_filter), last)
+
+
+async def export_versions(
+    store: StoreAccess,
+    descriptor: TableDescriptor,
+    after: Timestamp,
+    upto: Timestamp,
+    *,
+    span: Span,
+    columns: Sequence[str],
+    row_filter: RowFilter,
+    mark: bytes | None = None,
+) -> AsyncGenerator[ExportBatch, None]:
+    """Every version of the span committed in `(after, upto]`, per key from older to newer.
+
+    The columns asked for, then `_op` (`upsert` or `delete`; of a deleted row the key alone is
+    there) and `_commit_timestamp`. A mark is the timestamp and the key of the last version.
+    Raises BatchTimestampBeforeGC.
+    """
+    passed: tuple[Timestamp, bytes] | None = None
+    if mark is not None:
+        passed = (Timestamp(_STAMP.unpack_from(mark)[0]), mark[_STAMP.size :])
+        after = max(after, Timestamp(passed[0] - 1))
+    if after >= upto:
+        return
+    codec = codec_for(descriptor)
+    async with aclosing(read_versions(store, descriptor, after, upto, span=span)) as slices:
+        async for versions in slices:
+            rows = _versions(codec, versions)
+            if passed is not None:
+                rows = rows.slice(_count_passed(versions, passed))
+            rows = row_filter.apply(rows)
+            if rows.num_rows:
+                names = [*columns, OPERATION, COMMIT_TIMESTAMP]
+                yield ExportBatch(rows.select(names), _mark(versions))
+
+
+def version_schema(schema: pa.Schema) -> pa.Schema:
+    """A table's schema with what versions add. Of a deleted row all but the key is NULL."""
+    fields = [field.with_nullable(True) for field in schema]
+    return pa.schema(
+        [
+            *fields,
+            pa.field(OPERATION, pa.string(), nullable=False),
+            pa.field(COMMIT_TIMESTAMP, pa.int64(), nullable=False),
+        ]
+    )
+
+
+def _select(
+    codec: RowCodec,
+    bodies: Sequence[bytes],
+    places: Sequence[int],
+    columns: Sequence[str],
+    row_filter: RowFilter,
+) -> pa.RecordBatch:
+    return row_filter.apply(codec.decode_columns(bodies, places=places)).select(list(columns))
+
+
+def _versions(codec: RowCodec, versions: VersionSlice) -> pa.RecordBatch:
+    """All versions of a slice as rows; deletions with their keys and NULLs."""
+    count = len(versions)
+    schema = version_schema(codec.arrow_schema)
+    if not versions.deleted:
+        operations = pa.array([UPSERT] * count, pa.string())
+        arrays = versions.rows.columns
+    else:
+        deleted = set(versions.deleted)
+        operations = pa.array([DELETE if n in deleted else UPSERT for n in range(count)])
+        keys = codec.decode_keys([versions.keys[place] for place in versions.deleted])
+        order = _places_in_turn(count, deleted, versions.rows.num_rows)
+        arrays = [
+            pa.concat_arrays(
+                [
+                    rows,
+                    keys.column(field.name)
+                    if field.name in keys.schema.names
+                    else pa.nulls(len(deleted), field.type),
+                ]
+            ).take(order)
+            for field, rows in zip(codec.arrow_schema, versions.rows.columns, strict=True)
+        ]
+    stamps = pa.array(versions.timestamps, pa.int64())
+    return pa.RecordBatch.from_arrays([*arrays, operations, stamps], schema=schema)
+
+
+def _places_in_turn(count: int, deleted: set[int], row_count: int) -> pa.Int64Array:
+    """Where each version lies when rows come first and deletions after them."""
+    row, gone = iter(range(row_count)), iter(range(row_count, count))
+    return pa.array([next(gone) if n in deleted else next(row) for n in range(count)], pa.int64())
+
+
+def _count_passed(versions: VersionSlice, passed: tuple[Timestamp, bytes]) -> int:
+    """How many of a slice's versions, which are in order of time and key, come no later."""
+    return sum(
+        (ts, key) <= passed for ts, key in zip(versions.timestamps, versions.keys, strict=True)
+    )
+
+
+def _mark(versions: VersionSlice) -> bytes:
+    return _STAMP.pack(versions.timestamps[-1]) + versions.keys[-1]
+
+
+def _places(descriptor: TableDescriptor, columns: Sequence[str]) -> list[int]:
+    """The places of columns, each once. Raises SQLError 42703."""
+    names = dict.fromkeys(columns)
+    return [descriptor.visible_columns.index(descriptor.column(name)) for name in names]

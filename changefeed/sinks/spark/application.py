@@ -1,0 +1,139 @@
+"""One run of a lake's application: a process, what it reports, and its end.
+
+It prints a line of JSON for each batch that is in the lake: `{"resolved": …, "rows": …}`. Its
+standard input is held open: when this process dies, however it dies, the application reads the end
+of it and stops. So a server that was killed leaves no second writer to the one it starts again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections import deque
+
+import msgspec
+
+from ....kvlayer.clock import Timestamp
+from ....kvlayer.keys import table_span
+from ...options import ScanChoice
+from ..protocol import SinkError, SinkProgress
+from ..worker import WorkerFeed
+from .location import LakeLocation
+
+MODULE = "tailrace.changefeed.spark.lake"
+
+STOP_SECONDS = 20.0
+"""How long the application may take to end its batch before it is killed."""
+
+ERROR_LINES = 30
+"""What is kept of its standard error, for the job's error."""
+
+SCHEMA_CHANGED = 3
+"""Its exit code when the table was altered: started again, it goes on with the new columns."""
+
+
+class _Report(msgspec.Struct):
+    """A batch is in the lake: everything at or below `resolved`, with so many rows."""
+
+    resolved: int
+    rows: int
+
+
+class LakeApplication:
+    """Runs the application until the feed is cancelled, the work is done, or it fails."""
+
+    def __init__(self, location: LakeLocation, feed: WorkerFeed, server_url: str) -> None:
+        self._location = location
+        self._feed = feed
+        self._server_url = server_url
+        self._errors: deque[str] = deque(maxlen=ERROR_LINES)
+
+    async def run(self) -> None:
+        """Raises SinkError, which another attempt may mend: the checkpoint says where it was."""
+        code = SCHEMA_CHANGED
+        while code == SCHEMA_CHANGED:
+            code = await self._run_once()
+        if code != 0:
+            raise SinkError(f"the Spark application ended with {_told(code)}: {self._why()}")
+
+    async def _run_once(self) -> int:
+        process = await asyncio.create_subprocess_exec(
+            *self._command(),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        )
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._follow(process))
+                group.create_task(self._gather_errors(process))
+            return await process.wait()
+        finally:
+            await _stop(process)
+
+    def _command(self) -> list[str]:
+        feed, location = self._feed, self._location
+        scan = feed.options.initial_scan is not ScanChoice.NO
+        return [
+            sys.executable,
+            "-m",
+            MODULE,
+            f"--url={self._server_url}",
+            f"--table={feed.table_id}",
+            f"--start={feed.start_at}",
+            f"--initial-scan={'yes' if scan else 'no'}",
+            f"--only-scan={'yes' if feed.options.initial_scan is ScanChoice.ONLY else 'no'}",
+            f"--master={location.master}",
+            f"--format={location.format}",
+            f"--path={location.path}",
+            f"--checkpoint={location.path}/_checkpoint_{feed.identity.job_id}",
+            f"--name=tailrace changefeed {feed.identity.job_id}",
+            f"--trigger-seconds={feed.options.min_checkpoint_frequency}",
+        ]
+
+    async def _follow(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        async for line in process.stdout:
+            try:
+                report = msgspec.json.decode(line, type=_Report)
+            except msgspec.MsgspecError:
+                continue  # Spark prints what it likes
+            await self._note(report)
+
+    async def _note(self, report: _Report) -> None:
+        feed = self._feed
+        resolved = Timestamp(report.resolved)
+        progress = SinkProgress(
+            frontier=((table_span(feed.table_id), resolved),), resolved=resolved, scan_complete=True
+        )
+        await feed.report(progress, report.rows)
+
+    async def _gather_errors(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stderr is not None
+        async for line in process.stderr:
+            self._errors.append(line.decode(errors="replace").rstrip())
+
+    def _why(self) -> str:
+        """The last line that names an error; else the last that there is."""
+        named = [line for line in self._errors if "Error" in line or "Exception" in line]
+        lines = named or list(self._errors) or ["it said nothing"]
+        return lines[-1]
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    """Ends it, by asking first. Does nothing to one that has ended."""
+    if process.returncode is None:
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+def _told(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

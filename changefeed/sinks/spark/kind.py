@@ -1,0 +1,87 @@
+"""The kind of sink behind `spark+…`: judges a URI, and runs a feed by an application of Spark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from ....catalog.descriptor import TableDescriptor
+from ....catalog.errors import SQLError
+from ....kvlayer.offload import Offload
+from ..protocol import FeedIdentity, SinkRefused
+from ..worker import WorkerFeed, WorkerKind
+from .application import LakeApplication
+from .java import why_no_spark
+from .location import LakeLocation
+
+OPTIONS = ("cursor", "initial_scan", "min_checkpoint_frequency")
+"""What a lake's feed can be told. Rows bear their operation and commit timestamp in any case."""
+
+
+class SparkKind(WorkerKind):
+    """Appends every change of one table to a lake, by a PySpark application that it supervises.
+
+    `server_url` says where the application finds this server, or None if there is none.
+    """
+
+    local = True
+
+    def __init__(self, roots: Sequence[Path], offload: Offload, server_url: str | None) -> None:
+        self._roots = tuple(roots)
+        self._lane = offload.lane("spark")
+        self._server_url = server_url
+
+    async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
+        location = LakeLocation.read(uri, self._roots)
+        if len(tables) > 1:
+            raise SQLError(
+                "0A000", "a lake takes one table", hint="Create a changefeed for each table."
+            )
+        self._url()
+        missing = await self._lane.run(partial(_obstacle, location.path))
+        if missing is not None:
+            raise SQLError("58030", f"a changefeed into a lake cannot run: {missing}")
+
+    def check_options(self, given: Mapping[str, str | None]) -> None:
+        for name in given:
+            if name.lower() not in OPTIONS:
+                raise SQLError(
+                    "22023",
+                    f"changefeed option {name!r} has no meaning for a lake",
+                    hint=f"Options of a lake's changefeed: {', '.join(OPTIONS)}.",
+                )
+
+    def redacted(self, uri: str) -> str:
+        """As it is: neither a folder nor a master's address is a secret."""
+        return uri
+
+    async def run(self, feed: WorkerFeed) -> None:
+        location = LakeLocation.read(feed.uri, self._roots)
+        application = LakeApplication(location, feed, self._url())
+        await application.run()
+
+    async def release(self, uri: str, identity: FeedIdentity) -> None:
+        """The lake stays as it is; the application's position ends by its age."""
+
+    def _url(self) -> str:
+        if self._server_url is None:
+            raise SinkRefused(
+                "a lake is written by an application that asks a server: run `tailrace serve`"
+            )
+        return self._server_url
+
+
+def _obstacle(path: Path) -> str | None:
+    """Why no lake can be written there, if so."""
+    missing = why_no_spark()
+    if missing is not None:
+        return missing
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        return f"folder {path} cannot be made: {error.strerror}"
+    if not os.access(path, os.W_OK | os.X_OK):
+        return f"folder {path} cannot be written"
+    return None

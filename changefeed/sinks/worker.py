@@ -1,0 +1,57 @@
+"""Kinds of sink whose rows another program writes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...catalog.descriptor import TableDescriptor
+from ...kvlayer.clock import Timestamp
+from ..options import ChangefeedOptions
+from .protocol import FeedIdentity, SinkProgress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerFeed:
+    """A feed of one table whose rows another program writes, as its kind runs it.
+
+    The program's every batch is reported: how far the feed has come with it, and its rows.
+    """
+
+    identity: FeedIdentity
+    uri: str
+    table_id: int
+    start_at: Timestamp
+    options: ChangefeedOptions
+    report: Callable[[SinkProgress, int], Awaitable[None]]
+
+
+class WorkerKind(ABC):
+    """A scheme behind which no sink stands but a program, which fetches the rows itself.
+
+    It judges a URI as a `SinkKind` does, and then runs a feed from beginning to end.
+    """
+
+    local: bool
+    """Whether its feeds must run on the node where they were created, as `SinkKind.local`."""
+
+    @abstractmethod
+    async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
+        """Raises SQLError when a new feed of `tables` may not go to `uri`."""
+
+    @abstractmethod
+    def check_options(self, given: Mapping[str, str | None]) -> None:
+        """Raises SQLError 22023 for an option, valid by itself, that means nothing here."""
+
+    @abstractmethod
+    async def run(self, feed: WorkerFeed) -> None:
+        """Returns when the feed has done its work. Raises SinkError and SinkRefused."""
+
+    @abstractmethod
+    async def release(self, uri: str, identity: FeedIdentity) -> None:
+        """The feed will never come back."""
+
+    @abstractmethod
+    def redacted(self, uri: str) -> str:
+        """The URI as anybody may see it."""
