@@ -13,6 +13,7 @@ BENCHMARKS = (
     "resolved_lag",
     "intent_queue",
     "feed_fanout",
+    "pgwire",
 )
 
 

@@ -13,10 +13,12 @@ from ..catalog.descriptor_store import DescriptorReader
 from ..catalog.errors import SQLError
 from ..catalog.leases import DescriptorUnavailable
 from ..catalog.system_tables import FIRST_USER_ID
+from ..catalog.users import ROOT
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.txn import Transaction
 from .as_of import datetime_of, resolve_as_of
 from .binder import tables_of
+from .client_functions import ClientFacts
 from .executor.dml import DML, OnePhase, one_phase_applies, result_of, run_in
 from .executor.locking import run_locking
 from .executor.reading import run_select
@@ -44,6 +46,7 @@ class Execution:
     statement: Planned
     parameters: Sequence[object]
     database: str
+    user: str = ROOT
     lock_timeout: float | None = None
     described: tuple[ResultColumn, ...] | None = None
     """What a client was told of the result's columns, if it was told."""
@@ -156,7 +159,8 @@ async def _write_in(services: Services, execution: Execution, opened: OpenTransa
 
 def _bindings(services: Services, execution: Execution, at: Timestamp) -> Bindings:
     virtual_rows = Introspection(services, execution.database)
-    return Bindings(execution.parameters, datetime_of(at), virtual_rows, services.generators)
+    facts = ClientFacts(user=execution.user, database=execution.database)
+    return Bindings(execution.parameters, datetime_of(at), virtual_rows, services.generators, facts)
 
 
 def _refuse_system_tables(plan: DML) -> None:

@@ -23,6 +23,7 @@ from ..catalog.errors import SQLError
 from ..catalog.literals import read_decimal
 from ..catalog.type_kinds import TypeKind
 from .arithmetic import negate, operation
+from .client_functions import CLIENT_NODES, SOMEBODY, ClientFacts, client_fact
 from .parser import folded, position_of
 from .virtual_rows import VirtualRows
 
@@ -55,6 +56,7 @@ class Bindings:
     now: datetime
     virtual_rows: VirtualRows | None = None
     generators: Generators | None = None
+    client: ClientFacts = SOMEBODY
 
 
 Values = Sequence[Datum]
@@ -108,6 +110,8 @@ def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) ->
             return _parameter(tree)
         case exp.Column():
             return _column(tree, scope, relation)
+        case _ if isinstance(tree, CLIENT_NODES) and (fact := client_fact(tree)) is not None:
+            return Scalar(STRING, lambda values, bindings: fact(bindings.client), True)
         case exp.CurrentTimestamp() if not tree.this:
             return Scalar(TIMESTAMPTZ, lambda values, bindings: bindings.now, True)
         case exp.CurrentDate() if not tree.this:

@@ -307,6 +307,7 @@ class Session:
                     statement=statement,
                     parameters=parameters,
                     database=self.database,
+                    user=self.user,
                     described=described,
                     lock_timeout=lock_timeout(self.variables),
                 )
@@ -338,6 +339,8 @@ class Session:
                 return await control_jobs(self._services, statement)
             case statements.SetClusterSetting():
                 return await self._set_setting(statement)
+            case statements.Discard(target=target):
+                return self._discard(target)
             case statements.Prepare() | statements.Deallocate() if self._open is not None:
                 self._open.shown = True  # what it does to names is not undone, nor done twice
                 return await self._run_prepared(statement)
@@ -474,6 +477,15 @@ class Session:
             ),
         )
         return result
+
+    def _discard(self, target: str) -> Result:
+        """DISCARD, CLOSE ALL, UNLISTEN: there are no temporary tables, cursors or channels."""
+        if target == "DISCARD ALL":
+            self._refuse_transaction("DISCARD ALL")
+            self.variables.reset("all")
+        if target in ("DISCARD ALL", "DISCARD PLANS"):
+            self.prepared_names.clear()
+        return Result(tag=target)
 
     async def _use(self, name: str) -> Result:
         reader = self._reader()

@@ -21,11 +21,21 @@ from ..catalog.descriptor import TableDescriptor
 from ..catalog.errors import SQLError
 from ..catalog.type_kinds import TypeKind
 from .binder import Relations, column_type, scopes_in, tables_in
+from .client_functions import CLIENT_NODES, client_fact
 from .key_access import KeyAccess
 from .parser import folded, position_of
 from .parser.queries import table_name
 from .plans import AnalyticSelect, TableScan, TypedParameter
-from .scalars import DATE, TIMESTAMPTZ, Bindings, Scalar, adapt, compile_scalar, type_of_cast
+from .scalars import (
+    DATE,
+    STRING,
+    TIMESTAMPTZ,
+    Bindings,
+    Scalar,
+    adapt,
+    compile_scalar,
+    type_of_cast,
+)
 
 TYPED_PARAMETER = "typed_parameter"
 """Marks a cast that nobody wrote: it says the type of a parameter, and names no column."""
@@ -177,6 +187,10 @@ def _client_parameter(node: exp.Expr) -> bool:
 
 
 def _replace_rest(query: exp.Query, parameters: _Parameters) -> None:
+    for node in list(query.find_all(*CLIENT_NODES)):
+        inner = isinstance(node.parent, exp.Dot) and client_fact(node.parent) is not None
+        if client_fact(node) is not None and not inner:
+            node.replace(parameters.typed(compile_scalar(node, {}), STRING))
     for node in list(query.find_all(exp.Parameter, exp.CurrentTimestamp, exp.CurrentDate)):
         match node:
             case exp.Parameter():
@@ -279,6 +293,8 @@ def output_name(item: exp.Expr) -> str:
             return folded(item.this)
         case exp.Paren():
             return output_name(item.this)
+        case exp.Dot():
+            return output_name(item.expression)
         case exp.Cast():
             inner = output_name(item.this)
             if item.meta.get(TYPED_PARAMETER):

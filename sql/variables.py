@@ -84,11 +84,17 @@ class SessionVariables:
     """The values of one session."""
 
     def __init__(self) -> None:
+        self._given: dict[str, object] = {}  # at the session's beginning: RESET goes back to it
         self._session: dict[str, object] = {}
         self._local: dict[str, object] = {}
 
+    def begin_with(self, name: str, text: str) -> None:
+        """The value that the session begins with, instead of the default. Raises as `set`."""
+        self.set(name, text)
+        self._given[name] = self._session.pop(name)
+
     def get(self, variable: Variable[V]) -> V:
-        for values in (self._local, self._session):
+        for values in (self._local, self._session, self._given):
             if variable.name in values:
                 return cast(V, values[variable.name])
         return variable.default

@@ -11,6 +11,7 @@ from typing import assert_never
 
 from ...catalog.errors import SQLError
 from ...sql import Session
+from ...sql.client_variables import APPLICATION_NAME
 from . import replies
 from .channel import Channel, HangUp
 from .extended import Extended
@@ -53,6 +54,7 @@ class Conversation:
         self._output = Output(channel, self.guard)
         self._extended = Extended(session, channel, self._output, self.guard)
         self._stopping = False
+        self._told_name = session.variables.get(APPLICATION_NAME)
 
     async def run(self) -> None:
         """Takes messages until the client is gone. What is open then is rolled back."""
@@ -88,6 +90,9 @@ class Conversation:
         except SQLError as error:
             if isinstance(error, ProtocolViolation):
                 raise
+            if error is self._session.terminated:
+                self._channel.write(replies.error(error, Severity.FATAL))
+                raise HangUp from error
             await self._fail(error)
         if self._channel.machine.state is State.BUSY:
             self._ready()
@@ -121,6 +126,11 @@ class Conversation:
             await self._session.end_batch()
 
     def _ready(self) -> None:
+        name = self._session.variables.get(APPLICATION_NAME)
+        if name != self._told_name:
+            # Of what is reported, this alone can change.
+            self._told_name = name
+            self._channel.write(replies.parameter_status("application_name", name))
         self._channel.write(replies.READY[self._session.state])
         self._channel.flush()
         self._channel.machine.ready()

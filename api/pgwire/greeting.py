@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from ...catalog.errors import SQLError
 from ...catalog.system_tables import DEFAULT_DATABASE
 from ...catalog.users import find_user
+from ...sql import Session
+from ...sql.client_variables import REPORTED
 from ..node import Node
 from . import replies
 from .authentication import Cleartext, Exchange, Method, Scram, Trusting
@@ -21,26 +23,11 @@ from .messages import (
     ProtocolViolation,
     Startup,
 )
-
-SERVER_VERSION = "15.8"
-"""The version of PostgreSQL whose protocol, functions and catalogs this server goes by."""
+from .replies import Severity
 
 HANDSHAKE_SECONDS = 30.0
 
-PARAMETERS = {
-    "server_version": f"{SERVER_VERSION} (Tailrace)",
-    "server_encoding": "UTF8",
-    "client_encoding": "UTF8",
-    "DateStyle": "ISO, MDY",
-    "IntervalStyle": "postgres",
-    "TimeZone": "UTC",
-    "integer_datetimes": "on",
-    "standard_conforming_strings": "on",
-    "is_superuser": "on",
-    "default_transaction_read_only": "off",
-    "in_hot_standby": "off",
-}
-"""What a client is told of a new session."""
+_NO_VARIABLES = frozenset({"user", "database", "options", "replication"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +39,34 @@ class Greeting:
     parameters: Mapping[str, str] = field(default_factory=dict)
     cancels: tuple[int, int] | None = None
 
-    def statuses(self) -> Iterator[tuple[str, str]]:
-        yield from PARAMETERS.items()
-        yield "application_name", self.parameters.get("application_name", "")
-        yield "session_authorization", self.user
+    def settings(self) -> Iterator[tuple[str, str]]:
+        """The session variables that the start-up sets, by `options` (`-c name=value`) too."""
+        words = self.parameters.get("options", "").replace("-c ", "-c").split()
+        for word in words:
+            name, _, value = word.removeprefix("--").removeprefix("-c").partition("=")
+            yield name.lower(), value
+        for name, value in self.parameters.items():
+            if name not in _NO_VARIABLES and not name.startswith("_pq_."):
+                yield name.lower(), value
+
+
+def begin_session(channel: Channel, session: Session, greeting: Greeting) -> None:
+    """Sets what the start-up asked for, and tells the client what is so.
+
+    What a session does not have is a warning and no more, because drivers send settings that they
+    can do without: a time zone, whether to compile.
+    """
+    for name, value in greeting.settings():
+        try:
+            session.variables.begin_with(name, value)
+        except SQLError as error:
+            message = f"{error.message}; the setting is left out"
+            channel.write(
+                replies.notice(message, sqlstate=error.sqlstate, severity=Severity.WARNING)
+            )
+    for name, variable in REPORTED.items():
+        channel.write(replies.parameter_status(name, session.variables.get(variable)))
+    channel.write(replies.parameter_status("session_authorization", greeting.user))
 
 
 async def greet(

@@ -18,7 +18,7 @@ from ..node import Node
 from . import replies
 from .channel import Channel, HangUp
 from .conversation import Conversation
-from .greeting import Greeting, greet
+from .greeting import Greeting, begin_session, greet
 from .interruption import Interruption
 from .options import PostgresOptions
 from .replies import Severity
@@ -126,8 +126,7 @@ class PostgresServer:
         secret = self._node.store.random.getrandbits(31)
         self._conversations[process_id] = (secret, conversation)
         try:
-            for name, value in greeting.statuses():
-                channel.write(replies.parameter_status(name, value))
+            begin_session(channel, session, greeting)
             channel.write(replies.backend_key(process_id, secret))
             await conversation.run()
         finally:

@@ -189,11 +189,14 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("prepare",): prepared.prepare,
     ("execute",): prepared.execute,
     ("deallocate",): prepared.deallocate,
+    ("discard",): prepared.discard,
+    ("close", "all"): prepared.close_all,
+    ("unlisten",): prepared.unlisten,
 }
 
 # fmt: off
 _REFUSED = frozenset({
-    "analyze", "call", "declare", "discard", "do", "fetch", "grant",
+    "analyze", "call", "declare", "do", "fetch", "grant",
     "listen", "lock", "merge", "notify", "refresh", "reindex", "revoke",
     "vacuum", "verify",
 })

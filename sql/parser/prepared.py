@@ -7,7 +7,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from .cursor import Cursor, LexemeKind, syntax_error
 from .queries import parse_tree
-from .statements import Deallocate, ExecutePrepared, Prepare, TypeName
+from .statements import Deallocate, Discard, ExecutePrepared, Prepare, TypeName
 
 
 def prepare(cursor: Cursor) -> Prepare:
@@ -82,3 +82,26 @@ def deallocate(cursor: Cursor) -> Deallocate:
     name = None if cursor.accept_words("all") else cursor.identifier("a name")
     cursor.expect_end()
     return Deallocate(name=name)
+
+
+def discard(cursor: Cursor) -> Discard:
+    """`ALL`, `PLANS`, `SEQUENCES`, `TEMP` or `TEMPORARY`"""
+    for word in ("all", "plans", "sequences", "temp", "temporary"):
+        if cursor.accept_words(word):
+            cursor.expect_end()
+            shown = "TEMP" if word == "temporary" else word.upper()
+            return Discard(target=f"DISCARD {shown}")
+    cursor.fail(expected="ALL, PLANS, SEQUENCES or TEMP")
+
+
+def close_all(cursor: Cursor) -> Discard:
+    cursor.expect_end()
+    return Discard(target="CLOSE CURSOR ALL")
+
+
+def unlisten(cursor: Cursor) -> Discard:
+    """`*` or a channel's name"""
+    if not cursor.accept_symbol("*"):
+        cursor.identifier("a channel's name")
+    cursor.expect_end()
+    return Discard(target="UNLISTEN")

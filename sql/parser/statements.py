@@ -250,6 +250,13 @@ class Deallocate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Discard:
+    """What a pool sends between two clients; `target` is the command tag."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CopyFrom:
     """`columns` is None for all of the table's."""
 
@@ -295,6 +302,7 @@ Statement = (
     | ExecutePrepared
     | Deallocate
     | UserStatement
+    | Discard
     | CopyFrom
     | CopyTo
 )

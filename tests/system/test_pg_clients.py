@@ -19,6 +19,7 @@ import asyncpg
 import pg8000.native
 import psycopg
 import pytest
+import sqlalchemy
 
 from tests.harness.server_process import ServerProcess
 
@@ -252,3 +253,35 @@ def test_stream_sees_each_row_of_a_load_once_and_cancel_spares_the_connection(
         for _ in rows:
             pass
     assert client.execute("SELECT count(*) FROM t").fetchone() == (keys,)
+
+
+def test_sqlalchemy_runs_transactions_and_expressions(
+    server: ServerProcess, client: psycopg.Connection[Any]
+) -> None:
+    url = f"postgresql+psycopg://root@127.0.0.1:{server.pg_port}/defaultdb"
+    # Without pg_catalog.pg_type nobody can ask for the OID of hstore.
+    engine = sqlalchemy.create_engine(url, use_native_hstore=False)
+    table = sqlalchemy.table("t", sqlalchemy.column("id"), sqlalchemy.column("n"))
+    with engine.begin() as connection:
+        connection.execute(table.insert(), [{"id": number, "n": 2} for number in range(3)])
+    with engine.connect() as connection:
+        connection.execute(table.delete())
+        connection.rollback()
+        total = sqlalchemy.select(sqlalchemy.func.sum(table.c.n)).where(table.c.id > 0)
+        assert connection.execute(total).scalar() == 4
+    engine.dispose()
+
+
+def test_a_pool_of_asyncpg_hands_connections_on(server: ServerProcess) -> None:
+    async def run() -> None:
+        pool = await asyncpg.create_pool(
+            host="127.0.0.1", port=server.pg_port, user="root", database="defaultdb",
+            min_size=1, max_size=1, server_settings={"application_name": "pool", "jit": "off"},
+        )  # fmt: skip
+        for _ in range(2):
+            async with pool.acquire() as connection:
+                assert await connection.fetchval("SELECT current_user") == "root"
+                assert await connection.fetchval("SHOW application_name") == "pool"
+        await pool.close()
+
+    asyncio.run(run())

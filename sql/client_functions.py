@@ -1,0 +1,75 @@
+"""Functions about the client's own session: who it is, where it is, and what it talks to.
+
+    current_user, session_user      the user
+    current_database(), current_catalog
+    current_schema()                there is one: public
+    version()                       as PostgreSQL's, with our name in it
+    pg_advisory_unlock_all()        there are no advisory locks: what pools call between clients
+
+Each may be qualified by `pg_catalog`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from ..catalog.system_tables import DEFAULT_DATABASE, PUBLIC_SCHEMA
+from ..catalog.users import ROOT
+from .client_variables import SERVER_VERSION
+
+VERSION_TEXT = f"PostgreSQL {SERVER_VERSION} (Tailrace)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientFacts:
+    """What a session knows of its client."""
+
+    user: str = ROOT
+    database: str = DEFAULT_DATABASE
+
+
+SOMEBODY = ClientFacts()
+"""Where nobody asked: `root`, in the default database."""
+
+Fact = Callable[[ClientFacts], str]
+
+_FACTS: dict[str, Fact] = {
+    "current_user": lambda facts: facts.user,
+    "session_user": lambda facts: facts.user,
+    "current_role": lambda facts: facts.user,
+    "current_database": lambda facts: facts.database,
+    "current_catalog": lambda facts: facts.database,
+    "current_schema": lambda facts: PUBLIC_SCHEMA,
+    "version": lambda facts: VERSION_TEXT,
+    "pg_advisory_unlock_all": lambda facts: "",
+}
+
+_NODES: dict[type[exp.Expr], str] = {
+    exp.CurrentUser: "current_user",
+    exp.SessionUser: "session_user",
+    exp.CurrentRole: "current_role",
+    exp.CurrentDatabase: "current_database",
+    exp.CurrentCatalog: "current_catalog",
+    exp.CurrentSchema: "current_schema",
+    exp.CurrentVersion: "version",
+}
+
+CLIENT_NODES: tuple[type[exp.Expr], ...] = (*_NODES, exp.Anonymous, exp.Dot)
+"""The kinds of nodes that may be such a function."""
+
+
+def client_fact(tree: exp.Expr) -> Fact | None:
+    """What a node asks of the session, if it is one of these functions."""
+    name = _NODES.get(type(tree))
+    if name is not None:
+        return None if tree.args.get("this") else _FACTS[name]
+    match tree:
+        case exp.Dot(this=exp.Identifier() as schema, expression=exp.Anonymous() as function):
+            if schema.name.lower() == "pg_catalog":
+                return client_fact(function)
+        case exp.Anonymous() if not tree.expressions:
+            return _FACTS.get(tree.name.lower())
+    return None
