@@ -191,7 +191,11 @@ class Node:
         path = self._files.locations.read_target(location)
         at = await self.store.now() if until is None else until
         for job in await self.jobs.list():
-            if job.kind == JOB_KIND and not job.state.final and self.feeds.runs_here(job.payload):
+            if (
+                job.kind == JOB_KIND
+                and not job.state.final
+                and self.feeds.runs_here(job.id, job.payload)
+            ):
                 sink = self.feeds.status(job.id, job.payload, None).sink_uri
                 if sink.startswith(MIRROR_SCHEME) and self._path_of(sink) == path:
                     await self.feed(job.id).wait_until(at)
@@ -234,7 +238,7 @@ async def _assemble(
         store,
         session,
         resumers,
-        accepts=lambda job: job.kind != JOB_KIND or feeds.runs_here(job.payload),
+        accepts=lambda job: job.kind != JOB_KIND or feeds.runs_here(job.id, job.payload),
     )
     feeds = Changefeeds(
         ChangefeedServices(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..kvlayer.clock import ZERO, Timestamp
+from ..kvlayer.clock import ZERO, Timestamp, seconds_between
 from ..kvlayer.txn import Transaction
 from .create import FeedRequest, plan_changefeed
 from .details import decode_details, decode_progress, encode_details
@@ -15,6 +15,9 @@ from .services import ChangefeedServices
 from .stream import ChangefeedStream, open_stream
 
 JOB_KIND = "CHANGEFEED"
+
+HOME_FIRST_SECONDS = 1.0
+"""How long a new feed waits for the node where it was created: that one hears of it at once."""
 
 
 class JobCreator(Protocol):
@@ -85,11 +88,20 @@ class Changefeeds:
         live = self._live.pop(claim.job_id, None) or LiveFeed(claim.job_id)
         await ChangefeedJob(self._services, claim, live).cancel()
 
-    def runs_here(self, payload: bytes) -> bool:
-        """Whether this node may run the feed: mirrors stay with the node that holds their file."""
+    def runs_here(self, job_id: int, payload: bytes) -> bool:
+        """Whether this node may run the feed.
+
+        A mirror stays with the node that holds its file. Any other feed belongs first to the node
+        where it was created, and to whoever finds it free when that one has not taken it.
+        """
         details = decode_details(payload)
-        kind = self._services.kinds.kind_of(details.sink_uri)
-        return not kind.local or details.node_id == self._services.node_id
+        if details.node_id == self._services.node_id:
+            return True
+        if self._services.kinds.kind_of(details.sink_uri).local:
+            return False
+        created_at = Timestamp(job_id)  # ids of jobs are drawn from the clock
+        age = seconds_between(created_at, self._services.store.clock.last)
+        return age > HOME_FIRST_SECONDS
 
     # For those who look
 

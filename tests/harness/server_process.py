@@ -73,6 +73,17 @@ class ServerProcess:
         """Where it listens, or last did."""
         return int(self.url.rpartition(":")[2])
 
+    @property
+    def rpc_address(self) -> str:
+        """Where nodes may join; it was started with --rpc-port."""
+        [line] = [line for line in self.output if "nodes may join at " in line]
+        return line.rpartition(" ")[2]
+
+    def send(self, what: signal.Signals) -> None:
+        """Stops it (SIGSTOP), or lets it go on (SIGCONT)."""
+        assert self._process is not None, "not running"
+        self._process.send_signal(what)
+
     def kill(self) -> None:
         """Without a word, as a crash or a power cut of the process would."""
         self._end(signal.SIGKILL)

@@ -1,0 +1,203 @@
+"""Two real processes on one store: leases, feeds and jobs when one of them dies or stands still."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.harness.server_process import ServerProcess
+
+pytestmark = pytest.mark.system
+
+SESSION_SECONDS = 5.0
+"""server.liveness.ttl: how long a node that says nothing still counts."""
+
+LOCK = "ALTER TABLE t SET (changefeed_optimized = true)"
+UNLOCK = "ALTER TABLE t SET (changefeed_optimized = false)"
+ADOPTERS = "SELECT claim_node_id FROM system.jobs WHERE id = $1"
+
+
+@contextmanager
+def two_nodes(folder: Path) -> Iterator[tuple[ServerProcess, ServerProcess]]:
+    with ServerProcess(folder / "store", "--rpc-port", "0", "--insecure") as first:
+        token = folder / "store" / "join.token"
+        assert token.stat().st_mode & 0o077 == 0
+        joining = ("--join", first.rpc_address, "--join-token", str(token), "--insecure")
+        with ServerProcess(folder / "node", *joining) as second:
+            first.sql("CREATE TABLE t (k INT8 PRIMARY KEY, v STRING)")
+            yield first, second
+
+
+@contextmanager
+def using_the_table(server: ServerProcess) -> Iterator[psycopg.Connection[Any]]:
+    """A client in a transaction that holds a lease on the table's newest version."""
+    client = psycopg.connect(
+        host="127.0.0.1", port=server.pg_port, user="root", dbname="defaultdb", sslmode="disable"
+    )
+    client.execute("SELECT * FROM t")
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+class Altering(Thread):
+    """A schema change that runs beside the test. `ended` is when its statement returned."""
+
+    def __init__(self, server: ServerProcess, statement: str) -> None:
+        super().__init__()
+        self._url, self._statement = server.url, statement
+        self.ended = 0.0
+        self.answer: Any = None
+        self.start()
+
+    def run(self) -> None:
+        import httpx2
+
+        with httpx2.Client(timeout=60) as client:
+            self.answer = client.post(f"{self._url}/v1/sql", json={"sql": self._statement}).json()
+        self.ended = time.monotonic()
+
+
+def wait_until_waiting(server: ServerProcess) -> list[Any]:
+    """The holder that a schema change of that node waits for."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        rows = server.rows(
+            "SELECT holder_node_id, holder_version FROM tailrace_internal.lease_waits"
+        )
+        if rows:
+            return list(rows[0])
+        time.sleep(0.01)
+    raise AssertionError("nobody waits")
+
+
+def test_a_joined_node_reads_and_writes_the_store(tmp_path: Path) -> None:
+    with two_nodes(tmp_path) as (first, second):
+        second.sql("INSERT INTO t VALUES (1, 'from the second')")
+        assert first.rows("SELECT * FROM t") == [[1, "from the second"]]
+        first.sql("UPDATE t SET v = 'from the first' WHERE k = 1")
+        assert second.rows("SELECT * FROM t") == [[1, "from the first"]]
+        nodes = "SELECT node_id FROM tailrace_internal.nodes WHERE live ORDER BY 1"
+        assert first.rows(nodes) == second.rows(nodes) == [[1], [2]]
+        assert second.terminate() == 0
+        second.start()
+        assert first.rows(nodes) == [[1], [2]], "its folder makes it the same node"
+        assert second.terminate() == 0
+        assert first.terminate() == 0
+        assert first.errors() + second.errors() == ""
+
+
+def test_a_schema_change_goes_on_when_the_other_lets_go(tmp_path: Path) -> None:
+    with two_nodes(tmp_path) as (first, second):
+        with using_the_table(second) as client:
+            altering = Altering(first, LOCK)
+            assert wait_until_waiting(first) == [2, 1]
+            client.rollback()
+            released = time.monotonic()
+            altering.join(30)
+        assert "results" in altering.answer, altering.answer
+        assert altering.ended - released < 0.1, altering.ended - released
+
+
+def test_a_killed_nodes_leases_end_with_its_session(tmp_path: Path) -> None:
+    with two_nodes(tmp_path) as (first, second):
+        with using_the_table(second):
+            altering = Altering(first, LOCK)
+            wait_until_waiting(first)
+            second.kill()
+            killed = time.monotonic()
+            altering.join(30)
+        assert "results" in altering.answer, altering.answer
+        assert altering.ended - killed < SESSION_SECONDS + 1.0
+
+
+def test_a_killed_nodes_locks_are_free_at_once(tmp_path: Path) -> None:
+    with two_nodes(tmp_path) as (first, second):
+        first.sql("INSERT INTO t VALUES (1, 'a')")
+        with using_the_table(second) as client:
+            client.execute("UPDATE t SET v = 'b' WHERE k = 1")
+            second.kill()
+            killed = time.monotonic()
+            first.sql("UPDATE t SET v = 'c' WHERE k = 1")
+            assert time.monotonic() - killed < 2.0
+        assert first.rows("SELECT v FROM t") == [["c"]]
+
+
+def test_a_stopped_node_progresses_no_job_that_another_adopted(tmp_path: Path) -> None:
+    """It wakes up after its session's end, with its feed claimed by the other."""
+    with two_nodes(tmp_path) as (first, second):
+        job = feed_claimed_by(second, 2)
+        second.send(signal.SIGSTOP)
+        assert wait_for_claim(first, job, 2) == 1
+        epoch = first.rows("SELECT epoch FROM system.jobs WHERE id = $1", job)[0][0]
+        second.send(signal.SIGCONT)
+        first.sql("INSERT INTO t VALUES (1, 'after')")
+        time.sleep(2)
+        assert first.rows("SELECT claim_node_id, epoch FROM system.jobs WHERE id = $1", job) == [
+            [1, epoch]
+        ]
+        saved = first.rows("SELECT epoch FROM system.job_progress WHERE id = $1", job)
+        assert saved in ([], [[epoch]])
+
+
+def test_a_stopped_node_does_not_stop_schema_changes(tmp_path: Path) -> None:
+    """Continued, it claims nothing of what it slept through, and takes the newest version."""
+    with two_nodes(tmp_path) as (first, second):
+        second.sql("INSERT INTO t VALUES (1, 'a')")
+        second.send(signal.SIGSTOP)
+        first.sql(LOCK)
+        first.sql(UNLOCK)
+        version = first.rows("SELECT version FROM tailrace_internal.descriptors WHERE name = 't'")[
+            0
+        ][0]
+        assert version == 3
+        second.send(signal.SIGCONT)
+        assert second.rows("SELECT v FROM t WHERE k = 1") == [["a"]]
+        held = second.rows(
+            "SELECT version FROM tailrace_internal.leases WHERE node_id = 2 AND live"
+        )
+        assert held == [[3]]
+
+
+def feed_claimed_by(server: ServerProcess, node_id: int) -> int:
+    """A feed that this node runs: either may take a new one, so until it is this one."""
+    for _ in range(20):
+        job = int(server.rows("CREATE CHANGEFEED FOR TABLE t INTO 'null://'")[0][0])
+        if wait_for_claim(server, job, None) == node_id:
+            return job
+    raise AssertionError(f"node {node_id} never takes a feed")
+
+
+def wait_for_claim(server: ServerProcess, job: int, other_than: int | None) -> int:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        [[node]] = server.rows(ADOPTERS, job)
+        if node is not None and node != other_than:
+            return int(node)
+        time.sleep(0.05)
+    raise AssertionError("nobody claims the job")
+
+
+def test_who_lacks_the_token_is_not_let_in(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "store", "--rpc-port", "0") as first:
+        false = tmp_path / "false.token"
+        false.write_text("0" * 64)
+        false.chmod(0o600)
+        joining = ServerProcess(
+            tmp_path / "node", "--join", first.rpc_address, "--join-token", str(false)
+        )
+        with pytest.raises(AssertionError, match="the join token is not this one"):
+            joining.start()
+        false.chmod(0o644)
+        with pytest.raises(AssertionError, match="can be read by others"):
+            joining.start()
+        joining.client.close()
