@@ -14,6 +14,7 @@ BENCHMARKS = (
     "intent_queue",
     "feed_fanout",
     "pgwire",
+    "leases",
 )
 
 

@@ -239,14 +239,14 @@ class LeaseManager:
         This node's own leases that nobody uses are let go first. Raises LeaseWaitTimeout. `tell`
         hears whom it waits for; so it does in the next two.
         """
-        await self._let_go(table_id)
+        await self._let_go(table_id, timeout)
         return await self.waits.for_one_version(table_id, timeout=timeout, tell=tell)
 
     async def wait_for_no_version(
         self, table_id: int, *, timeout: float, tell: Tell | None = None
     ) -> int:
         """Returns once nobody holds any version of a table that is dropped."""
-        await self._let_go(table_id)
+        await self._let_go(table_id, timeout)
         return await self.waits.for_no_version(table_id, timeout=timeout, tell=tell)
 
     async def wait_for_initial_version(
@@ -255,14 +255,14 @@ class LeaseManager:
         """Returns once a new table is there for whoever looks, on every node."""
         return await self.waits.for_initial_version(table_id, timeout=timeout, tell=tell)
 
-    async def _let_go(self, table_id: int) -> None:
+    async def _let_go(self, table_id: int, timeout: float) -> None:
         """Reads the newest version, so that older ones that nobody uses here are released.
 
         Before the wait, not beside it: what follows the wait reads the very rows that this writes.
         """
         entry = self._entries.get(table_id)
         if entry is not None and entry.held.versions:
-            await asyncio.shield(self._spawn(self._refresh(entry)))
+            await asyncio.wait([self._spawn(self._refresh(entry))], timeout=timeout)
 
     async def _refresh(self, entry: _Entry) -> None:
         """Takes the newest version and lets go of what is older, however often it takes."""

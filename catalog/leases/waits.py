@@ -127,10 +127,9 @@ class LeaseWaits:
             while True:
                 found = await live_leases(self._store, descriptor_id)
                 holders = blocking(found)
-                if tuple(holders or ()) != wait.holders:
-                    wait.holders = tuple(holders or ())
-                    if tell is not None:
-                        await tell(wait.holders)
+                former, wait.holders = wait.holders, tuple(holders or ())
+                if tell is not None and _claims(former) != _claims(wait.holders):
+                    await tell(wait.holders)
                 if holders is None:
                     return found.newest
                 if loop.time() >= give_up_at:
@@ -145,6 +144,11 @@ class LeaseWaits:
             yield wait
         finally:
             self._waits.remove(wait)
+
+
+def _claims(holders: Sequence[LeaseHolder]) -> list[tuple[str, int]]:
+    """Who holds what; a heartbeat changes nothing about that."""
+    return [(holder.session_id, holder.version) for holder in holders]
 
 
 async def live_leases(store: StoreAccess, descriptor_id: int) -> LiveLeases:

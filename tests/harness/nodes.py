@@ -17,12 +17,13 @@ from typing import Any, TypeVar, cast
 
 from tailrace.catalog.bootstrap import bootstrap
 from tailrace.catalog.column_types import ColumnType
-from tailrace.catalog.descriptor import Column, TableDescriptor
+from tailrace.catalog.descriptor import Column, DescriptorState, TableDescriptor
 from tailrace.catalog.descriptor_store import DescriptorStore
 from tailrace.catalog.leases import LeaseManager, LivenessSession
 from tailrace.catalog.system_tables import DEFAULT_DATABASE_ID, DEFAULT_PUBLIC_ID
 from tailrace.catalog.type_kinds import TypeKind
 from tailrace.kvlayer.clock import Timestamp
+from tailrace.kvlayer.errors import KVError
 from tailrace.kvlayer.events import Event
 from tailrace.kvlayer.rangefeed import SpanFeed
 from tailrace.kvlayer.span import Span
@@ -79,6 +80,9 @@ class CatalogFixture:
             raise
         return await self.read(table_id)
 
+    async def drop(self, table_id: int) -> TableDescriptor:
+        return await self.publish(table_id, state=DescriptorState.DROPPED)
+
     async def add_column(self, table_id: int, name: str) -> TableDescriptor:
         current = await self.read(table_id)
         column = Column(id=current.next_column_id, name=name, type=ColumnType(TypeKind.INT8))
@@ -100,6 +104,7 @@ class StoppableStore:
         self._answering.set()
         self.speaking = asyncio.Event()
         self.speaking.set()
+        self.feed_failures: list[KVError] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -128,7 +133,7 @@ class StoppableStore:
 
     def span_feed(self, spans: list[Span], start_after: Timestamp) -> SpanFeed:
         feed = self._store.span_feed(spans, start_after)
-        return cast(SpanFeed, StoppableFeed(feed, self._running, self.speaking))
+        return cast(SpanFeed, StoppableFeed(feed, self))
 
 
 class StoppableReader:
@@ -151,11 +156,12 @@ class StoppableReader:
 
 
 class StoppableFeed:
-    def __init__(self, feed: SpanFeed, running: asyncio.Event, speaking: asyncio.Event) -> None:
+    def __init__(self, feed: SpanFeed, store: StoppableStore) -> None:
         self._feed = feed
         self._held: list[Event] = []
-        self._running = running
-        self._speaking = speaking
+        self._failures = store.feed_failures
+        self._running = store._running
+        self._speaking = store.speaking
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._feed, name)
@@ -163,6 +169,8 @@ class StoppableFeed:
     async def next(self) -> list[Event]:
         if not self._held:
             self._held = await self._feed.next()
+        if self._failures:
+            raise self._failures.pop()
         await self._running.wait()
         await self._speaking.wait()
         events, self._held = self._held, []
@@ -195,6 +203,10 @@ class Node:
     def mute_feeds(self) -> None:
         """Its feeds give nothing more, though everything else works."""
         self._stoppable.speaking.clear()
+
+    def fail_feeds(self, error: KVError) -> None:
+        """The next events of one of its feeds are this error."""
+        self._stoppable.feed_failures.append(error)
 
     async def start(self) -> None:
         await self.session.start()
