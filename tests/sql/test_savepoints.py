@@ -211,6 +211,14 @@ def test_ddl_is_serializable_at_every_level(level: str) -> None:
             told = await outcome(sessions[1], "COMMIT")
         assert told in ("40001", "42P07")
         assert [row[1] for row in await node.rows("SHOW TABLES")] == ["t", "twice"]
+        ddl = node.session()
+        await ddl.execute(f"BEGIN ISOLATION LEVEL {level}; SELECT * FROM t")
+        opened = ddl._open
+        assert opened is not None
+        assert opened.transaction.untouched, "it tracks no reads"
+        await ddl.execute("ALTER TABLE t SET (gc.ttlseconds = 90)")
+        assert opened.transaction._record.read_spans, "the catalog's are tracked"  # type: ignore[attr-defined]
+        await ddl.execute("COMMIT")
 
     run(scenario)
 

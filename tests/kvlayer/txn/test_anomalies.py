@@ -9,6 +9,7 @@ import pytest
 from tailrace.kvlayer.errors import KeyTooLarge, RetryableTransaction
 from tailrace.kvlayer.keys import KEY_BYTES_MAX, VALUE_BYTES_MAX, table_span
 from tailrace.kvlayer.span import Span
+from tailrace.kvlayer.transaction_modes import Isolation
 from tests.harness.simulation import Simulation
 from tests.harness.stores import key, put, running_store
 
@@ -269,5 +270,29 @@ def test_oversized_keys_and_values_are_refused() -> None:
                 await put(store, {A + b"x" * KEY_BYTES_MAX: b""})
             assert writer.write_count == 0
             await writer.rollback()
+
+    sim.run(main())
+
+
+@pytest.mark.parametrize("isolation", list(Isolation))
+def test_tracked_read_holds_at_commit_at_every_level(isolation: Isolation) -> None:
+    """What an invariant rests on is tracked by whoever keeps it, however weak the transaction."""
+    sim = Simulation(21)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            await put(store, {A: b"0"})
+            for tracked in (True, False):
+                writer = store.begin(isolation=isolation)
+                with writer.tracking(tracked):
+                    await writer.get(A)
+                await put(store, {A: b"1"})
+                await writer.put([C], [b"for A = 0"])
+                await store._ranges.push(writer.id)  # so that it commits above the change
+                if tracked:
+                    with pytest.raises(RetryableTransaction):
+                        await writer.commit()
+                else:
+                    await writer.commit()
 
     sim.run(main())
