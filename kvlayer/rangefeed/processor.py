@@ -220,6 +220,7 @@ class RangeFeeds:
             for feed in self._feeds:
                 feed.quiet = quiet
                 feed.bell.mark()
+            self._host.feeds_changed()
 
     def _checkpoint(self, processing: _Processing, now_ns: int) -> bool:
         """Emits what can be closed now; says whether a closing took effect."""

@@ -200,13 +200,11 @@ class SpanFeed:
         resolved: dict[Timestamp, list[Span]] = {}
         news = list(self._news)
         self._news.clear()
-        low_water = self._frontier.low_water
         for piece in news:
             if piece.feed is not None:
                 self._poll_piece(piece, piece.feed, events, resolved)
-        if self._frontier.low_water > low_water:
-            self._resolved_ns = self._router.clock.wall.monotonic_ns()
-        self._start_due()
+        if self._due:
+            self._start_due()
         if self._unsteady and not self._catching_up and not self._due and not self._delayed_count:
             events.extend(SteadyState(span) for span in self._spans)
             self._unsteady = False
@@ -244,13 +242,16 @@ class SpanFeed:
         if newest > known:
             piece.start_after = newest
             piece.futile_count = 0
-            self._frontier.forward(piece.span, newest)
+            if self._frontier.forward(piece.span, newest):
+                self._resolved_ns = self._router.clock.wall.monotonic_ns()
             resolved.setdefault(newest, []).append(piece.span)
 
     def _note_state(self, piece: _Piece, feed: RangeFeed) -> None:
         if feed.state is not FeedState.CATCHING_UP:
             self._catching_up.pop(piece, None)
         quiet = feed.quiet and feed.state is FeedState.STEADY and not feed.cut_off
+        if quiet and piece.quiet:
+            return
         if quiet:
             self._unquiet.pop(piece, None)
         else:

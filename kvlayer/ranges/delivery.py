@@ -73,7 +73,7 @@ class Delivery:
         """Consumes what has become durable."""
         durable_ns = self._parts.clock.wall.monotonic_ns()
         waiting, active = self._waiting, self._active
-        touched: dict[Range, None] = {}
+        touched: dict[Range, int] = {}  # and the last entry consumed
         while waiting and waiting[0][0] <= durable_index:
             index, parts, called_ns, endings = waiting.popleft()
             for found, command, byte_count in parts:
@@ -81,16 +81,20 @@ class Delivery:
                     entry = DurableEntry(index, command, byte_count, called_ns, durable_ns)
                     found.feeds.close_at(self._closed)
                     found.feeds.consume(entry)
-                    touched[found] = None
+                    touched[found] = index
             for ending in endings:
                 ending.range.feeds.close_at(self._closed)
                 ending.range.feeds.close(ending.reason)
                 touched.pop(ending.range, None)
         if self._awaiting:
-            touched.update(self._awaiting)
-        for found in touched:
-            found.feeds.delivered(durable_index, durable_ns)
-            self.feeds_changed(found)
+            touched = {**dict.fromkeys(self._awaiting, 0), **touched}
+        for found, last in touched.items():
+            if last < durable_index:
+                found.feeds.delivered(durable_index, durable_ns)
+            if found.feeds.awaiting:
+                self._awaiting[found] = None
+            elif self._awaiting:
+                self._awaiting.pop(found, None)
 
     def feeds_changed(self, changed: Range) -> None:
         """Looks again whether the range has feeds, and whether it is busy."""

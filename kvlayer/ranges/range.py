@@ -155,16 +155,20 @@ class Range:
     def note_entry(self, operations: Sequence[LogicalOp], byte_count: int) -> None:
         """The range's part of an entry was applied, and is `byte_count` bytes of the log."""
         for op in operations:
-            if isinstance(op, WriteValue | CommitIntent):
-                self.max_timestamp = max(self.max_timestamp, op.timestamp)
-                if op.keys:
-                    self.load.note_writes(op.keys[0], len(op.keys))
-                    self.size.note_written(op.keys, byte_count)
-                    byte_count = 0  # of one entry, once
-            elif isinstance(op, DeleteRangeOp):
-                self.max_timestamp = max(self.max_timestamp, op.timestamp)
-            elif isinstance(op, RemoveVersions):
-                self.size.note_removed(len(op.keys))
+            match op:
+                case WriteValue() | CommitIntent():
+                    if op.timestamp > self.max_timestamp:
+                        self.max_timestamp = op.timestamp
+                    if op.keys:
+                        self.load.note_writes(op.keys[0], len(op.keys))
+                        self.size.note_written(op.keys, byte_count)
+                        byte_count = 0  # of one entry, once
+                case DeleteRangeOp():
+                    self.max_timestamp = max(self.max_timestamp, op.timestamp)
+                case RemoveVersions():
+                    self.size.note_removed(len(op.keys))
+                case _:
+                    pass
 
     def __repr__(self) -> str:
         return f"<Range {self.id} {self.span} {self.size!r} {self.feeds!r}>"
