@@ -45,10 +45,6 @@ class RangeOwner(Protocol):
         there is no other transaction that has intents."""
         ...
 
-    def stands_at(self, transaction_id: bytes) -> Timestamp:
-        """Where the transaction would commit, or did; zero if it is not known any more."""
-        ...
-
     def feeds_changed(self, changed: Range) -> None:
         """The range has more feeds or fewer, or they wait for something new."""
         ...
@@ -119,10 +115,8 @@ class Range:
         settled = self._owner.settled_at(above)
         if settled is None:
             return iter(())  # nobody who could commit has an intent, and there is nothing to read
-        # The engine keeps where an intent was written, and not that its transaction was pushed.
-        stands_at = self._owner.stands_at
         return (
-            (intent.transaction_id, max(intent.timestamp, stands_at(intent.transaction_id)))
+            (intent.transaction_id, intent.timestamp)
             for _, intent in intents_in(reader, self.span)
             if intent.transaction_id not in settled
         )

@@ -256,10 +256,6 @@ class RangeStore:
         }
         return None if len(over) == len(self._records) else over
 
-    def stands_at(self, transaction_id: bytes) -> Timestamp:
-        record = self._records.get(transaction_id)
-        return ZERO if record is None else record.write_timestamp
-
     def with_intents(self) -> list[bytes]:
         """The transactions that have unresolved intents."""
         return [record.id for record in self._records.values() if record.intents]

@@ -238,14 +238,42 @@ def test_pushed_intents_do_not_hold_a_new_feed_back() -> None:
             first = store.range_feed(SPAN, store.clock.now())
             transaction = store.begin()
             await transaction.put([A], [b"1"])
+            await asyncio.sleep(4)
             await store._ranges.push(transaction.id)
             await put(store, {B: b"1"})
-            await asyncio.sleep(4)
-            first.close()
+            await asyncio.sleep(0.1)
+            first.close()  # which writes down what it has resolved
             second = store.range_feed(SPAN, store.clock.now())
             await second.next()
             second.close()
             await transaction.rollback()
+
+    sim.run(main())
+
+
+def test_merged_range_has_resolved_what_both_had() -> None:
+    """What one half has resolved says nothing of an intent in the other."""
+    sim = Simulation(18)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            await store.split(M)
+            transaction = store.begin()
+            await transaction.put([Z], [b"1"])
+            left = store.range_feed(Span(SPAN.start, M), store.clock.now())
+            await asyncio.sleep(4)  # for so long a writer holds the closing back
+            await put(store, {A: b"1"})
+            await asyncio.sleep(0.1)
+            left.close()  # which writes down what the left half has resolved
+            assert store._ranges.ranges.holding(A).persisted_resolved > transaction.write_timestamp
+            await store.merge(1)
+            feed = store.span_feed([SPAN], transaction.read_timestamp)
+            await asyncio.sleep(0.1)
+            while feed.poll():
+                pass
+            assert feed.frontier.low_water < transaction.write_timestamp
+            await transaction.rollback()
+            feed.close()
 
     sim.run(main())
 
