@@ -115,7 +115,7 @@ def _options(cursor: Cursor) -> CopyOptions:
 
 def _option(cursor: Cursor, given: Given) -> None:
     position = cursor.position
-    name = cursor.identifier("an option")
+    name = "null" if cursor.accept_words("null") else cursor.identifier("an option")
     if name in given:
         raise SQLError("42601", "conflicting or redundant options", position=position)
     match name:

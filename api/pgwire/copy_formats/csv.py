@@ -23,7 +23,7 @@ class CSVReader:
     def __init__(self, options: CopyOptions, builder: BatchBuilder) -> None:
         self._options = options
         self._builder = builder
-        self._splitter = LineSplitter()
+        self._splitter = LineSplitter(keep_returns=True)
         self._line = 0
         self._open: list[str] = []  # the lines of a row whose quotes are not closed yet
         self._open_length = 0
@@ -63,6 +63,8 @@ class CSVReader:
         """The row that ends with this line, if one does."""
         options = self._options
         self._line += 1
+        if not self._open and options.quote not in line:
+            line = line.removesuffix("\r")
         if not self._open and line == END_OF_DATA:
             self._ended = True
             return None
@@ -79,7 +81,8 @@ class CSVReader:
                 raise SQLError("54000", message)
             if options.quote not in line:
                 return None  # nothing in it can close the quotes
-            parsed = split_record("\n".join(self._open), options)
+            # A carriage return at the end is a line end's, unless the quotes are open there.
+            parsed = split_record("\n".join(self._open).removesuffix("\r"), options)
             if parsed is None:
                 return None
             row = parsed

@@ -10,9 +10,13 @@ END_OF_DATA = "\\."
 
 
 class LineSplitter:
-    """Gives the lines of a stream, without their ends (`\\n` or `\\r\\n`), as they become whole."""
+    """Gives the lines of a stream, as they become whole, without the line feed that ends them.
 
-    def __init__(self) -> None:
+    A carriage return before it is dropped too, unless `keep_returns`: it may belong to a value.
+    """
+
+    def __init__(self, *, keep_returns: bool = False) -> None:
+        self._keep_returns = keep_returns
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[str]:
@@ -24,19 +28,18 @@ class LineSplitter:
             return []
         whole = bytes(memoryview(self._rest)[:end])
         del self._rest[: end + 1]
-        return _lines(whole)
+        return self._lines(whole)
 
     def end(self) -> list[str]:
         """What stands behind the last line end, if anything does."""
         rest = bytes(self._rest)
         self._rest.clear()
-        return _lines(rest) if rest else []
+        return self._lines(rest) if rest else []
 
-
-def _lines(data: bytes) -> list[str]:
-    text = decode_text(data)
-    if "\0" in text:
-        raise SQLError("22021", 'invalid byte sequence for encoding "UTF8": 0x00')
-    if "\r" in text:
-        return [line.removesuffix("\r") for line in text.split("\n")]
-    return text.split("\n")
+    def _lines(self, data: bytes) -> list[str]:
+        text = decode_text(data)
+        if "\0" in text:
+            raise SQLError("22021", 'invalid byte sequence for encoding "UTF8": 0x00')
+        if "\r" in text and not self._keep_returns:
+            return [line.removesuffix("\r") for line in text.split("\n")]
+        return text.split("\n")
