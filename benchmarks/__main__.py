@@ -9,6 +9,8 @@ BENCHMARKS = (
     "latency",
     "bulk",
     "row_codec",
+    "kv",
+    "schema_change",
     "catchup_scan",
     "resolved_lag",
     "intent_queue",

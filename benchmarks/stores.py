@@ -9,6 +9,7 @@ from random import Random
 
 from tailrace.kvlayer.clock import Clock, SystemWallClock
 from tailrace.kvlayer.data_folder import DataFolder
+from tailrace.kvlayer.engine import Engine
 from tailrace.kvlayer.engine.rocksdb import RocksEngine
 from tailrace.kvlayer.keys import encode_int, index_prefix, index_span
 from tailrace.kvlayer.metrics import Metrics
@@ -27,13 +28,16 @@ def key(number: int) -> bytes:
 
 
 @asynccontextmanager
-async def disk_store(path: Path) -> AsyncIterator[Store]:
-    """A store as the server has it, at default settings, without a catalog on top."""
+async def disk_store(path: Path, *, engine: Engine | None = None) -> AsyncIterator[Store]:
+    """A store as the server has it, at default settings, without a catalog on top.
+
+    Its engine is RocksDB, unless another one is given.
+    """
     folder, offload = DataFolder.open(path), ThreadOffload()
     with closing(folder), closing(offload):
         store = await Store.start(
             disk=folder.disk,
-            engine=RocksEngine.open(folder.engine_path),
+            engine=engine or RocksEngine.open(folder.engine_path),
             clock=Clock(SystemWallClock(), folder.clock_bounds),
             offload=offload.lane("log"),
             settings=Settings(),

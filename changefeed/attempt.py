@@ -9,13 +9,14 @@ from ..catalog.descriptor import TableDescriptor
 from ..catalog.row_codec import RowUnreadable
 from ..kvlayer.clock import Timestamp, format_timestamp
 from ..kvlayer.errors import BatchTimestampBeforeGC, KVError
+from ..kvlayer.keys import table_span
 from ..schemafeed.feed import SchemaFeedError, TableUnknown
 from .details import UnknownFormat
 from .gate import SchemaGate
 from .live import FeedState, LiveFeed
 from .options import ChangefeedOptions, ScanChoice
 from .pipeline import Pipeline, RangeDeletion, SinkEnd
-from .progress import progress_at
+from .progress import covering, progress_at
 from .services import ChangefeedServices
 from .sinks.protocol import Sink, SinkError, SinkProgress, SinkRefused
 
@@ -53,6 +54,7 @@ class Destination:
     sink: Sink
     transactional: bool
     columnar: bool
+    follows_schema: bool = False
     known: SinkProgress | None
     save: Callable[[SinkProgress], Awaitable[None]]
 
@@ -89,10 +91,11 @@ async def _run_pipeline(
     tables = await read_tables(services, plan.table_ids, at)
     if progress is None:
         progress = progress_at(
-            [table.primary_span for table in tables],
+            [table_span(table.id) for table in tables],
             plan.start_at,
             scan_complete=plan.options.initial_scan is ScanChoice.NO,
         )
+    progress = covering(progress, plan.table_ids)
     live.note_flushed(progress)
     schema = services.schema_feed(plan.options.schema_feed)
     try:
@@ -105,6 +108,7 @@ async def _run_pipeline(
                 sink=destination.sink,
                 transactional=destination.transactional,
                 columnar=destination.columnar,
+                follows_schema=destination.follows_schema,
                 save=destination.save,
             ),
             start=progress,

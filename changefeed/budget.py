@@ -37,10 +37,30 @@ class MemoryBudget:
         self._limit = limit
         self._room: asyncio.Event = asyncio.Event()
         self.used = 0
+        self.held = 0
+        """Bytes that wait at a boundary of their table. What they wait for may itself need room, so
+        they have a limit of their own, as great again."""
 
     @property
     def full(self) -> bool:
         return self.used >= self._limit()
+
+    @property
+    def overheld(self) -> bool:
+        """Whether more waits at boundaries than should."""
+        return self.held >= self._limit()
+
+    def set_aside(self, size: int) -> None:
+        """Bytes that were charged wait at a boundary."""
+        self.release(size)
+        self.held += size
+
+    def take_back(self, size: int) -> None:
+        """They wait there no longer, and are charged again."""
+        assert 0 <= size <= self.held, (size, self.held)
+        self.held -= size
+        self.charge(size)
+        self._room.set()
 
     def charge(self, size: int) -> None:
         assert size >= 0, size
@@ -52,7 +72,13 @@ class MemoryBudget:
         self._room.set()
 
     async def wait_for_room(self) -> None:
-        """Returns when less than the limit is held."""
+        """Returns when less than the limit is charged."""
         while self.full:
+            self._room.clear()
+            await self._room.wait()
+
+    async def wait_until_released(self) -> None:
+        """Returns when less than the limit waits at boundaries."""
+        while self.overheld:
             self._room.clear()
             await self._room.wait()

@@ -9,6 +9,7 @@ from ..catalog.descriptor import TableDescriptor
 from ..catalog.errors import SQLError
 from ..catalog.system_tables import FIRST_USER_ID
 from ..kvlayer.clock import Timestamp, format_timestamp
+from ..kvlayer.keys import table_span
 from ..kvlayer.protected_timestamp import ProtectionRefused
 from ..kvlayer.txn import Transaction
 from .details import ChangefeedDetails, TableTarget
@@ -135,7 +136,7 @@ async def _protect(
         return await services.protections.protect(
             transaction,
             owner="changefeed",
-            spans=[table.primary_span for table in tables],
+            spans=[table_span(table.id) for table in tables],
             timestamp=start_at,
         )
     except ProtectionRefused as refused:

@@ -13,8 +13,9 @@ import msgspec
 from ..catalog.node_ids import FIRST_NODE_ID
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.span import Span
+from .boundary_kind import BoundaryKind
 from .options import ChangefeedOptions, parse_options
-from .sinks.protocol import SinkProgress
+from .sinks.protocol import BackfillProgress, SinkProgress
 
 FORMAT = 1
 
@@ -62,11 +63,20 @@ class _Entry(msgspec.Struct, array_like=True, frozen=True):
     timestamp: Timestamp
 
 
+class _Backfill(msgspec.Struct, frozen=True, kw_only=True):
+    table_id: int
+    at: Timestamp
+    kind: str
+    position: bytes
+    done: bool
+
+
 class _Progress(msgspec.Struct, frozen=True, kw_only=True):
     format: int = FORMAT
     frontier: list[_Entry]
     resolved: Timestamp
     scan_complete: bool
+    backfills: list[_Backfill] = []
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -91,6 +101,16 @@ def encode_progress(progress: SinkProgress) -> bytes:
             frontier=[_Entry(span.start, span.end, at) for span, at in progress.frontier],
             resolved=progress.resolved,
             scan_complete=progress.scan_complete,
+            backfills=[
+                _Backfill(
+                    table_id=each.table_id,
+                    at=each.at,
+                    kind=each.kind.value,
+                    position=each.position,
+                    done=each.done,
+                )
+                for each in progress.backfills
+            ],
         )
     )
 
@@ -105,6 +125,16 @@ def decode_progress(data: bytes) -> SinkProgress:
         ),
         resolved=progress.resolved,
         scan_complete=progress.scan_complete,
+        backfills=tuple(
+            BackfillProgress(
+                table_id=each.table_id,
+                at=each.at,
+                kind=BoundaryKind(each.kind),
+                position=each.position,
+                done=each.done,
+            )
+            for each in progress.backfills
+        ),
     )
 
 

@@ -1,6 +1,6 @@
 """The schema gate: no row passes before its schema is proven.
 
-The gate asks the schema feed about a table up to a time, and turns the answer into *segments*: the
+The gate asks the schema feed about a table up to a time, and turns the answers into *segments*: the
 descriptor that is canonical in each interval. For an unlock at 120 and a row list up to 150
 
     events at 120: v3 -> v4      segments: below 120 under v3, from 120 on under v4
@@ -42,6 +42,21 @@ class Proof:
                 return segment.descriptor
         raise AssertionError(f"no segment holds {format_timestamp(ts)}")
 
+    def before(self, ts: Timestamp) -> TableDescriptor:
+        """The descriptor under which a row that was replaced at `ts` is read.
+
+        A version that a column's drop at T replaced still has the column: it is read as of just
+        before `ts`, not as of `ts`.
+        """
+        return self.at(Timestamp(ts - 1))
+
+    def after(self, descriptor: TableDescriptor) -> Segment | None:
+        """The segment that follows `descriptor`'s; None where that is the last."""
+        for segment in self.segments:
+            if segment.descriptor.version > descriptor.version:
+                return segment
+        return None
+
     def split(self, timestamps: Sequence[Timestamp]) -> list[tuple[TableDescriptor, Sequence[int]]]:
         """Which of `timestamps` (by index, in order) fall under which descriptor."""
         groups: list[tuple[TableDescriptor, Sequence[int]]] = []
@@ -56,54 +71,63 @@ class Proof:
 
 
 class SchemaGate:
-    """Proves schemas for one feed's tables, and consumes schema events behind its progress.
+    """Proves schemas for one feed's tables.
 
-    An event stays in the schema feed until the feed's resolved timestamp has passed it: rows that a
-    restarted range feed delivers again are split at it again. A restarted job has a schema feed of
-    its own, from its durable progress on.
+    Events are popped as soon as they are proven, so that a locked version behind them answers at
+    once again. What they said stays here, as segments, until the feed's resolved timestamp has
+    passed it: rows that a restarted range feed delivers again are split at it again. A restarted
+    job has a gate and a schema feed of its own, from its durable progress on.
     """
 
     def __init__(self, schema: SchemaFeed) -> None:
         self._schema = schema
         self._proofs: dict[int, Proof] = {}
+        self._divided: set[int] = set()
+        """The tables with more than one segment: `consume` looks at no other."""
 
     def try_prove(self, table_id: int, upto: Timestamp) -> Proof | None:
-        """A proof that reaches `upto`, or None when it takes waiting."""
+        """A proof that reaches `upto`, or None when it takes waiting. Raises TableDropped."""
         proof = self._proofs.get(table_id)
         if proof is not None and upto <= proof.upto:
             return proof
-        answer = self._schema.try_peek(table_id, upto)
+        answer = self._schema.try_pop(table_id, upto)
         return None if answer is None else self._note(table_id, upto, answer)
 
     async def prove(self, table_id: int, upto: Timestamp) -> Proof:
         """The same, waiting for as long as it takes."""
-        answer = await self._schema.peek(table_id, upto)
-        return self._note(table_id, upto, answer)
-
-    def consume(self, resolved: Timestamp) -> None:
-        """Nothing at or below `resolved` will be delivered again: its events are history.
-
-        In the same step, so that the row behind a lock already finds the lease answering.
-        """
-        for table_id, proof in list(self._proofs.items()):
-            if len(proof.segments) > 1 and proof.segments[1].start <= resolved:
-                popped = self._schema.try_pop(table_id, resolved)
-                assert popped is not None, "what is resolved was proven"
-                # What was proven further ahead still begins with the events popped just now.
-                del self._proofs[table_id]
-
-    def _note(self, table_id: int, upto: Timestamp, answer: SchemaAnswer) -> Proof:
-        proof = _proof(upto, answer)
-        known = self._proofs.get(table_id)
-        if known is None or known.upto <= upto:
-            self._proofs[table_id] = proof
+        while (proof := self.try_prove(table_id, upto)) is None:
+            await self._schema.peek(table_id, upto)
         return proof
 
+    def consume(self, resolved: Timestamp) -> None:
+        """Nothing at or below `resolved` will be delivered again: what held there is history."""
+        for table_id in tuple(self._divided):
+            proof = self._proofs[table_id]
+            left = list(proof.segments)
+            while len(left) > 1 and left[1].start <= resolved:
+                del left[0]
+            if len(left) < len(proof.segments):
+                left[0] = Segment(ZERO, left[0].descriptor)
+                self._keep(table_id, Proof(proof.upto, tuple(left)))
 
-def _proof(upto: Timestamp, answer: SchemaAnswer) -> Proof:
-    # Below the first event, its `before` holds: the events from the feed's flushed progress on are
-    # all here, and nothing older is decoded.
-    events = answer.events
-    first = events[0].before if events else answer.canonical
-    later = [Segment(event.timestamp, event.after) for event in events]
-    return Proof(upto, (Segment(ZERO, first), *later))
+    def _note(self, table_id: int, upto: Timestamp, answer: SchemaAnswer) -> Proof:
+        """What was known, and what the answer adds to it."""
+        known = self._proofs.get(table_id)
+        if known is None:
+            first = answer.events[0].before if answer.events else answer.canonical
+            segments: tuple[Segment, ...] = (Segment(ZERO, first),)
+        else:
+            segments = known.segments
+        segments += tuple(Segment(event.timestamp, event.after) for event in answer.events)
+        if answer.canonical.version > segments[-1].descriptor.version:
+            # Lock changes that nobody was told of, because a lease covers them.
+            segments += (Segment(answer.since, answer.canonical),)
+        return self._keep(table_id, Proof(upto, segments))
+
+    def _keep(self, table_id: int, proof: Proof) -> Proof:
+        self._proofs[table_id] = proof
+        if len(proof.segments) > 1:
+            self._divided.add(table_id)
+        else:
+            self._divided.discard(table_id)
+        return proof

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from ..catalog.descriptor import TableDescriptor
 from ..kvlayer.clock import Timestamp, WallClock
+from ..kvlayer.keys import table_span
 from ..kvlayer.span import Span
 from .budget import ROW_OVERHEAD_BYTES, MemoryBudget
 from .changes import ChangeKind, StageTimes
@@ -39,8 +40,11 @@ class ScanReader(Protocol):
         ...
 
 
-class InitialScan:
-    """Scans one feed's tables. It yields to the loop after each slice.
+KeyAndBody = tuple[bytes, bytes]
+
+
+class RowEmitter:
+    """Emits rows that were read at one timestamp, and are stamped with it.
 
     With `with_versions`, batches also say when each row was written.
     """
@@ -50,9 +54,8 @@ class InitialScan:
         reader: ScanReader,
         *,
         at: Timestamp,
+        kind: ChangeKind,
         wall: WallClock,
-        gate: SchemaGate,
-        progress: FeedProgress,
         budget: MemoryBudget,
         live: LiveFeed,
         emit: Callable[[Emission], None],
@@ -61,14 +64,68 @@ class InitialScan:
     ) -> None:
         self._reader = reader
         self._at = at
+        self._kind = kind
         self._wall = wall
-        self._gate = gate
-        self._progress = progress
         self._budget = budget
         self._live = live
         self._emit = emit
         self._columnar = columnar
         self._with_versions = with_versions
+
+    async def emit(
+        self,
+        rows: Sequence[KeyAndBody],
+        descriptor: TableDescriptor,
+        *,
+        wanted: Callable[[Sequence[KeyAndBody]], Sequence[KeyAndBody]] | None = None,
+    ) -> None:
+        """Hands rows to the sink: of them those `wanted` in the step in which they go."""
+        known = await self._versions_of(rows) if self._with_versions else None
+        rows = rows if wanted is None else wanted(rows)
+        if not rows:
+            return
+        own = None if known is None else [known[key] for key, _ in rows]
+        versions = Versions(
+            [key for key, _ in rows], [body for _, body in rows], [self._at] * len(rows)
+        )
+        size = sum(len(key) + len(body) + ROW_OVERHEAD_BYTES for key, body in rows)
+        self._budget.charge(size)
+        batch = decode(
+            versions,
+            descriptor,
+            stages=StageTimes(decoded=self._wall.monotonic_ns()),
+            kind=self._kind,
+            columnar=self._columnar,
+            versions=own,
+        )
+        self._live.scanned_rows += len(rows)
+        self._emit(Emission(batch, (), size))
+
+    async def _versions_of(self, rows: Sequence[KeyAndBody]) -> dict[bytes, Timestamp]:
+        """When each row was written. A read a row: only who asked for `mvcc_timestamp` pays it."""
+        found = [(key, await self._reader.get_with_timestamp(key)) for key, _ in rows]
+        return {key: version[1] for key, version in found if version is not None}
+
+
+class InitialScan:
+    """Scans one feed's tables. It yields to the loop after each slice."""
+
+    def __init__(
+        self,
+        reader: ScanReader,
+        *,
+        emitter: RowEmitter,
+        at: Timestamp,
+        gate: SchemaGate,
+        progress: FeedProgress,
+        budget: MemoryBudget,
+    ) -> None:
+        self._reader = reader
+        self._emitter = emitter
+        self._at = at
+        self._gate = gate
+        self._progress = progress
+        self._budget = budget
 
     async def run(self, tables: Sequence[TableDescriptor]) -> None:
         """Scans what is not scanned yet, then says so."""
@@ -79,6 +136,9 @@ class InitialScan:
                 shared = span.intersect(table.primary_span)
                 if shared is not None:
                     await self._scan(shared, proof.at(self._at))
+                rest = span.intersect(table_span(table.id))
+                if rest is not None:
+                    self._progress.forward(rest, self._at)  # its other indexes hold no rows
         self._progress.complete_scan()
 
     async def _scan(self, span: Span, descriptor: TableDescriptor) -> None:
@@ -88,8 +148,7 @@ class InitialScan:
             async for rows in slices:
                 for first in range(0, len(rows), rows_max):
                     part = rows[first : first + rows_max]
-                    versions = await self._versions_of(part) if self._with_versions else None
-                    self._pass(part, descriptor, versions)
+                    await self._emitter.emit(part, descriptor)
                     end = part[-1][0] + b"\x00"
                     self._progress.forward(Span(start, end), self._at)
                     start = end
@@ -97,30 +156,3 @@ class InitialScan:
                     await self._budget.wait_for_room()
         if start < span.end:
             self._progress.forward(Span(start, span.end), self._at)
-
-    async def _versions_of(self, rows: Sequence[tuple[bytes, bytes]]) -> list[Timestamp]:
-        """When each row was written. A read a row: only who asked for `mvcc_timestamp` pays it."""
-        found = [await self._reader.get_with_timestamp(key) for key, _ in rows]
-        return [version[1] for version in found if version is not None]
-
-    def _pass(
-        self,
-        rows: Sequence[tuple[bytes, bytes]],
-        descriptor: TableDescriptor,
-        own: Sequence[Timestamp] | None,
-    ) -> None:
-        versions = Versions(
-            [key for key, _ in rows], [body for _, body in rows], [self._at] * len(rows)
-        )
-        size = sum(len(key) + len(body) + ROW_OVERHEAD_BYTES for key, body in rows)
-        self._budget.charge(size)
-        batch = decode(
-            versions,
-            descriptor,
-            stages=StageTimes(decoded=self._wall.monotonic_ns()),
-            kind=ChangeKind.INITIAL_SCAN,
-            columnar=self._columnar,
-            versions=own,
-        )
-        self._live.scanned_rows += len(rows)
-        self._emit(Emission(batch, (), size))

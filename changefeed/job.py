@@ -112,6 +112,7 @@ class ChangefeedJob:
             sink=sink,
             transactional=kind.transactional,
             columnar=kind.columnar,
+            follows_schema=kind.follows_schema,
             known=decode_progress(found) if found else None,
             save=self._save,
         )

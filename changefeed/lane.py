@@ -10,23 +10,34 @@ moves the frontier only when every version before it has been emitted.
 
 A lone row on a table whose schema is proven passes in the step in which it came; what has queued up
 is decoded in slices, several small batches at a time.
+
+The range feed tells of all the table's indexes. A version goes on if its key is of the primary
+index of the descriptor that is canonical at its timestamp, so that a swap of that index at T needs
+no other subscription: below T the old index's keys go on, from T on the new one's.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice
+from typing import Protocol
 
 from ..catalog.descriptor import TableDescriptor
-from ..kvlayer.clock import Timestamp, WallClock
+from ..kvlayer.clock import ZERO, Timestamp, WallClock
 from ..kvlayer.events import ValueBatch
+from ..kvlayer.frontier import Frontier
+from ..kvlayer.keys import index_prefix, table_span
 from ..kvlayer.span import Span
 from ..schemafeed.feed import TableDropped
+from ..schemafeed.table_events import TableEvent, table_event
+from .boundary import Boundary, BoundaryPlan
+from .boundary_kind import BoundaryKind
 from .budget import MemoryBudget, batch_bytes
 from .changes import ChangeBatch, StageTimes
+from .crossing import OpenBackfill
 from .decode import Versions, decode, slice_rows
 from .gate import Proof, SchemaGate
 
@@ -36,11 +47,14 @@ would otherwise queue a hundred a second."""
 
 CHECKPOINT_BYTES = 128
 
+FIRST_INDEX_ID = 1
+"""A table that has had no other index has all its keys in this one."""
+
 
 class LaneState(Enum):
     """Where `advance` stopped."""
 
-    EMPTY = "empty"  # everything has gone on
+    EMPTY = "empty"  # everything has gone on, or waits for rows below a boundary
     SLICED = "sliced"  # one slice is done and there is more: let others run
     BLOCKED = "blocked"  # the head waits until its schema is proven
 
@@ -86,30 +100,67 @@ class _Taken:
     size: int = 0
 
 
+class LaneEnd(Protocol):
+    """Where a lane's rows and events go: the rest of the pipeline."""
+
+    def emit(self, emission: Emission) -> None: ...
+
+    def change_schema(self, event: TableEvent) -> None:
+        """Rows of the table emitted from here on may be under `event.after`."""
+        ...
+
+    def forward(self, span: Span, resolved: Timestamp) -> None:
+        """Everything in `span` at or below `resolved` was emitted."""
+        ...
+
+    def open_backfill(self, boundary: Boundary) -> OpenBackfill:
+        """The boundary was crossed: its backfill is part of the feed's progress from here on."""
+        ...
+
+    def start_backfill(self, backfill: OpenBackfill) -> None:
+        """Every row below the boundary was emitted: those as of it may follow."""
+        ...
+
+
 class TableLane:
-    """One table between its range feed and the sink."""
+    """One table between its range feed and the sink.
+
+    `_current` is the descriptor of the last boundary that was crossed. A boundary that was met and
+    not crossed is `_ahead`; what lies at or above it waits in `_held`, in order, while what lies
+    below still goes on. So a table waits at its own boundaries alone.
+    """
 
     def __init__(
         self,
         table: TableDescriptor,
         *,
+        start: Sequence[tuple[Span, Timestamp]],
         gate: SchemaGate,
         budget: MemoryBudget,
         wall: WallClock,
-        emit: Callable[[Emission], None],
-        forward: Callable[[Span, Timestamp], None],
+        end: LaneEnd,
+        plan: BoundaryPlan,
         columnar: bool,
     ) -> None:
+        """`start` is how far the table's span has come, piece by piece."""
         self.table_id = table.id
-        self.span = table.primary_span
+        self.span = table_span(table.id)
+        self._current = table
         self._gate = gate
         self._budget = budget
         self._monotonic_ns = wall.monotonic_ns
-        self._emit = emit
-        self._forward = forward
+        self._end = end
+        self._plan = plan
         self._columnar = columnar
         self._rows_max = slice_rows(table)
         self._waiting: deque[_Queued | _Mark] = deque()
+        self._held: deque[_Queued | _Mark] = deque()
+        self._ahead: Boundary | None = None
+        self._started_at = min((at for _, at in start), default=ZERO)
+        self._backfill: OpenBackfill | None = None
+        self._dropped: TableDropped | None = None
+        self._arrived = Frontier.from_entries(start)
+        """Everything at or below it came through the queue."""
 
     def push(self, batch: ValueBatch) -> None:
         """Versions came from the range feed."""
@@ -139,14 +190,20 @@ class TableLane:
         head = self._waiting[0]
         return head.resolved if isinstance(head, _Mark) else head.upto
 
+    @property
+    def settling(self) -> bool:
+        """Whether rows wait for others that the range feed has still to bring."""
+        return self._ahead is not None and self._backfill is None
+
     def advance(self) -> LaneState:
         """Lets go on what is proven, at most one slice of it.
 
-        Raises TableDropped once everything before the drop has been emitted: versions end there,
-        so it is a checkpoint that meets it, and the frontier is moved up to the drop.
+        Raises TableDropped or SchemaChangeEnd once everything below has been emitted, and the
+        frontier is moved up to it.
         """
-        waiting = self._waiting
-        gate = self._gate
+        waiting, gate = self._waiting, self._gate
+        if self._held:
+            self._retry_held()
         while waiting:
             head = waiting[0]
             if isinstance(head, _Mark):
@@ -158,19 +215,154 @@ class TableLane:
                 return LaneState.BLOCKED
             if self._pass_versions(proof) >= self._rows_max and waiting:
                 return LaneState.SLICED
+        self._check_dropped()
         return LaneState.EMPTY
 
-    def _pass_mark(self, mark: _Mark) -> bool:
-        try:
-            if self._gate.try_prove(self.table_id, mark.resolved) is None:
+    def backfilled(self) -> None:
+        """The rows of the open backfill were all emitted. `advance` is due."""
+        assert self._backfill is not None, self.table_id
+        self._backfill = None
+        for span, at in list(self._arrived.entries()):
+            self._end.forward(span, at)
+
+    # Boundaries
+
+    def _reach(self, proof: Proof, upto: Timestamp) -> bool:
+        """Crosses the boundaries up to there; False where one cannot be crossed yet.
+
+        Also False where a crossing has set rows free: those go before whatever asked.
+        """
+        while True:
+            if self._ahead is None:
+                segment = proof.after(self._current)
+                if segment is None:
+                    return True
+                self._ahead = self._plan(table_event(self._current, segment.descriptor))
+            if upto < self._ahead.at:
+                return True
+            if not self._crossable(self._ahead):
                 return False
-        except TableDropped as dropped:
-            self._forward(mark.span, Timestamp(dropped.timestamp - 1))
-            raise
-        self._waiting.popleft()
-        self._budget.release(CHECKPOINT_BYTES)
-        self._forward(mark.span, mark.resolved)
+            if self._cross(self._ahead):
+                return False
+
+    def _crossable(self, boundary: Boundary) -> bool:
+        if self._backfill is not None:
+            return False
+        return not boundary.settles or self._arrived.low_water >= boundary.at - 1
+
+    def _cross(self, boundary: Boundary) -> bool:
+        """From here on rows are under the new schema. Returns whether held ones were set free."""
+        passed = boundary.at <= self._started_at  # by an earlier life of the feed, wholly
+        if boundary.end is not None and not passed:
+            raise boundary.end
+        self._ahead = None
+        self._current = boundary.event.after
+        self._end.change_schema(boundary.event)
+        if boundary.kind is BoundaryKind.BACKFILL and not passed:
+            self._backfill = self._end.open_backfill(boundary)
+            self._start_backfill()
+        return self._release_held()
+
+    def _start_backfill(self) -> None:
+        """Once every row below the boundary was emitted: the rows as of it may not precede one."""
+        backfill = self._backfill
+        if backfill is None or backfill.started or self._arrived.low_water < backfill.at - 1:
+            return
+        backfill.started = True
+        self._end.start_backfill(backfill)
+
+    # What is held
+
+    @property
+    def _bar(self) -> Timestamp | None:
+        """What lies at or above it has to wait; None where nothing has."""
+        if self._ahead is not None and not self._crossable(self._ahead):
+            return self._ahead.at
+        if self._backfill is not None and (self._held or self._backfill.full):
+            return self._backfill.at
+        return None
+
+    def _hold(self, item: _Queued | _Mark) -> None:
+        self._budget.set_aside(item.size if isinstance(item, _Queued) else CHECKPOINT_BYTES)
+        self._held.append(item)
+
+    def _hold_mark(self, mark: _Mark) -> None:
+        last = self._held[-1] if self._held else None
+        if isinstance(last, _Mark) and last.span == mark.span:
+            last.resolved = max(last.resolved, mark.resolved)
+            self._budget.release(CHECKPOINT_BYTES)
+        else:
+            self._hold(mark)
+
+    def _retry_held(self) -> None:
+        if self._ahead is None:
+            if self._backfill is None:
+                self._release_held()
+        elif self._crossable(self._ahead):
+            self._cross(self._ahead)
+
+    def _release_held(self) -> bool:
+        """Puts what was held before everything that waits, in its order."""
+        if not self._held:
+            return False
+        for item in self._held:
+            self._budget.take_back(item.size if isinstance(item, _Queued) else CHECKPOINT_BYTES)
+        self._waiting.extendleft(reversed(self._held))
+        self._held.clear()
         return True
+
+    # Checkpoints
+
+    def _pass_mark(self, mark: _Mark) -> bool:
+        """Lets a checkpoint pass, or holds it at a bar; False where its schema is not proven."""
+        proof, upto = self._prove_mark(mark)
+        if proof is None:
+            return False
+        if not self._reach(proof, upto) and self._waiting[0] is mark:
+            assert self._ahead is not None, self
+            self._arrive(mark.span, Timestamp(self._ahead.at - 1))
+            self._reach(proof, upto)
+        if self._waiting[0] is not mark:
+            return True  # rows that were set free go first
+        self._waiting.popleft()
+        bar = self._bar
+        if bar is not None and upto >= bar:
+            self._arrive(mark.span, Timestamp(bar - 1))
+            self._hold_mark(mark)
+            return True
+        self._budget.release(CHECKPOINT_BYTES)
+        self._arrive(mark.span, upto)
+        self._check_dropped()
+        return True
+
+    def _prove_mark(self, mark: _Mark) -> tuple[Proof | None, Timestamp]:
+        """A proof that reaches the mark, or where the table was dropped before, the drop."""
+        upto = mark.resolved
+        if self._dropped is None:
+            try:
+                return self._gate.try_prove(self.table_id, upto), upto
+            except TableDropped as dropped:
+                self._dropped = dropped
+        upto = min(upto, Timestamp(self._dropped.timestamp - 1))
+        return self._gate.try_prove(self.table_id, upto), upto
+
+    def _arrive(self, span: Span, upto: Timestamp) -> None:
+        """Everything in `span` at or below `upto` was emitted."""
+        self._arrived.forward(span, upto)
+        backfill = self._backfill
+        self._end.forward(span, upto if backfill is None else min(upto, backfill.below))
+        if backfill is not None:
+            self._start_backfill()
+
+    def _check_dropped(self) -> None:
+        """Raises TableDropped when everything below the drop went on."""
+        dropped = self._dropped
+        if dropped is None or self._held or self._backfill is not None:
+            return
+        if self._ahead is None and self._arrived.low_water >= dropped.timestamp - 1:
+            raise dropped
+
+    # Versions
 
     def _pass_versions(self, proof: Proof) -> int:
         """Decodes and emits one slice of the queue's head; returns how many rows it had."""
@@ -178,23 +370,54 @@ class TableLane:
         taken = self._take(proof)
         if taken.commits:
             stages.commit_called, stages.durable = taken.commits[0]
-        if len(taken.proof.segments) == 1:
-            self._decode(taken, taken.versions, taken.proof.segments[0].descriptor, stages)
-            return len(taken.versions)
         rows = len(taken.versions)
+        segments = taken.proof.segments
+        if len(segments) == 1 and segments[0].descriptor.version <= self._current.version:
+            self._emit(taken, taken.versions, segments[0].descriptor, stages)
+            return rows
         for descriptor, positions in taken.proof.split(taken.versions.timestamps):
-            self._decode(taken, taken.versions.pick(positions), descriptor, stages)
+            part = taken.versions.pick(positions)
+            if self._barred(taken.proof, descriptor, part):
+                self._hold_versions(taken, part)
+            else:
+                self._emit(taken, part, descriptor, stages)
             # The bytes and the commits belong to the first part alone: they are counted once.
             taken.commits, taken.size = [], 0
             stages = StageTimes(gated=stages.gated)
         return rows
 
-    def _decode(
+    def _barred(self, proof: Proof, descriptor: TableDescriptor, part: Versions) -> bool:
+        """Whether these versions have to wait at a boundary; crosses those that it can."""
+        if descriptor.version > self._current.version:
+            self._reach(proof, min(part.timestamps))
+        bar = self._bar
+        return bar is not None and min(part.timestamps) >= bar
+
+    def _hold_versions(self, taken: _Taken, part: Versions) -> None:
+        called, durable = taken.commits[0] if taken.commits else (0, 0)
+        batch = ValueBatch(
+            keys=part.keys,
+            values=part.values,
+            timestamps=part.timestamps,
+            commit_called_ns=called,
+            durable_ns=durable,
+        )
+        self._hold(_Queued(batch, max(part.timestamps), taken.size))
+
+    def _emit(
         self, taken: _Taken, versions: Versions, descriptor: TableDescriptor, stages: StageTimes
     ) -> None:
+        if descriptor.next_index_id > FIRST_INDEX_ID + 1:
+            versions = _of_index(versions, descriptor)
+            if not versions.keys:
+                self._budget.release(taken.size)
+                return
+        backfill = self._backfill
+        if backfill is not None and descriptor.version >= backfill.table.version:
+            backfill.note_emitted(versions.keys)
         batch = decode(versions, descriptor, stages=stages, columnar=self._columnar)
         stages.decoded = self._monotonic_ns()
-        self._emit(Emission(batch, taken.commits, taken.size))
+        self._end.emit(Emission(batch, taken.commits, taken.size))
 
     def _take(self, proof: Proof) -> _Taken:
         """A slice from the head of the queue: whole batches while they fit and are proven."""
@@ -227,3 +450,15 @@ class TableLane:
                 taken.commits.append((batch.commit_called_ns, batch.durable_ns))
         assert len(versions) > 0, waiting
         return taken
+
+    def __repr__(self) -> str:
+        ahead = f" ahead {self._ahead.event}" if self._ahead else ""
+        queues = f"waiting={len(self._waiting)} held={len(self._held)}"
+        return f"<TableLane {self._current} {queues}{ahead}>"
+
+
+def _of_index(versions: Versions, descriptor: TableDescriptor) -> Versions:
+    """Those whose keys are of the descriptor's primary index: the rows, and each of them once."""
+    prefix = index_prefix(descriptor.id, descriptor.primary_index_id)
+    inside = [place for place, key in enumerate(versions.keys) if key.startswith(prefix)]
+    return versions if len(inside) == len(versions.keys) else versions.pick(inside)

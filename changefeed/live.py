@@ -20,6 +20,7 @@ class FeedState(Enum):
     STARTING = "starting"  # opens its sink and reads its progress
     INITIAL_SCAN = "initial scan"  # reads the tables as of its start
     CATCH_UP = "catching up"  # reads what was committed while it was away
+    BACKFILL = "backfill"  # shows rows as of a schema change, beside the live ones
     STEADY = "running"  # follows commits as they become durable
     BACKOFF = "retrying"  # failed, and waits before it tries again
     STOPPED = "stopped"  # has ended; a wait for it fails
@@ -45,6 +46,8 @@ class LiveFeed:
         self.stages = StageRecorder()
         self.rows_emitted = 0
         self.scanned_rows = 0
+        self.backfills = 0
+        """How many tables show their rows as of a schema change."""
         self.last_error: str | None = None
         self.progress: SinkProgress | None = None
         self.on_wait: Callable[[], None] = nothing
@@ -71,9 +74,12 @@ class LiveFeed:
         The lag is that of `resolved`, whatever the state: a feed that retries falls behind too.
         """
         lag = f"{max(0.0, seconds_between(resolved, now)):.3f} s behind"
-        match self.state:
-            case FeedState.INITIAL_SCAN:
-                return f"{self.state.value}: {self.scanned_rows} rows, {lag}"
+        state = self.state
+        if self.backfills and state is FeedState.STEADY:
+            state = FeedState.BACKFILL
+        match state:
+            case FeedState.INITIAL_SCAN | FeedState.BACKFILL:
+                return f"{state.value}: {self.scanned_rows} rows, {lag}"
             case FeedState.BACKOFF:
                 return f"{self.state.value}: {lag}: {self.last_error}"
             case _:

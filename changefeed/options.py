@@ -36,6 +36,21 @@ class SchemaFeedKind(Enum):
     RANGEFEED = "rangefeed"  # a range feed over the descriptors alone
 
 
+class SchemaChangeEvents(Enum):
+    """Which schema changes are events."""
+
+    DEFAULT = "default"  # those by which old rows read otherwise than before
+    COLUMN_CHANGES = "column_changes"  # also a column that is added and NULL in all of them
+
+
+class SchemaChangePolicy(Enum):
+    """What happens at a schema change that is an event."""
+
+    BACKFILL = "backfill"  # the table's rows are shown again, where their consumer needs it
+    NOBACKFILL = "nobackfill"  # rows go on under the new schema
+    STOP = "stop"  # the feed ends with everything before it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangefeedOptions:
     """The options of one changefeed. Durations are seconds.
@@ -53,6 +68,8 @@ class ChangefeedOptions:
     initial_scan: ScanChoice = ScanChoice.YES
     min_checkpoint_frequency: float = MIN_CHECKPOINT_FREQUENCY_SECONDS
     schema_feed: SchemaFeedKind | None = None
+    schema_change_events: SchemaChangeEvents = SchemaChangeEvents.DEFAULT
+    schema_change_policy: SchemaChangePolicy = SchemaChangePolicy.BACKFILL
 
 
 def parse_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
@@ -128,12 +145,24 @@ def _schema_feed(options: ChangefeedOptions, name: str, text: str | None) -> Cha
     return replace(options, schema_feed=kind)
 
 
+def _change_events(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    events = _choice(SchemaChangeEvents, name, _required(name, text))
+    return replace(options, schema_change_events=events)
+
+
+def _change_policy(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    policy = _choice(SchemaChangePolicy, name, _required(name, text))
+    return replace(options, schema_change_policy=policy)
+
+
 _READERS: dict[str, Reader] = {
     "cursor": _cursor,
     "initial_scan": _initial_scan,
     "min_checkpoint_frequency": _checkpoints,
     "mvcc_timestamp": _mvcc_timestamp,
     "resolved": _resolved,
+    "schema_change_events": _change_events,
+    "schema_change_policy": _change_policy,
     "schema_feed": _schema_feed,
     "updated": _updated,
 }
@@ -166,7 +195,7 @@ def _duration(name: str, text: str) -> float:
         raise _invalid(f"changefeed option {name}: {error}") from None
 
 
-C = TypeVar("C", ScanChoice, SchemaFeedKind)
+C = TypeVar("C", ScanChoice, SchemaFeedKind, SchemaChangeEvents, SchemaChangePolicy)
 
 
 def _choice(kind: type[C], name: str, text: str) -> C:

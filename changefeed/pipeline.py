@@ -15,21 +15,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from ..catalog.descriptor import TableDescriptor
 from ..kvlayer.access import ClockReading
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.events import Checkpoint, DeleteRange, Event, SteadyState, ValueBatch
-from ..kvlayer.keys import table_id_of
+from ..kvlayer.keys import table_id_of, table_span
 from ..kvlayer.settings import Settings
 from ..kvlayer.span import Span
 from ..schemafeed.feed import TableDropped
+from ..schemafeed.table_events import TableEvent
+from .backfill import BackfillScan
+from .boundary import Boundary, SchemaChangeEnd, plan_boundary
 from .budget import MEMORY_LIMIT, MemoryBudget
+from .changes import ChangeKind
 from .checkpointer import Checkpointer
+from .crossing import OpenBackfill
 from .gate import SchemaGate
-from .initial_scan import InitialScan, ScanReader
-from .lane import LaneState, TableLane
+from .initial_scan import InitialScan, RowEmitter, ScanReader
+from .lane import Emission, LaneState, TableLane
 from .live import FeedState, LiveFeed
 from .options import ChangefeedOptions, ScanChoice
 from .progress import FeedProgress
@@ -66,6 +72,7 @@ class SinkEnd:
     sink: Sink
     transactional: bool
     columnar: bool
+    follows_schema: bool = False
     save: Callable[[SinkProgress], Awaitable[None]]
 
 
@@ -118,20 +125,24 @@ class Pipeline:
             checkpoint_seconds=options.min_checkpoint_frequency,
             on_flushed=self._checkpointer.note_flushed,
         )
+        plan = partial(plan_boundary, options=options, follows_schema=end.follows_schema)
         self._lanes = {
             table.id: TableLane(
                 table,
+                start=_part(start.frontier, table_span(table.id)),
                 gate=gate,
                 budget=self.budget,
                 wall=source.clock.wall,
-                emit=self._writer.emit,
-                forward=self._forward,
+                end=self,
+                plan=plan,
                 columnar=end.columnar,
             )
             for table in tables
         }
         self._drainers: dict[int, asyncio.Task[None]] = {}
-        self._ended: asyncio.Future[TableDropped | None]
+        self._backfills: set[asyncio.Task[None]] = set()
+        self._tasks: asyncio.TaskGroup
+        self._ended: asyncio.Future[TableDropped | SchemaChangeEnd | None]
         self._ended = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
@@ -147,13 +158,14 @@ class Pipeline:
             raise group.exceptions[0] from None
 
     async def _run(self, tasks: asyncio.TaskGroup) -> None:
+        self._tasks = tasks
         writer = tasks.create_task(self._writer.run())
         checkpointer = tasks.create_task(self._checkpointer.run())
-        reader = tasks.create_task(self._read(tasks))
+        reader = tasks.create_task(self._read())
         ended_by = await self._ended
         reader.cancel()
-        for drainer in self._drainers.values():
-            drainer.cancel()
+        for helper in (*self._drainers.values(), *self._backfills):
+            helper.cancel()
         self._writer.end()
         await writer
         self._checkpointer.end()
@@ -161,7 +173,7 @@ class Pipeline:
         if ended_by is not None:
             raise ended_by
 
-    async def _read(self, tasks: asyncio.TaskGroup) -> None:
+    async def _read(self) -> None:
         """The initial scan where it is not complete, then the span feed for ever."""
         if not self.progress.scan_complete:
             self._live.state = FeedState.INITIAL_SCAN
@@ -173,21 +185,33 @@ class Pipeline:
         feed = self._source.span_feed_from(self.progress.capture().frontier)
         try:
             while True:
-                sliced = self._take(await feed.next(), tasks)
+                sliced = self._take(await feed.next())
                 if self.budget.full:
                     await self.budget.wait_for_room()
+                elif self.budget.overheld and not self._settling:
+                    await self.budget.wait_until_released()
                 elif sliced:
                     await asyncio.sleep(0)
         finally:
             feed.close()
 
     def _scan(self) -> InitialScan:
+        reader = self._source.snapshot(self._scan_at)
         return InitialScan(
-            self._source.snapshot(self._scan_at),
+            reader,
+            emitter=self._emitter(reader, self._scan_at, ChangeKind.INITIAL_SCAN),
             at=self._scan_at,
-            wall=self._source.clock.wall,
             gate=self._gate,
             progress=self.progress,
+            budget=self.budget,
+        )
+
+    def _emitter(self, reader: ScanReader, at: Timestamp, kind: ChangeKind) -> RowEmitter:
+        return RowEmitter(
+            reader,
+            at=at,
+            kind=kind,
+            wall=self._source.clock.wall,
             budget=self.budget,
             live=self._live,
             emit=self._writer.emit,
@@ -195,7 +219,46 @@ class Pipeline:
             with_versions=self._options.mvcc_timestamp,
         )
 
-    def _take(self, events: list[Event], tasks: asyncio.TaskGroup) -> bool:
+    # What lanes ask for
+
+    def emit(self, emission: Emission) -> None:
+        self._writer.emit(emission)
+
+    def change_schema(self, event: TableEvent) -> None:
+        self._writer.change_schema(event)
+
+    def forward(self, span: Span, resolved: Timestamp) -> None:
+        self.progress.forward(span, resolved)
+        self._gate.consume(self.progress.resolved)
+
+    def open_backfill(self, boundary: Boundary) -> OpenBackfill:
+        known = self.progress.open_backfill(boundary.table_id, boundary.at, boundary.kind)
+        return OpenBackfill(boundary, known)
+
+    def start_backfill(self, backfill: OpenBackfill) -> None:
+        task = self._tasks.create_task(self._backfill(backfill))
+        self._backfills.add(task)
+        task.add_done_callback(self._backfills.discard)
+
+    async def _backfill(self, backfill: OpenBackfill) -> None:
+        reader = self._source.snapshot(backfill.at)
+        emitter = self._emitter(reader, backfill.at, ChangeKind.BACKFILL)
+        self._live.backfills += 1
+        try:
+            scan = BackfillScan(reader, emitter, progress=self.progress, budget=self.budget)
+            await scan.run(backfill)
+        finally:
+            self._live.backfills -= 1
+        lane = self._lanes[backfill.table.id]
+        lane.backfilled()
+        self._wake(lane)
+
+    @property
+    def _settling(self) -> bool:
+        """Whether a lane needs the range feed to go on, whatever it holds."""
+        return any(lane.settling for lane in self._lanes.values())
+
+    def _take(self, events: list[Event]) -> bool:
         """Pushes events into their lanes and lets go on what may; says whether a slice was done.
 
         All events are pushed before a lane advances: commits that became durable together are
@@ -213,13 +276,19 @@ class Pipeline:
                 case DeleteRange():
                     raise RangeDeletion(event.span)
         sliced = False
-        for table_id, lane in lanes.items():
-            if table_id not in self._drainers:
-                state = self._advance(lane)
-                if state is not LaneState.EMPTY:
-                    sliced = sliced or state is LaneState.SLICED
-                    self._drainers[table_id] = tasks.create_task(self._drain(lane, state))
+        for lane in lanes.values():
+            sliced = self._wake(lane) or sliced
         return sliced
+
+    def _wake(self, lane: TableLane) -> bool:
+        """Lets go on what may, unless a drainer does; says whether a slice was done."""
+        if lane.table_id in self._drainers:
+            return False
+        state = self._advance(lane)
+        if state is not LaneState.EMPTY:
+            drainer = self._tasks.create_task(self._drain(lane, state))
+            self._drainers[lane.table_id] = drainer
+        return state is LaneState.SLICED
 
     def _push_checkpoint(self, checkpoint: Checkpoint) -> None:
         now = self._source.clock.wall.monotonic_ns()
@@ -239,15 +308,11 @@ class Pipeline:
             state = self._advance(lane)
         del self._drainers[lane.table_id]
 
-    def _forward(self, span: Span, resolved: Timestamp) -> None:
-        self.progress.forward(span, resolved)
-        self._gate.consume(self.progress.resolved)
-
     def _advance(self, lane: TableLane) -> LaneState:
         try:
             return lane.advance()
-        except TableDropped as dropped:
-            self._end(dropped)
+        except (TableDropped, SchemaChangeEnd) as end:
+            self._end(end)
             return LaneState.BLOCKED
 
     async def _prove(self, lane: TableLane) -> bool:
@@ -261,7 +326,15 @@ class Pipeline:
             pass
         return True
 
-    def _end(self, why: TableDropped | None) -> None:
+    def _end(self, why: TableDropped | SchemaChangeEnd | None) -> None:
         """Nothing more is to be read: what was emitted is flushed, and the attempt ends."""
         if not self._ended.done():
             self._ended.set_result(why)
+
+
+def _part(
+    entries: Iterable[tuple[Span, Timestamp]], span: Span
+) -> Sequence[tuple[Span, Timestamp]]:
+    """Those of a frontier's entries that lie in `span`."""
+    shared = [(span.intersect(part), at) for part, at in entries]
+    return [(part, at) for part, at in shared if part is not None]

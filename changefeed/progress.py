@@ -12,13 +12,16 @@ a feed resolves nothing before it has shown every row once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from ..kvlayer.clock import ZERO, Timestamp, format_timestamp
 from ..kvlayer.frontier import Frontier
+from ..kvlayer.keys import table_span
 from ..kvlayer.span import Span
+from .boundary_kind import BoundaryKind
 from .live import nothing
-from .sinks.protocol import SinkProgress
+from .sinks.protocol import BackfillProgress, SinkProgress
 
 
 def progress_at(spans: Iterable[Span], at: Timestamp, *, scan_complete: bool) -> SinkProgress:
@@ -29,6 +32,19 @@ def progress_at(spans: Iterable[Span], at: Timestamp, *, scan_complete: bool) ->
         resolved=stand,
         scan_complete=scan_complete,
     )
+
+
+def covering(start: SinkProgress, table_ids: Iterable[int]) -> SinkProgress:
+    """`start`, its frontier over the whole of each table: what it lacks stands at its least."""
+    frontier = Frontier()
+    for table_id in table_ids:
+        span = table_span(table_id)
+        parts = [(part, at) for part, at in start.frontier if span.intersect(part) is not None]
+        assert parts, (table_id, start)
+        frontier.add(span, min(at for _, at in parts))
+        for part, at in parts:
+            frontier.forward(part, at)
+    return replace(start, frontier=tuple(frontier.entries()))
 
 
 class FeedProgress:
@@ -44,6 +60,7 @@ class FeedProgress:
         self.flushed = start
         self.on_change: Callable[[], None] = nothing
         self._captured: SinkProgress | None = start
+        self._backfills = {each.table_id: each for each in start.backfills}
 
     @property
     def resolved(self) -> Timestamp:
@@ -67,6 +84,27 @@ class FeedProgress:
         self.scan_complete = True
         self._changed()
 
+    def open_backfill(self, table_id: int, at: Timestamp, kind: BoundaryKind) -> BackfillProgress:
+        """The backfill of a table at a schema event: as an earlier attempt left it, or a new one.
+
+        Until it is done the table is forwarded to no timestamp at or above `at`.
+        """
+        known = self._backfills.get(table_id)
+        if known is None or known.at != at:
+            known = BackfillProgress(table_id=table_id, at=at, kind=kind)
+            self.note_backfill(known)
+        return known
+
+    def note_backfill(self, backfill: BackfillProgress) -> None:
+        """The rows below its position were handed to the sink."""
+        self._backfills[backfill.table_id] = backfill
+        self._changed()
+
+    @property
+    def backfilling(self) -> bool:
+        """Whether rows as of a schema event are being shown."""
+        return any(not backfill.done for backfill in self._backfills.values())
+
     def unscanned(self) -> list[Span]:
         """The spans that the initial scan has still to read."""
         return [span for span, at in self.frontier.entries() if at == ZERO]
@@ -74,12 +112,23 @@ class FeedProgress:
     def capture(self) -> SinkProgress:
         """Progress as it stands, whole: what a flush that begins now may claim."""
         if self._captured is None:
+            entries = tuple(self.frontier.entries())
+            if self._backfills:
+                self._forget_passed(entries)
             self._captured = SinkProgress(
-                frontier=tuple(self.frontier.entries()),
+                frontier=entries,
                 resolved=self.resolved,
                 scan_complete=self.scan_complete,
+                backfills=tuple(self._backfills.values()),
             )
         return self._captured
+
+    def _forget_passed(self, entries: Sequence[tuple[Span, Timestamp]]) -> None:
+        """Lets go of backfills that are done, where the table's frontier says as much."""
+        for table_id, backfill in list(self._backfills.items()):
+            stands = [at for span, at in entries if span.intersect(table_span(table_id))]
+            if backfill.done and min(stands) >= backfill.at:
+                del self._backfills[table_id]
 
     def note_flushed(self, captured: SinkProgress) -> None:
         """A flush that claimed `captured` has ended."""

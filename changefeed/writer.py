@@ -16,11 +16,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from ..schemafeed.table_events import LOCK_CHANGES, EventKind, TableEvent
 from .budget import MemoryBudget
 from .lane import Emission
 from .live import LiveFeed, nothing
 from .progress import FeedProgress
 from .sinks.protocol import Sink, SinkProgress
+
+HIDDEN_CHANGES = LOCK_CHANGES | EventKind.OTHER
+"""What a sink may hear of with the next row: it shows in none."""
 
 BULK_ROWS_MIN = 1_000
 """A flush of this many rows is bulk: the next one may wait for more, to be worth its commit."""
@@ -59,6 +63,7 @@ class SinkWriter:
         self._unflushed: list[Emission] = []
         self._unflushed_rows = 0
         self._bulk = False
+        self._schema_changed = False
         self._ending = False
 
     def emit(self, emission: Emission) -> None:
@@ -72,6 +77,13 @@ class SinkWriter:
         self._wake.set()
         if self._unflushed_rows >= self._rows_wanted:
             self._enough.set()
+
+    def change_schema(self, event: TableEvent) -> None:
+        """Hands a schema event to the sink. What can be seen of it is flushed at once."""
+        self._sink.change_schema(event)
+        if event.kinds & ~HIDDEN_CHANGES:
+            self._schema_changed = True
+            self._wake.set()
 
     def end(self) -> None:
         """Nothing more will be emitted: `run` flushes what is left and returns."""
@@ -102,6 +114,8 @@ class SinkWriter:
     async def _work(self) -> bool:
         """Waits until a flush is due; False when there will be none."""
         while not self._unflushed:
+            if self._schema_changed:
+                return True
             if self._progress.dirty and (self._checkpoint_due or self._ending):
                 return True
             if self._ending:
@@ -126,6 +140,7 @@ class SinkWriter:
     async def _flush(self) -> None:
         emissions, self._unflushed = self._unflushed, []
         rows, self._unflushed_rows = self._unflushed_rows, 0
+        self._schema_changed = False
         claimed = self._claim_progress()
         await self._sink.flush(claimed)
         self._bulk = rows >= BULK_ROWS_MIN

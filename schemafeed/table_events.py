@@ -5,8 +5,10 @@ several changes. `v1 (k, v)` to `v2 (k, w, x DEFAULT 3)` in the same index, `v` 
 
     RENAME_COLUMN | ADD_COLUMN
 
-Columns are told apart by id, so that a rename is no drop and add. A step that changes nothing a
-feed looks at (the default of a column, a storage parameter) is OTHER.
+Columns are told apart by id, so that a rename is no drop and add; a column that takes over the name
+of one that goes in the same step is that one retyped. Only visible columns count: those on their
+way are of no concern to a feed. A step that changes nothing a feed looks at (the default of a
+column, an index, a storage parameter) is OTHER.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ class EventKind(Flag):
     RETYPE_COLUMN = auto()
     RENAME_TABLE = auto()
     PRIMARY_KEY_CHANGE = auto()
-    TRUNCATE = auto()  # another index, and nothing else that would explain it
+    TRUNCATE = auto()  # another index, which was not built from the rows of the one before
     DROP_TABLE = auto()
     LOCK = auto()
     UNLOCK = auto()
@@ -96,7 +98,7 @@ def _table(before: TableDescriptor, after: TableDescriptor) -> EventKind:
         kinds |= EventKind.RENAME_TABLE
     if before.primary_key != after.primary_key:
         kinds |= EventKind.PRIMARY_KEY_CHANGE
-    elif _reindexed(before, after) and _shape(before) == _shape(after):
+    if _reindexed(before, after) and not _swapped(before, after):
         kinds |= EventKind.TRUNCATE
     return kinds
 
@@ -104,27 +106,42 @@ def _table(before: TableDescriptor, after: TableDescriptor) -> EventKind:
 def _columns(before: TableDescriptor, after: TableDescriptor) -> EventKind:
     old, new = _by_id(before), _by_id(after)
     kinds = NONE
-    if new.keys() - old.keys():
-        rewritten = _reindexed(before, after)
+    added, dropped = new.keys() - old.keys(), old.keys() - new.keys()
+    rewritten = _swapped(before, after)
+    retyped = {old[id].name for id in dropped} & {new[id].name for id in added}
+    if not rewritten:
+        retyped = set()  # nobody has converted the values: a column went, and another came
+    if any(new[id].name not in retyped for id in added):
         kinds |= EventKind.ADD_COLUMN_BACKFILL if rewritten else EventKind.ADD_COLUMN
-    if old.keys() - new.keys():
+    if any(old[id].name not in retyped for id in dropped):
         kinds |= EventKind.DROP_COLUMN
     both = [(old[column_id], new[column_id]) for column_id in old.keys() & new.keys()]
     if any(was.name != now.name for was, now in both):
         kinds |= EventKind.RENAME_COLUMN
-    if any(was.type != now.type for was, now in both):
+    if retyped or any(was.type != now.type for was, now in both):
         kinds |= EventKind.RETYPE_COLUMN
     return kinds
+
+
+def added_columns(before: TableDescriptor, after: TableDescriptor) -> tuple[Column, ...]:
+    """The visible columns of `after` that `before` did not show, told apart by id."""
+    known = _by_id(before)
+    return tuple(column for column in after.visible_columns if column.id not in known)
+
+
+def rewrites(before: TableDescriptor, after: TableDescriptor) -> bool:
+    """Whether rows hold values under `after` that nobody can tell from them under `before`."""
+    return _swapped(before, after) and bool(added_columns(before, after))
 
 
 def _reindexed(before: TableDescriptor, after: TableDescriptor) -> bool:
     return before.primary_index_id != after.primary_index_id
 
 
+def _swapped(before: TableDescriptor, after: TableDescriptor) -> bool:
+    """Whether the rows are read from an index that was built for it: else a new one is empty."""
+    return before.new_primary is not None and before.new_primary.id == after.primary_index_id
+
+
 def _by_id(descriptor: TableDescriptor) -> dict[int, Column]:
     return {column.id: column for column in descriptor.visible_columns}
-
-
-def _shape(descriptor: TableDescriptor) -> frozenset[tuple[int, str]]:
-    """What rewriting rows into another index would be for."""
-    return frozenset((column.id, column.type.sql_name) for column in descriptor.visible_columns)

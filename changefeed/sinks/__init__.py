@@ -14,6 +14,7 @@ Never knows: range feeds, who proved a schema, jobs.
 from .kinds import SinkKinds, default_kinds
 from .null import NullSink
 from .protocol import (
+    BackfillProgress,
     FeedIdentity,
     Sink,
     SinkContext,
@@ -25,6 +26,7 @@ from .protocol import (
 from .sinkless import ChangefeedRow, SinklessSink
 
 __all__ = [
+    "BackfillProgress",
     "ChangefeedRow",
     "FeedIdentity",
     "NullSink",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.errors import SQLError
 from ...kvlayer.clock import Timestamp, WallClock
+from ...schemafeed.table_events import TableEvent
 from ..changes import ChangeBatch
 from .protocol import FeedIdentity, Sink, SinkContext, SinkProgress
 
@@ -24,6 +25,9 @@ class NullSink:
     def emit(self, batch: ChangeBatch) -> None:
         batch.stages.received = self._monotonic_ns()
         self._unflushed.append(batch)
+
+    def change_schema(self, event: TableEvent) -> None:
+        """There is nothing to change."""
 
     async def flush(self, progress: SinkProgress | None) -> None:
         now = self._monotonic_ns()
@@ -44,6 +48,7 @@ class NullKind:
     transactional = False
     local = False
     columnar = True
+    follows_schema = False
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         if uri.lower() != "null://":

@@ -13,6 +13,8 @@ from ...kvlayer.metrics import Metrics
 from ...kvlayer.offload import Offload
 from ...kvlayer.settings import Settings
 from ...kvlayer.span import Span
+from ...schemafeed.table_events import TableEvent
+from ..boundary_kind import BoundaryKind
 from ..changes import ChangeBatch
 from ..options import ChangefeedOptions
 
@@ -35,12 +37,31 @@ class FeedIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillProgress:
+    """How far the backfill of a table at a schema event has come.
+
+    Rows whose keys are below `position` were shown. One that is done stays here until the table's
+    frontier has reached the event, so that a feed that starts again does not begin it again.
+    """
+
+    table_id: int
+    at: Timestamp
+    kind: BoundaryKind
+    position: bytes = b""
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SinkProgress:
-    """How far a feed has come: its frontier, whole, and the resolved timestamp (its low water)."""
+    """How far a feed has come: its frontier, whole, and the resolved timestamp (its low water).
+
+    The frontier of a table with a backfill stands below that schema event.
+    """
 
     frontier: tuple[tuple[Span, Timestamp], ...]
     resolved: Timestamp
     scan_complete: bool
+    backfills: tuple[BackfillProgress, ...] = ()
 
 
 class Sink(Protocol):
@@ -59,6 +80,15 @@ class Sink(Protocol):
         ...
 
     def emit(self, batch: ChangeBatch) -> None: ...
+
+    def change_schema(self, event: TableEvent) -> None:
+        """A schema event of a table, between the batches of that table: never waits.
+
+        Batches under `event.before` may still follow, with what was committed below the event and
+        came late. A sink that has a schema changes it with the next flush. After a restart an event
+        may be told again.
+        """
+        ...
 
     async def flush(self, progress: SinkProgress | None) -> None:
         """Returns when all emitted so far is durable, and stamps `stages.sunk`.
@@ -105,6 +135,11 @@ class SinkKind(Protocol):
     @property
     def columnar(self) -> bool:
         """Whether its sinks would rather have Arrow than rows, where there are many."""
+        ...
+
+    @property
+    def follows_schema(self) -> bool:
+        """Whether its sinks change with the table, and so need no rows for what DDL can tell."""
         ...
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from ...catalog.descriptor import TableDescriptor
 from ...kvlayer.clock import Timestamp, WallClock
+from ...schemafeed.table_events import TableEvent
 from ..changes import ChangeBatch
 from ..encode import JSONEncoder
 from ..encode.json import encode_resolved
@@ -62,6 +63,9 @@ class SinklessSink:
         rows = [ChangefeedRow(table, key, value) for key, value in self._encoder.encode(batch)]
         batch.stages.received = self._monotonic_ns()
         self._put(_Portion(rows, batch))
+
+    def change_schema(self, event: TableEvent) -> None:
+        """Messages carry their own schema: those behind the event are under the new one."""
 
     async def flush(self, progress: SinkProgress | None) -> None:
         upto = self._emitted_count

@@ -66,6 +66,7 @@ class TargetKind:
     transactional = True
     local = False
     columnar = True
+    follows_schema = True
     targets: dict[str, Target] = field(default_factory=dict)
     released: list[int] = field(default_factory=list)
     fail: float = 0.0

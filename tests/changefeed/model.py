@@ -237,6 +237,8 @@ class TargetSink:
         self.fail = fail
         self.emitted: list[ChangeBatch] = []
         self.resolved: list[Timestamp] = []
+        self.changes: list[tuple[TableDescriptor, int]] = []
+        """Schema changes, and how many batches came before each."""
         self._unflushed: list[ChangeBatch] = []
 
     async def open(self, tables: Sequence[TableDescriptor]) -> SinkProgress | None:
@@ -246,6 +248,9 @@ class TargetSink:
         batch.stages.received = self._sim.wall.monotonic_ns() or 1
         self._unflushed.append(batch)
         self.emitted.append(batch)
+
+    def change_schema(self, event: TableEvent) -> None:
+        self.changes.append((event.after, len(self.emitted)))
 
     async def flush(self, progress: SinkProgress | None) -> None:
         batches, self._unflushed = self._unflushed, []

@@ -7,12 +7,16 @@ import pytest
 
 from tailrace.catalog.column_types import ColumnType
 from tailrace.catalog.descriptor import Column, DescriptorState, TableDescriptor
+from tailrace.catalog.elements import ElementState, Index, IndexKind
 from tailrace.catalog.type_kinds import TypeKind
 from tailrace.schemafeed.table_events import EventKind, classify, describe, table_event
 from tests.harness.descriptors import INT8, KEY, STRING, VALUE, table
 
 ADDED = Column(id=3, name="w", type=INT8)
+NEW_PRIMARY = Index(id=2, name="orders_pkey", kind=IndexKind.PRIMARY, columns=(1,))
 BEFORE = table(1, 100)
+BUILDING = replace(BEFORE, new_primary=NEW_PRIMARY, next_index_id=3)
+"""BEFORE, with the rows being rewritten into another index."""
 
 
 def after(**changes: Any) -> TableDescriptor:
@@ -21,17 +25,9 @@ def after(**changes: Any) -> TableDescriptor:
 
 STEPS = [
     (after(columns=(KEY, VALUE, ADDED)), "ADD_COLUMN"),
-    (
-        after(columns=(KEY, VALUE, ADDED), primary_index_id=2, next_index_id=3),
-        "ADD_COLUMN_BACKFILL",
-    ),
     (after(columns=(KEY,)), "DROP_COLUMN"),
     (after(columns=(KEY, replace(VALUE, name="w"))), "RENAME_COLUMN"),
     (after(columns=(KEY, replace(VALUE, type=INT8))), "RETYPE_COLUMN"),
-    (
-        after(columns=(KEY, replace(VALUE, type=INT8)), primary_index_id=2, next_index_id=3),
-        "RETYPE_COLUMN",
-    ),
     (after(name="purchases"), "RENAME_TABLE"),
     (after(columns=(KEY, replace(VALUE, nullable=False)), primary_key=(2,)), "PRIMARY_KEY_CHANGE"),
     (after(primary_index_id=2, next_index_id=3), "TRUNCATE"),
@@ -41,6 +37,41 @@ STEPS = [
     (after(columns=(KEY, replace(VALUE, default="x", has_default=True))), "OTHER"),
     (after(), "OTHER"),
 ]
+
+
+def swapped(**changes: Any) -> TableDescriptor:
+    return after(primary_index_id=2, next_index_id=3, **changes)
+
+
+SWAPS = [
+    (swapped(columns=(KEY, VALUE, ADDED)), "ADD_COLUMN_BACKFILL"),
+    (swapped(columns=(KEY, replace(VALUE, id=4, type=INT8))), "RETYPE_COLUMN"),
+    (
+        swapped(columns=(KEY, replace(VALUE, id=4, type=INT8), ADDED)),
+        "ADD_COLUMN_BACKFILL|RETYPE_COLUMN",
+    ),
+    (
+        swapped(columns=(KEY, replace(VALUE, nullable=False)), primary_key=(2,)),
+        "PRIMARY_KEY_CHANGE",
+    ),
+    (swapped(), "OTHER"),
+]
+"""What stands behind a swap of the primary index says what it was for."""
+
+
+@pytest.mark.parametrize(("changed", "kinds"), SWAPS)
+def test_a_swap_is_what_it_was_for(changed: TableDescriptor, kinds: str) -> None:
+    assert describe(classify(BUILDING, changed)) == kinds
+
+
+def test_columns_on_their_way_are_no_event() -> None:
+    coming = replace(ADDED, state=ElementState.WRITE_ONLY)
+    assert describe(classify(BEFORE, after(columns=(KEY, VALUE, coming)))) == "OTHER"
+    shown = table(3, 300, columns=(KEY, VALUE, ADDED))
+    assert describe(classify(after(columns=(KEY, VALUE, coming)), shown)) == "ADD_COLUMN"
+    going = table(4, 400, columns=(KEY, VALUE, coming))
+    assert describe(classify(shown, going)) == "DROP_COLUMN"
+    assert describe(classify(going, table(5, 500))) == "OTHER"
 
 
 @pytest.mark.parametrize(("changed", "kinds"), STEPS)

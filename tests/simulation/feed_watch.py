@@ -23,6 +23,7 @@ from tailrace.kvlayer.clock import Timestamp
 from tailrace.schemafeed.feed import SchemaAnswer
 from tailrace.schemafeed.leasing import LeasingSchemaFeed
 from tailrace.schemafeed.polling import PollingSchemaFeed
+from tailrace.schemafeed.table_events import TableEvent
 from tests.harness.simulation import Simulation
 from tests.simulation.row_model import PrefixMaximum, RowModel, Version
 from tests.simulation.version_model import VersionModel
@@ -111,7 +112,7 @@ class FeedWatch:
         used = emitted.descriptor
         assert logically_equal(used, canonical), f"{emitted} under v{used.version}, not {canonical}"
         assert abs(used.version - canonical.version) <= 1, (emitted, canonical)
-        if emitted.kind is ChangeKind.INITIAL_SCAN:
+        if emitted.kind is not ChangeKind.LIVE:
             found = self._rows.rows_at(emitted.ts).get(emitted.key)
             assert found is not None, f"{emitted} was not there"
             body: bytes | None = found[1]
@@ -178,6 +179,9 @@ class WatchedSink:
     def emit(self, batch: ChangeBatch) -> None:
         self._watch.note_emitted(batch)
         self._inner.emit(batch)
+
+    def change_schema(self, event: TableEvent) -> None:
+        self._inner.change_schema(event)
 
     async def flush(self, progress: SinkProgress | None) -> None:
         if self._random.random() < self.fail_chance:

@@ -19,6 +19,7 @@ from tailrace.changefeed.sinks.locations import MirrorLocations
 from tailrace.changefeed.sinks.protocol import FeedIdentity, Sink, SinkContext, SinkProgress
 from tailrace.kvlayer.clock import ZERO, Timestamp, WallClock
 from tailrace.kvlayer.store import Store
+from tailrace.schemafeed import TableEvent
 from tests.harness.simulation import Simulation
 
 JOB_ID = 7
@@ -149,6 +150,8 @@ class _MemorySink:
     def emit(self, batch: ChangeBatch) -> None:
         batch.stages.received = self._wall.monotonic_ns()
         self._batches.append(batch)
+
+    def change_schema(self, event: TableEvent) -> None: ...
 
     async def flush(self, progress: SinkProgress | None) -> None:
         for batch in self._batches:

@@ -221,7 +221,12 @@ class Server:
                 options=ChangefeedOptions(schema_feed=self.schema_feed),
             ),
             Destination(
-                sink=sink, transactional=True, columnar=True, known=world.known, save=self._save
+                sink=sink,
+                transactional=True,
+                columnar=True,
+                follows_schema=True,
+                known=world.known,
+                save=self._save,
             ),
             self.live,
         )

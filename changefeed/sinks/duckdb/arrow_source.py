@@ -19,10 +19,16 @@ class ArrowSource:
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema) -> None:
         self.name = name
+        self._cursor = cursor
         self._schema = schema
         self._table: pa.Table | None = None
         cursor.complete()  # DuckDB registers nothing while a row of the last result is unread
         cursor.register(name, self)
+
+    def close(self) -> None:
+        """Forgets the name."""
+        self._cursor.complete()
+        self._cursor.unregister(self.name)
 
     @contextmanager
     def holding(self, table: pa.Table) -> Iterator[None]:

@@ -25,6 +25,7 @@ class DuckDBKind:
     transactional = True
     local = True
     columnar = True
+    follows_schema = True
 
     def __init__(self, files: DuckDBFiles) -> None:
         self._files = files

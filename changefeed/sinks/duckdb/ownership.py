@@ -1,27 +1,33 @@
 """Who owns what in a file: the file itself, and each mirror table.
 
     _tailrace.file      format, store_id
-    _tailrace.mirrors   mirror_table, base_table, job_id, table_id, version, descriptor
+    _tailrace.mirrors   mirror_table, base_table, shown_table, staged_at, floor_version, job_id,
+                        table_id, version, descriptor
 
 A file belongs to one store, and a mirror table to one job. A job that will not come back releases
 its tables (`job_id` NULL): they stay readable as they are, and the next feed that wants one of
 those names starts it anew.
+
+Rows go to `base_table` and the view shows `shown_table`: another one while rows gather behind a
+change of the primary key at `staged_at`. Changes that were decoded under a version below
+`floor_version` are in the table, or of no matter to it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 
-from ....catalog.descriptor import TableDescriptor, logically_equal
+from ....catalog.descriptor import TableDescriptor
 from ....catalog.descriptor_encoding import decode_descriptor, encode_descriptor
-from ....kvlayer.clock import ZERO
+from ....kvlayer.clock import ZERO, Timestamp
 from ..protocol import SinkRefused
 from . import progress_table
+from .schema_step import same_shape
 from .table_schema import SCHEMA, TableSchema, drop_statements
 
-FORMAT = 1
+FORMAT = 2
 
 DDL = f"""
 CREATE SCHEMA {SCHEMA};
@@ -29,6 +35,9 @@ CREATE TABLE {SCHEMA}.file (format BIGINT NOT NULL, store_id VARCHAR NOT NULL);
 CREATE TABLE {SCHEMA}.mirrors (
     mirror_table VARCHAR NOT NULL,
     base_table VARCHAR NOT NULL,
+    shown_table VARCHAR NOT NULL,
+    staged_at BIGINT,
+    floor_version BIGINT NOT NULL,
     job_id BIGINT,
     table_id BIGINT NOT NULL,
     version BIGINT NOT NULL,
@@ -48,7 +57,11 @@ CREATE TABLE {SCHEMA}.tombstones (
 class MirrorRow:
     """What the file says of one mirror table."""
 
+    name: str
     base_table: str
+    shown_table: str
+    staged_at: Timestamp | None
+    floor_version: int
     job_id: int | None
     table_id: int
     descriptor: TableDescriptor
@@ -96,7 +109,7 @@ def check_name(
     `ours` tells whether the file has our schema. Raises SinkRefused when another job owns the
     table, or when it is somebody's own table or view.
     """
-    row = _read(cursor, name) if ours else None
+    row = _read(cursor, "lower(mirror_table) = lower($1)", [name]) if ours else None
     if row is not None:
         if row.job_id is not None and row.job_id != job_id:
             raise SinkRefused(f'mirror table "{name}" belongs to changefeed job {row.job_id}')
@@ -115,14 +128,17 @@ def check_name(
 
 def prepare_mirror(
     cursor: duckdb.DuckDBPyConnection, table: TableSchema, *, job_id: int, anew: bool
-) -> None:
+) -> MirrorRow:
     """Makes the mirror table ready for `job_id`: empty where `anew`, else as it was left.
 
-    Raises SinkRefused where the file has it under another schema.
+    A table that the job has keeps its name and its version, which may be above that of `table`:
+    the feed goes on from below a change that the mirror has followed. Raises SinkRefused where the
+    file has it under another schema.
     """
-    row = check_name(cursor, table.name, job_id=job_id)
+    known = _read(cursor, "job_id = $1 AND table_id = $2", [job_id, table.descriptor.id])
+    row = known or check_name(cursor, table.name, job_id=job_id)
     if row is not None and (anew or row.job_id is None):
-        for statement in drop_statements(table.name, row.base_table):
+        for statement in drop_statements(row.name, [row.base_table, row.shown_table]):
             cursor.execute(statement)
         cursor.execute(f"DELETE FROM {SCHEMA}.mirrors WHERE base_table = $1", [row.base_table])
         row = None
@@ -130,26 +146,60 @@ def prepare_mirror(
         for statement in table.create():
             cursor.execute(statement)
         cursor.execute(
-            f"INSERT INTO {SCHEMA}.mirrors VALUES ($1, $2, $3, $4, $5, $6)",
+            f"INSERT INTO {SCHEMA}.mirrors VALUES ($1, $2, $2, NULL, 0, $3, $4, $5, $6)",
             [table.name, table.base_name, job_id, *_version(table.descriptor)],
         )
-        return
-    if row.table_id != table.descriptor.id or not logically_equal(row.descriptor, table.descriptor):
+        row = _read(cursor, "job_id = $1 AND table_id = $2", [job_id, table.descriptor.id])
+        assert row is not None, table
+        return row
+    return _follow(cursor, row, table)
+
+
+def _follow(cursor: duckdb.DuckDBPyConnection, row: MirrorRow, table: TableSchema) -> MirrorRow:
+    """The row, at the table's version or a later one. Raises SinkRefused where it is not of it."""
+    of_table = row.table_id == table.descriptor.id
+    if of_table and row.descriptor.version >= table.descriptor.version:
+        return row
+    held = TableSchema(row.descriptor, name=row.name, job_id=table.job_id)
+    if not of_table or not same_shape(held, table):
         raise SinkRefused(
-            f'mirror table "{table.name}" holds version {row.descriptor.version} of table '
+            f'mirror table "{row.name}" holds version {row.descriptor.version} of table '
             f"{row.table_id}, whose schema is another than that of version "
             f"{table.descriptor.version} of table {table.descriptor.id}"
         )
-    save_version(cursor, table)
+    save_mirror(
+        cursor,
+        TableSchema(table.descriptor, name=row.name, job_id=table.job_id, base_name=row.base_table),
+        shown=row.shown_table,
+        staged_at=row.staged_at,
+        floor_version=row.floor_version,
+    )
+    return replace(row, descriptor=table.descriptor)
 
 
-def save_version(cursor: duckdb.DuckDBPyConnection, table: TableSchema) -> None:
-    """Records the version that the mirror table stands for now."""
+def save_mirror(
+    cursor: duckdb.DuckDBPyConnection,
+    table: TableSchema,
+    *,
+    shown: str,
+    staged_at: Timestamp | None,
+    floor_version: int,
+) -> None:
+    """Records what the mirror table stands for now."""
     table_id, version, encoded = _version(table.descriptor)
     cursor.execute(
-        f"UPDATE {SCHEMA}.mirrors SET version = $1, descriptor = $2 "
-        "WHERE base_table = $3 AND table_id = $4",
-        [version, encoded, table.base_name, table_id],
+        f"UPDATE {SCHEMA}.mirrors SET base_table = $1, shown_table = $2, staged_at = $3, "
+        "floor_version = $4, version = $5, descriptor = $6 WHERE job_id = $7 AND table_id = $8",
+        [
+            table.base_name,
+            shown,
+            staged_at,
+            floor_version,
+            version,
+            encoded,
+            table.job_id,
+            table_id,
+        ],
     )
 
 
@@ -164,15 +214,26 @@ def _version(descriptor: TableDescriptor) -> tuple[int, int, bytes]:
     return descriptor.id, descriptor.version, encode_descriptor(descriptor)
 
 
-def _read(cursor: duckdb.DuckDBPyConnection, name: str) -> MirrorRow | None:
+def _read(
+    cursor: duckdb.DuckDBPyConnection, where: str, parameters: list[object]
+) -> MirrorRow | None:
     found = cursor.execute(
-        f"SELECT base_table, job_id, table_id, descriptor FROM {SCHEMA}.mirrors "
-        "WHERE lower(mirror_table) = lower($1)",
-        [name],
+        "SELECT mirror_table, base_table, shown_table, staged_at, floor_version, job_id, table_id, "
+        f"descriptor FROM {SCHEMA}.mirrors WHERE {where}",
+        parameters,
     ).fetchone()
     if found is None:
         return None
-    base_table, job_id, table_id, encoded = found
+    name, base_table, shown_table, staged_at, floor_version, job_id, table_id, encoded = found
     descriptor = decode_descriptor(encoded, ZERO)
     assert isinstance(descriptor, TableDescriptor), descriptor
-    return MirrorRow(base_table=base_table, job_id=job_id, table_id=table_id, descriptor=descriptor)
+    return MirrorRow(
+        name=name,
+        base_table=base_table,
+        shown_table=shown_table,
+        staged_at=None if staged_at is None else Timestamp(staged_at),
+        floor_version=floor_version,
+        job_id=job_id,
+        table_id=table_id,
+        descriptor=descriptor,
+    )

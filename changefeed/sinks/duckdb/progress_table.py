@@ -20,7 +20,8 @@ import msgspec
 
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.span import Span
-from ..protocol import FeedIdentity, SinkProgress, SinkRefused
+from ...boundary_kind import BoundaryKind
+from ..protocol import BackfillProgress, FeedIdentity, SinkProgress, SinkRefused
 
 DDL = """
 CREATE TABLE _tailrace.progress (
@@ -30,14 +31,17 @@ CREATE TABLE _tailrace.progress (
     resolved BIGINT,
     frontier BLOB,
     scan_complete BOOLEAN NOT NULL,
+    backfills BLOB,
     updated_at TIMESTAMP WITH TIME ZONE NOT NULL
 )
 """
 
 _UNIX = datetime(1970, 1, 1, tzinfo=UTC)
 _Entries = list[tuple[bytes, bytes, int]]
+_Backfills = list[tuple[int, int, str, bytes, bool]]
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Entries).decode
+_decode_backfills = msgspec.msgpack.Decoder(_Backfills).decode
 
 
 class Fenced(SinkRefused):
@@ -59,6 +63,31 @@ def decode_frontier(data: bytes, resolved: Timestamp) -> tuple[tuple[Span, Times
     )
 
 
+def encode_backfills(progress: SinkProgress) -> bytes | None:
+    """None where there are none, as nearly always."""
+    if not progress.backfills:
+        return None
+    return _encode(
+        [
+            (each.table_id, each.at, each.kind.value, each.position, each.done)
+            for each in progress.backfills
+        ]
+    )
+
+
+def decode_backfills(data: bytes | None) -> tuple[BackfillProgress, ...]:
+    return tuple(
+        BackfillProgress(
+            table_id=table_id,
+            at=Timestamp(at),
+            kind=BoundaryKind(kind),
+            position=position,
+            done=done,
+        )
+        for table_id, at, kind, position, done in _decode_backfills(data or _encode([]))
+    )
+
+
 class ProgressRow:
     """One feed's row of the progress table."""
 
@@ -68,6 +97,7 @@ class ProgressRow:
         self._where = f"job_id = {identity.job_id:d} AND epoch = {identity.epoch:d}"
         self._frontier = b""
         self._scan_complete = False
+        self._backfills: bytes | None = None
 
     def claim(self, cursor: duckdb.DuckDBPyConnection, unix_us: int) -> SinkProgress | None:
         """Puts our epoch on the row and returns the progress that it holds.
@@ -76,17 +106,17 @@ class ProgressRow:
         """
         identity = self._identity
         found = cursor.execute(
-            "SELECT epoch, resolved, frontier, scan_complete FROM _tailrace.progress "
+            "SELECT epoch, resolved, frontier, scan_complete, backfills FROM _tailrace.progress "
             "WHERE job_id = $1",
             [identity.job_id],
         ).fetchone()
         if found is None:
             cursor.execute(
-                "INSERT INTO _tailrace.progress VALUES ($1, $2, $3, NULL, NULL, false, $4)",
+                "INSERT INTO _tailrace.progress VALUES ($1, $2, $3, NULL, NULL, false, NULL, $4)",
                 [identity.store_id, identity.job_id, identity.epoch, wall_datetime(unix_us)],
             )
             return None
-        epoch, resolved, frontier, scan_complete = found
+        epoch, resolved, frontier, scan_complete, backfills = found
         if epoch > identity.epoch:
             raise Fenced(
                 f"fenced: job {identity.job_id} has opened its sink with epoch {epoch}, "
@@ -99,10 +129,12 @@ class ProgressRow:
         if resolved is None:
             return None
         self._frontier, self._scan_complete = frontier, scan_complete
+        self._backfills = backfills
         return SinkProgress(
             frontier=decode_frontier(frontier, Timestamp(resolved)),
             resolved=Timestamp(resolved),
             scan_complete=scan_complete,
+            backfills=decode_backfills(backfills),
         )
 
     def save(self, cursor: duckdb.DuckDBPyConnection, progress: SinkProgress, unix_us: int) -> None:
@@ -112,7 +144,9 @@ class ProgressRow:
         """
         at = wall_datetime(unix_us)
         frontier = encode_frontier(progress)
-        if frontier == self._frontier and progress.scan_complete == self._scan_complete:
+        backfills = encode_backfills(progress)
+        state = (frontier, progress.scan_complete, backfills)
+        if state == (self._frontier, self._scan_complete, self._backfills):
             cursor.execute(
                 f"UPDATE _tailrace.progress SET resolved = $1, updated_at = $2 WHERE {self._where}",
                 [progress.resolved, at],
@@ -120,11 +154,11 @@ class ProgressRow:
         else:
             cursor.execute(
                 "UPDATE _tailrace.progress SET resolved = $1, updated_at = $2, frontier = $3, "
-                f"scan_complete = $4 WHERE {self._where}",
-                [progress.resolved, at, frontier, progress.scan_complete],
+                f"scan_complete = $4, backfills = $5 WHERE {self._where}",
+                [progress.resolved, at, *state],
             )
         counted = cursor.fetchone()
         assert counted is not None
         if counted[0] != 1:
             raise Fenced(f"fenced: epoch {self._identity.epoch} no longer owns {self._where}")
-        self._frontier, self._scan_complete = frontier, progress.scan_complete
+        self._frontier, self._scan_complete, self._backfills = state

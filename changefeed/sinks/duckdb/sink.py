@@ -13,48 +13,38 @@ from functools import partial
 
 import duckdb
 
-from ....catalog.descriptor import TableDescriptor, logically_equal
+from ....catalog.descriptor import TableDescriptor
 from ....kvlayer.clock import ZERO, Timestamp, format_timestamp
+from ....schemafeed.table_events import TableEvent
 from ...changes import ChangeBatch
 from ..locations import MirrorTarget
 from ..protocol import SinkContext, SinkError, SinkProgress, SinkRefused
 from .files import DuckDBFiles
 from .mirror_file import MirrorFile, run_whole
-from .ownership import prepare_file, prepare_mirror, save_version
-from .pending import ColumnChanges, PendingChanges, RowChanges
+from .mirror_table import MirrorTable, TableFlush
+from .ownership import prepare_file, prepare_mirror
 from .progress_table import Fenced, ProgressRow
 from .table_schema import TableSchema, mirror_names
-from .table_writer import TableWriter
 from .tombstones import Tombstone, Tombstones
-
-
-class _Mirror:
-    """One table of the feed: its schema, its writer, and what waits for the next flush."""
-
-    def __init__(self, schema: TableSchema, cursor: duckdb.DuckDBPyConnection) -> None:
-        self.schema = schema
-        self.writer = TableWriter(schema, cursor)
-        self.pending = PendingChanges(schema)
-        self.version_due = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Flush:
     """All that one transaction writes."""
 
-    changes: Sequence[tuple[_Mirror, RowChanges | ColumnChanges]]
-    deleted: Sequence[Tombstone]
+    tables: Sequence[tuple[MirrorTable, TableFlush]]
     progress: SinkProgress | None
 
     @property
-    def single_row(self) -> bool:
+    def deleted(self) -> list[Tombstone]:
+        return [entry for _, flush in self.tables for entry in flush.deleted]
+
+    @property
+    def lone_row(self) -> bool:
         """Whether all of it is one row of one table, put there or replaced."""
-        if self.progress is not None or self.deleted or len(self.changes) != 1:
+        if self.progress is not None or len(self.tables) != 1:
             return False
-        mirror, changes = self.changes[0]
-        if mirror.version_due or not isinstance(changes, RowChanges):
-            return False
-        return len(changes.changes) == 1
+        return self.tables[0][1].lone_row
 
 
 class DuckDBSink:
@@ -72,7 +62,7 @@ class DuckDBSink:
         self._wall = context.clock.wall
         self._file: MirrorFile | None = None
         self._cursor: duckdb.DuckDBPyConnection | None = None
-        self._mirrors: dict[int, _Mirror] = {}
+        self._mirrors: dict[int, MirrorTable] = {}
         self._row = ProgressRow(self._identity)
         self._tombstones = Tombstones(self._identity.job_id)
         self._resolved = ZERO
@@ -99,20 +89,26 @@ class DuckDBSink:
 
     def emit(self, batch: ChangeBatch) -> None:
         batch.stages.received = self._wall.monotonic_ns()
-        mirror = self._mirrors[batch.descriptor.id]
-        if batch.descriptor is not mirror.schema.descriptor:
-            self._note_version(mirror, batch.descriptor)
-        mirror.pending.add(batch)
+        self._mirrors[batch.descriptor.id].add(batch)
+
+    def change_schema(self, event: TableEvent) -> None:
+        try:
+            self._mirrors[event.table_id].change(event)
+        except SinkRefused as error:
+            self._failure = error
 
     async def flush(self, progress: SinkProgress | None) -> None:
         if self._failure is not None:
             raise self._failure
         assert self._file is not None, "not open"
-        gathered = [mirror for mirror in self._mirrors.values() if mirror.pending]
-        if not gathered and progress is None:
+        due = [mirror for mirror in self._mirrors.values() if mirror.due(progress)]
+        if not due and progress is None:
             return
-        batches = [batch for mirror in gathered for batch in mirror.pending.batches]
-        flush = self._prepare(gathered, progress)
+        batches = [batch for mirror in due for batch in mirror.batches()]
+        flush = _Flush(
+            tables=[(mirror, mirror.prepare(progress, self._tombstones)) for mirror in due],
+            progress=progress,
+        )
         try:
             sunk = await run_whole(self._file.lane, partial(self._write, flush))
         except duckdb.Error as error:
@@ -141,31 +137,6 @@ class DuckDBSink:
 
     # In the loop
 
-    def _note_version(self, mirror: _Mirror, descriptor: TableDescriptor) -> None:
-        current = mirror.schema.descriptor
-        if descriptor.version == current.version:
-            return
-        if not logically_equal(descriptor, current):
-            self._failure = SinkRefused(
-                f'mirror table "{mirror.schema.name}" cannot follow table {descriptor.id} from '
-                f"version {current.version} to version {descriptor.version}"
-            )
-            return
-        if descriptor.version > current.version:
-            mirror.schema.descriptor = descriptor
-            mirror.version_due = True
-
-    def _prepare(self, gathered: Sequence[_Mirror], progress: SinkProgress | None) -> _Flush:
-        changes: list[tuple[_Mirror, RowChanges | ColumnChanges]] = []
-        deleted: list[Tombstone] = []
-        for mirror in gathered:
-            table_id = mirror.schema.descriptor.id
-            reduced = mirror.pending.reduce(self._tombstones.of(table_id))
-            mirror.pending = PendingChanges(mirror.schema)
-            changes.append((mirror, reduced))
-            deleted += [(table_id, key, ts) for key, ts in reduced.deletions]
-        return _Flush(changes=changes, deleted=deleted, progress=progress)
-
     def _sink_error(self, error: duckdb.Error) -> SinkError:
         assert self._file is not None
         self._file.note_error(error)
@@ -189,8 +160,10 @@ class DuckDBSink:
             schemas = [
                 TableSchema(table, name=names[table.id], job_id=identity.job_id) for table in tables
             ]
-            for schema in schemas:
+            rows = [
                 prepare_mirror(cursor, schema, job_id=identity.job_id, anew=progress is None)
+                for schema in schemas
+            ]
             self._tombstones.load(cursor, progress.resolved if progress else None)
             cursor.execute("COMMIT")
         except BaseException:
@@ -198,7 +171,7 @@ class DuckDBSink:
             raise
         self._file.epochs[identity.job_id] = identity.epoch
         self._resolved = progress.resolved if progress else ZERO
-        self._mirrors = {schema.descriptor.id: _Mirror(schema, cursor) for schema in schemas}
+        self._mirrors = {row.table_id: MirrorTable(row, identity.job_id, cursor) for row in rows}
         return progress
 
     def _check_clock(self, progress: SinkProgress | None) -> None:
@@ -226,11 +199,11 @@ class DuckDBSink:
                 f"fenced: job {identity.job_id} has opened its sink with epoch {epoch}, "
                 f"and this is epoch {identity.epoch}"
             )
-        if flush.single_row:
+        if flush.lone_row:
             # The one statement that changes anything is a transaction by itself: BEGIN and COMMIT
             # would be two more calls, a fifth of a lone row's time.
-            [(mirror, changes)] = flush.changes
-            mirror.writer.apply(changes)
+            [(mirror, changes)] = flush.tables
+            mirror.write(changes, self._tombstones)
         else:
             self._transact(cursor, flush)
         committed = self._wall.monotonic_ns()
@@ -240,16 +213,13 @@ class DuckDBSink:
     def _transact(self, cursor: duckdb.DuckDBPyConnection, flush: _Flush) -> None:
         cursor.execute("BEGIN")
         try:
-            for mirror, changes in flush.changes:
-                if mirror.version_due:
-                    save_version(cursor, mirror.schema)
-                    mirror.version_due = False
-                mirror.writer.apply(changes)
+            for mirror, changes in flush.tables:
+                mirror.write(changes, self._tombstones)
             resolved = self._resolved
             if flush.progress is not None:
                 resolved = flush.progress.resolved
                 self._row.save(cursor, flush.progress, self._wall.unix_us())
-            carries_rows = bool(flush.changes)
+            carries_rows = any(changes.parts for _, changes in flush.tables)
             self._tombstones.write(cursor, flush.deleted, resolved, carries_rows=carries_rows)
             cursor.execute("COMMIT")
         except BaseException:

@@ -7,8 +7,8 @@ that holds the rows and a *view* that shows them as the source does:
     main.orders            SELECT c1 AS id, c2 AS note
 
 Columns of the base table are named by column id. So no name that a user may choose collides with
-ours or has to be escaped twice, a renamed column is a new view, and a dropped one is left where it
-is. DuckDB ignores the case of names, quoted or not: what differs by case alone is refused.
+ours or has to be escaped twice, and a renamed column is a new view. DuckDB ignores the case of
+names, quoted or not: what differs by case alone is refused.
 
 Rows are found by the primary key where it is one column that DuckDB compares as the store does.
 Other tables carry `_key`, the store's own key without its table prefix: several columns together
@@ -42,10 +42,14 @@ def quoted(name: str) -> str:
 class TableSchema:
     """One version of a source table as DDL, and where its key stands in a row."""
 
-    def __init__(self, descriptor: TableDescriptor, *, name: str, job_id: int) -> None:
+    def __init__(
+        self, descriptor: TableDescriptor, *, name: str, job_id: int, base_name: str | None = None
+    ) -> None:
         self.descriptor = descriptor
         self.name = name
-        self.base_name = f"rows_{job_id}_{descriptor.id}"
+        self.job_id = job_id
+        self.first_base_name = f"rows_{job_id}_{descriptor.id}"
+        self.base_name = base_name or self.first_base_name
         self.base = f"{SCHEMA}.{self.base_name}"
         self.key_place = _key_place(descriptor)
         self.data_columns = [f"c{column.id}" for column in descriptor.visible_columns]
@@ -78,29 +82,40 @@ class TableSchema:
             return key[KEY_PREFIX_LENGTH:]
         return self._codec.decode_key(key)[0]
 
+    def renewed(self, descriptor: TableDescriptor, *, base_name: str) -> TableSchema:
+        """The mirror table for another version. Raises SinkRefused where DuckDB cannot hold it."""
+        mirror_names([descriptor], self.name)
+        return TableSchema(descriptor, name=self.name, job_id=self.job_id, base_name=base_name)
+
     def create(self) -> list[str]:
         """The statements that make the base table and the view."""
-        columns = [
-            f"c{column.id} {column.type.duckdb_name}" for column in self.descriptor.visible_columns
-        ]
-        if self.key_place is None:
-            columns.append(f"{KEY} BLOB")
-        columns.append(f"{COMMIT_TIMESTAMP} BIGINT NOT NULL")
-        columns.append(f"PRIMARY KEY ({self.key_column})")
+        return [self.create_base(), self.view()]
+
+    def view(self) -> str:
+        """The statement that makes the view."""
         shown = ", ".join(
             f"c{column.id} AS {quoted(column.name)}" for column in self.descriptor.visible_columns
         )
-        return [
-            f"CREATE TABLE {self.base} ({', '.join(columns)})",
-            f"CREATE VIEW main.{quoted(self.name)} AS SELECT {shown} FROM {self.base}",
+        return f"CREATE VIEW main.{quoted(self.name)} AS SELECT {shown} FROM {self.base}"
+
+    def create_base(self) -> str:
+        """The statement that makes the base table, its key first.
+
+        DuckDB drops no column before one that an index depends on.
+        """
+        columns = [
+            f"c{column.id} {column.type.duckdb_name}" for column in self.descriptor.visible_columns
         ]
+        key = f"{KEY} BLOB" if self.key_place is None else columns.pop(self.key_place)
+        columns = [key, *columns, f"{COMMIT_TIMESTAMP} BIGINT NOT NULL"]
+        return f"CREATE TABLE {self.base} ({', '.join(columns)}, PRIMARY KEY ({self.key_column}))"
 
 
-def drop_statements(name: str, base_name: str) -> list[str]:
+def drop_statements(name: str, base_names: Iterable[str]) -> list[str]:
     """The statements that remove a mirror table, view first."""
     return [
         f"DROP VIEW IF EXISTS main.{quoted(name)}",
-        f"DROP TABLE IF EXISTS {SCHEMA}.{quoted(base_name)}",
+        *[f"DROP TABLE IF EXISTS {SCHEMA}.{quoted(base)}" for base in sorted(set(base_names))],
     ]
 
 

@@ -30,8 +30,10 @@ class TableWriter:
     def __init__(self, schema: TableSchema, cursor: duckdb.DuckDBPyConnection) -> None:
         self._schema = schema
         self._cursor = cursor
-        self._upserts = ArrowSource(cursor, f"upserts_{schema.base_name}", schema.upserts)
-        self._removals = ArrowSource(cursor, f"removals_{schema.base_name}", schema.removals)
+        # A name of their own for each version: their columns differ.
+        suffix = f"{schema.base_name}_{schema.descriptor.version}"
+        self._upserts = ArrowSource(cursor, f"upserts_{suffix}", schema.upserts)
+        self._removals = ArrowSource(cursor, f"removals_{suffix}", schema.removals)
         # Whether the last row was there before: the next one likely is too.
         self._expects_rows = False
         # No key of the table is above it. None: not known, or the type is not one that Python
@@ -41,22 +43,23 @@ class TableWriter:
 
     def _compose(self) -> None:
         base, key, columns = self._schema.base, self._schema.key_column, self._schema.columns
+        named = ", ".join(columns)
         others = [column for column in columns if column != key]
         places = ", ".join(f"${index + 1}" for index in range(len(columns)))
         sets = ", ".join(f"{column} = ${index + 3}" for index, column in enumerate(others[:-1]))
         self._lookup_sql = f"SELECT {COMMIT_TIMESTAMP} FROM {base} WHERE {key} = $1"
         self._greatest_sql = f"SELECT max({key}) FROM {base}"
-        self._insert_sql = f"INSERT INTO {base} VALUES ({places})"
+        self._insert_sql = f"INSERT INTO {base} ({named}) VALUES ({places})"
         self._update_sql = (
             f"UPDATE {base} SET {sets}{', ' if sets else ''}{COMMIT_TIMESTAMP} = $2 "
             f"WHERE {key} = $1 AND {COMMIT_TIMESTAMP} < $2"
         )
         self._delete_sql = f"DELETE FROM {base} WHERE {key} = $1 AND {COMMIT_TIMESTAMP} < $2"
         self._probe_sql = f"SELECT 1 FROM {base} WHERE {key} >= $1 AND {key} <= $2 LIMIT 1"
-        self._insert_many_sql = f"INSERT INTO {base} SELECT * FROM {self._upserts.name}"
+        self._insert_many_sql = f"INSERT INTO {base} ({named}) SELECT * FROM {self._upserts.name}"
         replaced = ", ".join(f"{column} = excluded.{column}" for column in others)
         self._merge_many_sql = (
-            f"INSERT INTO {base} AS mirror SELECT * FROM {self._upserts.name} "
+            f"INSERT INTO {base} AS mirror ({named}) SELECT * FROM {self._upserts.name} "
             f"ON CONFLICT ({key}) DO UPDATE SET {replaced} "
             f"WHERE excluded.{COMMIT_TIMESTAMP} > mirror.{COMMIT_TIMESTAMP}"
         )
@@ -66,6 +69,11 @@ class TableWriter:
             f"AND mirror.{COMMIT_TIMESTAMP} < gone.{COMMIT_TIMESTAMP}"
         )
         self._key_index = columns.index(key)
+
+    def close(self) -> None:
+        """Another writer takes the table over."""
+        self._upserts.close()
+        self._removals.close()
 
     def apply(self, changes: RowChanges | ColumnChanges) -> None:
         """Applies changes of different keys. Raises duckdb.Error."""

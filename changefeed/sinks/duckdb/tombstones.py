@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ....kvlayer.clock import ZERO, Timestamp
 from .arrow_source import ArrowSource
-from .table_schema import SCHEMA
+from .table_schema import KEY_PREFIX_LENGTH, SCHEMA
 
 ROWWISE_MAX = 4
 """Up to this many tombstones go in as parameters, which for few is faster than Arrow."""
@@ -77,6 +77,30 @@ class Tombstones:
         ).fetchall()
         self.note_committed([(table, key, Timestamp(ts)) for table, key, ts in rows], ZERO)
 
+    def rekey(self, cursor: duckdb.DuckDBPyConnection, table_id: int, prefix: bytes | None) -> None:
+        """The table's keys begin with `prefix` from here on; None: none of them matters any more.
+
+        Part of the flush's transaction, in the file and in memory alike: a sink whose flush failed
+        is of no further use.
+        """
+        cursor.execute(
+            f"DELETE FROM {SCHEMA}.tombstones WHERE job_id = $1 AND table_id = $2",
+            [self._job_id, table_id],
+        )
+        moved = (
+            []
+            if prefix is None
+            else [
+                (table_id, prefix + key[KEY_PREFIX_LENGTH:], ts)
+                for key, ts in self._newest.get(table_id, _NONE).items()
+            ]
+        )
+        if moved:
+            self._write_many(cursor, moved)
+        self._newest.pop(table_id, None)
+        self._queue = deque(entry for entry in self._queue if entry[0] != table_id)
+        self.note_committed(moved, ZERO)
+
     def write(
         self,
         cursor: duckdb.DuckDBPyConnection,
@@ -126,7 +150,7 @@ class Tombstones:
         while self._queue and self._queue[0][2] <= resolved:
             table_id, key, ts = self._queue.popleft()
             self._prunable += 1
-            newest = self._newest[table_id]
+            newest = self._newest.get(table_id, {})
             if newest.get(key) == ts:
                 del newest[key]
 

@@ -1,0 +1,54 @@
+"""Backfills: a table's rows as of a schema event, shown beside its live ones.
+
+The rows are read at the event's timestamp T, in key order, under the descriptor that begins there,
+and are stamped T. A row of which a later version went to the sink already is left out. What was
+shown is part of the feed's progress, so a feed that starts again goes on where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+from ..kvlayer.span import Span
+from .budget import MemoryBudget
+from .crossing import OpenBackfill
+from .decode import slice_rows
+from .initial_scan import RowEmitter, ScanReader
+from .progress import FeedProgress
+
+
+class BackfillScan:
+    """Reads and emits the rows of one backfill. It yields to the loop after each slice."""
+
+    def __init__(
+        self,
+        reader: ScanReader,
+        emitter: RowEmitter,
+        *,
+        progress: FeedProgress,
+        budget: MemoryBudget,
+    ) -> None:
+        self._reader = reader
+        self._emitter = emitter
+        self._progress = progress
+        self._budget = budget
+
+    async def run(self, backfill: OpenBackfill) -> None:
+        """Emits what is left of it, and notes that it is done."""
+        table = backfill.table
+        span = table.primary_span
+        start = max(span.start, backfill.position)
+        rows_max = slice_rows(table)
+        if start < span.end and not backfill.done:
+            async with aclosing(self._reader.scan_slices(Span(start, span.end))) as slices:
+                async for rows in slices:
+                    for first in range(0, len(rows), rows_max):
+                        part = rows[first : first + rows_max]
+                        await self._emitter.emit(part, table, wanted=backfill.wanted)
+                        backfill.advance(part[-1][0] + b"\\x00")
+                        self._progress.note_backfill(backfill.progress)
+                        await asyncio.sleep(0)
+                        await self._budget.wait_for_room()
+        backfill.done = True
+        self._progress.note_backfill(backfill.progress)

@@ -1,0 +1,207 @@
+"""Boundaries: what passes beside a backfill, what waits for it, and what a restart finds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tailrace.catalog.descriptor import Column
+from tailrace.changefeed import backfill, crossing
+from tailrace.changefeed.changes import ChangeKind
+from tailrace.kvlayer.clock import Timestamp
+from tests.changefeed.schema_changes.follower import Follower, following
+from tests.harness.descriptors import KEY, STRING, VALUE
+from tests.harness.simulation import Simulation
+
+ADDED = Column(id=3, name="w", type=STRING)
+ROWS = 3000
+
+
+@pytest.fixture(autouse=True)
+def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a backfill has sixty steps."""
+    monkeypatch.setattr(backfill, "slice_rows", lambda table: 50)
+
+
+async def load(on: Follower, rows: int = ROWS) -> None:
+    await on.sources[0].write(*[(k, f"row {k}") for k in range(rows)])
+    await on.settle()
+
+
+def emitted(on: Follower, table_id: int) -> dict[bytes, list[Timestamp]]:
+    """Timestamps of a table's versions in the order of their emission, by key."""
+    found: dict[bytes, list[Timestamp]] = defaultdict(list)
+    for batch in on.batches:
+        if batch.descriptor.id == table_id:
+            for key, ts in zip(batch.keys, batch.timestamps, strict=True):
+                found[key[7:]].append(ts)
+    return found
+
+
+def test_live_rows_pass_beside_the_backfill_and_stay_newest(tmp_path: Path) -> None:
+    async def whole() -> None:
+        async with following(sim, tmp_path) as on:
+            [source] = on.sources
+            await load(on)
+            await source.build((KEY, VALUE, ADDED))
+            on.batches.clear()
+            await source.swap()
+            swapped_at = source.table.modification_time
+            await on.backfilling.wait()
+            assert on.live.resolved < swapped_at
+            late = await source.write((ROWS - 1, "later", "x"), delete=[ROWS - 2])
+            passed_at = sim.now
+            while not any(late in batch.timestamps for batch in on.batches):
+                await asyncio.sleep(0.0001)
+            assert sim.now - passed_at < 0.05
+            await on.settle()
+            for versions in emitted(on, source.id).values():
+                assert versions == sorted(versions)
+
+    sim = Simulation(1)
+    sim.run(whole())
+
+
+def test_resolved_stays_below_until_the_backfill_is_done(tmp_path: Path) -> None:
+    async def whole() -> None:
+        async with following(sim, tmp_path) as on:
+            [source] = on.sources
+            await load(on)
+            await source.build((KEY, VALUE, ADDED))
+            on.batches.clear()
+            await source.swap()
+            at = source.table.modification_time
+            await on.backfilling.wait()
+            while on.live.backfills:
+                assert on.live.resolved < at
+                await asyncio.sleep(0)
+            await on.settle()
+            keys = [k for b in on.batches if b.kind is ChangeKind.BACKFILL for k in b.keys]
+            assert len(set(keys)) == len(keys) == ROWS
+
+    sim = Simulation(2)
+    sim.run(whole())
+
+
+@pytest.mark.parametrize("turns", [0, 5, 20, 50])
+def test_a_restart_goes_on_where_the_backfill_was(tmp_path: Path, turns: int) -> None:
+    """What was saved as shown is not shown again, and nothing is left out."""
+
+    async def whole() -> None:
+        async with following(sim, tmp_path) as on:
+            [source] = on.sources
+            await load(on)
+            await source.build((KEY, VALUE, ADDED))
+            await source.swap()
+            await on.backfilling.wait()
+            await asyncio.sleep(0)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            assert on.live.backfills
+            await on.stop()
+            shown = {
+                key
+                for batch in on.batches
+                if batch.kind is ChangeKind.BACKFILL
+                for key in batch.keys
+            }
+            on.batches.clear()
+            on.start()
+            await on.settle()
+            progress = on.live.progress
+            assert progress is not None
+            assert progress.backfills == ()
+            again = {
+                key
+                for batch in on.batches
+                if batch.kind is ChangeKind.BACKFILL
+                for key in batch.keys
+            }
+            assert len(shown | again) == ROWS
+
+    sim = Simulation(3)
+    sim.run(whole())
+
+
+def test_other_tables_are_not_delayed(tmp_path: Path) -> None:
+    """Rows of a table that the change does not concern pass within milliseconds throughout."""
+
+    async def whole() -> None:
+        async with following(sim, tmp_path, tables=("orders", "payments"), locked=True) as on:
+            changed, other = on.sources
+            await load(on)
+            waits: list[float] = []
+            stop = asyncio.Event()
+
+            async def writer() -> None:
+                number = 0
+                while not stop.is_set():
+                    number += 1
+                    began = sim.now
+                    ts = await other.write((number, "p"))
+                    while not any(ts in batch.timestamps for batch in on.batches[-40:]):
+                        await asyncio.sleep(0.0005)
+                    waits.append(sim.now - began)
+                    await asyncio.sleep(0.002)
+
+            writing = asyncio.create_task(writer())
+            await changed.change(locked=False)
+            await changed.build((KEY, VALUE, ADDED))
+            await changed.swap()
+            await changed.change(locked=True)
+            await on.live.wait_until(on.store.clock.now())
+            stop.set()
+            await writing
+            assert max(waits) < 0.05, max(waits)
+            assert len(waits) > 5
+            await on.settle()
+
+    sim = Simulation(4)
+    sim.run(whole())
+
+
+def test_a_table_with_too_many_new_keys_waits_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crossing, "BACKFILL_KEYS_MAX", 10)
+
+    async def whole() -> None:
+        async with following(sim, tmp_path, tables=("orders", "payments")) as on:
+            source, other = on.sources
+            await load(on)
+            await source.build((KEY, VALUE, ADDED))
+            on.batches.clear()
+            await source.swap()
+            for number in range(30):
+                await source.write((ROWS - number, "later", "x"))
+                await other.write((number, "p"))
+            await on.settle()
+            for versions in emitted(on, source.id).values():
+                assert versions == sorted(versions)
+
+    sim = Simulation(5)
+    sim.run(whole())
+
+
+def test_a_second_change_waits_for_the_backfill_of_the_first(tmp_path: Path) -> None:
+    async def whole() -> None:
+        async with following(sim, tmp_path) as on:
+            [source] = on.sources
+            await load(on)
+            await source.build((KEY, VALUE, ADDED))
+            await source.swap()
+            await source.rename_column("w", "x")
+            await source.write((1, "a", "b"))
+            await source.add_column("y", 7)
+            await source.write((2, "a", "b", 3))
+            await source.change(old_primary=None)
+            await source.build((KEY, replace(VALUE, id=9)))
+            await source.swap()
+            await on.settle()
+
+    sim = Simulation(6)
+    sim.run(whole())
