@@ -10,6 +10,7 @@ import pytest
 
 from tailrace.catalog.descriptor import TableDescriptor
 from tailrace.catalog.leases import DescriptorDropped, LeaseHolder, LeaseWaitTimeout
+from tailrace.catalog.leases.waits import live_leases
 from tailrace.kvlayer.errors import FeedEnd, RangeFeedEnded
 from tests.harness.nodes import CatalogFixture, Node, open_nodes
 from tests.harness.simulation import Simulation
@@ -155,6 +156,22 @@ def test_a_dead_session_is_never_taken_for_alive() -> None:
             started_at = sim.now
             await first.leases.wait_for_one_version(table.id, timeout=60)
             assert sim.now - started_at < 6  # the session's time to live, and no more
+
+    sim.run(scenario())
+
+
+def test_a_dead_session_counts_for_nothing_while_its_row_is_there() -> None:
+    """Nobody is left to remove it."""
+    sim = Simulation(16)
+
+    async def scenario() -> None:
+        async with open_nodes(sim, 1) as (catalog, [node]):
+            table = await catalog.create()
+            await node.leases.acquire(table.id, catalog.store.clock.now())
+            assert len((await live_leases(catalog.store, table.id)).holders) == 1
+            node.stop()
+            await asyncio.sleep(6)
+            assert (await live_leases(catalog.store, table.id)).holders == ()
 
     sim.run(scenario())
 
