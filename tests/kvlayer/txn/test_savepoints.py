@@ -146,7 +146,9 @@ def test_random_savepoints_against_a_model(seed: int) -> None:
     random = Random(f"savepoints:{seed}")
 
     async def main() -> None:
-        async with running_store(sim, settings=Settings()) as store:
+        # Closing waits for nobody, so that only the count of intents holds a checkpoint back.
+        settings = Settings({"kv.closed_timestamp.target_duration": "1ms"})
+        async with running_store(sim, settings=settings) as store:
             feed, watcher = store.span_feed([SPAN], store.clock.last), Watcher()
             watching = asyncio.create_task(watcher.watch(feed))
             for _ in range(6):
@@ -175,7 +177,7 @@ def test_random_savepoints_against_a_model(seed: int) -> None:
                             model = dict(stack[-1][1])
                     store.check_invariants()
                     if random.random() < 0.3:
-                        await asyncio.sleep(random.random() * 0.02)
+                        await asyncio.sleep(random.random() * 0.04)
                     if random.random() < 0.1:
                         await store._ranges.push(writer.id)
                 before = len(watcher.seen)
@@ -212,3 +214,29 @@ def history_of(record: TransactionRecord, encoded: bytes | None) -> tuple[tuple[
     intent = decode_intent(encoded)
     assert intent.transaction_id == record.id
     return intent.history
+
+
+def test_feeds_count_an_intent_that_keeps_its_history_once() -> None:
+    """One put replaces an intent that must remember (A) and one that need not (B)."""
+    sim = Simulation(6)
+
+    async def main() -> None:
+        settings = Settings({"kv.closed_timestamp.target_duration": "1ms"})
+        async with running_store(sim, settings=settings) as store:
+            feed, watcher = store.span_feed([SPAN], store.clock.last), Watcher()
+            watching = asyncio.create_task(watcher.watch(feed))
+            writer = store.begin()
+            await writer.put([A], [b"1"])
+            mark = await writer.savepoint()
+            await writer.put([B], [b"2"])
+            await writer.put([A, B], [b"3", b"3"])
+            await writer.rollback_to(mark)
+            await asyncio.sleep(0.2)
+            assert watcher.resolved < writer.write_timestamp, "A's intent holds it back"
+            at = await writer.commit()
+            await asyncio.sleep(0.2)
+            assert watcher.seen == [(A, at, b"1")]
+            watching.cancel()
+            feed.close()
+
+    sim.run(main())
