@@ -11,6 +11,7 @@ BENCHMARKS = (
     "row_codec",
     "kv",
     "schema_change",
+    "schema_backfill",
     "catchup_scan",
     "resolved_lag",
     "intent_queue",

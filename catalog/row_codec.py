@@ -248,24 +248,15 @@ def codec_for(descriptor: TableDescriptor) -> RowCodec:
     """The codec of a version of a table, compiled once.
 
     A number alone does not tell versions apart: two stores of one process have tables of the same
-    id, and a version may be rolled back and its number used again. So what a codec depends on is
-    compared as well.
+    id, and a version may be rolled back and its number used again. So all of it is compared:
+    writers also ask a codec's descriptor which indexes there are.
     """
     key = (descriptor.id, descriptor.version, len(descriptor.visible_columns))
     codec = _codecs.get(key)
-    if codec is not None and _same_rows(codec.descriptor, descriptor):
+    if codec is not None and (codec.descriptor is descriptor or codec.descriptor == descriptor):
         return codec
     codec = RowCodec(descriptor)
     if len(_codecs) >= _CODECS_MAX:
         del _codecs[next(iter(_codecs))]
     _codecs[key] = codec
     return codec
-
-
-def _same_rows(first: TableDescriptor, second: TableDescriptor) -> bool:
-    return first is second or (
-        first.visible_columns == second.visible_columns
-        and first.primary_key == second.primary_key
-        and first.primary_index_id == second.primary_index_id
-        and first.name == second.name
-    )

@@ -123,6 +123,8 @@ class JobRunner:
             if not self._work.done():
                 self._work.cancel()
                 await asyncio.wait([self._work])
+            if not self._work.cancelled():
+                self._work.exception()  # seen, though this runner may be stopped before it tells
         error = STOPPED if self._work.cancelled() else self._work.exception()
         if self._changed.is_set():
             return self._fenced  # whatever it raised on its way out: see to the request

@@ -11,12 +11,14 @@ garbage collection, and resuming is to go on behind the last key.
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 
 import msgspec
 
-from ...kvlayer.access import Evaluation, StoreAccess
+from ...kvlayer.access import Evaluation, Pending, StoreAccess
 from ...kvlayer.span import Span
 from ..descriptor import Column, TableDescriptor
 from ..elements import Index
@@ -29,6 +31,9 @@ from .evaluator import RowEvaluator
 
 STEP_ROWS = 50
 """Rows that one step compares and writes: about half a millisecond."""
+
+PENDING_MAX = 8
+"""Steps that are applied and not yet durable: the log syncs some while the next are evaluated."""
 
 Row = tuple[bytes, bytes]
 Fence = Callable[[Evaluation], None]
@@ -78,10 +83,17 @@ async def backfill_index(
     async with aclosing(slices_behind(store, source, after)) as slices:
         async for rows in slices:
             filled = await _filled(table, rows, fill, evaluator)
+            pending: deque[Pending[None]] = deque()
             for start in range(0, len(rows), STEP_ROWS):
                 chunk = rows[start : start + STEP_ROWS]
                 entries = codec.entries(filled[start : start + STEP_ROWS])
-                await store.one_phase(_step(table, codec, chunk, entries, fence))
+                step = _step(table, codec, chunk, entries, fence)
+                pending.append(await store.submit_one_phase(step))
+                await asyncio.sleep(0)
+                if len(pending) >= PENDING_MAX:
+                    await pending.popleft().wait()
+            while pending:
+                await pending.popleft().wait()
             await checkpoint(rows[-1][0], len(rows))
 
 
