@@ -87,7 +87,7 @@ async def check_start(
     """Raises SQLError where a feed cannot follow these tables, or not from there."""
     _check_tables(request)
     if cursor is not None:
-        await _check_cursor(services, cursor)
+        await _check_cursor(services, request.tables, cursor)
         for table, name in zip(request.tables, request.names, strict=True):
             if await services.descriptors.read_at(table.id, cursor) is None:
                 shown = format_timestamp(cursor)
@@ -112,11 +112,14 @@ def _check_tables(request: FeedRequest) -> None:
             )
 
 
-async def _check_cursor(services: ChangefeedServices, cursor: Timestamp) -> None:
+async def _check_cursor(
+    services: ChangefeedServices, tables: Sequence[TableDescriptor], cursor: Timestamp
+) -> None:
     shown = format_timestamp(cursor)
     if cursor > await services.store.now():
         raise SQLError("22023", f"changefeed cursor {shown} is in the future")
-    threshold = services.store.gc_threshold
+    # Other tables may be collected further: what counts is what the feed reads.
+    threshold = max(services.store.gc_threshold_of(table.primary_span) for table in tables)
     if cursor <= threshold:
         raise SQLError(
             "22023",
