@@ -180,3 +180,52 @@ def test_cancel_stops_what_runs_and_nothing_else() -> None:
         assert await client.query("SELECT 1") == [("1",)]
 
     at_door(work)
+
+
+def test_a_slow_client_slows_its_feed_and_not_the_store() -> None:
+    async def work(door: PgDoor, client: WireClient) -> None:
+        other = await door.client()
+        client.send(b"Q", b"EXPERIMENTAL CHANGEFEED FOR t WITH initial_scan = 'no'\0")
+        assert (await client.frame())[0] == b"T"
+        transport = client.writer.transport
+        assert isinstance(transport, asyncio.Transport)
+        transport.pause_reading()
+        note = "x" * 10_000
+        for start in range(0, 400, 100):
+            rows = ", ".join(f"({number}, '{note}')" for number in range(start, start + 100))
+            await other.query(f"INSERT INTO t VALUES {rows}")
+        assert await other.query("SELECT count(*) FROM t") == [("400",)]
+        transport.resume_reading()
+        seen = [await client.frame() for _ in range(400)]
+        assert {kind for kind, _ in seen} == {b"D"}
+
+    at_door(work)
+
+
+def test_connections_that_are_dropped_leave_nothing() -> None:
+    async def work(door: PgDoor, client: WireClient) -> None:
+        for number in range(300):
+            dropped = await door.connect()
+            if number % 3:
+                dropped.startup(user="root")
+            if number % 3 == 2:
+                dropped.send(b"Q", b"BEGIN; INSERT INTO t VALUES (1, 'x')\0")
+            dropped.writer.transport.abort()
+            door.forget(dropped)
+        async with asyncio.timeout(20):
+            while door.server.connection_count > 1:
+                await asyncio.sleep(0.01)
+        assert await client.query("SELECT count(*) FROM t") == [("0",)]
+
+    at_door(work)
+
+
+def test_a_statement_of_ten_megabytes_is_answered() -> None:
+    async def work(door: PgDoor, client: WireClient) -> None:
+        text = "x" * 10_000_000
+        assert await client.query(f"SELECT length('{text}')") == [("10000000",)]
+        with pytest.raises(WireError) as caught:
+            await client.query(f"SELECT '{text}")
+        assert caught.value.sqlstate == "42601"
+
+    at_door(work)
