@@ -6,12 +6,14 @@ import asyncio
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tailrace.catalog.descriptor import Column
 from tailrace.changefeed import backfill, crossing
 from tailrace.changefeed.changes import ChangeKind
+from tailrace.changefeed.initial_scan import RowEmitter
 from tailrace.kvlayer.clock import Timestamp
 from tests.changefeed.schema_changes.follower import Follower, following
 from tests.harness.descriptors import KEY, STRING, VALUE
@@ -23,8 +25,15 @@ ROWS = 3000
 
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a backfill has sixty steps."""
+    """So that a backfill has sixty steps, and takes as many milliseconds."""
     monkeypatch.setattr(backfill, "slice_rows", lambda table: 50)
+    emit = RowEmitter.emit
+
+    async def emit_slowly(self: RowEmitter, *arguments: Any, **options: Any) -> None:
+        await asyncio.sleep(0.001)
+        await emit(self, *arguments, **options)
+
+    monkeypatch.setattr(RowEmitter, "emit", emit_slowly)
 
 
 async def load(on: Follower, rows: int = ROWS) -> None:
@@ -58,6 +67,7 @@ def test_live_rows_pass_beside_the_backfill_and_stay_newest(tmp_path: Path) -> N
             while not any(late in batch.timestamps for batch in on.batches):
                 await asyncio.sleep(0.0001)
             assert sim.now - passed_at < 0.05
+            assert on.live.backfills
             await on.settle()
             for versions in emitted(on, source.id).values():
                 assert versions == sorted(versions)
@@ -78,7 +88,7 @@ def test_resolved_stays_below_until_the_backfill_is_done(tmp_path: Path) -> None
             await on.backfilling.wait()
             while on.live.backfills:
                 assert on.live.resolved < at
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.001)
             await on.settle()
             keys = [k for b in on.batches if b.kind is ChangeKind.BACKFILL for k in b.keys]
             assert len(set(keys)) == len(keys) == ROWS
@@ -98,9 +108,7 @@ def test_a_restart_goes_on_where_the_backfill_was(tmp_path: Path, turns: int) ->
             await source.build((KEY, VALUE, ADDED))
             await source.swap()
             await on.backfilling.wait()
-            await asyncio.sleep(0)
-            for _ in range(turns):
-                await asyncio.sleep(0)
+            await asyncio.sleep(turns / 1000)
             assert on.live.backfills
             await on.stop()
             shown = {

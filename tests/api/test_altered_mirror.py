@@ -1,0 +1,57 @@
+"""A table is altered by SQL, and its mirror follows: the whole house, on real threads and files."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tailrace.api.embedded import AsyncDatabase, aopen
+
+CREATE = (
+    "CREATE TABLE orders (id INT8 PRIMARY KEY, note STRING, amount INT8) "
+    "WITH (changefeed_optimized = true)"
+)
+INTO_MIRROR = "CREATE CHANGEFEED FOR TABLE orders INTO 'duckdb:///mirror.duckdb'"
+
+CHANGES = {
+    "a constant default": "ALTER TABLE orders ADD COLUMN extra INT8 DEFAULT 7",
+    "no default": "ALTER TABLE orders ADD COLUMN extra DATE",
+    "a volatile default": "ALTER TABLE orders ADD COLUMN extra UUID DEFAULT gen_random_uuid()",
+    "a drop": "ALTER TABLE orders DROP COLUMN note",
+    "a rename": "ALTER TABLE orders RENAME COLUMN note TO remark",
+    "a retype": "ALTER TABLE orders ALTER COLUMN amount TYPE STRING",
+    "another key": "ALTER TABLE orders ALTER PRIMARY KEY USING COLUMNS (id, amount)",
+    "an index": "CREATE INDEX by_amount ON orders (amount)",
+}
+
+
+async def compare(database: AsyncDatabase, job_id: int) -> None:
+    """The mirror equals SELECT *, names and types included."""
+    await asyncio.wait_for(
+        database.feed(job_id).wait_until(await database.node.store.now()), timeout=30
+    )
+    expected = (await database.sql("SELECT * FROM orders ORDER BY id")).fetch_arrow()
+    found = await database.mirror("mirror.duckdb").sql("SELECT * FROM orders ORDER BY id")
+    assert found.column_names == expected.column_names
+    assert found.to_pylist() == expected.to_pylist()
+    assert [field.type for field in found.schema] == [field.type for field in expected.schema]
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_the_mirror_equals_the_table_behind(tmp_path: Path, change: str) -> None:
+    async def scenario() -> None:
+        async with await aopen(tmp_path / "data") as database:
+            await database.sql(CREATE)
+            job_id = (await database.sql(INTO_MIRROR)).fetch_rows()[0][0]
+            assert isinstance(job_id, int)
+            await database.sql("INSERT INTO orders VALUES (1, 'a', 10), (2, 'b', 20), (3, 'c', 30)")
+            await compare(database, job_id)
+            await database.sql(change)
+            await compare(database, job_id)
+            await database.sql("INSERT INTO orders (id, amount) VALUES (4, 40)")
+            await database.sql("DELETE FROM orders WHERE id = 2")
+            await compare(database, job_id)
+
+    asyncio.run(scenario())
