@@ -76,7 +76,11 @@ def plan_boundary(
     counts = _counts(event, options)
     if counts and options.schema_change_policy is SchemaChangePolicy.STOP:
         return _end(event, f'table "{event.after.name}" was changed ({describe(kinds)})')
-    needed = rewrites(event.before, event.after) if follows_schema else counts
+    needed = counts
+    if follows_schema:
+        # Under another key, a mirror has none of the rows where they belong.
+        rekeyed = EventKind.PRIMARY_KEY_CHANGE in kinds
+        needed = rekeyed or rewrites(event.before, event.after)
     if columns is not None and needed:
         needed = _concerns(event, columns)
     backfills = needed and options.schema_change_policy is SchemaChangePolicy.BACKFILL

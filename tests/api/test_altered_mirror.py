@@ -10,7 +10,7 @@ import pytest
 from tailrace.api.embedded import AsyncDatabase, aopen
 
 CREATE = (
-    "CREATE TABLE orders (id INT8 PRIMARY KEY, note STRING, amount INT8) "
+    "CREATE TABLE orders (id INT8 PRIMARY KEY, note STRING, amount INT8 NOT NULL) "
     "WITH (changefeed_optimized = true)"
 )
 INTO_MIRROR = "CREATE CHANGEFEED FOR TABLE orders INTO 'duckdb:///mirror.duckdb'"
@@ -21,7 +21,7 @@ CHANGES = {
     "a volatile default": "ALTER TABLE orders ADD COLUMN extra UUID DEFAULT gen_random_uuid()",
     "a drop": "ALTER TABLE orders DROP COLUMN note",
     "a rename": "ALTER TABLE orders RENAME COLUMN note TO remark",
-    "a retype": "ALTER TABLE orders ALTER COLUMN amount TYPE STRING",
+    "a retype": "ALTER TABLE orders ALTER COLUMN amount TYPE FLOAT8",
     "another key": "ALTER TABLE orders ALTER PRIMARY KEY USING COLUMNS (id, amount)",
     "an index": "CREATE INDEX by_amount ON orders (amount)",
 }

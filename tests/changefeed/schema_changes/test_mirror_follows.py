@@ -172,6 +172,17 @@ def test_another_primary_key_is_shown_when_it_is_whole(tmp_path: Path) -> None:
     follow(10, tmp_path, scenario)
 
 
+def test_a_key_of_columns_that_were_there_needs_every_row(tmp_path: Path) -> None:
+    async def scenario(on: Follower, source: Source) -> None:
+        value = replace(VALUE, nullable=False)
+        await source.write(delete=[3])
+        await source.change(columns=(KEY, value))
+        await source.build((KEY, value), key=(2, 1))
+        await source.swap()
+
+    follow(15, tmp_path, scenario)
+
+
 def test_one_change_follows_another_before_anything_is_flushed(tmp_path: Path) -> None:
     async def scenario(on: Follower, source: Source) -> None:
         await on.stop()
