@@ -20,6 +20,8 @@ import time
 from threading import Lock
 from typing import NewType, Protocol
 
+from .settings import Settings, declare_duration
+
 Timestamp = NewType("Timestamp", int)
 
 LOGICAL_BITS = 12
@@ -29,6 +31,10 @@ EPOCH_UNIX_US = 1_577_836_800_000_000
 
 ZERO = Timestamp(0)
 MAX_TIMESTAMP = Timestamp((1 << 63) - 1)
+
+MAX_OFFSET = declare_duration(
+    "kv.clock.max_offset", 0.5, "how far the machine's clock may jump at once and be believed"
+)
 
 BOUND_AHEAD_US = 10_000_000
 """How far the persisted upper bound runs ahead of use: one small write each few seconds."""
@@ -90,6 +96,9 @@ class WallClock(Protocol):
         ...
 
 
+_MONOTONIC = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
 class SystemWallClock:
     """The machine's clocks. The only place of the package that reads them."""
 
@@ -97,7 +106,43 @@ class SystemWallClock:
         return time.time_ns() // 1000
 
     def monotonic_ns(self) -> int:
-        return time.monotonic_ns()
+        # The clock that counts while the machine sleeps, where there is one: waking is no jump.
+        return time.clock_gettime_ns(_MONOTONIC)
+
+
+class SteadyTime:
+    """The wall's time, less its jumps.
+
+    A wall clock that is slewed is followed. One that has moved away from monotonic time by more
+    than `offset_us_max` since the last look has jumped, back or far ahead, and is not believed:
+    time goes on at the monotonic clock's pace from where it stood, until the wall has come back to
+    within the offset, or the process starts anew. Were a jump ahead believed, every timestamp
+    would stay ahead after the wall was set right, for as long as it had jumped; were one back
+    waited out, leases and times to live would stand still that long.
+
+        monotonic  0     1     2     3
+        wall       100   101   9902  103
+        steady     100   101   102   103
+    """
+
+    def __init__(self, wall: WallClock, *, not_before_us: int) -> None:
+        self.offset_us_max = round(MAX_OFFSET.default * 1e6)
+        self.refused_us = 0
+        """By how much the wall was away at the last look; zero while it is believed."""
+        self._wall = wall
+        self._us = max(wall.unix_us(), not_before_us)
+        self._monotonic_ns = wall.monotonic_ns()
+
+    def unix_us(self) -> int:
+        """Never more than `offset_us_max` behind what it said before."""
+        monotonic_ns = self._wall.monotonic_ns()
+        expected = self._us + (monotonic_ns - self._monotonic_ns) // 1000
+        shown = self._wall.unix_us()
+        if -self.offset_us_max <= shown - expected <= self.offset_us_max:
+            self._us, self._monotonic_ns, self.refused_us = shown, monotonic_ns, 0
+            return shown
+        self.refused_us = shown - expected
+        return expected
 
 
 class BoundStore(Protocol):
@@ -139,19 +184,31 @@ class Clock:
         self._bounds = bounds
         self._bound = bounds.load()
         self._last = self._bound
+        # After a restart the wall is believed, unless it lies below what may have been handed out.
+        self.steady = SteadyTime(wall, not_before_us=unix_us(self._bound) if self._bound else 0)
         self._extending = Lock()
         """Held while a bound is made durable: the loop may need the next one while a thread saves
         this one, and the lower of the two must never be the last on the disk."""
 
     def now(self) -> Timestamp:
         """Draws a timestamp. Raises OSError when the bound cannot be made durable."""
-        physical = (self.wall.unix_us() - EPOCH_UNIX_US) << LOGICAL_BITS
+        physical = (self.steady.unix_us() - EPOCH_UNIX_US) << LOGICAL_BITS
         last = self._last
         drawn = physical if physical > last else last + 1
         if drawn >= self._bound:
             self.extend(Timestamp(drawn))
         self._last = Timestamp(drawn)
         return Timestamp(drawn)
+
+    def obey(self, settings: Settings) -> None:
+        """The maximum offset is what `settings` say, now and whenever they change."""
+
+        def changed(name: str) -> None:
+            if name == MAX_OFFSET.name:
+                self.steady.offset_us_max = round(settings.get(MAX_OFFSET) * 1e6)
+
+        settings.listen(changed)
+        changed(MAX_OFFSET.name)
 
     @property
     def last(self) -> Timestamp:

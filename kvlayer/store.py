@@ -145,6 +145,7 @@ class Store:
 
         Whoever opens the log itself hands its failure to `fail`.
         """
+        clock.obey(settings)
         clock.forward(await replay(log, engine))
         closed = ClosedTimestamps(clock, settings)
         closed.entries_durable(log.durable_index)
@@ -413,6 +414,7 @@ class Store:
 
     def _maintain(self, durable_index: int) -> None:
         """Now and then: flushes the engine, cuts the log, and extends the clock's bound."""
+        self.metrics.put("kv_clock_refused_seconds", self.clock.steady.refused_us / 1e6)
         if self.clock.bound_due and not self._extending:
             self._extending = True
             self._ranges.background(self._extend_clock())

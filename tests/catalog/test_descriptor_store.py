@@ -153,7 +153,7 @@ def test_lease_of_an_expired_session_does_not_count(sim: Simulation) -> None:
             table = await catalog.create()
             await _hold(catalog, table, seconds=0.001)
             await catalog.add_column(table.id, "w")
-            sim.wall.jump(1)
+            sim.wall.suspend(1)
             assert (await catalog.add_column(table.id, "x")).version == 3
 
     sim.run(scenario())

@@ -38,12 +38,18 @@ class SimWall:
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
         self._jumped_us = 0
+        self._slept = 0.0
 
     def unix_us(self) -> int:
         return START_UNIX_US + self._jumped_us + round(self._simulation.now * 1e6)
 
     def monotonic_ns(self) -> int:
-        return round(self._simulation.now * 1e9)
+        return round((self._slept + self._simulation.now) * 1e9)
+
+    def suspend(self, seconds: float) -> None:
+        """The machine sleeps: when it wakes, every clock of it has gone on."""
+        self._slept += seconds
+        self.jump(seconds)
 
     def jump(self, seconds: float) -> None:
         """Sets the wall clock ahead, or back when negative. Monotonic time does not notice."""

@@ -23,6 +23,7 @@ from tailrace.kvlayer.clock import (
     timestamp_at,
     unix_us,
 )
+from tailrace.kvlayer.settings import Settings
 
 NOON = 1_767_268_800_000_000
 
@@ -32,12 +33,18 @@ class Hands:
 
     def __init__(self, unix_us: int = NOON) -> None:
         self.now = unix_us
+        self.passed_ns = 0
 
     def unix_us(self) -> int:
         return self.now
 
     def monotonic_ns(self) -> int:
-        return 0
+        return self.passed_ns
+
+    def pass_us(self, us: int) -> None:
+        """Time passes, and the wall shows it. (To change `now` alone is a jump.)"""
+        self.now += us
+        self.passed_ns += 1000 * us
 
 
 class FullDisk(MemoryBoundStore):
@@ -122,7 +129,7 @@ def test_draw_fails_when_its_bound_cannot_be_kept() -> None:
     clock = Clock(wall, bounds)
     last = clock.now()
     bounds.full = True
-    wall.now += 2 * BOUND_AHEAD_US
+    wall.pass_us(2 * BOUND_AHEAD_US)
     with pytest.raises(OSError, match="disk full"):
         clock.now()
     assert clock.last == last
@@ -143,13 +150,13 @@ def test_bound_is_extended_before_it_is_needed() -> None:
     clock = Clock(wall, bounds)
     clock.now()
     assert not clock.bound_due
-    wall.now += BOUND_AHEAD_US * 3 // 4
+    wall.pass_us(BOUND_AHEAD_US * 3 // 4)
     clock.now()
     assert clock.bound_due
     clock.extend()
     assert not clock.bound_due
     bounds.full = True
-    wall.now += BOUND_AHEAD_US // 2
+    wall.pass_us(BOUND_AHEAD_US // 2)
     clock.now()  # needs no write
 
 
@@ -184,3 +191,53 @@ def test_bounds_saved_by_two_threads_ascend() -> None:
     for thread in threads:
         thread.join()
     assert bounds.saved == sorted(set(bounds.saved))
+
+
+HOUR_US = 3_600_000_000
+
+
+@pytest.mark.parametrize("jump_us", [HOUR_US, -HOUR_US, 10_000 * HOUR_US])
+def test_wall_that_jumps_is_not_believed(jump_us: int) -> None:
+    wall = Hands()
+    clock = Clock(wall, MemoryBoundStore())
+    before = clock.now()
+    wall.now += jump_us
+    wall.pass_us(2_000_000)
+    assert seconds_between(before, clock.now()) == 2.0
+    assert clock.steady.refused_us == jump_us
+    wall.now -= jump_us
+    wall.pass_us(1_000_000)
+    assert seconds_between(before, clock.now()) == 3.0
+    assert clock.steady.refused_us == 0
+
+
+def test_wall_that_is_slewed_is_followed() -> None:
+    wall = Hands()
+    clock = Clock(wall, MemoryBoundStore())
+    before = clock.now()
+    for _ in range(100):
+        wall.pass_us(1_000_000)
+        wall.now += 100_000
+        clock.now()
+    assert seconds_between(before, clock.now()) == pytest.approx(110.0)
+
+
+def test_offset_is_a_setting() -> None:
+    wall, settings = Hands(), Settings()
+    clock = Clock(wall, MemoryBoundStore())
+    clock.obey(settings)
+    before = clock.now()
+    wall.now += HOUR_US
+    settings.set("kv.clock.max_offset", "2h")
+    assert seconds_between(before, clock.now()) == 3600.0
+
+
+def test_wall_set_back_before_a_restart_is_not_waited_for() -> None:
+    wall, bounds = Hands(), MemoryBoundStore()
+    last = Clock(wall, bounds).now()
+    wall.now -= HOUR_US
+    clock = Clock(wall, bounds)
+    first = clock.now()
+    wall.pass_us(5_000_000)
+    assert first > last
+    assert seconds_between(first, clock.now()) == pytest.approx(5.0, abs=0.001)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from random import Random
 
-from tailrace.kvlayer.clock import ZERO, Timestamp, duration
+from tailrace.kvlayer.clock import ZERO, Timestamp, duration, seconds_between
 from tailrace.kvlayer.errors import BatchTimestampBeforeGC, KVError, StoreClosed
 from tailrace.kvlayer.store import Store
 from tests.simulation.kv_clients import ALL_TABLES, KEYS, TABLE_SPANS
@@ -76,7 +76,10 @@ class Nemeses:
         self.counts["disk filled"] += 1
 
     async def jump_clock(self) -> None:
+        before = self.store.clock.now()
         self.machine.sim.wall.jump(self.random.choice(JUMPS_SECONDS))
+        moved = seconds_between(before, self.store.clock.now())
+        assert 0 <= moved < 1, f"the clock followed a jump by {moved} s"
         self.counts["clock jumps"] += 1
 
     async def cut_range(self) -> None:

@@ -55,7 +55,7 @@ def test_an_expired_session_is_not_extended() -> None:
             session.on_lost(lost.append)
             await session.start()
             former = session.incarnation
-            sim.wall.jump(60)
+            sim.wall.suspend(60)
             await session.heartbeat()
             assert lost == [former]
             assert former.lost
