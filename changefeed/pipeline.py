@@ -62,6 +62,8 @@ class FeedSource(Protocol):
 
     def span_feed_from(self, starts: Iterable[tuple[Span, Timestamp]]) -> EventFeed: ...
 
+    def foresee(self, spans: Sequence[Span], told: Callable[[], None]) -> Callable[[], None]: ...
+
     def snapshot(self, at: Timestamp) -> ScanReader: ...
 
 
@@ -182,7 +184,9 @@ class Pipeline:
             self._end(None)
             return
         self._live.state = FeedState.CATCH_UP
-        feed = self._source.span_feed_from(self.progress.capture().frontier)
+        frontier = self.progress.capture().frontier
+        feed = self._source.span_feed_from(frontier)
+        forget = self._source.foresee([span for span, _ in frontier], self._writer.expect)
         try:
             while True:
                 sliced = self._take(await feed.next())
@@ -193,6 +197,7 @@ class Pipeline:
                 elif sliced:
                     await asyncio.sleep(0)
         finally:
+            forget()
             feed.close()
 
     def _scan(self) -> InitialScan:

@@ -62,6 +62,7 @@ class SinkWriter:
         self._next_checkpoint_at = self._loop.time()
         self._unflushed: list[Emission] = []
         self._unflushed_rows = 0
+        self._flushing = False
         self._bulk = False
         self._schema_changed = False
         self._ending = False
@@ -84,6 +85,11 @@ class SinkWriter:
         if event.kinds & ~HIDDEN_CHANGES:
             self._schema_changed = True
             self._wake.set()
+
+    def expect(self) -> None:
+        """Rows may be about to come: a sink that has been idle may get ready for them."""
+        if not self._flushing and not self._unflushed:
+            self._sink.expect()
 
     def end(self) -> None:
         """Nothing more will be emitted: `run` flushes what is left and returns."""
@@ -142,7 +148,11 @@ class SinkWriter:
         rows, self._unflushed_rows = self._unflushed_rows, 0
         self._schema_changed = False
         claimed = self._claim_progress()
-        await self._sink.flush(claimed)
+        self._flushing = True
+        try:
+            await self._sink.flush(claimed)
+        finally:
+            self._flushing = False
         self._bulk = rows >= BULK_ROWS_MIN
         if claimed is not None:
             self._progress.note_flushed(claimed)
