@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from ..demo.report import print_outcome
 from ..demo.run import run_demo
 
 DEFAULT_RATE = 60.0
@@ -24,6 +23,9 @@ def demo(
     rate: Annotated[float, typer.Option(min=1, max=1000, help="Replayed commits a second.")] = (
         DEFAULT_RATE
     ),
+    stay: Annotated[
+        bool, typer.Option("--stay", help="Leave the dashboard up at the end, until Ctrl-C.")
+    ] = False,
     json_line: Annotated[
         bool, typer.Option("--json", help="End with one line of JSON; draw on standard error.")
     ] = False,
@@ -34,8 +36,7 @@ def demo(
         raise typer.BadParameter(f"{folder} is not empty: the demo starts from nothing")
     with tempfile.TemporaryDirectory(prefix="tailrace-demo-") as temporary:
         place = folder or Path(temporary) / "data"
-        outcome = asyncio.run(run_demo(place, console, rate=rate))
-    print_outcome(console, outcome)
+        outcome = asyncio.run(run_demo(place, console, rate=rate, stay=stay))
     if json_line:
         print(json.dumps({"benchmark": "demo", "metrics": outcome.metrics()}), flush=True)
     if outcome.differences:

@@ -60,7 +60,8 @@ def print_outcome(console: Console, outcome: DemoOutcome) -> None:
     for state, phase in (("unlocked", outcome.unlocked), ("locked", outcome.locked)):
         for until, latency in (("emitted", phase.emit), ("in DuckDB", phase.sink)):
             figures = [f"{value:,.2f}" for value in (latency.p50, latency.p95, latency.p99)]
-            table.add_row(state, f"{phase.commits:,}", until, *figures)
+            shown = "unlocked (polled)" if state == "unlocked" else state
+            table.add_row(shown, f"{phase.commits:,}", until, *figures)
     console.print(table)
     console.print(
         f"Locked, a row is emitted {outcome.ratio:,.0f} times sooner at the median: "

@@ -12,33 +12,54 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ...changefeed.live import LiveFeed
 from ...kvlayer.clock import format_timestamp
-from ..embedded import AsyncDatabase, aopen
+from ..embedded import AsyncDatabase
 from ..frozen_heap import frozen_heap
 from .compare import Comparison, compare_tables
 from .flights import FLIGHTS, OTHER_TABLES, DemoTable, read_table
 from .replay import replay
-from .report import DemoOutcome
+from .report import DemoOutcome, print_outcome
 from .schedule import as_scheduled, day_events
+from .server import demo_server, until_told
 
 MIRROR = "flights.duckdb"
+POLL_WHILE_UNLOCKED = "SET CLUSTER SETTING changefeed.schema_feed.delegate = 'polling'"
+"""What the low-latency RFC starts from. Tailrace's own way for an unlocked table, a range feed over
+the catalog, is in the dashboard's comparison."""
+
 LOAD_SLICE_ROWS = 10_000
 SCAN_POLL_SECONDS = 0.1
 
 
-async def run_demo(folder: Path, console: Console, *, rate: float) -> DemoOutcome:
-    """Loads, mirrors, replays and compares, drawing bars on `console`."""
+async def run_demo(
+    folder: Path, console: Console, *, rate: float, stay: bool = False
+) -> DemoOutcome:
+    """Loads, mirrors, replays and compares, drawing bars on `console`, and prints what came of it.
+
+    The dashboard is up meanwhile; with `stay` also afterwards, until the process is told to end.
+    """
     actual = read_table(FLIGHTS.name)
-    async with await aopen(folder) as database:
-        with _bars(console) as bars:
-            await _load_tables(database, actual, bars)
-            live = await _mirror(database, actual.num_rows, bars)
-            events = day_events(actual)
-            bar = bars.add_task("replay 2013-11-27", total=len(events))
-            with frozen_heap():
-                outcome = await replay(
-                    database, live, events, rate=rate, advanced=lambda: bars.advance(bar)
-                )
-        comparisons = await _compare(database, live, actual)
+    async with demo_server(folder, console) as database:
+        outcome = await _run(database, actual, console, rate)
+        print_outcome(console, outcome)
+        if stay:
+            await until_told(console)
+    return outcome
+
+
+async def _run(
+    database: AsyncDatabase, actual: pa.Table, console: Console, rate: float
+) -> DemoOutcome:
+    with _bars(console) as bars:
+        await database.sql(POLL_WHILE_UNLOCKED)
+        await _load_tables(database, actual, bars)
+        live = await _mirror(database, actual.num_rows, bars)
+        events = day_events(actual)
+        bar = bars.add_task("replay 2013-11-27", total=len(events))
+        with frozen_heap():
+            outcome = await replay(
+                database, live, events, rate=rate, advanced=lambda: bars.advance(bar)
+            )
+    comparisons = await _compare(database, live, actual)
     return DemoOutcome(
         rows=actual.num_rows,
         unlocked=outcome.unlocked,
