@@ -184,12 +184,16 @@ class LeaseManager:
     ) -> HeldVersion:
         """A lease row stands: in one step, so that no notice and no observer falls in between."""
         news = entry.held.note(descriptor.version)
+        newest = entry.held.newest
+        again = newest is not None and newest.version == descriptor.version
         held = entry.held.add_acquired(descriptor, incarnation)
         entry.held.retire(descriptor.version)
         if news:
             self._observers.tell_new_version(descriptor.id, descriptor.version)
         if descriptor.version < entry.held.version_seen:
-            self._background(self._refresh(entry))  # a notice came while this version was read
+            # A notice came while this version was read. If it is ahead of what can be read, as
+            # the read before this one showed, asking without a pause would keep the loop busy.
+            self._background(self._refresh(entry, pause=RETRY_SECONDS if again else 0.0))
         self._reap(entry)
         self._limit_superseded(entry)
         return held
@@ -264,8 +268,10 @@ class LeaseManager:
         if entry is not None and entry.held.versions:
             await asyncio.wait([self._spawn(self._refresh(entry))], timeout=timeout)
 
-    async def _refresh(self, entry: _Entry) -> None:
+    async def _refresh(self, entry: _Entry, *, pause: float = 0.0) -> None:
         """Takes the newest version and lets go of what is older, however often it takes."""
+        if pause:
+            await asyncio.sleep(pause)
 
         async def attempt() -> None:
             try:

@@ -174,6 +174,7 @@ def test_the_frontier_advances_while_the_delegate_rests() -> None:
             frontier = on.feed.frontier(on.table.id)
             assert on.polling.frontier(on.table.id) < frontier
             await on.change(locked=False)
+            await asyncio.sleep(0.05)  # by now the notice is here
             assert on.polling.frontier(on.table.id) >= frontier
             assert await on.pop() in (["UNLOCK"], [])
 
