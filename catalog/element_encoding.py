@@ -30,6 +30,7 @@ class IndexWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     storing: list[int]
     state: str
     suffix: list[int] | None = None
+    empty: bool = False
 
 
 class CheckWire(msgspec.Struct, frozen=True, tag_field="kind", tag="check"):
@@ -63,6 +64,7 @@ def index_to_wire(index: Index) -> IndexWire:
         storing=list(index.storing),
         state=index.state.value,
         suffix=None if index.suffix is None else list(index.suffix),
+        empty=index.empty,
     )
 
 
@@ -76,6 +78,7 @@ def index_from_wire(wire: IndexWire) -> Index:
         storing=tuple(wire.storing),
         state=ElementState(wire.state),
         suffix=None if wire.suffix is None else tuple(wire.suffix),
+        empty=wire.empty,
     )
 
 

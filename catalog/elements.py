@@ -40,6 +40,9 @@ class Index:
 
     A unique index admits no two rows with equal values in all of `columns`; rows with a NULL among
     them are never equal.
+
+    `empty` tells a primary index that is coming without the rows of before, because the table is
+    being truncated, from one that is built from them.
     """
 
     id: int
@@ -50,6 +53,7 @@ class Index:
     storing: tuple[int, ...] = ()
     suffix: tuple[int, ...] | None = None
     state: ElementState = ElementState.PUBLIC
+    empty: bool = False
 
     def __post_init__(self) -> None:
         assert self.id > 0, self

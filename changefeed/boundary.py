@@ -78,9 +78,9 @@ def plan_boundary(
         return _end(event, f'table "{event.after.name}" was changed ({describe(kinds)})')
     needed = counts
     if follows_schema:
-        # Under another key, a mirror has none of the rows where they belong.
-        rekeyed = EventKind.PRIMARY_KEY_CHANGE in kinds
-        needed = rekeyed or rewrites(event.before, event.after)
+        # Under another key, a mirror has none of the rows where they belong; and of a table that
+        # was truncated it has dropped also those that were written while that ran, and stay.
+        needed = bool(kinds & SETTLING) or rewrites(event.before, event.after)
     if columns is not None and needed:
         needed = _concerns(event, columns)
     backfills = needed and options.schema_change_policy is SchemaChangePolicy.BACKFILL
@@ -109,7 +109,7 @@ def _counts(event: TableEvent, options: ChangefeedOptions) -> bool:
 
 def _concerns(event: TableEvent, columns: frozenset[int]) -> bool:
     """Whether rows, projected to these columns, may read otherwise behind the event."""
-    if event.before.primary_key != event.after.primary_key:
+    if event.kinds & SETTLING:
         return True
     changed = {column.id for column in event.before.visible_columns} ^ {
         column.id for column in event.after.visible_columns

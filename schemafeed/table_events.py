@@ -30,7 +30,7 @@ class EventKind(Flag):
     RETYPE_COLUMN = auto()
     RENAME_TABLE = auto()
     PRIMARY_KEY_CHANGE = auto()
-    TRUNCATE = auto()  # another index, which was not built from the rows of the one before
+    TRUNCATE = auto()  # another index, without the rows that were there when it began
     DROP_TABLE = auto()
     LOCK = auto()
     UNLOCK = auto()
@@ -139,8 +139,9 @@ def _reindexed(before: TableDescriptor, after: TableDescriptor) -> bool:
 
 
 def _swapped(before: TableDescriptor, after: TableDescriptor) -> bool:
-    """Whether the rows are read from an index that was built for it: else a new one is empty."""
-    return before.new_primary is not None and before.new_primary.id == after.primary_index_id
+    """Whether the rows are read from an index that was built from those of before."""
+    built = before.new_primary
+    return built is not None and built.id == after.primary_index_id and not built.empty
 
 
 def _by_id(descriptor: TableDescriptor) -> dict[int, Column]:

@@ -512,7 +512,7 @@ class TableChanges:
     def truncate(self) -> None:
         """Every index anew and without entries."""
         old = list(self.table.indexes)
-        index = replace(self.table.primary_index, id=self.table.next_index_id)
+        index = replace(self.table.primary_index, id=self.table.next_index_id, empty=True)
         self.add(Target(PrimaryElement(index=index, empty=True)))
         for secondary in old:
             self._rebuild(secondary, self.table.primary_key, empty=True)

@@ -24,6 +24,7 @@ CHANGES = {
     "a retype": "ALTER TABLE orders ALTER COLUMN amount TYPE FLOAT8",
     "another key": "ALTER TABLE orders ALTER PRIMARY KEY USING COLUMNS (id, amount)",
     "an index": "CREATE INDEX by_amount ON orders (amount)",
+    "a truncation": "TRUNCATE orders",
 }
 
 

@@ -56,12 +56,19 @@ SWAPS = [
     ),
     (swapped(), "OTHER"),
 ]
+EMPTIED = replace(BEFORE, new_primary=replace(NEW_PRIMARY, empty=True), next_index_id=3)
+"""BEFORE, while it is being truncated."""
+
 """What stands behind a swap of the primary index says what it was for."""
 
 
 @pytest.mark.parametrize(("changed", "kinds"), SWAPS)
 def test_a_swap_is_what_it_was_for(changed: TableDescriptor, kinds: str) -> None:
     assert describe(classify(BUILDING, changed)) == kinds
+
+
+def test_an_index_that_came_empty_is_a_truncation() -> None:
+    assert describe(classify(EMPTIED, swapped())) == "TRUNCATE"
 
 
 def test_columns_on_their_way_are_no_event() -> None:
