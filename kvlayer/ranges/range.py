@@ -45,6 +45,10 @@ class RangeOwner(Protocol):
         there is no other transaction that has intents."""
         ...
 
+    def gc_threshold_of(self, span: Span) -> Timestamp:
+        """The greatest garbage-collection threshold of any key of the span, as of this step."""
+        ...
+
     def feeds_changed(self, changed: Range) -> None:
         """The range has more feeds or fewer, or they wait for something new."""
         ...
@@ -108,8 +112,13 @@ class Range:
         return self._log.durable_index
 
     def gc_threshold_of(self, span: Span) -> Timestamp:
-        """At or below it, versions of the span's keys may be gone."""
-        return self.thresholds.over(span)
+        """At or below it, versions of the span's keys may be gone.
+
+        HAZARD: the range's own `thresholds` stand still once a split or a merge has replaced it,
+        and its feeds still deliver what they have buffered: what garbage collection has done since
+        is known to the store alone.
+        """
+        return self._owner.gc_threshold_of(span)
 
     def intents(self, reader: Reader, above: Timestamp) -> Iterator[tuple[bytes, Timestamp]]:
         settled = self._owner.settled_at(above)

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from tailrace.kvlayer.clock import ZERO, Timestamp
-from tailrace.kvlayer.errors import FeedEnd, RangeFeedEnded, RangeRefused
+from tailrace.kvlayer.errors import BatchTimestampBeforeGC, FeedEnd, RangeFeedEnded, RangeRefused
 from tailrace.kvlayer.events import Checkpoint, SteadyState, ValueBatch
 from tailrace.kvlayer.keys import ALL_KEYS
 from tailrace.kvlayer.rangefeed import RangeFeed
@@ -274,6 +274,57 @@ def test_merged_range_has_resolved_what_both_had() -> None:
             assert feed.frontier.low_water < transaction.write_timestamp
             await transaction.rollback()
             feed.close()
+
+    sim.run(main())
+
+
+def test_half_that_was_merged_away_writes_nothing_down() -> None:
+    """What it has resolved would be taken for what the whole has, after a restart."""
+    sim = Simulation(20)
+    written: list[Timestamp] = []
+
+    async def before() -> None:
+        store = await open_store(sim)
+        await store.split(M)
+        transaction = store.begin()
+        await transaction.put([Z], [b"1"])
+        left = store.range_feed(Span(SPAN.start, M), store.clock.now())
+        await asyncio.sleep(4)  # for so long a writer holds the closing back
+        for body in (b"1", b"2"):  # the second makes that there is something to write down
+            await put(store, {A: body})
+            await asyncio.sleep(0.1)
+        hold_log(store)
+        change = asyncio.create_task(store.merge(1))
+        await asyncio.sleep(0.001)
+        left.close()  # before it could hear of the merge
+        release_log(store)
+        await change
+        await put(store, {B: b"1"})
+        written.append(transaction.write_timestamp)
+        crash(sim)
+
+    async def after() -> None:
+        store = await reopen(sim)
+        assert store._ranges.ranges.holding(A).persisted_resolved < written[0]
+        await store.close()
+
+    sim.run(before())
+    sim.run(after())
+
+
+def test_feed_of_a_split_range_makes_up_no_previous_value() -> None:
+    """Garbage is collected behind the back of a range that is no more, whose feed lags."""
+    sim = Simulation(21)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            await put(store, {A: b"1"})
+            feed = store.range_feed(SPAN, store.clock.now(), with_previous=True)
+            await put(store, {A: b"2"})
+            await store.split(M)
+            await store.collect_garbage(SPAN, store.clock.now())
+            with pytest.raises(BatchTimestampBeforeGC):
+                await end_of(feed)
 
     sim.run(main())
 
