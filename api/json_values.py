@@ -1,6 +1,6 @@
 """SQL values in JSON replies.
 
-INT8 and FLOAT8 are numbers (NaN and the infinities are strings), DECIMAL is a string so that no
+Integers and FLOAT8 are numbers (NaN and the infinities are strings), DECIMAL is a string so that no
 digit is lost, dates and timestamps are ISO 8601, BYTES is `\\x` and hex, UUID its text.
 """
 
@@ -12,15 +12,15 @@ from decimal import Decimal
 from uuid import UUID
 
 from ..catalog.column_types import ColumnType
-from ..catalog.type_kinds import TypeKind
+from ..catalog.type_kinds import INTEGERS, TEXTS, TypeKind
 
 JsonValue = None | bool | int | float | str
 
 WRITTEN_AS_THEY_ARE = frozenset(
     {
         TypeKind.BOOL,
-        TypeKind.INT8,
-        TypeKind.STRING,
+        *INTEGERS,
+        *TEXTS,
         TypeKind.DATE,
         TypeKind.TIMESTAMP,
         TypeKind.TIMESTAMPTZ,

@@ -21,10 +21,14 @@ AnyArray: TypeAlias = "pa.Array[Any]"
 
 _PHYSICAL_ARROW: dict[TypeKind, pa.DataType] = {
     TypeKind.BOOL: pa.bool_(),
+    TypeKind.INT2: pa.int16(),
+    TypeKind.INT4: pa.int32(),
     TypeKind.INT8: pa.int64(),
     TypeKind.FLOAT8: pa.float64(),
     TypeKind.DECIMAL: pa.string(),
     TypeKind.STRING: pa.string(),
+    TypeKind.VARCHAR: pa.string(),
+    TypeKind.CHAR: pa.string(),
     TypeKind.BYTES: pa.binary(),
     TypeKind.DATE: pa.int32(),
     TypeKind.TIMESTAMP: pa.int64(),
@@ -68,7 +72,7 @@ def column_values(type: ColumnType, array: AnyArray, *, column: str) -> list[Any
     """
     assert array.type == type.arrow_type, (column, array.type)
     match type.kind:
-        case TypeKind.STRING:
+        case TypeKind.STRING | TypeKind.VARCHAR | TypeKind.CHAR:
             return _text_values(array, column)
         case TypeKind.DATE | TypeKind.TIMESTAMP | TypeKind.TIMESTAMPTZ:
             numbers: AnyArray = array.view(_PHYSICAL_ARROW[type.kind])

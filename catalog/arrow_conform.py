@@ -59,7 +59,7 @@ def _default_array(descriptor: TableDescriptor, column: Column, count: int) -> A
 
 def _conform_array(column: Column, array: AnyArray) -> AnyArray:
     target = column.type.arrow_type
-    if array.type == target:
+    if array.type == target and column.type.width is None:
         return array
     if pt.is_dictionary(array.type):
         return _conform_array(column, array.cast(array.type.value_type))
@@ -95,13 +95,15 @@ def _without_nanoseconds(column: Column, array: Any) -> Any:
 def _exact(type: ColumnType, given: pa.DataType) -> bool:
     """Whether Arrow's safe cast does what `coerce` does, or refuses."""
     match type.kind:
-        case TypeKind.INT8:
+        case TypeKind.INT2 | TypeKind.INT4 | TypeKind.INT8:
             return pt.is_integer(given)
         case TypeKind.FLOAT8:
             return pt.is_floating(given)
         case TypeKind.DECIMAL:
             return pt.is_integer(given) or pt.is_decimal(given)
-        case TypeKind.STRING:
+        case TypeKind.STRING | TypeKind.VARCHAR | TypeKind.CHAR if type.width is not None:
+            return False
+        case TypeKind.STRING | TypeKind.VARCHAR | TypeKind.CHAR:
             return pt.is_large_string(given) or pt.is_string_view(given)
         case TypeKind.BYTES:
             return pt.is_large_binary(given) or pt.is_fixed_size_binary(given)

@@ -4,10 +4,13 @@ A *datum* is a value of SQL as a Python object. Each type has one canonical form
 `coerce` produces and everything downstream may rely on:
 
     BOOL         bool
+    INT2, INT4   int, 16-bit and 32-bit signed
     INT8         int, 64-bit signed
     FLOAT8       float; NaN and the infinities are values, and -0.0 keeps its sign
     DECIMAL(p,s) Decimal with exactly s fractional digits and at most p digits; p is at most 38
     STRING       str: valid text without NUL
+    VARCHAR(n)   the same, of at most n characters
+    CHAR(n)      the same, and no blanks at its end: they mean nothing, and are not added either
     BYTES        bytes
     DATE         date, years 0001 to 9999 (Python's range, and all that a sink can be sure to hold)
     TIMESTAMP    naive datetime, microseconds, same years
@@ -15,7 +18,11 @@ A *datum* is a value of SQL as a Python object. Each type has one canonical form
     UUID         uuid.UUID
 
 and None for NULL in all of them. A bare DECIMAL is DECIMAL(38,9): Arrow and DuckDB know no decimal
-without a scale.
+without a scale. A bare CHAR is CHAR(1).
+
+A type has a *broad* type, which holds all its values: INT8 for the narrower integers, STRING for
+VARCHAR and CHAR. Expressions are computed in broad types; only what is stored, and a column as
+a result shows it, is of the narrow one.
 """
 
 from __future__ import annotations
@@ -32,23 +39,31 @@ import pyarrow as pa
 
 from . import literals
 from .errors import SQLError
-from .type_kinds import ARROW_TYPES, DUCKDB_NAMES, SQL_NAMES, TypeKind, unknown_type
+from .type_kinds import ARROW_TYPES, BROAD, DUCKDB_NAMES, SQL_NAMES, TypeKind, unknown_type
 
 Datum = bool | int | float | Decimal | str | bytes | date | datetime | UUID | None
 
 DECIMAL_PRECISION_MAX = 38
 DECIMAL_DEFAULT = (38, 9)
+WIDTH_MAX = 10_485_760
+"""Characters, as in PostgreSQL."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """A type with its parameters. Precision and scale are set for DECIMAL, and only for it."""
+    """A type with its parameters.
+
+    Precision and scale are set for DECIMAL, and only for it; `width`, in characters, for CHAR, and
+    for a VARCHAR that has one.
+    """
 
     kind: TypeKind
     precision: int | None = None
     scale: int | None = None
+    width: int | None = None
 
     def __post_init__(self) -> None:
+        self._check_width()
         if self.kind is not TypeKind.DECIMAL:
             assert self.precision is None, self
             assert self.scale is None, self
@@ -60,6 +75,18 @@ class ColumnType:
         elif self.scale is None:
             object.__setattr__(self, "scale", 0)
         self._check_decimal()
+
+    def _check_width(self) -> None:
+        if self.kind is TypeKind.CHAR and self.width is None:
+            object.__setattr__(self, "width", 1)
+        if self.width is None:
+            return
+        assert self.kind in _SIZED, self
+        if not 1 <= self.width <= WIDTH_MAX:
+            raise SQLError(
+                "22023",
+                f"length {self.width} of type {self.kind.value} must be between 1 and {WIDTH_MAX}",
+            )
 
     def _check_decimal(self) -> None:
         precision, scale = self.decimal
@@ -81,7 +108,15 @@ class ColumnType:
     def sql_name(self) -> str:
         if self.kind is TypeKind.DECIMAL:
             return f"DECIMAL({self.precision},{self.scale})"
+        if self.width is not None:
+            return f"{self.kind.value}({self.width})"
         return str(self.kind.value)
+
+    @property
+    def broad(self) -> ColumnType:
+        """The type that expressions with such a column are computed in."""
+        kind = BROAD.get(self.kind)
+        return self if kind is None else ColumnType(kind)
 
     @property
     def duckdb_name(self) -> str:
@@ -110,6 +145,8 @@ class ColumnType:
             return cls(kind)
         if kind is TypeKind.DECIMAL and len(arguments) <= 2:
             return cls(kind, *arguments)
+        if kind in _SIZED and len(arguments) == 1:
+            return cls(kind, width=arguments[0])
         if kind in _TIMES and tuple(arguments) == (6,):
             return cls(kind)
         if words == "float" and len(arguments) == 1 and 25 <= arguments[0] <= 53:
@@ -126,10 +163,16 @@ class ColumnType:
 
 
 _TIMES = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ)
+_SIZED = (TypeKind.VARCHAR, TypeKind.CHAR)
 
 
 INT8_MIN = -(1 << 63)
 INT8_MAX = (1 << 63) - 1
+INTEGER_RANGES = {
+    TypeKind.INT2: (-(1 << 15), (1 << 15) - 1),
+    TypeKind.INT4: (-(1 << 31), (1 << 31) - 1),
+    TypeKind.INT8: (INT8_MIN, INT8_MAX),
+}
 
 
 def coerce(type: ColumnType, datum: object, *, column: str | None = None) -> Datum:
@@ -138,8 +181,8 @@ def coerce(type: ColumnType, datum: object, *, column: str | None = None) -> Dat
     What would lose something is refused, with three exceptions that SQL expects: a DECIMAL rounds
     to its scale (half away from zero), a FLOAT8 takes the nearest double, and an aware datetime
     becomes a TIMESTAMP of its UTC clock. Raises SQLError, naming `column` where it is given:
-    22003 out of range, 22P02, 22007 and 22008 bad text, 22021 NUL or invalid text, 42804 a value
-    of another type.
+    22001 longer than its type, 22003 out of range, 22P02, 22007 and 22008 bad text, 22021 NUL or
+    invalid text, 42804 a value of another type.
     """
     if datum is None:
         return None
@@ -171,6 +214,7 @@ def _to_bool(type: ColumnType, value: object) -> bool:
 
 
 def _to_int(type: ColumnType, value: object) -> int:
+    least, greatest = INTEGER_RANGES[type.kind]
     match value:
         case bool():
             raise _mismatch(type, value)
@@ -179,8 +223,8 @@ def _to_int(type: ColumnType, value: object) -> int:
         case str():
             number = literals.read_int(value)
         case float() | Decimal():
-            if not INT8_MIN <= value <= INT8_MAX:
-                raise SQLError("22003", f"int8 out of range: {value}")
+            if not least <= value <= greatest:
+                raise SQLError("22003", f"{type.kind.value.lower()} out of range: {value}")
             number = int(value)
             if number != value:
                 raise SQLError("22P02", f"{value} is not a whole number")
@@ -188,8 +232,8 @@ def _to_int(type: ColumnType, value: object) -> int:
             number = index(value)
         case _:
             raise _mismatch(type, value)
-    if not INT8_MIN <= number <= INT8_MAX:
-        raise SQLError("22003", f"int8 out of range: {number}")
+    if not least <= number <= greatest:
+        raise SQLError("22003", f"{type.kind.value.lower()} out of range: {number}")
     return number
 
 
@@ -265,7 +309,21 @@ def _to_string(type: ColumnType, value: object) -> str:
         value.encode()
     except UnicodeEncodeError as error:
         raise SQLError("22021", f"invalid text: {error.reason}") from None
-    return str(value)
+    return str(value) if type.width is None else _of_width(type, type.width, str(value))
+
+
+def _of_width(type: ColumnType, width: int, text: str) -> str:
+    """Blanks beyond the width are dropped, as in PostgreSQL; anything else there is an error."""
+    if len(text) > width:
+        if text[width:].strip(" "):
+            raise SQLError("22001", f"value too long for type {type.sql_name}")
+        text = text[:width]
+    return text.rstrip(" ") if type.kind is TypeKind.CHAR else text
+
+
+def truncate(type: ColumnType, value: object) -> object:
+    """What an explicit cast does to text that is too long for its type."""
+    return value[: type.width] if isinstance(value, str) and type.width is not None else value
 
 
 def _to_bytes(type: ColumnType, value: object) -> bytes:
@@ -323,10 +381,14 @@ def _to_uuid(type: ColumnType, value: object) -> UUID:
 
 _COERCIONS: dict[TypeKind, Callable[[ColumnType, object], Datum]] = {
     TypeKind.BOOL: _to_bool,
+    TypeKind.INT2: _to_int,
+    TypeKind.INT4: _to_int,
     TypeKind.INT8: _to_int,
     TypeKind.FLOAT8: _to_float,
     TypeKind.DECIMAL: _to_decimal,
     TypeKind.STRING: _to_string,
+    TypeKind.VARCHAR: _to_string,
+    TypeKind.CHAR: _to_string,
     TypeKind.BYTES: _to_bytes,
     TypeKind.DATE: _to_date,
     TypeKind.TIMESTAMP: _to_timestamp,

@@ -53,6 +53,7 @@ class ColumnWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     default_expression: str | None = None
     computed: str | None = None
     comment: str | None = None
+    width: int | None = None
 
 
 class _DatabaseWire(msgspec.Struct, frozen=True, tag_field="kind", tag="database"):
@@ -188,6 +189,7 @@ def column_to_wire(column: Column) -> ColumnWire:
         name=column.name,
         kind=str(column.type.kind.value),
         precision=column.type.precision,
+        width=column.type.width,
         scale=column.type.scale,
         nullable=column.nullable,
         has_default=column.has_default,
@@ -230,7 +232,7 @@ def _table_from_wire(
 
 
 def column_from_wire(wire: ColumnWire) -> Column:
-    type = ColumnType(TypeKind(wire.kind), wire.precision, wire.scale)
+    type = ColumnType(TypeKind(wire.kind), wire.precision, wire.scale, wire.width)
     return Column(
         id=wire.id,
         name=wire.name,

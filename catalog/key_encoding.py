@@ -3,12 +3,13 @@
 A key is the index's prefix and one part per column, each of which delimits itself:
 
     BOOL                                  one byte, 0 or 1
-    INT8, DATE, TIMESTAMP, TIMESTAMPTZ    eight bytes, big-endian, sign bit flipped
+    integers, DATE, TIMESTAMP,            eight bytes, big-endian, sign bit flipped
+    TIMESTAMPTZ
     FLOAT8                                eight bytes in the order of doubles; NaN sorts first, and
                                           -0.0 is stored as 0.0, which it equals
     DECIMAL                               sixteen bytes, big-endian: the value times 10^scale, plus
                                           2^127 (38 digits fit, and a column's scale is fixed)
-    STRING, BYTES                         groups of eight with a marker (`kvlayer.keys`)
+    texts, BYTES                          groups of eight with a marker (`kvlayer.keys`)
     UUID                                  its sixteen bytes
 
 NULL has no place: no column of a primary key takes it. Everything here takes and returns physical
@@ -33,7 +34,7 @@ from ..kvlayer.keys import (
 )
 from .column_types import DECIMAL_PRECISION_MAX, ColumnType
 from .physical import Physical
-from .type_kinds import TypeKind
+from .type_kinds import INTEGERS, TEXTS, TypeKind
 
 PartWriter = Callable[[Any], bytes]
 PartsWriter = Callable[[Sequence[Any]], Sequence[bytes]]
@@ -45,7 +46,7 @@ _U64_AT = struct.Struct(">Q").unpack_from
 _DECIMAL_BIAS = 1 << 127
 _DECIMAL_CONTEXT = Context(prec=DECIMAL_PRECISION_MAX)
 
-_INTEGERS = (TypeKind.INT8, TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ)
+_INTEGERS = (*INTEGERS, TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ)
 
 
 class KeyEncoding:
@@ -105,13 +106,20 @@ def part_writer(type: ColumnType) -> PartWriter:
     match type.kind:
         case TypeKind.BOOL:
             return lambda value: b"\x01" if value else b"\x00"
-        case TypeKind.INT8 | TypeKind.DATE | TypeKind.TIMESTAMP | TypeKind.TIMESTAMPTZ:
+        case (
+            TypeKind.INT2
+            | TypeKind.INT4
+            | TypeKind.INT8
+            | TypeKind.DATE
+            | TypeKind.TIMESTAMP
+            | TypeKind.TIMESTAMPTZ
+        ):
             return encode_int
         case TypeKind.FLOAT8:
             return encode_float
         case TypeKind.DECIMAL:
             return _encode_decimal
-        case TypeKind.STRING:
+        case TypeKind.STRING | TypeKind.VARCHAR | TypeKind.CHAR:
             return lambda value: encode_bytes(value.encode())
         case TypeKind.BYTES:
             return encode_bytes
@@ -122,9 +130,9 @@ def part_writer(type: ColumnType) -> PartWriter:
 def _parts_writer(type: ColumnType) -> PartsWriter:
     write = part_writer(type)
     match type.kind:
-        case TypeKind.INT8 | TypeKind.DATE | TypeKind.TIMESTAMP | TypeKind.TIMESTAMPTZ:
+        case _ if type.kind in _INTEGERS:
             return lambda values: [_U64(value + _SIGN) for value in values]
-        case TypeKind.STRING | TypeKind.BYTES:
+        case _ if type.kind in TEXTS or type.kind is TypeKind.BYTES:
             # Columns of a composite key repeat themselves, and a group costs what ten lookups do.
             return lambda values: _memoized(write, values)
         case TypeKind.UUID:
@@ -148,13 +156,20 @@ def part_reader(type: ColumnType) -> PartReader:
     match type.kind:
         case TypeKind.BOOL:
             return lambda key, offset: (bool(key[offset]), offset + 1)
-        case TypeKind.INT8 | TypeKind.DATE | TypeKind.TIMESTAMP | TypeKind.TIMESTAMPTZ:
+        case (
+            TypeKind.INT2
+            | TypeKind.INT4
+            | TypeKind.INT8
+            | TypeKind.DATE
+            | TypeKind.TIMESTAMP
+            | TypeKind.TIMESTAMPTZ
+        ):
             return decode_int
         case TypeKind.FLOAT8:
             return decode_float
         case TypeKind.DECIMAL:
             return _decimal_reader(type.decimal[1])
-        case TypeKind.STRING:
+        case TypeKind.STRING | TypeKind.VARCHAR | TypeKind.CHAR:
             return _read_string
         case TypeKind.BYTES:
             return decode_bytes

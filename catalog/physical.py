@@ -1,6 +1,6 @@
 """Physical values: how a datum stands in the body of a row.
 
-    BOOL, INT8, FLOAT8, STRING, BYTES    themselves
+    BOOL, FLOAT8, BYTES, integers, texts themselves
     DECIMAL                              its text, with all digits of the scale: '12.500000000'
     DATE                                 days since 1970-01-01
     TIMESTAMP, TIMESTAMPTZ               microseconds since 1970-01-01 (UTC)
@@ -18,7 +18,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from .column_types import INT8_MAX, INT8_MIN, ColumnType, Datum, coerce
+from .column_types import INTEGER_RANGES, ColumnType, Datum, coerce
 from .type_kinds import TypeKind
 
 Physical = bool | int | float | str | bytes | None
@@ -81,9 +81,11 @@ def physical_writer(type: ColumnType, column: str) -> Writer:
         return to_physical(type, value, column=column)
 
     match type.kind:
-        case TypeKind.INT8:
-            return _int_writer(convert)
+        case TypeKind.INT2 | TypeKind.INT4 | TypeKind.INT8:
+            return _int_writer(*INTEGER_RANGES[type.kind], convert)
         case TypeKind.STRING:
+            return _string_writer(convert)
+        case TypeKind.VARCHAR if type.width is None:
             return _string_writer(convert)
         case TypeKind.TIMESTAMPTZ:
             return _timestamptz_writer(convert)
@@ -107,9 +109,9 @@ def _plain_writer(kept: type[bool] | type[float] | type[bytes], otherwise: Write
     return write
 
 
-def _int_writer(otherwise: Writer) -> Writer:
+def _int_writer(least: int, greatest: int, otherwise: Writer) -> Writer:
     def write(value: object) -> Physical:
-        if value.__class__ is int and INT8_MIN <= value <= INT8_MAX:
+        if value.__class__ is int and least <= value <= greatest:
             return value
         return otherwise(value)
 

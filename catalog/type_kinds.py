@@ -13,10 +13,14 @@ class TypeKind(Enum):
     """The families of types. The value is the name that SQL prints."""
 
     BOOL = "BOOL"
+    INT2 = "INT2"
+    INT4 = "INT4"
     INT8 = "INT8"
     FLOAT8 = "FLOAT8"
     DECIMAL = "DECIMAL"
     STRING = "STRING"
+    VARCHAR = "VARCHAR"
+    CHAR = "CHAR"
     BYTES = "BYTES"
     DATE = "DATE"
     TIMESTAMP = "TIMESTAMP"
@@ -24,9 +28,23 @@ class TypeKind(Enum):
     UUID = "UUID"
 
 
+BROAD = {
+    TypeKind.INT2: TypeKind.INT8,
+    TypeKind.INT4: TypeKind.INT8,
+    TypeKind.VARCHAR: TypeKind.STRING,
+    TypeKind.CHAR: TypeKind.STRING,
+}
+"""Kinds that hold some of the values of another: expressions are of that other kind."""
+
+INTEGERS = (TypeKind.INT2, TypeKind.INT4, TypeKind.INT8)
+TEXTS = (TypeKind.STRING, TypeKind.VARCHAR, TypeKind.CHAR)
+
 SQL_NAMES = {
     "bool": TypeKind.BOOL,
     "boolean": TypeKind.BOOL,
+    "int2": TypeKind.INT2,
+    "smallint": TypeKind.INT2,
+    "int4": TypeKind.INT4,
     "int8": TypeKind.INT8,
     "bigint": TypeKind.INT8,
     "int": TypeKind.INT8,  # as CockroachDB has it, whose dialect of types this is
@@ -41,8 +59,11 @@ SQL_NAMES = {
     "dec": TypeKind.DECIMAL,
     "string": TypeKind.STRING,
     "text": TypeKind.STRING,
-    "varchar": TypeKind.STRING,
-    "character varying": TypeKind.STRING,
+    "varchar": TypeKind.VARCHAR,
+    "character varying": TypeKind.VARCHAR,
+    "char": TypeKind.CHAR,
+    "character": TypeKind.CHAR,
+    "bpchar": TypeKind.CHAR,
     "bytes": TypeKind.BYTES,
     "bytea": TypeKind.BYTES,
     "blob": TypeKind.BYTES,
@@ -55,13 +76,8 @@ SQL_NAMES = {
 }
 
 _ELSEWHERE = {
-    "int2": "INT8",
-    "int4": "INT8",
-    "smallint": "INT8",
     "float4": "FLOAT8",
     "real": "FLOAT8",
-    "char": "STRING",
-    "character": "STRING",
     "json": "STRING",
     "jsonb": "STRING",
     "time": "STRING",
@@ -70,9 +86,13 @@ _ELSEWHERE = {
 
 DUCKDB_NAMES = {
     TypeKind.BOOL: "BOOLEAN",
+    TypeKind.INT2: "SMALLINT",
+    TypeKind.INT4: "INTEGER",
     TypeKind.INT8: "BIGINT",
     TypeKind.FLOAT8: "DOUBLE",
     TypeKind.STRING: "VARCHAR",
+    TypeKind.VARCHAR: "VARCHAR",
+    TypeKind.CHAR: "VARCHAR",
     TypeKind.BYTES: "BLOB",
     TypeKind.DATE: "DATE",
     TypeKind.TIMESTAMP: "TIMESTAMP",
@@ -82,9 +102,13 @@ DUCKDB_NAMES = {
 
 ARROW_TYPES: dict[TypeKind, pa.DataType] = {
     TypeKind.BOOL: pa.bool_(),
+    TypeKind.INT2: pa.int16(),
+    TypeKind.INT4: pa.int32(),
     TypeKind.INT8: pa.int64(),
     TypeKind.FLOAT8: pa.float64(),
     TypeKind.STRING: pa.string(),
+    TypeKind.VARCHAR: pa.string(),
+    TypeKind.CHAR: pa.string(),
     TypeKind.BYTES: pa.binary(),
     TypeKind.DATE: pa.date32(),
     TypeKind.TIMESTAMP: pa.timestamp("us"),

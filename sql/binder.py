@@ -108,9 +108,10 @@ def scopes_in(tree: exp.Expr) -> list[QueryScope]:
 
 
 def row_scope(descriptor: TableDescriptor) -> Scope:
-    """The columns of one table by name: their places in a row, and their types."""
+    """The columns of one table by name: their places in a row, and their broad types."""
     return {
-        column.name: (place, column.type) for place, column in enumerate(descriptor.visible_columns)
+        column.name: (place, column.type.broad)
+        for place, column in enumerate(descriptor.visible_columns)
     }
 
 
@@ -156,7 +157,13 @@ def check_columns(tree: exp.Expr | None, descriptor: TableDescriptor, relation: 
 
 
 def column_type(column: exp.Column, scope: QueryScope, relations: Relations) -> ColumnType | None:
-    """The type of a column in a query, where it is plainly a table's column; else None."""
+    """The broad type of a column in a query, where it is plainly a table's column; else None."""
+    declared = declared_type(column, scope, relations)
+    return None if declared is None else declared.broad
+
+
+def declared_type(column: exp.Column, scope: QueryScope, relations: Relations) -> ColumnType | None:
+    """The type that CREATE TABLE gave a column in a query, likewise."""
     if not isinstance(column.this, exp.Identifier):
         return None
     name = folded(column.this)

@@ -167,6 +167,8 @@ def _translated(error: duckdb.Error, message: str, tables: Sequence[TableDescrip
         return SQLError("42704", _lowered(message))
     if "max expression depth" in lower:
         return SQLError("54001", "statement is nested too deeply")
+    if "out of range for the destination type" in lower:
+        return SQLError("22003", _lowered(message))
     if "division by zero" in lower:
         return SQLError("22012", "division by zero")
     if "more than one row returned by a subquery" in lower:

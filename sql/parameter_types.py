@@ -29,7 +29,7 @@ from .binder import Relations, column_type, scopes_in
 from .parser import folded
 from .parser.statements import Delete, Insert, Query, Update
 from .planner import Planned
-from .scalars import OPERATORS, parameter_number, type_of_cast
+from .scalars import OPERATORS, broad_type_of_cast, parameter_number
 from .transpile import TYPED_PARAMETER
 
 INT8 = ColumnType(TypeKind.INT8)
@@ -139,9 +139,9 @@ def _contexts(statement: Planned, relations: Relations, declared: Hints) -> Iter
 
 def _targets(statement: Insert, descriptor: TableDescriptor) -> list[ColumnType]:
     if statement.columns is None:
-        return [column.type for column in descriptor.columns]
+        return [column.type.broad for column in descriptor.columns]
     known = {column.name: column.type for column in descriptor.columns}
-    return [known[name] for column in statement.columns if (name := folded(column)) in known]
+    return [known[name].broad for column in statement.columns if (name := folded(column)) in known]
 
 
 def _by_name(table: TableDescriptor, relations: Relations) -> Lookup:
@@ -153,7 +153,7 @@ def _by_name(table: TableDescriptor, relations: Relations) -> Lookup:
         for descriptor in (table, *relations.values()):
             known = descriptor.find_column(folded(column.this))
             if known is not None:
-                return known.type
+                return known.type.broad
         return None
 
     return lookup
@@ -220,7 +220,7 @@ def _context(node: exp.Expr, lookup: Lookup, declared: Hints) -> ColumnType | No
         place, parent = parent, parent.parent
     match parent:
         case exp.Cast():
-            return type_of_cast(parent)
+            return broad_type_of_cast(parent)
         case exp.Limit() | exp.Offset() | exp.GenerateSeries():
             return INT8
         case exp.Where() | exp.And() | exp.Or() | exp.Not() | exp.Having():
@@ -289,7 +289,7 @@ def type_of(tree: exp.Expr, lookup: Lookup, declared: Hints = ()) -> ColumnType 
             number = parameter_number(tree)
             return declared[number - 1] if 0 < number <= len(declared) else None
         case exp.Cast():
-            return type_of_cast(tree)
+            return broad_type_of_cast(tree)
         case exp.CurrentTimestamp():
             return TIMESTAMPTZ
         case exp.CurrentDate():

@@ -221,9 +221,9 @@ def _check_assignable(
     source: ColumnType | None, target: ColumnType, column: str, item: exp.Expr
 ) -> None:
     """Refuses an expression whose type can never be stored in the column."""
-    if source is None or source.kind is target.kind:
+    if source is None or source.kind is target.broad.kind:
         return
-    if target.kind not in _ASSIGNABLE.get(source.kind, ()):
+    if target.broad.kind not in _ASSIGNABLE.get(source.kind, ()):
         raise SQLError(
             "42804",
             f'column "{column}" is of type {target} but expression is of type {source.kind.value}',
@@ -356,6 +356,12 @@ def _projection(
                 ) from None
             name = output_name(tree if star else item)
             type = scalar.type or ColumnType(TypeKind.STRING)
-            columns.append(ResultColumn(name, type))
+            columns.append(ResultColumn(name, _declared(tree, descriptor) or type))
             scalars.append(_canonical(scalar, type))
     return Projection(tuple(columns), tuple(scalars))
+
+
+def _declared(tree: exp.Expr, descriptor: TableDescriptor) -> ColumnType | None:
+    """The type of an item that is one of the table's columns; None for all else."""
+    column = descriptor.find_column(folded(tree.this)) if isinstance(tree, exp.Column) else None
+    return None if column is None else column.type

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -40,9 +40,24 @@ class TableScan:
     access: KeyAccess | None
 
     @property
-    def arrow_schema(self) -> pa.Schema:
+    def stored_schema(self) -> pa.Schema:
         schema = codec_for(self.descriptor).arrow_schema
         return pa.schema([schema.field(place) for place in self.places])
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """As DuckDB reads it: in broad types, in which expressions are computed."""
+        return broad_schema(self.descriptor, self.places)
+
+
+def broad_schema(descriptor: TableDescriptor, places: Sequence[int]) -> pa.Schema:
+    columns = [descriptor.visible_columns[place] for place in places]
+    return pa.schema(
+        [
+            pa.field(column.name, column.type.broad.arrow_type, nullable=column.nullable)
+            for column in columns
+        ]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +72,15 @@ class TypedParameter:
 class AnalyticSelect:
     """A query for DuckDB, in its dialect, over registered snapshots.
 
-    `positions` says where the statement's names stand, for errors that DuckDB finds.
+    `positions` says where the statement's names stand, for errors that DuckDB finds; `declared`
+    the types that tables give the result's columns, as far as they are known.
     """
 
     sql: str
     scans: tuple[TableScan, ...]
     parameters: tuple[TypedParameter, ...]
     positions: Mapping[str, int]
+    declared: tuple[ColumnType | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

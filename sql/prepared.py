@@ -150,6 +150,7 @@ class Preparing:
                 select.sql,
                 {scan.registered: scan.arrow_schema.empty_table() for scan in select.scans},
                 len(select.parameters),
+                select.declared,
             )
         except duckdb.Error as error:
             tables = [scan.descriptor for scan in select.scans]

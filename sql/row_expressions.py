@@ -20,7 +20,6 @@ from ..catalog.descriptor import Column, TableDescriptor
 from ..catalog.elements import CheckConstraint
 from ..catalog.errors import SQLError
 from ..catalog.physical import to_physical
-from ..catalog.row_codec import codec_for
 from ..catalog.type_kinds import TypeKind
 from ..kvlayer.access import StoreAccess
 from .as_of import datetime_of
@@ -29,6 +28,7 @@ from .default_expressions import StoreGenerators, default_of
 from .errors import from_duckdb
 from .executor.duckdb import Analytics
 from .parser import parse_expression
+from .plans import broad_schema
 from .predicates import Comparison, Membership, Predicate, bind_predicates, compile_predicates
 from .results import Row
 from .scalars import Bindings, NotNative, Scalar, compile_scalar
@@ -184,13 +184,12 @@ def _query(table: TableDescriptor, trees: Sequence[exp.Expr]) -> exp.Select:
 
 
 def _arrow(table: TableDescriptor, places: Sequence[int], rows: Sequence[Row]) -> pa.Table:
-    schema = codec_for(table).arrow_schema
     columns = [table.visible_columns[place] for place in places]
     arrays = [
-        column_array(column.type, [to_physical(column.type, row[place]) for row in rows])
+        column_array(column.type.broad, [to_physical(column.type, row[place]) for row in rows])
         for place, column in zip(places, columns, strict=True)
     ]
-    return pa.Table.from_arrays(arrays, schema=pa.schema([schema.field(place) for place in places]))
+    return pa.Table.from_arrays(arrays, schema=broad_schema(table, places))
 
 
 class AnalyticRows:

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from sqlglot import exp
 
-from ..catalog.column_types import INT8_MAX, ColumnType, Datum, coerce
+from ..catalog.column_types import INT8_MAX, ColumnType, Datum, coerce, truncate
 from ..catalog.errors import SQLError
 from ..catalog.literals import read_decimal
 from ..catalog.type_kinds import TypeKind
@@ -316,20 +316,30 @@ def _cast(tree: exp.Cast, operand: Scalar) -> Scalar:
     if type is None or not operand.constant:
         raise NotNative("cast")
     source = operand.type
+    broad = type.broad
     if (
         source is not None
-        and (source.kind, type.kind) not in _IMPLICIT
-        and source.kind != type.kind
+        and (source.kind, broad.kind) not in _IMPLICIT
+        and source.kind != broad.kind
     ):
         raise NotNative("cast between types")
     evaluate = operand.evaluate
     if not isinstance(evaluate, _Constant):
-        return Scalar(type, lambda values, bindings: coerce(type, evaluate((), bindings)), True)
+        return Scalar(
+            broad,
+            lambda values, bindings: coerce(type, truncate(type, evaluate((), bindings))),
+            True,
+        )
     try:
-        return _constant(type, coerce(type, evaluate.datum))
+        return _constant(broad, coerce(type, truncate(type, evaluate.datum)))
     except SQLError as error:
         error.position = error.position or position_of(tree)
         raise
+
+
+def broad_type_of_cast(tree: exp.Cast) -> ColumnType | None:
+    type = type_of_cast(tree)
+    return None if type is None else type.broad
 
 
 def type_of_cast(tree: exp.Cast) -> ColumnType | None:

@@ -23,6 +23,7 @@ from ..catalog.type_kinds import TypeKind
 from .binder import Relations, column_type, scopes_in, tables_in
 from .client_functions import CLIENT_NODES, client_fact
 from .key_access import KeyAccess
+from .output_types import declared_types
 from .parser import folded, position_of
 from .parser.queries import table_name
 from .plans import AnalyticSelect, TableScan, TypedParameter
@@ -49,6 +50,7 @@ def transpile(
     """The plan of a query. `access` is that of its only table, if it has just one."""
     positions = _positions(tree)
     query = _as_query(tree.copy())
+    declared = declared_types(query, relations)
     _name_columns(query)
     _retype_casts(query)
     parameters = _Parameters()
@@ -58,7 +60,11 @@ def transpile(
     scans = _replace_tables(query, relations, access)
     sql = _generate(query)
     return AnalyticSelect(
-        sql=sql, scans=scans, parameters=tuple(parameters.found), positions=positions
+        sql=sql,
+        scans=scans,
+        parameters=tuple(parameters.found),
+        positions=positions,
+        declared=declared,
     )
 
 
@@ -88,7 +94,23 @@ def _retype_casts(query: exp.Query) -> None:
     for cast in query.find_all(exp.Cast):
         type = type_of_cast(cast)
         if type is not None:
-            cast.set("to", exp.DataType.build(type.duckdb_name, dialect="duckdb"))
+            target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
+            if type == type.broad:
+                cast.set("to", target)
+            else:
+                cast.replace(_narrow_cast(cast, type, target))
+
+
+def _narrow_cast(cast: exp.Cast, type: ColumnType, target: exp.DataType) -> exp.Expr:
+    """Within the limits of the narrow type, and of the broad one: text is cut, as Postgres does."""
+    narrow: exp.Expr = cast.__class__(this=cast.this.copy(), to=target)
+    if type.width is not None:
+        narrow = exp.Left(this=narrow, expression=exp.Literal.number(type.width))
+    if type.kind is TypeKind.CHAR:
+        return exp.Trim(this=narrow, position="TRAILING", expression=exp.Literal.string(" "))
+    if type.arrow_type != type.broad.arrow_type:
+        return _cast(narrow, type.broad)
+    return narrow
 
 
 def _as_query(tree: exp.Expr) -> exp.Query:

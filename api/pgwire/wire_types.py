@@ -40,7 +40,9 @@ class WireType:
     binary: Encoder
 
     def modifier(self, type: ColumnType) -> int:
-        """pg_attribute.atttypmod: DECIMAL's precision and scale; -1 for all others."""
+        """pg_attribute.atttypmod: precision and scale, or a width, plus four; -1 for none."""
+        if type.width is not None:
+            return type.width + 4
         if type.kind is not TypeKind.DECIMAL:
             return -1
         precision, scale = type.decimal
@@ -90,12 +92,16 @@ WIRE_TYPES: dict[TypeKind, WireType] = {
         text=lambda value: b"t" if value else b"f",
         binary=lambda value: b"\x01" if value else b"\x00",
     ),
+    TypeKind.INT2: WireType(oid=21, size=2, text=lambda value: b"%d" % value, binary=_INT2.pack),
+    TypeKind.INT4: WireType(oid=23, size=4, text=lambda value: b"%d" % value, binary=_INT4.pack),
     TypeKind.INT8: WireType(oid=20, size=8, text=lambda value: b"%d" % value, binary=_INT8.pack),
     TypeKind.FLOAT8: WireType(oid=701, size=8, text=_float_text, binary=_FLOAT8.pack),
     TypeKind.DECIMAL: WireType(
         oid=1700, size=-1, text=lambda value: format(value, "f").encode(), binary=write_numeric
     ),
     TypeKind.STRING: WireType(oid=25, size=-1, text=str.encode, binary=str.encode),
+    TypeKind.VARCHAR: WireType(oid=1043, size=-1, text=str.encode, binary=str.encode),
+    TypeKind.CHAR: WireType(oid=1042, size=-1, text=str.encode, binary=str.encode),
     TypeKind.BYTES: WireType(
         oid=17, size=-1, text=lambda value: b"\\x" + value.hex().encode(), binary=bytes
     ),

@@ -6,6 +6,8 @@ lanes. What DuckDB computes leaves as Arrow in the types of our columns:
     integers of any width   INT8 (HUGEINT, which sum() returns: DECIMAL(38,0))
     FLOAT, DOUBLE           FLOAT8
     types we do not have    STRING, by their text
+
+and a column that is plainly one of a table's has the type that the table gives it.
 """
 
 from __future__ import annotations
@@ -37,6 +39,10 @@ _CONFIGURATION = (
 )
 
 
+Declared = Sequence[ColumnType | None]
+"""The types that tables give a result's columns, as far as they are known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a query returned. Column names may repeat."""
@@ -58,7 +64,11 @@ class Analytics:
         self._closed = False
 
     async def run(
-        self, sql: str, tables: Mapping[str, pa.Table], parameters: Sequence[object]
+        self,
+        sql: str,
+        tables: Mapping[str, pa.Table],
+        parameters: Sequence[object],
+        declared: Declared = (),
     ) -> Answer:
         """Runs one query. Raises duckdb.Error."""
         assert not self._closed, "a closed evaluator is asked"
@@ -67,7 +77,7 @@ class Analytics:
             lane = self._idle.pop()
             self._running.add(cursor)
             try:
-                return await lane.run(lambda: _run(cursor, sql, tables, parameters))
+                return await lane.run(lambda: _run(cursor, sql, tables, parameters, declared))
             except asyncio.CancelledError:
                 cursor.interrupt()
                 raise
@@ -76,14 +86,18 @@ class Analytics:
                 self._idle.append(lane)
 
     async def describe(
-        self, sql: str, tables: Mapping[str, pa.Table], parameter_count: int
+        self,
+        sql: str,
+        tables: Mapping[str, pa.Table],
+        parameter_count: int,
+        declared: Declared = (),
     ) -> tuple[ResultColumn, ...]:
         """The columns that a query has, without running it. Raises duckdb.Error."""
         answer = await self.run(f"DESCRIBE {sql}", tables, [None] * parameter_count)
         names, types = answer.table.column(0).to_pylist(), answer.table.column(1).to_pylist()
         return tuple(
-            ResultColumn(str(name), _type_of(str(type)))
-            for name, type in zip(names, types, strict=True)
+            ResultColumn(str(name), narrowed(_type_of(str(type)), declared, place))
+            for place, (name, type) in enumerate(zip(names, types, strict=True))
         )
 
     def close(self) -> None:
@@ -119,6 +133,7 @@ def _run(
     sql: str,
     tables: Mapping[str, pa.Table],
     parameters: Sequence[object],
+    declared: Declared,
 ) -> Answer:
     try:
         for name, table in tables.items():
@@ -132,18 +147,29 @@ def _run(
         found = relation.to_arrow_table()
     finally:
         cursor.close()
-    return _answer(names, types, found)
+    return _answer(names, types, found, declared)
 
 
-def _answer(names: Sequence[str], types: Sequence[str], found: pa.Table) -> Answer:
+def _answer(
+    names: Sequence[str], types: Sequence[str], found: pa.Table, declared: Declared
+) -> Answer:
     columns: list[ResultColumn] = []
     arrays: list[pa.ChunkedArray[pa.Scalar[pa.DataType]]] = []
     for name, type_name, array in zip(names, types, found.columns, strict=True):
-        type, converted = _converted(type_name, array)
+        broad, converted = _converted(type_name, array)
+        type = narrowed(broad, declared, len(columns))
+        if type.arrow_type != broad.arrow_type:
+            converted = converted.cast(type.arrow_type)
         columns.append(ResultColumn(name, type))
         arrays.append(converted)
     fields = [pa.field(column.name, column.type.arrow_type) for column in columns]
     return Answer(tuple(columns), pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
+
+
+def narrowed(broad: ColumnType, declared: Declared, place: int) -> ColumnType:
+    """The declared type of a result's column, where it is one that has the broad type found."""
+    type = declared[place] if place < len(declared) else None
+    return broad if type is None or type.broad != broad else type
 
 
 _SAME = {

@@ -154,7 +154,7 @@ async def run_analytic(
         for scan in select.scans
     }
     try:
-        return await analytics.run(select.sql, snapshots, values)
+        return await analytics.run(select.sql, snapshots, values, select.declared)
     except duckdb.Error as error:
         tables = [scan.descriptor for scan in select.scans]
         raise from_duckdb(error, tables, select.positions) from error
@@ -171,9 +171,9 @@ async def read_arrow(
     if is_virtual(scan.descriptor):
         assert bindings.virtual_rows is not None, scan
         made = await bindings.virtual_rows.read(scan.descriptor, transaction)
-        return made.select(list(scan.places))
+        return made.select(list(scan.places)).cast(scan.arrow_schema)
     codec = codec_for(scan.descriptor)
-    places, schema = list(scan.places), scan.arrow_schema
+    places, schema = list(scan.places), scan.stored_schema
     batches: list[pa.RecordBatch] = []
     if scan.access is not None:
         spans = scan.access.spans(bindings)
@@ -184,4 +184,4 @@ async def read_arrow(
             if rows:
                 batches.append(codec.decode_columns([body for _, body in rows], places=places))
             await asyncio.sleep(0)
-    return pa.Table.from_batches(batches, schema=schema)
+    return pa.Table.from_batches(batches, schema=schema).cast(scan.arrow_schema)

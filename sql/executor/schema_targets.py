@@ -610,7 +610,7 @@ def _check_default_type(column: Column, type: ColumnType | None, tree: exp.Expr)
     times = (TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ)
     kind = None if type is None else type.kind
     both_times = kind in times and column.type.kind in times
-    if kind is not column.type.kind and not both_times:
+    if kind is not column.type.broad.kind and not both_times:
         raise SQLError(
             "42804",
             f'column "{column.name}" is of type {column.type} but default expression is of type '
@@ -640,7 +640,8 @@ def constraint_definitions(
 
 
 def _cast_name(type: ColumnType) -> str:
-    return type.sql_name
+    """What is too long or too great for the type itself is an error when it is stored."""
+    return type.broad.sql_name
 
 
 def _as_text(value: Datum) -> object:

@@ -41,6 +41,13 @@ def test_canonical_datums_stay_themselves(data: st.DataObject) -> None:
         ("dec", (10, 2), "DECIMAL(10,2)"),
         ("float", (53,), "FLOAT8"),
         ("text", (), "STRING"),
+        ("smallint", (), "INT2"),
+        ("int4", (), "INT4"),
+        ("integer", (), "INT8"),
+        ("character varying", (), "VARCHAR"),
+        ("varchar", (10,), "VARCHAR(10)"),
+        ("character", (), "CHAR(1)"),
+        ("bpchar", (3,), "CHAR(3)"),
     ],
 )
 def test_type_is_found_by_name(name: str, arguments: tuple[int, ...], sql_name: str) -> None:
@@ -51,8 +58,10 @@ def test_type_is_found_by_name(name: str, arguments: tuple[int, ...], sql_name: 
     ("name", "arguments", "sqlstate"),
     [
         ("geometry", (), "42704"),
-        ("smallint", (), "0A000"),
-        ("varchar", (10,), "0A000"),
+        ("time", (), "0A000"),
+        ("varchar", (0,), "22023"),
+        ("varchar", (10, 2), "0A000"),
+        ("int4", (4,), "0A000"),
         ("timestamp", (3,), "0A000"),
         ("decimal", (39, 0), "22023"),
         ("decimal", (10, 11), "22023"),
@@ -106,6 +115,10 @@ def test_value_becomes_canonical(type_name: str, value: object, datum: Datum) ->
     ("type_name", "value", "sqlstate"),
     [
         ("bool", 1, "42804"),
+        ("int2", 32_768, "22003"),
+        ("int4", "-2147483649", "22003"),
+        ("int4", 2.0**31, "22003"),
+        ("char", "ab", "22001"),
         ("bool", "o", "22P02"),
         ("int8", True, "42804"),
         ("int8", 1 << 63, "22003"),
@@ -149,6 +162,14 @@ def test_value_that_does_not_fit_is_refused(type_name: str, value: object, sqlst
 )
 def test_decimal_rounds_half_away_from_zero(value: object, rounded: str) -> None:
     assert str(coerce(MONEY, value)) == rounded
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "stored"),
+    [("varchar", "abc ", "abc "), ("varchar", "abcd    ", "abcd"), ("char", "a ", "a")],
+)
+def test_only_blanks_may_go_beyond_the_width(name: str, text: str, stored: str) -> None:
+    assert coerce(ColumnType.from_sql(name, (4,)), text) == stored
 
 
 @pytest.mark.parametrize("value", ["999.995", "1000", "-1000"])

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
-from tailrace.catalog.column_types import INT8_MAX, INT8_MIN, ColumnType, Datum
+from tailrace.catalog.column_types import INTEGER_RANGES, ColumnType, Datum
 from tailrace.catalog.type_kinds import TypeKind
 
 SIMPLE_TYPES = [ColumnType(kind) for kind in TypeKind if kind is not TypeKind.DECIMAL]
@@ -19,7 +19,13 @@ def decimal_types(draw: st.DrawFn) -> ColumnType:
     return ColumnType(TypeKind.DECIMAL, precision, draw(st.integers(0, precision)))
 
 
-column_types = st.one_of(st.sampled_from(SIMPLE_TYPES), decimal_types())
+@st.composite
+def sized_types(draw: st.DrawFn) -> ColumnType:
+    kind = draw(st.sampled_from([TypeKind.VARCHAR, TypeKind.CHAR]))
+    return ColumnType(kind, width=draw(st.integers(1, 12)))
+
+
+column_types = st.one_of(st.sampled_from(SIMPLE_TYPES), decimal_types(), sized_types())
 
 
 def decimals(type: ColumnType) -> st.SearchStrategy[Decimal]:
@@ -38,14 +44,21 @@ def datums(type: ColumnType) -> st.SearchStrategy[Datum]:
     match type.kind:
         case TypeKind.BOOL:
             return st.booleans()
-        case TypeKind.INT8:
-            return st.integers(INT8_MIN, INT8_MAX)
+        case TypeKind.INT2 | TypeKind.INT4 | TypeKind.INT8:
+            return st.integers(*INTEGER_RANGES[type.kind])
         case TypeKind.FLOAT8:
             return st.floats(allow_nan=False)
         case TypeKind.DECIMAL:
             return decimals(type)
-        case TypeKind.STRING:
-            return st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+        case TypeKind.CHAR:
+            return datums(ColumnType(TypeKind.VARCHAR, width=type.width)).map(
+                lambda text: str(text).rstrip(" ")
+            )
+        case TypeKind.STRING | TypeKind.VARCHAR:
+            return st.text(
+                max_size=type.width,
+                alphabet=st.characters(exclude_characters="\0", exclude_categories=["Cs"]),
+            )
         case TypeKind.BYTES:
             return st.binary(max_size=40)
         case TypeKind.DATE:

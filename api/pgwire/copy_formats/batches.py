@@ -9,7 +9,7 @@ import pyarrow as pa
 from ....catalog.column_types import ColumnType, Datum, coerce
 from ....catalog.descriptor import Column
 from ....catalog.errors import SQLError
-from ....catalog.type_kinds import TypeKind
+from ....catalog.type_kinds import INTEGERS, TEXTS, TypeKind
 
 ROW_BYTES_MAX = 32 * 1024 * 1024
 """A row that has not ended by then is refused."""
@@ -98,7 +98,7 @@ class BatchBuilder:
             raise self.error("23502", message, lines[values.index(None)], column)
 
 
-_FAST = (TypeKind.INT8, TypeKind.FLOAT8, TypeKind.DATE)
+_FAST = (*INTEGERS, TypeKind.FLOAT8, TypeKind.DATE)
 """Types whose plain texts Arrow reads as `coerce` does."""
 
 _NOT_PLAIN = set("xXnNiI_ ")
@@ -107,7 +107,7 @@ _NOT_PLAIN = set("xXnNiI_ ")
 
 def _fast(type: ColumnType, values: list[str | None]) -> pa.Array[pa.Scalar[pa.DataType]] | None:
     """The column as Arrow reads it, where that is just what `coerce` would say; else None."""
-    if type.kind is TypeKind.STRING:
+    if type.kind in TEXTS and type.width is None:
         try:
             return pa.array(values, pa.string())
         except (pa.ArrowInvalid, UnicodeEncodeError):

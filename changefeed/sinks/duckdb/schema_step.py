@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ....catalog.column_types import ColumnType, Datum
-from ....catalog.type_kinds import TypeKind
+from ....catalog.type_kinds import TEXTS
 from ....kvlayer.clock import Timestamp
 from ....schemafeed.table_events import EventKind, TableEvent
 from .table_schema import SCHEMA, TableSchema, quoted
@@ -124,7 +124,7 @@ def literal(type: ColumnType, value: Datum) -> str:
         text = repr(value)
     else:
         text = str(value)
-    if type.kind is TypeKind.STRING and "\x00" in text:
+    if type.kind in TEXTS and "\x00" in text:
         parts = [_quoted_text(part) for part in text.split("\x00")]
         return f"({' || chr(0) || '.join(parts)})"
     return f"CAST({_quoted_text(text)} AS {type.duckdb_name})"
