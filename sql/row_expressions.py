@@ -204,17 +204,15 @@ class AnalyticRows:
         self, table: TableDescriptor, rows: pa.RecordBatch, columns: Sequence[Column]
     ) -> Sequence[Sequence[Datum]]:
         bindings = await self._bindings()
-        found = rows_of(rows)
+        computed = any(column.computed is not None for column in columns)
+        found = rows_of(rows) if computed else []
         values: list[Sequence[Datum]] = []
         for column in columns:
-            if column.computed is not None:
-                expression = compile_expression(table, column.computed, column.type)
-                values += await evaluate_all(table, [expression], found, bindings, self._analytics)
+            if column.computed is None:
+                values.append(await _drawn(column, bindings, rows.num_rows))
                 continue
-            default = default_of(column)
-            values.append(
-                [coerce(column.type, default.evaluate((), bindings)) for _ in range(len(found))]
-            )
+            expression = compile_expression(table, column.computed, column.type)
+            values += await evaluate_all(table, [expression], found, bindings, self._analytics)
         return values
 
     async def violates(
@@ -228,6 +226,17 @@ class AnalyticRows:
     async def _bindings(self) -> Bindings:
         now = datetime_of(await self._store.now())
         return Bindings((), now, generators=self._generators)
+
+
+async def _drawn(column: Column, bindings: Bindings, count: int) -> list[Datum]:
+    """The default of a column for so many rows, drawn anew for each."""
+    default, type = default_of(column), column.type
+    values: list[Datum] = []
+    for start in range(0, count, SLICE_ROWS):
+        stop = min(start + SLICE_ROWS, count)
+        values += [coerce(type, default.evaluate((), bindings)) for _ in range(start, stop)]
+        await asyncio.sleep(0)
+    return values
 
 
 def rows_of(batch: pa.RecordBatch) -> list[Row]:

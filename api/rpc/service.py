@@ -276,6 +276,8 @@ def _answer(evaluation: Evaluation, read: Read) -> Answer:
 
 
 def _write(evaluation: Evaluation, asked: messages.OnePhase) -> None:
+    for start, end, omitted in asked.deleted:
+        evaluation.delete_range(Span(start, end), omit_from_feeds=omitted)
     puts = [
         (key, body) for key, body in zip(asked.keys, asked.bodies, strict=True) if body is not None
     ]

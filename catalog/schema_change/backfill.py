@@ -20,6 +20,7 @@ import msgspec
 
 from ...kvlayer.access import Evaluation, Pending, StoreAccess
 from ...kvlayer.span import Span
+from ..column_types import Datum
 from ..descriptor import Column, TableDescriptor
 from ..elements import Index
 from ..errors import SQLError
@@ -32,7 +33,7 @@ from .evaluator import RowEvaluator
 STEP_ROWS = 50
 """Rows that one step compares and writes: about half a millisecond."""
 
-PENDING_MAX = 8
+PENDING_MAX = 32
 """Steps that are applied and not yet durable: the log syncs some while the next are evaluated."""
 
 Row = tuple[bytes, bytes]
@@ -80,21 +81,27 @@ async def backfill_index(
     what the expressions raise; JobFenced.
     """
     codec = IndexCodec(table, index)
+    filler = _Filler(table, fill, evaluator)
+    pending: deque[tuple[Pending[None], list[Row]]] = deque()
+
+    async def complete_oldest() -> None:
+        step, done = pending.popleft()
+        await step.wait()
+        await checkpoint(done[-1][0], len(done))
+
     async with aclosing(slices_behind(store, source, after)) as slices:
         async for rows in slices:
-            filled = await _filled(table, rows, fill, evaluator)
-            pending: deque[Pending[None]] = deque()
+            values = await filler.values([body for _, body in rows])
             for start in range(0, len(rows), STEP_ROWS):
                 chunk = rows[start : start + STEP_ROWS]
-                entries = codec.entries(filled[start : start + STEP_ROWS])
+                entries = codec.entries(filler.bodies(chunk, values, start))
                 step = _step(table, codec, chunk, entries, fence)
-                pending.append(await store.submit_one_phase(step))
+                pending.append((await store.submit_one_phase(step), chunk))
                 await asyncio.sleep(0)
                 if len(pending) >= PENDING_MAX:
-                    await pending.popleft().wait()
-            while pending:
-                await pending.popleft().wait()
-            await checkpoint(rows[-1][0], len(rows))
+                    await complete_oldest()
+    while pending:
+        await complete_oldest()
 
 
 def _step(
@@ -129,30 +136,50 @@ def _same_row(table: TableDescriptor, entry: bytes, body: bytes) -> bool:
     return all(found.get(id) == wanted.get(id) for id in table.primary_key)
 
 
-async def _filled(
-    table: TableDescriptor, rows: Sequence[Row], fill: Sequence[Column], evaluator: RowEvaluator
-) -> list[bytes]:
-    """The bodies of the rows, with a value for each column of `fill` that they lack."""
-    bodies = [body for _, body in rows]
-    if not fill:
-        return bodies
-    batch = codec_for(table).decode_columns(bodies)
-    values = await evaluator.fill(table, batch, fill)
-    writers = [physical_writer(column.type, column.name) for column in fill]
-    filled: list[bytes] = []
-    for place, body in enumerate(bodies):
+class _Filler:
+    """Gives rows their values of the columns that they lack. Without columns it does nothing."""
+
+    def __init__(
+        self, table: TableDescriptor, columns: Sequence[Column], evaluator: RowEvaluator
+    ) -> None:
+        self._table = table
+        self._columns = sorted(columns, key=lambda column: column.id)
+        self._writers = [physical_writer(column.type, column.name) for column in self._columns]
+        self._evaluator = evaluator
+
+    async def values(self, bodies: Sequence[bytes]) -> Sequence[Sequence[Datum]]:
+        """The values of each column in rows with these bodies."""
+        if not self._columns:
+            return []
+        batch = codec_for(self._table).decode_columns(bodies)
+        return await self._evaluator.fill(self._table, batch, self._columns)
+
+    def bodies(
+        self, rows: Sequence[Row], values: Sequence[Sequence[Datum]], start: int
+    ) -> list[bytes]:
+        """The completed bodies of rows, of which the first has its values at `start`."""
+        if not self._columns:
+            return [body for _, body in rows]
+        return [
+            self._filled(body, [of_column[place] for of_column in values])
+            for place, (_, body) in enumerate(rows, start=start)
+        ]
+
+    def _filled(self, body: bytes, values: Sequence[Datum]) -> bytes:
         row = _decode(body)
-        found = dict(zip(row[::2], row[1::2], strict=True))
-        for column, write, of_column in zip(fill, writers, values, strict=True):
-            if column.id in found:
+        last_id = row[-2]
+        known = set(row[::2]) if last_id >= self._columns[0].id else ()
+        for column, write, datum in zip(self._columns, self._writers, values, strict=True):
+            if column.id in known:
                 continue
-            value = write(of_column[place])
+            value = write(datum)
             if value is None and not column.nullable:
-                raise null_found(table, column)
-            found[column.id] = value
-        flat = [part for pair in sorted(found.items()) for part in pair]
-        filled.append(_encode(flat))
-    return filled
+                raise null_found(self._table, column)
+            row += (column.id, value)
+        if known:
+            pairs = sorted(zip(row[::2], row[1::2], strict=True))
+            row = [part for pair in pairs for part in pair]
+        return _encode(row)
 
 
 def null_found(table: TableDescriptor, column: Column) -> SQLError:
@@ -160,19 +187,14 @@ def null_found(table: TableDescriptor, column: Column) -> SQLError:
     return SQLError("23502", f'column "{name}" of relation "{table.name}" contains null values')
 
 
-async def remove_data(
-    store: StoreAccess, span: Span, *, after: bytes, fence: Fence, checkpoint: Checkpoint
-) -> None:
-    """Deletes every row of a span that nobody reads; readers of the past still find them."""
-    async with aclosing(slices_behind(store, span, after)) as slices:
-        async for rows in slices:
-            keys = [key for key, _ in rows]
-            for start in range(0, len(keys), STEP_ROWS):
-                chunk = keys[start : start + STEP_ROWS]
+async def remove_data(store: StoreAccess, span: Span, *, fence: Fence) -> None:
+    """Deletes every row of a span that nobody reads, by one record, whatever their number.
 
-                def evaluate(evaluation: Evaluation, chunk: list[bytes] = chunk) -> None:
-                    fence(evaluation)
-                    evaluation.delete(chunk, omit_from_feeds=True)
+    Readers of the past still find them; garbage collection removes them when their time is over.
+    """
 
-                await store.one_phase(evaluate)
-            await checkpoint(keys[-1], len(keys))
+    def evaluate(evaluation: Evaluation) -> None:
+        fence(evaluation)
+        evaluation.delete_range(span, omit_from_feeds=True)
+
+    await store.one_phase(evaluate)

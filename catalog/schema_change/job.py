@@ -240,9 +240,7 @@ class SchemaChanger:
             await remove_data(
                 self._store,
                 _span_left_behind(run.change.table_id, target, run.before),
-                after=after,
                 fence=run.context.check_claim,
-                checkpoint=run.checkpoint,
             )
             return
         match target.element:

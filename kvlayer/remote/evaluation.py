@@ -66,7 +66,12 @@ class RemoteEvaluation:
         self.missed = False
         self.assumed = False
         self.limit: Timestamp | None = None
+        self.deleted: list[tuple[Span, bool]] = []
         self.writes: dict[bytes, bytes | None] = {}
+
+    @property
+    def writing(self) -> bool:
+        return bool(self.writes or self.deleted)
 
     @property
     def timestamp(self) -> Timestamp:
@@ -85,23 +90,26 @@ class RemoteEvaluation:
     def get(self, key: bytes) -> bytes | None:
         if key in self.writes:
             return self.writes[key]
+        if self._gone(key):
+            return None
         answer = self._answer(Get(key))
         assert answer is None or isinstance(answer, bytes), answer
         return answer
 
     def scan(self, span: Span, *, limit: int | None = None) -> list[WireRow]:
         own = {key: body for key, body in self.writes.items() if span.contains(key)}
-        answer = self._answer(Scan(span.start, span.end, None if own else limit))
+        touched = own or self.deleted
+        answer = self._answer(Scan(span.start, span.end, None if touched else limit))
         assert isinstance(answer, list), answer
-        if not own:
+        if not touched:
             return list(answer)
-        rows = dict(answer)
+        rows = {key: body for key, body in answer if not self._gone(key)}
         rows.update({key: body for key, body in own.items() if body is not None})
         found = [(key, rows[key]) for key in sorted(rows) if own.get(key, b"") is not None]
         return found if limit is None else found[:limit]
 
     def first_existing(self, keys: Sequence[bytes]) -> int | None:
-        asked = [key for key in keys if key not in self.writes]
+        asked = [key for key in keys if key not in self.writes and not self._gone(key)]
         own = [place for place, key in enumerate(keys) if self.writes.get(key) is not None]
         found = None
         if asked:
@@ -115,8 +123,8 @@ class RemoteEvaluation:
         places = own if found is None else [*own, keys.index(asked[found])]
         return min(places, default=None)
 
-    # `omit_from_feeds` spares feeds some work, and is not worth a field of the protocol: a backfill
-    # writes indexes that no feed shows.
+    # Of single keys `omit_from_feeds` spares feeds some work, and is not worth a field of the
+    # protocol: a backfill writes indexes that no feed shows. Of a span it is: no feed follows it.
 
     def put(
         self, keys: Sequence[bytes], bodies: Sequence[bytes], *, omit_from_feeds: bool = False
@@ -125,6 +133,14 @@ class RemoteEvaluation:
 
     def delete(self, keys: Sequence[bytes], *, omit_from_feeds: bool = False) -> None:
         self.writes.update(dict.fromkeys(keys))
+
+    def delete_range(self, span: Span, *, omit_from_feeds: bool = False) -> None:
+        for key in [key for key in self.writes if span.contains(key)]:
+            del self.writes[key]
+        self.deleted.append((span, omit_from_feeds))
+
+    def _gone(self, key: bytes) -> bool:
+        return any(span.contains(key) for span, _ in self.deleted)
 
     def _answer(self, read: Read) -> Answer:
         if read not in self._known:
@@ -154,13 +170,13 @@ async def run_one_phase(
             result = evaluate(evaluation)
         except Exception as error:  # the caller's own, or a miss: told apart below
             failure = error
-        told = failure is not None or not evaluation.writes
+        told = failure is not None or not evaluation.writing
         if evaluation.missed or (told and evaluation.assumed):
             known, at = await _fetch(connection, evaluation, lock_timeout)
             continue
         if failure is not None:
             raise failure
-        if not evaluation.writes:
+        if not evaluation.writing:
             return result, await _now(connection) if at is None else at
         outcome = await _commit(connection, evaluation, deadline, commit_called_ns, lock_timeout)
         if isinstance(outcome, Committed):
@@ -194,6 +210,7 @@ async def _commit(
         connection=await connection.ready(),
         reads=list(evaluation.used),
         seen=[digest(answer) for answer in evaluation.used.values()],
+        deleted=[(span.start, span.end, omitted) for span, omitted in evaluation.deleted],
         keys=list(evaluation.writes),
         bodies=list(evaluation.writes.values()),
         before=evaluation.limit,

@@ -111,6 +111,7 @@ class Evaluated(Message, frozen=True, tag="evaluated"):
 class OnePhase(Message, frozen=True):
     """Writes (None deletes), to be committed if the reads still have the answers seen.
 
+    Before them the spans of `deleted` are emptied: start, end, and whether feeds leave that out.
     `seen[i]` is the digest of the answer to `reads[i]`. `before` bounds the commit timestamp as the
     evaluation assumed it, `deadline` as the leases do: the first leads to another evaluation, the
     second to DeadlineExceeded.
@@ -119,6 +120,7 @@ class OnePhase(Message, frozen=True):
     connection: int
     reads: list[Read]
     seen: list[bytes]
+    deleted: list[tuple[bytes, bytes, bool]]
     keys: list[bytes]
     bodies: list[bytes | None]
     before: Timestamp | None
