@@ -8,6 +8,7 @@ shown is part of the feed's progress, so a feed that starts again goes on where 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 from ..kvlayer.span import Span
@@ -16,6 +17,13 @@ from .crossing import OpenBackfill
 from .decode import slice_rows
 from .initial_scan import RowEmitter, ScanReader
 from .progress import FeedProgress
+
+BACKFILL_ROWS_BEHIND = 2_000
+"""Rows that wait for the sink's flush before a backfill adds to them. A live row waits for the
+flush under way, whatever table it is of, so a backfill makes many short ones: some 10 ms each."""
+
+BACKFILL_SLICE_ROWS = 500
+"""Rows that one step of the loop decodes at most: about a millisecond."""
 
 
 class BackfillScan:
@@ -28,18 +36,21 @@ class BackfillScan:
         *,
         progress: FeedProgress,
         budget: MemoryBudget,
+        wait_until_behind: Callable[[int], Awaitable[None]],
     ) -> None:
+        """`wait_until_behind` returns when the sink has at most so many rows to flush."""
         self._reader = reader
         self._emitter = emitter
         self._progress = progress
         self._budget = budget
+        self._wait_until_behind = wait_until_behind
 
     async def run(self, backfill: OpenBackfill) -> None:
         """Emits what is left of it, and notes that it is done."""
         table = backfill.table
         span = table.primary_span
         start = max(span.start, backfill.position)
-        rows_max = slice_rows(table)
+        rows_max = min(slice_rows(table), BACKFILL_SLICE_ROWS)
         if start < span.end and not backfill.done:
             async with aclosing(self._reader.scan_slices(Span(start, span.end))) as slices:
                 async for rows in slices:
@@ -50,5 +61,6 @@ class BackfillScan:
                         self._progress.note_backfill(backfill.progress)
                         await asyncio.sleep(0)
                         await self._budget.wait_for_room()
+                        await self._wait_until_behind(BACKFILL_ROWS_BEHIND)
         backfill.done = True
         self._progress.note_backfill(backfill.progress)

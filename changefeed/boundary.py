@@ -23,7 +23,14 @@ from dataclasses import dataclass
 
 from ..kvlayer.clock import Timestamp, format_timestamp
 from ..schemafeed.feed import SchemaFeedError
-from ..schemafeed.table_events import EventKind, TableEvent, added_columns, describe, rewrites
+from ..schemafeed.table_events import (
+    LOCK_CHANGES,
+    EventKind,
+    TableEvent,
+    added_columns,
+    describe,
+    rewrites,
+)
 from .boundary_kind import BoundaryKind
 from .options import ChangefeedOptions, SchemaChangeEvents, SchemaChangePolicy
 
@@ -49,6 +56,12 @@ class Boundary:
     def table_id(self) -> int:
         return self.event.table_id
 
+    @property
+    def hidden(self) -> bool:
+        """Whether rows are the same on both sides: only then may it be crossed while the table's
+        rows as of an earlier boundary are still being shown."""
+        return self.kind is BoundaryKind.NONE and not self.event.kinds & ~HIDDEN_CHANGES
+
 
 BoundaryPlan = Callable[[TableEvent], Boundary]
 
@@ -56,6 +69,8 @@ REWRITES = EventKind.ADD_COLUMN_BACKFILL | EventKind.RETYPE_COLUMN
 DEFAULT_EVENTS = REWRITES | EventKind.DROP_COLUMN | EventKind.PRIMARY_KEY_CHANGE
 COLUMN_CHANGES = DEFAULT_EVENTS | EventKind.ADD_COLUMN
 SETTLING = EventKind.PRIMARY_KEY_CHANGE | EventKind.TRUNCATE
+HIDDEN_CHANGES = LOCK_CHANGES | EventKind.OTHER
+"""A sink may hear of these with the next row: they show in none."""
 
 
 def plan_boundary(

@@ -246,7 +246,7 @@ class TableLane:
                 return False
 
     def _crossable(self, boundary: Boundary) -> bool:
-        if self._backfill is not None:
+        if self._backfill is not None and not boundary.hidden:
             return False
         return not boundary.settles or self._arrived.low_water >= boundary.at - 1
 

@@ -250,7 +250,13 @@ class Pipeline:
         emitter = self._emitter(reader, backfill.at, ChangeKind.BACKFILL)
         self._live.backfills += 1
         try:
-            scan = BackfillScan(reader, emitter, progress=self.progress, budget=self.budget)
+            scan = BackfillScan(
+                reader,
+                emitter,
+                progress=self.progress,
+                budget=self.budget,
+                wait_until_behind=self._writer.wait_until_behind,
+            )
             await scan.run(backfill)
         finally:
             self._live.backfills -= 1

@@ -16,15 +16,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from ..schemafeed.table_events import LOCK_CHANGES, EventKind, TableEvent
+from ..schemafeed.table_events import TableEvent
+from .boundary import HIDDEN_CHANGES
 from .budget import MemoryBudget
 from .lane import Emission
 from .live import LiveFeed, nothing
 from .progress import FeedProgress
 from .sinks.protocol import Sink, SinkProgress
-
-HIDDEN_CHANGES = LOCK_CHANGES | EventKind.OTHER
-"""What a sink may hear of with the next row: it shows in none."""
 
 BULK_ROWS_MIN = 1_000
 """A flush of this many rows is bulk: the next one may wait for more, to be worth its commit."""
@@ -63,6 +61,8 @@ class SinkWriter:
         self._unflushed: list[Emission] = []
         self._unflushed_rows = 0
         self._flushing = False
+        self._flushed = asyncio.Event()
+        self._rows_behind = 0
         self._bulk = False
         self._schema_changed = False
         self._ending = False
@@ -75,9 +75,16 @@ class SinkWriter:
         self._live.rows_emitted += len(batch)
         self._unflushed.append(emission)
         self._unflushed_rows += len(batch)
+        self._rows_behind += len(batch)
         self._wake.set()
         if self._unflushed_rows >= self._rows_wanted:
             self._enough.set()
+
+    async def wait_until_behind(self, rows_max: int) -> None:
+        """Returns when at most so many rows were handed to the sink and not flushed."""
+        while self._rows_behind > rows_max:
+            self._flushed.clear()
+            await self._flushed.wait()
 
     def change_schema(self, event: TableEvent) -> None:
         """Hands a schema event to the sink. What can be seen of it is flushed at once."""
@@ -153,6 +160,8 @@ class SinkWriter:
             await self._sink.flush(claimed)
         finally:
             self._flushing = False
+        self._rows_behind -= rows
+        self._flushed.set()
         self._bulk = rows >= BULK_ROWS_MIN
         if claimed is not None:
             self._progress.note_flushed(claimed)
