@@ -76,6 +76,29 @@ def test_live_rows_pass_beside_the_backfill_and_stay_newest(tmp_path: Path) -> N
     sim.run(whole())
 
 
+def test_live_rows_pass_a_lock_behind_the_swap(tmp_path: Path) -> None:
+    """What a schema change publishes behind its swap shows in no row, and stops none."""
+
+    async def whole() -> None:
+        async with following(sim, tmp_path) as on:
+            [source] = on.sources
+            await load(on)
+            await source.build((KEY, VALUE, ADDED))
+            on.batches.clear()
+            await source.swap()
+            await on.backfilling.wait()
+            await source.change(old_primary=None)
+            await source.change(locked=True)
+            late = await source.write((ROWS - 1, "later", "x"))
+            while not any(late in batch.timestamps for batch in on.batches):
+                await asyncio.sleep(0.0001)
+            assert on.live.backfills, "the row waited for the backfill"
+            await on.settle()
+
+    sim = Simulation(7)
+    sim.run(whole())
+
+
 def test_resolved_stays_below_until_the_backfill_is_done(tmp_path: Path) -> None:
     async def whole() -> None:
         async with following(sim, tmp_path) as on:
