@@ -58,6 +58,7 @@ class PollingSchemaFeed(ProvingSchemaFeed):
         turns = {id: table.turn for id, table in self._tables.items() if table.active}
         if not turns:
             return
+        self._store.metrics.add("changefeed_schemafeed_table_history_scans_total")
         now = await self._store.now()
         rejoined = {
             id: await self._read_at(id, self.frontier(id))

@@ -52,6 +52,11 @@ class NodeCollector(Collector):
         if self._node.served is not None:
             yield from self._served(self._node.served)
         yield from self._counted(self._node.store.metrics)
+        yield _gauge(
+            "sql_leases_active",
+            "descriptor versions that this node holds",
+            self._node.services.leases.active_count,
+        )
         yield from self._changefeeds()
         yield _histogram(
             "tailrace_event_loop_delay",

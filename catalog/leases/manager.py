@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp, duration
 from ...kvlayer.errors import LockTimeout, OutcomeUnknown, RetryableTransaction, StoreClosed
+from ...kvlayer.metrics import Metrics
 from ...kvlayer.settings import declare_duration
 from ..descriptor import TableDescriptor
 from ..descriptor_store import DescriptorStore
@@ -357,6 +358,15 @@ class LeaseManager:
             await self._rows.drop_all(self._session.incarnation)
         except (StoreClosed, OutcomeUnknown, RetryableTransaction):
             pass  # the session will expire
+
+    @property
+    def metrics(self) -> Metrics:
+        return self._store.metrics
+
+    @property
+    def active_count(self) -> int:
+        """Versions that this node holds, of all descriptors."""
+        return sum(len(entry.held.versions) for entry in self._entries.values())
 
     def check_invariants(self) -> None:
         for entry in self._entries.values():
