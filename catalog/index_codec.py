@@ -28,7 +28,7 @@ from .descriptor import TableDescriptor
 from .elements import Index, IndexKind
 from .errors import SQLError
 from .key_encoding import KeyEncoding, part_writer
-from .physical import datum_reader, physical_of
+from .physical import Physical, datum_reader, physical_of
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list).decode
@@ -114,6 +114,11 @@ class IndexCodec:
                 return None
             key.append(_VALUE + write(value))
         return b"".join(key)
+
+    def beginning(self, values: Sequence[Physical]) -> bytes:
+        """How the keys of all entries begin whose first columns have these values, none NULL."""
+        parts = zip(self._parts, values, strict=False)
+        return b"".join([self._prefix, *(_VALUE + write(value) for (_, write), value in parts)])
 
     def _key_values(self, found: dict[int, Any]) -> list[Any]:
         values = []

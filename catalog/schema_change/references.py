@@ -90,14 +90,19 @@ def find_orphan(store: StoreAccess, descriptors: DescriptorStore) -> ReferenceRe
     return find
 
 
-def datums_of(table: TableDescriptor, column_ids: Sequence[int], body: bytes) -> tuple[Datum, ...]:
-    """The values of some columns in the row with this body."""
+def physicals_of(
+    table: TableDescriptor, column_ids: Sequence[int], body: bytes
+) -> tuple[Physical, ...]:
+    """The values of some columns in the row with this body, as bodies hold them."""
     row = _decode(body)
     found = dict(zip(row[::2], row[1::2], strict=True))
+    return tuple(found.get(column_id, _missing(table, column_id)) for column_id in column_ids)
+
+
+def datums_of(table: TableDescriptor, column_ids: Sequence[int], body: bytes) -> tuple[Datum, ...]:
+    """The values of some columns in the row with this body."""
     values: list[Datum] = []
-    for column_id in column_ids:
-        column = table.column_by_id(column_id)
-        value = found.get(column_id, _missing(table, column_id))
-        read = datum_reader(column.type)
+    for column_id, value in zip(column_ids, physicals_of(table, column_ids, body), strict=True):
+        read = datum_reader(table.column_by_id(column_id).type)
         values.append(value if value is None or read is None else read(value))
     return tuple(values)

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from ...catalog.column_types import Datum
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.descriptor_store import decode_stored, descriptor_key
-from ...catalog.elements import ForeignKey
+from ...catalog.elements import ElementState, ForeignKey
 from ...catalog.errors import SQLError
-from ...catalog.schema_change.references import datums_of, referenced_index, referenced_key
+from ...catalog.index_codec import index_codec_for
+from ...catalog.schema_change.references import (
+    datums_of,
+    physicals_of,
+    referenced_index,
+    referenced_key,
+)
 from ...catalog.show_create import plain_text
 from ...kvlayer.access import Transaction
+from ...kvlayer.span import Span, prefix_end
 
 
 def has_references(table: TableDescriptor) -> bool:
@@ -28,17 +36,22 @@ async def check_references(
     old: Mapping[bytes, bytes],
     new: Sequence[bytes],
 ) -> None:
-    """Of the bodies of a statement's rows, `old` and `new`. Raises SQLError 23503."""
-    for key in table.foreign_keys:
-        referenced = await _table(transaction, key.referenced_id)
-        await _check_present(transaction, table, key, referenced, new)
-    if not old:
-        return
-    for referrer_id in table.referenced_by:
-        referrer = await _table(transaction, referrer_id)
-        for key in referrer.foreign_keys:
-            if key.referenced_id == table.id and not referrer.dropped:
-                await _check_unused(transaction, table, key, referrer, old.values(), new)
+    """Of the bodies of a statement's rows, `old` and `new`. Raises SQLError 23503.
+
+    What is read must still hold at the commit, whatever the isolation: of two transactions, one
+    that refers to a row and one that deletes it, each sees the other's write too late.
+    """
+    with transaction.tracking(True):
+        for key in table.foreign_keys:
+            referenced = await _table(transaction, key.referenced_id)
+            await _check_present(transaction, table, key, referenced, new)
+        if not old:
+            return
+        for referrer_id in table.referenced_by:
+            referrer = await _table(transaction, referrer_id)
+            for key in referrer.foreign_keys:
+                if key.referenced_id == table.id and not referrer.dropped:
+                    await _check_unused(transaction, table, key, referrer, old.values(), new)
 
 
 async def _table(transaction: Transaction, table_id: int) -> TableDescriptor:
@@ -86,19 +99,44 @@ async def _check_unused(
 ) -> None:
     """Rows that are gone, or have other values now, must not be referred to."""
     left = {datums_of(table, key.referenced_columns, body) for body in new}
-    gone = {datums_of(table, key.referenced_columns, body) for body in old} - left
-    gone = {values for values in gone if None not in values}
+    gone = {datums_of(table, key.referenced_columns, body): body for body in old}
+    gone = {values: gone[values] for values in gone if None not in values and values not in left}
     if not gone:
         return
-    async for rows in transaction.scan_slices(referrer.primary_span):
-        for _, body in rows:
-            values = datums_of(referrer, key.columns, body)
-            if values in gone:
-                names = ", ".join(table.column_by_id(id).name for id in key.referenced_columns)
-                raise SQLError(
-                    "23503",
-                    f'update or delete on table "{table.name}" violates foreign key constraint '
-                    f'"{key.name}" on table "{referrer.name}"',
-                    detail=f"Key ({names})=({', '.join(map(plain_text, values))}) is still "
-                    f'referenced from table "{referrer.name}".',
-                )
+    for span in _where_referred(table, key, referrer, list(gone.values())):
+        async for rows in transaction.scan_slices(span):
+            for _, body in rows:
+                values = datums_of(referrer, key.columns, body)
+                if values in gone:
+                    raise _still_referenced(table, key, referrer, values)
+
+
+def _where_referred(
+    table: TableDescriptor, key: ForeignKey, referrer: TableDescriptor, bodies: Sequence[bytes]
+) -> Sequence[Span]:
+    """Where the rows are found that refer to rows with these bodies: in an index, if there is one
+    that begins with the foreign key's columns, else among all rows."""
+    count = len(key.columns)
+    for index in referrer.indexes:
+        if index.state is ElementState.PUBLIC and set(index.columns[:count]) == set(key.columns):
+            break
+    else:
+        return [referrer.primary_span]
+    codec = index_codec_for(referrer, index)
+    referenced = dict(zip(key.columns, key.referenced_columns, strict=True))
+    ordered = [referenced[column_id] for column_id in index.columns[:count]]
+    starts = {codec.beginning(physicals_of(table, ordered, body)) for body in bodies}
+    return [Span(start, prefix_end(start)) for start in sorted(starts)]
+
+
+def _still_referenced(
+    table: TableDescriptor, key: ForeignKey, referrer: TableDescriptor, values: Sequence[Datum]
+) -> SQLError:
+    names = ", ".join(table.column_by_id(id).name for id in key.referenced_columns)
+    return SQLError(
+        "23503",
+        f'update or delete on table "{table.name}" violates foreign key constraint "{key.name}" '
+        f'on table "{referrer.name}"',
+        detail=f"Key ({names})=({', '.join(map(plain_text, values))}) is still referenced from "
+        f'table "{referrer.name}".',
+    )
