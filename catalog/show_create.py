@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from uuid import UUID
 
 from .column_types import Datum
 from .descriptor import Column, TableDescriptor
-from .elements import IndexKind
+from .elements import (
+    CheckConstraint,
+    Constraint,
+    ElementState,
+    Index,
+    IndexKind,
+    ReferentialAction,
+    Validity,
+)
 from .errors import SQLError
 from .index_codec import IndexCodec
 from .names import quote_identifier
 from .publish_rules import LOCK_PARAMETER
 
+PUBLIC = ElementState.PUBLIC
 
-def show_create(table: TableDescriptor) -> str:
-    """The statement that would make a table like this one."""
+
+def show_create(
+    table: TableDescriptor, referenced: Mapping[int, TableDescriptor] | None = None
+) -> str:
+    """The statement that would make a table like this one.
+
+    `referenced` are the tables that its foreign keys refer to, by id. What a schema change under
+    way is still building is left out, as is what it is about to remove.
+    """
     lines = [_column(column) for column in table.visible_columns]
-    key = ", ".join(quote_identifier(column.name) for column in table.key_columns)
+    key = _names(table, table.primary_key)
     lines.append(f"CONSTRAINT {quote_identifier(primary_key_name(table))} PRIMARY KEY ({key})")
+    lines += [_index(table, index) for index in table.indexes if index.state is PUBLIC]
+    for constraint in table.constraints:
+        if constraint.validity is not Validity.VALIDATING:
+            lines += _constraint(table, constraint, referenced or {})
     body = ",\n".join(f"    {line}" for line in lines)
     parameters = {LOCK_PARAMETER: "true"} if table.locked else {}
     parameters.update({f'"{name}"': value for name, value in table.parameters.items()})
@@ -33,9 +53,53 @@ def _column(column: Column) -> str:
     parts = [quote_identifier(column.name), column.type.sql_name]
     if not column.nullable:
         parts.append("NOT NULL")
-    if column.has_default:
-        parts.append(f"DEFAULT {literal(column.default)}")
+    default = default_text(column)
+    if default is not None:
+        parts.append(f"DEFAULT {default}")
+    if column.computed is not None:
+        parts.append(f"AS ({column.computed}) STORED")
     return " ".join(parts)
+
+
+def default_text(column: Column) -> str | None:
+    """The DEFAULT of a column in SQL: a constant, or an expression; None where it has none."""
+    if column.default_expression is not None:
+        return column.default_expression
+    return literal(column.default) if column.has_default else None
+
+
+def _index(table: TableDescriptor, index: Index) -> str:
+    unique = "UNIQUE " if index.unique else ""
+    columns = _names(table, index.columns)
+    storing = f" STORING ({_names(table, index.storing)})" if index.storing else ""
+    return f"{unique}INDEX {quote_identifier(index.name)} ({columns}){storing}"
+
+
+def _constraint(
+    table: TableDescriptor, constraint: Constraint, referenced: Mapping[int, TableDescriptor]
+) -> list[str]:
+    """Its line; none of a NOT NULL that is not yet a column's own."""
+    name = quote_identifier(constraint.name)
+    unproven = " NOT VALID" if constraint.validity is Validity.UNVALIDATED else ""
+    if isinstance(constraint, CheckConstraint):
+        if constraint.not_null_column is not None:
+            return []
+        return [f"CONSTRAINT {name} CHECK ({constraint.expression}){unproven}"]
+    other = referenced.get(constraint.referenced_id)
+    if other is None:
+        return []
+    line = (
+        f"CONSTRAINT {name} FOREIGN KEY ({_names(table, constraint.columns)}) REFERENCES "
+        f"{quote_identifier(other.name)} ({_names(other, constraint.referenced_columns)})"
+    )
+    for event, action in (("DELETE", constraint.on_delete), ("UPDATE", constraint.on_update)):
+        if action is not ReferentialAction.NO_ACTION:
+            line += f" ON {event} {action.value}"
+    return [line + unproven]
+
+
+def _names(table: TableDescriptor, column_ids: Iterable[int]) -> str:
+    return ", ".join(quote_identifier(table.column_by_id(id).name) for id in column_ids)
 
 
 def literal(datum: Datum) -> str:

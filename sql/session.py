@@ -15,7 +15,7 @@ from ..kvlayer.settings import SettingError
 from ..kvlayer.txn import Transaction
 from .errors import from_kv
 from .executor.copy import CopyIn, begin_copy
-from .executor.ddl import DDL, jobs_begun, run_ddl, wait_until_seen
+from .executor.ddl import DDL, jobs_begun, locked_unless_said, run_ddl, wait_until_seen
 from .executor.feeds import check_sink_options, control_jobs, create_changefeed, list_jobs
 from .executor.ranges import RangeStatement, run_ranges
 from .executor.schema_changes import SchemaChangeStatements
@@ -25,7 +25,6 @@ from .implicit import attempts, in_transaction
 from .parameter_types import Hints
 from .parameters import check_parameters
 from .parser import ParsedText, statements
-from .parser.schema_statements import ExplainChange
 from .parser.transaction_statements import TransactionStatement
 from .parser.user_statements import AlterUser, CreateUser, DropUser, ShowUsers
 from .plan_cache import Prepared
@@ -45,7 +44,7 @@ from .results import STRING, Result, ResultColumn, listing
 from .services import Services
 from .session_transactions import SessionTransactions
 from .transactions import OpenTransaction, lock_timeout
-from .variables import DEFAULT_READ_ONLY, SessionVariables
+from .variables import DEFAULT_READ_ONLY, NEW_TABLES_LOCKED, SessionVariables
 
 
 class SessionState(Enum):
@@ -328,7 +327,7 @@ class Session:
                 return await self._run_ranges(statement, parameters)
             case statements.ShowRanges():
                 return await self._run_ranges(statement, parameters)
-            case ExplainChange():
+            case statements.ExplainChange():
                 return await self._explain_change(statement)
             case statements.CreateChangefeed():
                 return await self._run_changefeed(statement)
@@ -391,7 +390,7 @@ class Session:
         rows += [("table", table.name) for table in plan.relations]
         return listing("EXPLAIN", [("property", STRING), ("value", STRING)], rows)
 
-    async def _explain_change(self, statement: ExplainChange) -> Result:
+    async def _explain_change(self, statement: statements.ExplainChange) -> Result:
         reader = self._reader()
         scope = LeaseScope(self._services.leases)
         try:
@@ -415,6 +414,8 @@ class Session:
     async def _run_ddl(self, statement: DDL) -> Result:
         services, database, opened = self._services, self.database, self._open
         self._refuse_read_only("DDL")
+        if isinstance(statement, statements.CreateTable) and self.variables.get(NEW_TABLES_LOCKED):
+            statement = locked_unless_said(statement)
         if opened is not None:
 
             async def work() -> Result:

@@ -260,3 +260,11 @@ IDLE_IN_TRANSACTION_TIMEOUT = declare(
     show=show_timeout,
     description="how long a session may sit idle in a transaction before it is ended; 0 for ever",
 )
+NEW_TABLES_LOCKED = declare(
+    "create_table_with_schema_locked",
+    False,
+    parse=parse_bool,
+    show=show_bool,
+    description="whether CREATE TABLE locks a table that does not say; schema changes and TRUNCATE "
+    "unlock it by themselves",
+)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from ...catalog.catalog import ColumnDefinition, TableDefinition
 from ...catalog.catalog_changes import CatalogChanges
@@ -16,7 +17,7 @@ from ...catalog.descriptor import Column, TableDescriptor
 from ...catalog.errors import SQLError
 from ...catalog.leases import LeaseWaitTimeout
 from ...catalog.publish_rules import LOCK_PARAMETER
-from ...catalog.storage_parameters import parse_names
+from ...catalog.storage_parameters import check_name, parse_names
 from ...kvlayer.access import Transaction
 from ...kvlayer.errors import LockTimeout, RetryableTransaction
 from ..parser import statements, text_of
@@ -164,6 +165,14 @@ async def _create_table(
     changer = SchemaChangeStatements(services, transaction, scope, database)
     await changer.complete(created, statement)
     return Result(tag="CREATE TABLE")
+
+
+def locked_unless_said(statement: statements.CreateTable) -> statements.CreateTable:
+    """The statement, with the lock among its parameters where it does not speak of it."""
+    if any(check_name(parameter.name) == LOCK_PARAMETER for parameter in statement.parameters):
+        return statement
+    lock = Option(LOCK_PARAMETER, "true", statement.table.position)
+    return replace(statement, parameters=(*statement.parameters, lock))
 
 
 def _column(given: ColumnClause) -> ColumnDefinition:

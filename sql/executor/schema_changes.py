@@ -82,7 +82,7 @@ class SchemaChangeStatements:
                     await self._done(changes, table, statement.text, "TRUNCATE")
                 return Result(tag="TRUNCATE")
 
-    async def explain(self, statement: s.TableChange) -> Result:
+    async def explain(self, statement: s.TableChange | statements.DropTable) -> Result:
         """The stages that the statement would have, on the tables as they are."""
         rows: list[tuple[int, str, str]] = []
         for changes in await self._targets(statement):
@@ -92,8 +92,16 @@ class SchemaChangeStatements:
         columns = [("stage", INT8), ("phase", STRING), ("what", STRING)]
         return listing("EXPLAIN", columns, numbered)
 
-    async def _targets(self, statement: s.TableChange) -> list[TableChanges]:
+    async def _targets(self, statement: s.TableChange | statements.DropTable) -> list[TableChanges]:
         match statement:
+            case statements.DropTable(tables=names):
+                named = [await self._find(name) for name in names]
+                if None in named and not statement.if_exists:
+                    await self._found(names[named.index(None)])
+                dropped = [TableChanges(table) for table in named if table is not None]
+                for changes in dropped:
+                    _drop_table(changes)
+                return dropped
             case s.AlterTable(table=name, commands=commands):
                 changes = TableChanges(await self._found(name))
                 for command in commands:
@@ -202,9 +210,7 @@ class SchemaChangeStatements:
         """Drops a table that nothing refers to."""
         prepared = await self._prepared_table(table)
         changes = self._gathered(prepared)
-        for key in prepared.foreign_keys:
-            changes.add(Target(ConstraintElement(constraint=key), present=False))
-        changes.add(Target(FactsElement(label="drop table", dropped=True)))
+        _drop_table(changes)
         await self._done(changes, prepared, text, "DROP TABLE")
 
     # Common ways.
@@ -337,6 +343,12 @@ async def publish_finished(
         await descriptors.publish(transaction, told)
     await descriptors.publish(transaction, table)
     return table
+
+
+def _drop_table(changes: TableChanges) -> None:
+    for key in changes.table.foreign_keys:
+        changes.add(Target(ConstraintElement(constraint=key), present=False))
+    changes.add(Target(FactsElement(label="drop table", dropped=True)))
 
 
 def _check_truncate(table: TableDescriptor, names: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.descriptor_store import DescriptorReader
 from ...catalog.errors import SQLError
-from ...catalog.show_create import literal, show_create
+from ...catalog.show_create import default_text, show_create
 from ...kvlayer.clock import format_timestamp
 from ...kvlayer.settings import REGISTRY
 from ..as_of import datetime_of
@@ -38,8 +38,9 @@ async def run_show(
             return listing("SHOW DATABASES", [("database_name", STRING)], [(n,) for n in names])
         case statements.ShowCreateTable(table=name):
             table = await resolve(services, reader, name, database)
+            text = show_create(table, await _referenced(services, reader, table))
             columns = [("table_name", STRING), ("create_statement", STRING)]
-            return listing("SHOW CREATE TABLE", columns, [(table.name, show_create(table))])
+            return listing("SHOW CREATE TABLE", columns, [(table.name, text)])
         case statements.ShowColumns(table=name):
             return _columns(await resolve(services, reader, name, database))
         case statements.ShowClusterSettings(name=None):
@@ -52,6 +53,18 @@ async def run_show(
         case statements.ShowSession(name="database"):
             return listing("SHOW DATABASE", [("database", STRING)], [(database,)])
     raise AssertionError(statement)
+
+
+async def _referenced(
+    services: Services, reader: DescriptorReader, table: TableDescriptor
+) -> dict[int, TableDescriptor]:
+    """The tables that foreign keys of this one refer to."""
+    found: dict[int, TableDescriptor] = {}
+    for key in table.foreign_keys:
+        other = await services.catalog.descriptors.read(reader, key.referenced_id)
+        assert isinstance(other, TableDescriptor), (key, other)
+        found[other.id] = other
+    return found
 
 
 async def _tables(services: Services, reader: DescriptorReader, database: str) -> Result:
@@ -68,7 +81,7 @@ def _columns(table: TableDescriptor) -> Result:
             column.name,
             column.type.sql_name,
             column.nullable,
-            literal(column.default) if column.has_default else None,
+            default_text(column),
             places.get(column.id),
         )
         for column in table.visible_columns

@@ -14,10 +14,12 @@ from . import alter, copy, feeds, prepared, tables, transactions, users
 from .cursor import Cursor, LexemeKind, syntax_error
 from .lexer import statements, tokenize
 from .queries import parse_delete, parse_insert, parse_query, parse_update
-from .schema_statements import ExplainChange, TableChange
+from .schema_statements import TableChange
 from .statements import (
     Delete,
+    DropTable,
     Explain,
+    ExplainChange,
     Insert,
     InsertMode,
     JobAction,
@@ -95,13 +97,14 @@ def _explain(text: str, tokens: list[Token]) -> Explain | ExplainChange:
     words = [token.text.lower() for token in tokens[1:4]]
     if words == ["(", "ddl", ")"] and len(tokens) > 4:
         change = _statement(text, tokens[4:])
-        if isinstance(change, TableChange):
+        if isinstance(change, TableChange | DropTable):
             return ExplainChange(statement=change)
         raise syntax_error(
             text,
             tokens[4].start,
             tokens[4].end + 1,
-            hint="EXPLAIN (DDL) takes ALTER TABLE, CREATE INDEX, DROP INDEX and TRUNCATE.",
+            hint="EXPLAIN (DDL) takes ALTER TABLE, CREATE INDEX, DROP INDEX, DROP TABLE and "
+            "TRUNCATE.",
         )
     inner = _statement(text, tokens[1:])
     if not isinstance(inner, Query | Insert | Update | Delete):

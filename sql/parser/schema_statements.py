@@ -277,10 +277,3 @@ TableChange = AlterTable | CreateIndex | DropIndex | RenameIndex | Truncate
 """Statements that become targets of a schema change."""
 
 SchemaStatement = TableChange | CommentOn | CreateSchema | DropSchema | DropDatabase
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainChange:
-    """EXPLAIN (DDL)."""
-
-    statement: TableChange

@@ -20,9 +20,9 @@ from .names import TypeName as TypeName
 from .row_locks import RowLock
 from .schema_statements import (
     ColumnDefinition,
-    ExplainChange,
     IndexDefinition,
     SchemaStatement,
+    TableChange,
     TableConstraint,
 )
 from .transaction_statements import TransactionStatement
@@ -52,6 +52,13 @@ class DropTable:
     tables: tuple[ObjectName, ...]
     if_exists: bool
     cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainChange:
+    """EXPLAIN (DDL)."""
+
+    statement: TableChange | DropTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
