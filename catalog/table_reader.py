@@ -71,7 +71,8 @@ def _places(descriptor: TableDescriptor, columns: Sequence[str]) -> list[int]:
 class VersionSlice:
     """Versions of a table's rows, from older to newer.
 
-    `rows` holds those whose place is not in `deleted` (places in `keys`, ascending), in order.
+    `rows` holds those whose place is not in `deleted` (places in `keys`, ascending), in order, with
+    the columns that were asked for.
     """
 
     keys: Sequence[bytes]
@@ -89,13 +90,16 @@ async def read_versions(
     after: Timestamp,
     upto: Timestamp,
     *,
+    columns: Sequence[str] | None = None,
     span: Span | None = None,
 ) -> AsyncGenerator[VersionSlice, None]:
     """Every version committed in `(after, upto]`, decoded under `descriptor`.
 
-    Costs what was written in the interval, whatever the table holds. Raises BatchTimestampBeforeGC.
+    `columns` names those that are wanted, one at least; None means all. Costs what was written in
+    the interval, whatever the table holds. Raises BatchTimestampBeforeGC.
     """
     codec = codec_for(descriptor)
+    places = None if columns is None else _places(descriptor, columns)
     span = descriptor.primary_span if span is None else span
     assert descriptor.primary_span.covers(span), (descriptor, span)
     async with aclosing(store.versions(span, after, upto)) as slices:
@@ -104,5 +108,7 @@ async def read_versions(
                 keys=[key for key, _, _ in versions],
                 timestamps=[timestamp for _, timestamp, _ in versions],
                 deleted=[place for place, version in enumerate(versions) if version[2] is None],
-                rows=codec.decode_columns([body for *_, body in versions if body is not None]),
+                rows=codec.decode_columns(
+                    [body for *_, body in versions if body is not None], places=places
+                ),
             )

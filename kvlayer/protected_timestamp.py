@@ -66,6 +66,12 @@ class Writer(Protocol):
     async def delete(self, keys: Sequence[bytes]) -> None: ...
 
 
+class Scanner(Protocol):
+    """A snapshot, as far as reading the records needs one."""
+
+    async def scan(self, span: Span) -> Sequence[tuple[bytes, bytes]]: ...
+
+
 class ProtectedStore(Protocol):
     """The store, as far as records need it."""
 
@@ -133,6 +139,10 @@ class ProtectedTimestamps:
         """The record, or None when it was released; it may be expired."""
         body = await transaction.get(KEYSPACE + record_id)
         return None if body is None else _decoder.decode(body)
+
+    async def read_all(self, reader: Scanner) -> list[ProtectedTimestamp]:
+        """Every record as the reader sees them, expired ones included."""
+        return [_decoder.decode(body) for _, body in await reader.scan(RECORDS)]
 
     async def release(self, transaction: Writer, record_id: bytes) -> None:
         """Removes a record. Releasing twice is once."""

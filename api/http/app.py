@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from ...catalog.errors import SQLError
 from ...changefeed import JOB_KIND
+from ...changefeed.export import PositionUnknown
 from ...kvlayer.errors import KVError
 from ..node import Node
 from .bodies import JSON, Health
@@ -21,7 +22,7 @@ from .host_check import LoopbackHosts
 from .load_routes import load_routes
 from .metrics_routes import metrics_routes
 from .openapi import described, install_openapi
-from .position_routes import position_routes
+from .position_routes import answer_unknown_position, position_routes
 from .problems import (
     answer_bad_request,
     answer_fault,
@@ -52,6 +53,7 @@ def create_app(node: Node, *more: APIRouter) -> FastAPI:
     app.add_middleware(LoopbackHosts)
     app.add_exception_handler(SQLError, answer_sql_error)
     app.add_exception_handler(KVError, answer_kv_error)
+    app.add_exception_handler(PositionUnknown, answer_unknown_position)
     app.add_exception_handler(HTTPException, answer_http_error)
     app.add_exception_handler(RequestValidationError, answer_bad_request)
     app.add_exception_handler(Exception, answer_fault)

@@ -23,6 +23,7 @@ from ...changefeed.export import (
     Comparison,
     ExportBatch,
     FilterRefused,
+    MarkUnreadable,
     RowFilter,
     TableAltered,
     cut_table,
@@ -36,7 +37,7 @@ from ..node import Node
 from .arrow_writer import ArrowWriter
 from .bodies import ARROW_STREAM, JSON, SpansReply, TableReply
 from .openapi import described
-from .table_lookup import find_table
+from .table_lookup import find_table, moment
 
 Table = Annotated[str, Path(description="its name, which dots may qualify, or its id")]
 Database = Annotated[str, Query()]
@@ -53,7 +54,7 @@ def export_routes(node: Node) -> APIRouter:
         table: Table, as_of: Stamp = None, database: Database = DEFAULT_DATABASE
     ) -> Response:
         """The table's columns as of a timestamp, or now."""
-        at = await node.store.now() if as_of is None else Timestamp(as_of)
+        at = await moment(node, as_of)
         descriptor = await find_table(node, table, database, at)
         body = TableReply(
             store_id=node.store.id,
@@ -71,7 +72,7 @@ def export_routes(node: Node) -> APIRouter:
         database: Database = DEFAULT_DATABASE,
     ) -> Response:
         """The table's spans, to be exported side by side: one for each range, larger ones cut."""
-        at = await node.store.now() if as_of is None else Timestamp(as_of)
+        at = await moment(node, as_of)
         descriptor = await find_table(node, table, database, at)
         found = node.divide(descriptor.primary_span)
         if cut:
@@ -102,7 +103,7 @@ def export_routes(node: Node) -> APIRouter:
         Each batch's metadata has its `mark`: a stream that broke is taken up behind it. A stream
         that ends without its end marker has failed, and a new request says why.
         """
-        begin, end = _interval(as_of, after, upto, await node.store.now())
+        begin, end = await _interval(node, as_of, after, upto)
         # The version in force when the interval begins, which is at `from` + 1.
         seen_at = end if begin is None else Timestamp(min(begin + 1, end))
         descriptor = await find_table(node, table, database, seen_at)
@@ -134,7 +135,10 @@ def export_routes(node: Node) -> APIRouter:
                 row_filter=row_filter,
                 mark=taken_up,
             )
-        first = await anext(batches, None)  # what is wrong from the start is an answer
+        try:
+            first = await anext(batches, None)  # what is wrong from the start is an answer
+        except MarkUnreadable as error:
+            raise HTTPException(422, f"mark: {error}") from error
         return StreamingResponse(_stream(schema, first, batches), media_type=ARROW_STREAM)
 
     return router
@@ -159,19 +163,17 @@ async def _stream(
         yield writer.end()
 
 
-def _interval(
-    as_of: int | None, after: int | None, upto: int | None, now: Timestamp
+async def _interval(
+    node: Node, as_of: int | None, after: int | None, upto: int | None
 ) -> tuple[Timestamp | None, Timestamp]:
     """Where the export begins (None for a snapshot) and ends. Raises HTTPException 422."""
     if (after is None) != (upto is None) or (as_of is not None and after is not None):
         raise HTTPException(422, "give as_of, for a snapshot, or both from and to, for versions")
     if upto is None or after is None:
-        return None, now if as_of is None else Timestamp(as_of)
+        return None, await moment(node, as_of)
     if after > upto:
         raise HTTPException(422, f"the interval ({after}, {upto}] is inverted")
-    if upto > now:
-        raise HTTPException(422, f"timestamp {upto} is in the future: the store is at {now}")
-    return Timestamp(after), Timestamp(upto)
+    return Timestamp(after), await moment(node, upto)
 
 
 async def _check_unaltered(node: Node, descriptor: TableDescriptor, upto: Timestamp) -> None:

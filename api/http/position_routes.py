@@ -13,12 +13,14 @@ from starlette.exceptions import HTTPException
 
 from ...catalog.row_codec import codec_for
 from ...catalog.system_tables import DEFAULT_DATABASE
+from ...changefeed.export import PositionUnknown
 from ...kvlayer.clock import MAX_TIMESTAMP, Timestamp
 from ..node import Node
 from .bodies import JSON, AdvanceRequest, NextReply, PositionReply, PositionRequest, read_json
 from .export_routes import schema_text
 from .openapi import described
-from .table_lookup import find_table
+from .problems import Problem
+from .table_lookup import find_table, moment
 
 PositionId = Annotated[str, Path(description="as its creation returned it")]
 
@@ -34,7 +36,7 @@ def position_routes(node: Node) -> APIRouter:
     ) -> Response:
         """A reader's position: what is above it stays readable until it is advanced."""
         asked = await read_json(request, PositionRequest)
-        at = await node.store.now() if asked.at is None else Timestamp(asked.at)
+        at = await moment(node, asked.at)
         descriptor = await find_table(node, table, database, at)
         made = await node.positions.create(descriptor, at)
         return _reply(
@@ -90,6 +92,11 @@ def _id(text: str) -> bytes:
         return bytes.fromhex(text)
     except ValueError:
         raise HTTPException(404, f"no position {text!r}") from None
+
+
+async def answer_unknown_position(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, PositionUnknown)
+    return Problem(title=str(error), status=404).response()
 
 
 def _reply(body: msgspec.Struct) -> Response:

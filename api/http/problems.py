@@ -32,6 +32,7 @@ _STATUS_BY_STATE = {
     "42501": 403,  # not permitted
     "55P03": 423,  # lock not available
     "54000": 413,  # program limit exceeded
+    "08006": 503,  # the store's server cannot be reached
     "57P03": 503,  # cannot connect now
     "58030": 503,  # I/O error: the store stopped accepting writes
     "XX000": 500,

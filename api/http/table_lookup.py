@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from starlette.exceptions import HTTPException
+
 from ...catalog.catalog import unknown_table
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.names import TableName
 from ...kvlayer.clock import Timestamp
 from ..node import Node
+
+
+async def moment(node: Node, at: int | None) -> Timestamp:
+    """The timestamp asked for, or now. Raises HTTPException 422 for one in the future."""
+    now = await node.store.now()
+    if at is not None and at > now:
+        raise HTTPException(422, f"timestamp {at} is in the future: the store is at {now}")
+    return now if at is None else Timestamp(at)
 
 
 async def find_table(
@@ -16,13 +26,13 @@ async def find_table(
 
     Raises SQLError 42P01, 3D000 or 3F000.
     """
-    moment = await node.store.now() if at is None else at
+    when = await node.store.now() if at is None else at
     if table.isdecimal():
-        found = await node.services.catalog.descriptors.read_at(int(table), moment)
+        found = await node.services.catalog.descriptors.read_at(int(table), when)
         if isinstance(found, TableDescriptor) and not found.dropped:
             return found
     name = TableName.resolve(table.split("."), current_database=database)
-    descriptor = await node.services.catalog.find(node.store.snapshot(moment), name)
+    descriptor = await node.services.catalog.find(node.store.snapshot(when), name)
     if descriptor is None:
         raise unknown_table(name)
     return descriptor

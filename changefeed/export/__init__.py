@@ -9,16 +9,24 @@ Promises: an export says what the store held at its timestamps, or fails; the ga
 threshold is checked before it and after it. Never knows how it is carried (HTTP, Spark).
 """
 
-from .position import NextBatch, Positions, TableAltered
+from .position import NextBatch, Positions, PositionUnknown, TableAltered
 from .row_filter import Comparison, FilterRefused, RowFilter
 from .spans import cut_table
-from .table_export import ExportBatch, export_snapshot, export_versions, version_schema
+from .table_export import (
+    ExportBatch,
+    MarkUnreadable,
+    export_snapshot,
+    export_versions,
+    version_schema,
+)
 
 __all__ = [
     "Comparison",
     "ExportBatch",
     "FilterRefused",
+    "MarkUnreadable",
     "NextBatch",
+    "PositionUnknown",
     "Positions",
     "RowFilter",
     "TableAltered",

@@ -37,7 +37,18 @@ class TableAltered(Exception):
 
     def __init__(self, table: TableDescriptor) -> None:
         at = format_timestamp(table.modification_time)
-        super().__init__(f'table "{table.name}" was altered at {at}, within the interval')
+        what = "dropped" if table.dropped else "altered"
+        super().__init__(f'table "{table.name}" was {what} at {at}, within the interval')
+
+
+class PositionUnknown(Exception):
+    """There is no such position here: it is another store's, or was released or given up."""
+
+    def __init__(self, position_id: bytes) -> None:
+        super().__init__(
+            f"no position {position_id.hex()} in this store: it is another store's, or its reader"
+            f" has not come back for {MAX_AGE_SECONDS / 3600:g} hours"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +76,7 @@ class Positions:
 
     async def create(self, table: TableDescriptor, at: Timestamp) -> bytes:
         """A position at `at`, by its id. Raises ProtectionRefused when that is collected."""
+        await self._give_up_expired()
         transaction = self._store.begin()
         try:
             created = await self._protections.protect(
@@ -81,16 +93,20 @@ class Positions:
         return created
 
     async def find(self, position_id: bytes) -> tuple[int, Timestamp]:
-        """The id of its table, and where it stands. Raises KeyError."""
+        """The id of its table, and where it stands. Raises PositionUnknown."""
         record = await self._record(position_id)
         return int(record.owner.removeprefix(OWNER_PREFIX)), record.timestamp
 
     async def advance(self, position_id: bytes, upto: Timestamp) -> None:
-        """The reader is done with everything at or below `upto`. Raises KeyError."""
+        """The reader is done with everything at or below `upto`. Raises PositionUnknown."""
+        await self._record(position_id)
         transaction = self._store.begin()
         try:
             await self._protections.advance(transaction, position_id, upto)
             await transaction.commit()
+        except KeyError:
+            await transaction.rollback()
+            raise PositionUnknown(position_id) from None
         except BaseException:
             await transaction.rollback()
             raise
@@ -175,8 +191,17 @@ class Positions:
         finally:
             await transaction.rollback()
         if record is None or not record.owner.startswith(OWNER_PREFIX):
-            raise KeyError(position_id.hex())
+            raise PositionUnknown(position_id)
+        if record.expired(await self._store.now()):
+            raise PositionUnknown(position_id)
         return record
+
+    async def _give_up_expired(self) -> None:
+        """Removes the positions of readers that have not come back: they protect nothing now."""
+        now = await self._store.now()
+        for record in await self._protections.read_all(self._store.snapshot(now)):
+            if record.owner.startswith(OWNER_PREFIX) and record.expired(now):
+                await self.release(record.id)
 
 
 def reads_alike(first: TableDescriptor, second: TableDescriptor) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -25,7 +26,14 @@ COMMIT_TIMESTAMP = "_commit_timestamp"
 UPSERT = "upsert"
 DELETE = "delete"
 
-_STAMP = struct.Struct(">q")
+_MARK = struct.Struct(">qq")
+
+
+class MarkUnreadable(ValueError):
+    """A mark that no export of versions has given."""
+
+    def __init__(self, mark: bytes) -> None:
+        super().__init__(f"{mark.hex()!r} is no mark of an export of versions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,25 +90,62 @@ async def export_versions(
     """Every version of the span committed in `(after, upto]`, per key from older to newer.
 
     The columns asked for, then `_op` (`upsert` or `delete`; of a deleted row the key alone is
-    there) and `_commit_timestamp`. A mark is the timestamp and the key of the last version.
-    Raises BatchTimestampBeforeGC.
+    there, so a filter on another column lets none pass) and `_commit_timestamp`. A mark says how
+    many versions of its timestamp came before it. Raises BatchTimestampBeforeGC.
     """
-    passed: tuple[Timestamp, bytes] | None = None
-    if mark is not None:
-        passed = (Timestamp(_STAMP.unpack_from(mark)[0]), mark[_STAMP.size :])
-        after = max(after, Timestamp(passed[0] - 1))
+    passed = None if mark is None else _Mark.read(mark)
+    if passed is not None:
+        after = max(after, Timestamp(passed.timestamp - 1))
     if after >= upto:
         return
     codec = codec_for(descriptor)
-    async with aclosing(read_versions(store, descriptor, after, upto, span=span)) as slices:
+    wanted = list(dict.fromkeys([*columns, *row_filter.columns]))
+    to_skip = 0 if passed is None else passed.count
+    place = _Mark(after, 0)
+    async with aclosing(
+        read_versions(store, descriptor, after, upto, columns=wanted, span=span)
+    ) as slices:
         async for versions in slices:
-            rows = _versions(codec, versions)
-            if passed is not None:
-                rows = rows.slice(_count_passed(versions, passed))
-            rows = row_filter.apply(rows)
+            place = place.behind(versions.timestamps)
+            skipped = min(to_skip, len(versions))
+            to_skip -= skipped
+            rows = row_filter.apply(_versions(codec, versions).slice(skipped))
             if rows.num_rows:
                 names = [*columns, OPERATION, COMMIT_TIMESTAMP]
-                yield ExportBatch(rows.select(names), _mark(versions))
+                yield ExportBatch(rows.select(names), place.written())
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A place in an interval's versions: behind the first `count` of those at `timestamp`.
+
+    The order of an interval's versions is by time, and where one transaction wrote many, always
+    the same; a key would not do, for what it deleted by range comes before what it wrote.
+
+        versions   110 a   110 b   130 a            places   (110, 1)   (110, 2)   (130, 1)
+    """
+
+    timestamp: Timestamp
+    count: int
+
+    @classmethod
+    def read(cls, mark: bytes) -> _Mark:
+        """Raises MarkUnreadable."""
+        try:
+            timestamp, count = _MARK.unpack(mark)
+        except struct.error:
+            raise MarkUnreadable(mark) from None
+        return cls(Timestamp(timestamp), count)
+
+    def written(self) -> bytes:
+        return _MARK.pack(self.timestamp, self.count)
+
+    def behind(self, timestamps: Sequence[Timestamp]) -> _Mark:
+        """The place behind the versions that follow this one, given by their timestamps."""
+        last = timestamps[-1]
+        first = bisect_left(timestamps, last)
+        before = self.count if first == 0 and last == self.timestamp else 0
+        return _Mark(last, before + len(timestamps) - first)
 
 
 def version_schema(schema: pa.Schema) -> pa.Schema:
@@ -128,7 +173,6 @@ def _select(
 def _versions(codec: RowCodec, versions: VersionSlice) -> pa.RecordBatch:
     """All versions of a slice as rows; deletions with their keys and NULLs."""
     count = len(versions)
-    schema = version_schema(codec.arrow_schema)
     if not versions.deleted:
         operations = pa.array([UPSERT] * count, pa.string())
         arrays = versions.rows.columns
@@ -146,27 +190,18 @@ def _versions(codec: RowCodec, versions: VersionSlice) -> pa.RecordBatch:
                     else pa.nulls(len(deleted), field.type),
                 ]
             ).take(order)
-            for field, rows in zip(codec.arrow_schema, versions.rows.columns, strict=True)
+            for field, rows in zip(versions.rows.schema, versions.rows.columns, strict=True)
         ]
     stamps = pa.array(versions.timestamps, pa.int64())
-    return pa.RecordBatch.from_arrays([*arrays, operations, stamps], schema=schema)
+    return pa.RecordBatch.from_arrays(
+        [*arrays, operations, stamps], schema=version_schema(versions.rows.schema)
+    )
 
 
 def _places_in_turn(count: int, deleted: set[int], row_count: int) -> pa.Int64Array:
     """Where each version lies when rows come first and deletions after them."""
     row, gone = iter(range(row_count)), iter(range(row_count, count))
     return pa.array([next(gone) if n in deleted else next(row) for n in range(count)], pa.int64())
-
-
-def _count_passed(versions: VersionSlice, passed: tuple[Timestamp, bytes]) -> int:
-    """How many of a slice's versions, which are in order of time and key, come no later."""
-    return sum(
-        (ts, key) <= passed for ts, key in zip(versions.timestamps, versions.keys, strict=True)
-    )
-
-
-def _mark(versions: VersionSlice) -> bytes:
-    return _STAMP.pack(versions.timestamps[-1]) + versions.keys[-1]
 
 
 def _places(descriptor: TableDescriptor, columns: Sequence[str]) -> list[int]:

@@ -11,10 +11,10 @@ import asyncio
 import contextlib
 import socket
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 import uvicorn
@@ -27,6 +27,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 JSON_LINES = "application/x-ndjson"
 MIRROR_PATIENCE_SECONDS = 20.0
 
+T = TypeVar("T")
 Body = bytes | Iterable[bytes]
 
 
@@ -79,6 +80,11 @@ class HttpDoor:
             function(*arguments)
 
         asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """The same for a coroutine."""
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def post(self, path: str, body: object) -> httpx2.Response:
         return self.client.post(path, json=body)
