@@ -47,7 +47,7 @@ class PositionUnknown(Exception):
     def __init__(self, position_id: bytes) -> None:
         super().__init__(
             f"no position {position_id.hex()} in this store: it is another store's, or its reader"
-            f" has not come back for {MAX_AGE_SECONDS / 3600:g} hours"
+            " has not come back for too long"
         )
 
 
@@ -68,9 +68,15 @@ class Positions:
     """Makes, moves and ends positions, and says how far each may go."""
 
     def __init__(
-        self, store: StoreAccess, descriptors: DescriptorStore, protections: ProtectedTimestamps
+        self,
+        store: StoreAccess,
+        descriptors: DescriptorStore,
+        protections: ProtectedTimestamps,
+        *,
+        max_age_seconds: float = MAX_AGE_SECONDS,
     ) -> None:
         self._store = store
+        self._max_age_seconds = max_age_seconds
         self._descriptors = descriptors
         self._protections = protections
 
@@ -84,7 +90,7 @@ class Positions:
                 owner=f"{OWNER_PREFIX}{table.id}",
                 spans=[table_span(table.id)],
                 timestamp=at,
-                max_age_seconds=MAX_AGE_SECONDS,
+                max_age_seconds=self._max_age_seconds,
             )
             await transaction.commit()
         except BaseException:

@@ -21,7 +21,11 @@ RETRY_SECONDS = 60.0
 
 RETRY_PAUSE_SECONDS = 0.5
 
-_AWAY = (ConnectionError, http.client.HTTPException, TimeoutError, OSError)
+_AWAY = (http.client.HTTPException, OSError)
+"""How a server that is not there shows; a connection that is refused or cut is an OSError."""
+
+PASSING = frozenset({"40001", "40P01", "55P03"})
+"""What the next attempt may not meet again: conflicts, and a lock that another holds."""
 
 
 class ServerRefused(Exception):
@@ -82,27 +86,26 @@ class ExportClient:
     def export(self, table_id: int, query: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
         """The batches of an export; a stream that breaks is taken up behind its last batch."""
         mark: str | None = None
-        deadline: float | None = None
+        patience = _Patience(self._address.url)
         while True:
             asked = {**query, **({} if mark is None else {"mark": mark})}
-            path = f"/v1/tables/{table_id}/export?{urlencode(asked)}"
-            connection, answer = self._open("GET", path)
+            connection = self._connect()
             try:
+                answer = self._answer(
+                    connection, "GET", f"/v1/tables/{table_id}/export?{urlencode(asked)}"
+                )
                 with pa.ipc.open_stream(answer) as reader:
                     for batch, metadata in reader.iter_batches_with_custom_metadata():
                         mark = metadata[b"mark"].decode()
-                        deadline = None
+                        patience = _Patience(self._address.url)
                         yield batch
                 # A stream cut off between two batches looks ended to pyarrow: only the end of the
                 # chunked reply says that it was whole.
-                if answer.read() == b"" and answer.isclosed():
-                    return
-            except (*_AWAY, pa.ArrowInvalid):
-                now = time.monotonic()
-                deadline = deadline or now + RETRY_SECONDS
-                if now > deadline:
-                    raise ServerAway(f"{self._address.url} broke off its answer") from None
-                time.sleep(RETRY_PAUSE_SECONDS)
+                answer.read()
+                return
+            except (*_AWAY, pa.ArrowInvalid) as error:
+                connection.close()
+                patience.wait(error)
             finally:
                 connection.close()
 
@@ -111,40 +114,73 @@ class ExportClient:
         return f"/v1/tables/{quote(self._address.table, safe='')}{what}?{asked}"
 
     def _ask(self, method: str, path: str, body: object | None = None) -> dict[str, Any]:
-        connection, answer = self._open(method, path, body)
-        try:
-            found: dict[str, Any] = json.loads(answer.read())
-            return found
-        finally:
-            connection.close()
+        """The answer's document. Raises ServerRefused and ServerAway.
 
-    def _open(
-        self, method: str, path: str, body: object | None = None
-    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
-        """An answer whose status is 200. Raises ServerRefused and ServerAway."""
-        deadline = time.monotonic() + RETRY_SECONDS
-        headers = {} if body is None else {"content-type": "application/json"}
-        content = None if body is None else json.dumps(body)
+        A request may be heard twice. That does no harm: reading does not change anything, advancing
+        twice is advancing once, and a position that nobody knows of ends by its age.
+        """
+        patience = _Patience(self._address.url)
         while True:
-            connection = http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT_SECONDS)
+            connection = self._connect()
             try:
-                connection.request(method, path, content, headers)
-                answer = connection.getresponse()
-                if answer.status == 200:
-                    return connection, answer
-                problem = json.loads(answer.read())
-            except (*_AWAY, ValueError) as error:
+                found: dict[str, Any] = json.loads(
+                    self._answer(connection, method, path, body).read()
+                )
+                return found
+            except ValueError as error:
+                raise ServerRefused(200, {"title": f"no Tailrace server? {error}"}) from error
+            except _AWAY as error:
                 connection.close()
-                if time.monotonic() > deadline:
-                    raise ServerAway(f"{self._address.url} does not answer: {error}") from error
-                time.sleep(RETRY_PAUSE_SECONDS)
-                continue
-            connection.close()
-            if answer.status != 503:  # a server that starts or stops: ask it again
-                raise ServerRefused(answer.status, problem)
-            if time.monotonic() > deadline:
-                raise ServerAway(f"{self._address.url}: {ServerRefused(503, problem)}")
-            time.sleep(RETRY_PAUSE_SECONDS)
+                patience.wait(error)
+            finally:
+                connection.close()
+
+    def _connect(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT_SECONDS)
+
+    def _answer(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        path: str,
+        body: object | None = None,
+    ) -> http.client.HTTPResponse:
+        """An answer whose status is 200. Raises ServerRefused, and what stands in `_AWAY`."""
+        headers = {} if body is None else {"content-type": "application/json"}
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        answer = connection.getresponse()
+        if answer.length is None and not answer.chunked:
+            # To the library headers that were cut off are whole: a server's have one of both.
+            raise _NotNow("the answer was cut off in its headers")
+        if answer.status == 200:
+            return answer
+        text = answer.read()
+        try:
+            problem = json.loads(text)
+        except ValueError:
+            problem = {"title": f"status {answer.status}: {text[:200]!r}: no Tailrace server?"}
+        refused = ServerRefused(answer.status, problem)
+        if answer.status == 503 or refused.sqlstate in PASSING:
+            raise _NotNow(str(refused))
+        raise refused
+
+
+class _NotNow(ConnectionError):
+    """The server starts or stops, or something is in the way that passes."""
+
+
+class _Patience:
+    """Waits between attempts, `RETRY_SECONDS` in all and then no longer."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._deadline = time.monotonic() + RETRY_SECONDS
+
+    def wait(self, why: Exception) -> None:
+        """Raises ServerAway."""
+        if time.monotonic() >= self._deadline:
+            raise ServerAway(f"{self._url} has not answered for {RETRY_SECONDS:g} s: {why}")
+        time.sleep(RETRY_PAUSE_SECONDS)
 
 
 def read_schema(text: str) -> pa.Schema:

@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .client import TableAddress
+from .client import ExportClient, TableAddress
 
+TIMESTAMP_MAX = (1 << 63) - 1
 KNOWN = ("url", "table", "database", "as_of", "columns", "start", "initial_scan")
 
 
@@ -36,10 +37,10 @@ class SourceOptions:
         for name in ("url", "table"):
             if not options.get(name):
                 raise OptionRefused(f'option "{name}" is missing: .option("{name}", …)')
+        if "as_of" in options and ("start" in options or "initial_scan" in options):
+            raise OptionRefused("as_of is for batch reads, start and initial_scan for streams")
         return cls(
-            address=TableAddress(
-                options["url"], options["table"], options.get("database", "defaultdb")
-            ),
+            address=_address(options),
             as_of=_timestamp(options, "as_of"),
             columns=_columns(options),
             start=_timestamp(options, "start"),
@@ -47,11 +48,20 @@ class SourceOptions:
         )
 
 
+def _address(options: Mapping[str, str]) -> TableAddress:
+    address = TableAddress(options["url"], options["table"], options.get("database", "defaultdb"))
+    try:
+        ExportClient(address)
+    except ValueError as error:
+        raise OptionRefused(f"option {error}") from error
+    return address
+
+
 def _timestamp(options: Mapping[str, str], name: str) -> int | None:
     text = options.get(name)
     if text is None:
         return None
-    if not text.isdecimal() or int(text) <= 0:
+    if not (text.isascii() and text.isdecimal()) or not 0 < int(text) <= TIMESTAMP_MAX:
         raise OptionRefused(
             f"option {name!r}: {text!r} is not a timestamp: write the integer that"
             " a previous read's _commit_timestamp or as_of has"
@@ -64,8 +74,15 @@ def _columns(options: Mapping[str, str]) -> tuple[str, ...] | None:
     text = options.get("columns")
     if text is None:
         return None
-    names = json.loads(text) if text.lstrip().startswith("[") else text.split(",")
-    found = tuple(str(name).strip() for name in names)
+    names: object = text.split(",")
+    if text.lstrip().startswith("["):
+        try:
+            names = json.loads(text)
+        except ValueError as error:
+            raise OptionRefused(f"option 'columns': {text!r}: {error}") from error
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise OptionRefused(f"option 'columns': {text!r}: a list has names and nothing else")
+    found = tuple(name.strip() for name in names)
     if not found or "" in found or len(set(found)) < len(found):
         raise OptionRefused(f"option 'columns': {text!r}: name one at least, and each once")
     return found

@@ -125,19 +125,23 @@ class ChangefeedStreamReader(DataSourceStreamReader):
                     f" {self._options.address.table!r} is table {table['table_id']}:"
                     " start with a new checkpoint"
                 )
-            self._checked, self._began_at = position, table["as_of"]
+            current = self._fits(read_schema(table["schema"]))
+            # A schema that is not the table's of now holds up to some change, but not which.
+            self._checked, self._began_at = position, table["as_of"] if current else 0
         return int(found["at"])
 
     def _check_schema(self, schema: pa.Schema, altered_at: int) -> None:
-        names = set(self._arrow.names)
-        now = with_metadata(schema)
+        if not self._fits(schema):
+            raise SchemaChanged(
+                f"table {self._options.address.table!r} was altered at timestamp {altered_at}: all"
+                " before it is delivered. Start the query again from its checkpoint, and it goes on"
+                " with the new columns"
+            )
+
+    def _fits(self, schema: pa.Schema) -> bool:
+        """Whether the query has the table's columns, or of those that it chose still every one."""
+        own = [(field.name, field.type) for field in self._arrow]
+        table = [(field.name, field.type) for field in with_metadata(schema)]
         if self._options.columns is not None:
-            if names <= set(now.names):
-                return
-        elif [(f.name, f.type) for f in now] == [(f.name, f.type) for f in self._arrow]:
-            return
-        raise SchemaChanged(
-            f"table {self._options.address.table!r} was altered at timestamp {altered_at}: all"
-            " before it is delivered. Start the query again from its checkpoint, and it goes on"
-            " with the new columns"
-        )
+            return set(own) <= set(table)
+        return own == table

@@ -1,0 +1,172 @@
+"""The client of the exports against servers that break off, start again, or are none."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from tailrace.changefeed.spark import client
+from tailrace.changefeed.spark.client import (
+    ExportClient,
+    ServerAway,
+    ServerRefused,
+    TableAddress,
+    read_schema,
+)
+from tests.harness.cutting_proxy import CuttingProxy
+from tests.harness.exports import Row, now
+from tests.harness.http_door import HttpDoor
+
+ROWS = 9000
+
+
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "RETRY_PAUSE_SECONDS", 0.01)
+
+
+@pytest.fixture(scope="module")
+def door() -> Iterator[HttpDoor]:
+    """One server with one table, which no test of this file changes."""
+    with HttpDoor() as opened:
+        opened.sql("CREATE TABLE t (k INT8 PRIMARY KEY, v STRING)")
+        opened.sql(f"INSERT INTO t SELECT i, 'row ' || i FROM generate_series(1, {ROWS}) AS g(i)")
+        yield opened
+
+
+def port_of(door: HttpDoor) -> int:
+    port = door.client.base_url.port
+    assert port is not None
+    return port
+
+
+def rows_at(url: str, door: HttpDoor) -> list[Row]:
+    reading = ExportClient(TableAddress(url, "t"))
+    spans = reading.spans(None)
+    query = {"as_of": spans["as_of"]}
+    batches = reading.export(spans["table_id"], query)
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
+@pytest.mark.parametrize(
+    "cuts",
+    [[0], [40], [None, 30], [None, 300], [None, 70_000], [None, 150_000, 70_000, 300]],
+    ids=str,
+)
+def test_cut_streams_are_taken_up(door: HttpDoor, cuts: list[int | None], reset: bool) -> None:
+    """Wherever the answer to a question or a stream is cut, every row comes once."""
+    whole = 1 << 40
+    with CuttingProxy(
+        port_of(door), cuts=[whole if cut is None else cut for cut in cuts], reset=reset
+    ) as proxy:
+        found = rows_at(proxy.url, door)
+        assert proxy.connections == 2 + len(cuts) - cuts.count(None)
+    assert [row["k"] for row in found] == list(range(1, ROWS + 1))
+
+
+def test_every_place_of_a_cut_is_noticed(door: HttpDoor) -> None:
+    """Cuts near the end, where a stream of Arrow looks whole and the reply is not."""
+    reading = ExportClient(TableAddress(str(door.client.base_url), "t"))
+    spans = reading.spans(None)
+    answer = door.client.get(
+        f"/v1/tables/{spans['table_id']}/export",
+        params={"as_of": spans["as_of"], "where": '[["k", "<", 4]]'},
+    )
+    size = len(answer.content)
+    for missing in range(1, 40, 3):
+        with CuttingProxy(port_of(door), cuts=[size + 150 - missing]) as proxy:
+            again = ExportClient(TableAddress(proxy.url, "t"))
+            query = {"as_of": spans["as_of"], "where": '[["k", "<", 4]]'}
+            batches = list(again.export(spans["table_id"], query))
+        assert [k for batch in batches for k in batch.column("k").to_pylist()] == [1, 2, 3]
+
+
+def test_refusals_are_not_repeated(door: HttpDoor) -> None:
+    with CuttingProxy(port_of(door), cuts=[]) as proxy:
+        reading = ExportClient(TableAddress(proxy.url, "missing"))
+        with pytest.raises(ServerRefused, match='missing" does not exist') as caught:
+            reading.spans(None)
+        assert (caught.value.status, caught.value.sqlstate) == (404, "42P01")
+        assert proxy.connections == 1
+
+
+def test_position_of_another_store_is_refused(door: HttpDoor) -> None:
+    reading = ExportClient(TableAddress(str(door.client.base_url), "t"))
+    with pytest.raises(ServerRefused, match="another store's") as caught:
+        reading.position("ab" * 16)
+    assert caught.value.status == 404
+    with pytest.raises(ServerRefused) as caught:
+        reading.next("not hexadecimal"[:3], 5)
+    assert caught.value.status == 404
+
+
+def test_positions_over_http(door: HttpDoor) -> None:
+    reading = ExportClient(TableAddress(str(door.client.base_url), "t"))
+    made = reading.create_position(None)
+    found = reading.next(made["id"], made["at"])
+    assert found["upto"] > made["at"]
+    assert read_schema(found["schema"]).names == ["k", "v"]
+    reading.advance(made["id"], found["upto"])
+    assert reading.position(made["id"]) == {**made, "at": found["upto"]}
+    assert door.client.delete(f"/v1/positions/{made['id']}").status_code == 204
+    with pytest.raises(ServerRefused):
+        reading.advance(made["id"], found["upto"])
+
+
+def test_position_in_the_future_is_refused(door: HttpDoor) -> None:
+    reading = ExportClient(TableAddress(str(door.client.base_url), "t"))
+    with pytest.raises(ServerRefused, match="in the future") as caught:
+        reading.create_position(now(door) + (1 << 50))
+    assert caught.value.status == 422
+
+
+def test_absent_server_is_named_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "RETRY_SECONDS", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        url = f"http://127.0.0.1:{reserved.getsockname()[1]}"
+        reserved.close()
+        with pytest.raises(ServerAway, match=url):
+            ExportClient(TableAddress(url, "t")).table(None)
+        with pytest.raises(ServerAway, match=url):
+            list(ExportClient(TableAddress(url, "t")).export(1, {}))
+
+
+class _Starting(BaseHTTPRequestHandler):
+    """Answers 503 twice, then 423 once, then a document."""
+
+    answers = [503, 503, 423, 200]  # noqa: RUF012 (a class that the server makes anew each time)
+
+    def do_GET(self) -> None:
+        status = self.answers.pop(0)
+        body = json.dumps(
+            {"table_id": 7} if status == 200 else {"title": "not now", "sqlstate": "55P03"}
+        ).encode()
+        self.send_response(status)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass
+
+
+def test_server_that_starts_is_waited_for() -> None:
+    with HTTPServer(("127.0.0.1", 0), _Starting) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        assert ExportClient(TableAddress(url, "t")).table(None) == {"table_id": 7}
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("url", ["https://host:1", "127.0.0.1:80", "http://", "tailrace://x"])
+def test_other_urls_are_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="write http://host:port"):
+        ExportClient(TableAddress(url, "t"))
