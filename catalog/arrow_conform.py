@@ -111,5 +111,5 @@ def _exact(type: ColumnType, given: pa.DataType) -> bool:
             return pt.is_date64(given)
         case TypeKind.TIMESTAMP | TypeKind.TIMESTAMPTZ:
             return pt.is_timestamp(given)
-        case TypeKind.BOOL | TypeKind.UUID:
+        case TypeKind.BOOL | TypeKind.UUID | TypeKind.ARRAY:
             return False

@@ -16,6 +16,7 @@ A *datum* is a value of SQL as a Python object. Each type has one canonical form
     TIMESTAMP    naive datetime, microseconds, same years
     TIMESTAMPTZ  aware datetime in UTC, microseconds, same years
     UUID         uuid.UUID
+    ARRAY        list of datums of its element's type; only results have it, no column of a table
 
 and None for NULL in all of them. A bare DECIMAL is DECIMAL(38,9): Arrow and DuckDB know no decimal
 without a scale. A bare CHAR is CHAR(1).
@@ -33,15 +34,17 @@ from datetime import UTC, date, datetime, time
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from math import inf
 from operator import index
+from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
 
 from . import literals
+from .array_text import read_array
 from .errors import SQLError
 from .type_kinds import ARROW_TYPES, BROAD, DUCKDB_NAMES, SQL_NAMES, TypeKind, unknown_type
 
-Datum = bool | int | float | Decimal | str | bytes | date | datetime | UUID | None
+Datum = bool | int | float | Decimal | str | bytes | date | datetime | UUID | list[Any] | None
 
 DECIMAL_PRECISION_MAX = 38
 DECIMAL_DEFAULT = (38, 9)
@@ -54,15 +57,17 @@ class ColumnType:
     """A type with its parameters.
 
     Precision and scale are set for DECIMAL, and only for it; `width`, in characters, for CHAR, and
-    for a VARCHAR that has one.
+    for a VARCHAR that has one; `element` for ARRAY, and only for it.
     """
 
     kind: TypeKind
     precision: int | None = None
     scale: int | None = None
     width: int | None = None
+    element: ColumnType | None = None
 
     def __post_init__(self) -> None:
+        assert (self.element is not None) == (self.kind is TypeKind.ARRAY), self
         self._check_width()
         if self.kind is not TypeKind.DECIMAL:
             assert self.precision is None, self
@@ -106,6 +111,8 @@ class ColumnType:
 
     @property
     def sql_name(self) -> str:
+        if self.element is not None:
+            return f"{self.element.sql_name}[]"
         if self.kind is TypeKind.DECIMAL:
             return f"DECIMAL({self.precision},{self.scale})"
         if self.width is not None:
@@ -115,17 +122,23 @@ class ColumnType:
     @property
     def broad(self) -> ColumnType:
         """The type that expressions with such a column are computed in."""
+        if self.element is not None:
+            return array_of(self.element.broad)
         kind = BROAD.get(self.kind)
         return self if kind is None else ColumnType(kind)
 
     @property
     def duckdb_name(self) -> str:
+        if self.element is not None:
+            return f"{self.element.duckdb_name}[]"
         if self.kind is TypeKind.DECIMAL:
             return self.sql_name
         return DUCKDB_NAMES[self.kind]
 
     @property
     def arrow_type(self) -> pa.DataType:
+        if self.element is not None:
+            return pa.list_(self.element.arrow_type)
         if self.kind is TypeKind.DECIMAL:
             return pa.decimal128(*self.decimal)
         return ARROW_TYPES[self.kind]
@@ -144,7 +157,8 @@ class ColumnType:
         if not arguments:
             return cls(kind)
         if kind is TypeKind.DECIMAL and len(arguments) <= 2:
-            return cls(kind, *arguments)
+            precision, *scale = arguments
+            return cls(kind, precision, scale[0] if scale else None)
         if kind in _SIZED and len(arguments) == 1:
             return cls(kind, width=arguments[0])
         if kind in _TIMES and tuple(arguments) == (6,):
@@ -160,6 +174,10 @@ class ColumnType:
 
     def __str__(self) -> str:
         return self.sql_name
+
+
+def array_of(element: ColumnType) -> ColumnType:
+    return ColumnType(TypeKind.ARRAY, element=element)
 
 
 _TIMES = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ)
@@ -379,6 +397,18 @@ def _to_uuid(type: ColumnType, value: object) -> UUID:
     raise _mismatch(type, value)
 
 
+def _to_array(type: ColumnType, value: object) -> list[Any]:
+    assert type.element is not None, type
+    match value:
+        case list() | tuple():
+            items: list[object] = list(value)
+        case str():
+            items = list(read_array(value))
+        case _:
+            raise _mismatch(type, value)
+    return [coerce(type.element, item) for item in items]
+
+
 _COERCIONS: dict[TypeKind, Callable[[ColumnType, object], Datum]] = {
     TypeKind.BOOL: _to_bool,
     TypeKind.INT2: _to_int,
@@ -394,4 +424,5 @@ _COERCIONS: dict[TypeKind, Callable[[ColumnType, object], Datum]] = {
     TypeKind.TIMESTAMP: _to_timestamp,
     TypeKind.TIMESTAMPTZ: _to_timestamptz,
     TypeKind.UUID: _to_uuid,
+    TypeKind.ARRAY: _to_array,
 }

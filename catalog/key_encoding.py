@@ -125,6 +125,8 @@ def part_writer(type: ColumnType) -> PartWriter:
             return encode_bytes
         case TypeKind.UUID:
             return bytes
+        case TypeKind.ARRAY:
+            raise AssertionError(f"{type} is no type of a column")
 
 
 def _parts_writer(type: ColumnType) -> PartsWriter:
@@ -175,6 +177,8 @@ def part_reader(type: ColumnType) -> PartReader:
             return decode_bytes
         case TypeKind.UUID:
             return _read_sixteen
+        case TypeKind.ARRAY:
+            raise AssertionError(f"{type} is no type of a column")
 
 
 def _encode_decimal(text: str) -> bytes:

@@ -57,6 +57,8 @@ def physical_of(datum: Datum) -> Physical:
             return str(datum)
         case UUID():
             return datum.bytes
+        case list():
+            raise AssertionError("no column is an array")
         case _:
             return datum
 

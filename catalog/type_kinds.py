@@ -26,6 +26,7 @@ class TypeKind(Enum):
     TIMESTAMP = "TIMESTAMP"
     TIMESTAMPTZ = "TIMESTAMPTZ"
     UUID = "UUID"
+    ARRAY = "ARRAY"  # of another kind; results have it, columns of tables do not
 
 
 BROAD = {
@@ -123,5 +124,5 @@ def unknown_type(name: str, words: str) -> SQLError:
         return SQLError(
             "0A000", f"type {name.upper()} is not supported", hint=f"Use {instead} instead."
         )
-    known = ", ".join(kind.value for kind in TypeKind)
+    known = ", ".join(kind.value for kind in TypeKind if kind is not TypeKind.ARRAY)
     return SQLError("42704", f'type "{name}" does not exist', hint=f"Known types: {known}.")

@@ -31,6 +31,8 @@ def check_parameters(given: Sequence[object], wanted: int) -> Sequence[object]:
 def _plain(value: object, number: int) -> object:
     if isinstance(value, _PLAIN):
         return value
+    if isinstance(value, list | tuple):
+        return [_plain(item, number) for item in value]
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
     for convert in ("__index__", "__float__"):

@@ -12,15 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from struct import Struct
 from struct import error as struct_error
 from typing import Any
 from uuid import UUID
 
-from ...catalog.column_types import ColumnType, Datum, coerce
+from ...catalog.array_text import write_array
+from ...catalog.column_types import ColumnType, Datum, array_of, coerce
 from ...catalog.errors import SQLError
 from ...catalog.literals import read_decimal
 from ...catalog.type_kinds import TypeKind
+from ...sql.introspection.type_rows import OTHER_ROWS, TYPE_ROWS, type_modifier
 from .messages import decode_text
 from .numeric import read_numeric, write_numeric
 
@@ -41,12 +44,7 @@ class WireType:
 
     def modifier(self, type: ColumnType) -> int:
         """pg_attribute.atttypmod: precision and scale, or a width, plus four; -1 for none."""
-        if type.width is not None:
-            return type.width + 4
-        if type.kind is not TypeKind.DECIMAL:
-            return -1
-        precision, scale = type.decimal
-        return ((precision << 16) | scale) + 4
+        return type_modifier(type)
 
 
 _INT2, _INT4, _INT8 = Struct("!h"), Struct("!i"), Struct("!q")
@@ -133,11 +131,38 @@ WIRE_TYPES: dict[TypeKind, WireType] = {
 
 
 def wire_type(type: ColumnType) -> WireType:
-    return WIRE_TYPES[type.kind]
+    return WIRE_TYPES[type.kind] if type.element is None else _array_type(type.element.kind)
+
+
+@cache
+def _array_type(kind: TypeKind) -> WireType:
+    """An array of one dimension, as array_out and array_send write it."""
+    element = WIRE_TYPES[kind]
+
+    def text(values: list[Any]) -> bytes:
+        return write_array(
+            [None if value is None else element.text(value).decode() for value in values]
+        ).encode()
+
+    def binary(values: list[Any]) -> bytes:
+        head = _ARRAY_HEAD.pack(1 if values else 0, None in values, element.oid)
+        if not values:
+            return head
+        parts = [head, _INT4.pack(len(values)), _INT4.pack(1)]
+        for value in values:
+            raw = None if value is None else element.binary(value)
+            parts.append(_INT4.pack(-1) if raw is None else _INT4.pack(len(raw)) + raw)
+        return b"".join(parts)
+
+    return WireType(oid=TYPE_ROWS[kind].array, size=-1, text=text, binary=binary)
+
+
+_ARRAY_HEAD = Struct("!iiI")
+"""Dimensions, whether there is a NULL, and the element's type."""
 
 
 def encoder(type: ColumnType, form: int) -> Encoder:
-    wire = WIRE_TYPES[type.kind]
+    wire = wire_type(type)
     return wire.binary if form == BINARY else wire.text
 
 
@@ -211,6 +236,42 @@ INPUT_TYPES: dict[int, InputType] = {
     2950: InputType(ColumnType(TypeKind.UUID), _uuid),
     3802: InputType(_STRING, _jsonb),
 }
+
+
+def _array_input(array_oid: int, element_oid: int) -> None:
+    """Declares the array of a declared type."""
+    element = INPUT_TYPES[element_oid]
+
+    def decode(raw: bytes) -> Datum:
+        dimensions, _, oid = _ARRAY_HEAD.unpack_from(raw)
+        if oid != element_oid or dimensions not in (0, 1):
+            raise ValueError("an array of other elements, or of several dimensions")
+        if dimensions == 0:
+            return []
+        (count,) = _INT4.unpack_from(raw, _ARRAY_HEAD.size)
+        at = _ARRAY_HEAD.size + 2 * _INT4.size
+        values: list[Datum] = []
+        for _ in range(count):
+            (length,) = _INT4.unpack_from(raw, at)
+            at += _INT4.size
+            if length < 0:
+                values.append(None)
+                continue
+            if at + length > len(raw):
+                raise ValueError("an array ends too early")
+            values.append(element.binary(raw[at : at + length]))
+            at += length
+        if count < 0 or at != len(raw):
+            raise ValueError("an array of another length")
+        return values
+
+    INPUT_TYPES[array_oid] = InputType(array_of(element.type), decode)
+
+
+for _row in (*TYPE_ROWS.values(), *OTHER_ROWS):
+    if _row.oid in INPUT_TYPES:
+        _array_input(_row.array, _row.oid)
+
 
 UNKNOWN_OIDS = (0, 705)
 """A parameter declared so is inferred."""

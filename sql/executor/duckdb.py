@@ -5,6 +5,7 @@ lanes. What DuckDB computes leaves as Arrow in the types of our columns:
 
     integers of any width   INT8 (HUGEINT, which sum() returns: DECIMAL(38,0))
     FLOAT, DOUBLE           FLOAT8
+    lists of these          ARRAY
     types we do not have    STRING, by their text
 
 and a column that is plainly one of a table's has the type that the table gives it.
@@ -20,7 +21,7 @@ from decimal import Decimal
 import duckdb
 import pyarrow as pa
 
-from ...catalog.column_types import ColumnType
+from ...catalog.column_types import ColumnType, array_of
 from ...catalog.type_kinds import TypeKind
 from ...kvlayer.offload import Offload
 from ..results import ResultColumn
@@ -202,6 +203,9 @@ _HUGE_TYPE = ColumnType(TypeKind.DECIMAL, 38, 0)
 
 
 def _known(name: str) -> bool:
+    if name.endswith("[]"):
+        name = name[:-2]
+        return name in _SAME or name in _WIDENED
     return name in _SAME or name in _WIDENED or name in _HUGE or name.startswith("DECIMAL(")
 
 
@@ -217,6 +221,8 @@ def _as_texts(sql: str, types: Sequence[str]) -> str:
 
 def _type_of(name: str) -> ColumnType:
     """The type in which a column of DuckDB's type `name` leaves."""
+    if name.endswith("[]"):
+        return array_of(_type_of(name[:-2])) if _known(name) else ColumnType(TypeKind.STRING)
     if name.startswith("DECIMAL("):
         precision, scale = name[8:-1].split(",")
         return ColumnType(TypeKind.DECIMAL, int(precision), int(scale))
@@ -230,6 +236,8 @@ def _converted(
 ) -> tuple[ColumnType, pa.ChunkedArray[pa.Scalar[pa.DataType]]]:
     """A column in one of our types."""
     type = _type_of(name)
+    if type.element is not None:
+        return type, array.cast(type.arrow_type, safe=False)
     if name in _SAME or name in _WIDENED:
         if array.type == type.arrow_type:
             return type, array

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from ...catalog.catalog import Catalog
+from ...catalog.column_types import ColumnType
 from ...catalog.leases import LeaseManager
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.txn import Transaction
+
+
+class IntrospectedTable(Protocol):
+    """A virtual table, as far as tables about tables need it."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def schema(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def columns(self) -> Mapping[str, ColumnType]: ...
 
 
 class IntrospectedServices(Protocol):
@@ -20,6 +35,8 @@ class IntrospectedServices(Protocol):
     def catalog(self) -> Catalog: ...
     @property
     def leases(self) -> LeaseManager: ...
+    @property
+    def virtual_tables(self) -> Iterable[IntrospectedTable]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

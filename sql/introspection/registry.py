@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.errors import SQLError
+from .information_schema import INFORMATION_SCHEMA
+from .pg_catalog import PG_CATALOG
 from .tailrace_internal import TAILRACE_INTERNAL
 from .virtual_table import VirtualTable
 
@@ -50,10 +52,10 @@ class VirtualTables:
     def of(self, descriptor: TableDescriptor) -> VirtualTable:
         return self._by_id[descriptor.id]
 
-    def __iter__(self) -> Iterable[VirtualTable]:
+    def __iter__(self) -> Iterator[VirtualTable]:
         return iter(self._by_name.values())
 
 
 def default_tables() -> VirtualTables:
     """What every node has."""
-    return VirtualTables(TAILRACE_INTERNAL)
+    return VirtualTables((*TAILRACE_INTERNAL, *PG_CATALOG, *INFORMATION_SCHEMA))

@@ -19,6 +19,7 @@ from ...catalog.system_tables import DESCRIPTOR
 from ...kvlayer.clock import MAX_TIMESTAMP
 from ..results import BOOL, INT8, STRING, Row
 from .context import IntrospectionContext
+from .pg_catalog.relations import definition_rows
 from .virtual_table import VirtualTable, virtual_columns
 
 SCHEMA = "tailrace_internal"
@@ -172,5 +173,12 @@ TAILRACE_INTERNAL = (
             session_expiration=INT8,
         ),
         rows=_lease_waits,
+    ),
+    VirtualTable(
+        id=-105,
+        schema=SCHEMA,
+        name="definitions",
+        columns=virtual_columns(oid=INT8, class_oid=INT8, definition=STRING),
+        rows=definition_rows,
     ),
 )

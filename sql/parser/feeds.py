@@ -101,6 +101,8 @@ def _shown(cursor: Cursor) -> Statement:
         cursor.fail(expected="ISOLATION LEVEL, PRIORITY or STATUS")
     if cursor.accept_words("all"):
         return ShowSession(name="all", position=position)
+    if cursor.accept_words("time", "zone"):
+        return ShowSession(name="timezone", position=position)
     if cursor.current.kind is LexemeKind.WORD:
         return ShowSession(name=cursor.dotted_name("what to show"), position=position)
     cursor.fail(expected="TABLES, DATABASES, COLUMNS, CREATE TABLE, JOBS or CLUSTER SETTINGS")

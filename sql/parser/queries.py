@@ -12,6 +12,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.errors import SQLError
 from .as_of_clause import AsOf
+from .catalog_functions import expand, plain_tokens
 from .cursor import syntax_error
 from .lexer import POSTGRES, is_string
 from .row_locks import cut_row_locks
@@ -37,7 +38,7 @@ def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
 
 def parse_query(text: str, tokens: list[Token]) -> Query:
     tokens, as_of = _cut_as_of(text, tokens)
-    tree = parse_tree(text, tokens)
+    tree = expand(parse_tree(text, plain_tokens(tokens)))
     while isinstance(tree, exp.Subquery) and not tree.alias:
         inner = tree.this
         if any(tree.args.get(arg) for arg in ("order", "limit", "offset", "with_")):

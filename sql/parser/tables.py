@@ -25,6 +25,12 @@ from .statements import (
     TypeName,
 )
 
+SERIALS = frozenset(
+    ("serial", "serial2", "serial4", "serial8", "smallserial", "bigserial"),
+)
+"""INT8 NOT NULL DEFAULT unique_rowid(), whatever the width that is asked for, as in CockroachDB:
+numbers that every node draws by itself are as wide as a clock, and no sequence is a bottleneck."""
+
 TYPES_OF_SEVERAL_WORDS = {
     "double": ("precision",),
     "character": ("varying",),
@@ -310,6 +316,8 @@ class _ColumnClauses:
         self._default = tree
 
     def definition(self) -> ColumnDefinition:
+        if self._type.name in SERIALS:
+            self._make_serial()
         if self._default is not None and self._computed is not None:
             raise SQLError(
                 "42601",
@@ -326,6 +334,23 @@ class _ColumnClauses:
             computed=self._computed,
             constraints=tuple(self._constraints),
         )
+
+    def _make_serial(self) -> None:
+        if self._default is not None or self._computed is not None:
+            raise SQLError(
+                "42601",
+                f'multiple default values specified for column "{self._name}"',
+                position=self._position,
+            )
+        if self._nullable is True:
+            raise SQLError(
+                "42601",
+                f'conflicting NULL/NOT NULL declarations for column "{self._name}"',
+                position=self._position,
+            )
+        self._default = exp.Anonymous(this="unique_rowid", expressions=[])
+        self._nullable = False
+        self._type = TypeName("int8", (), self._type.position)
 
 
 def type_name(cursor: Cursor) -> TypeName:

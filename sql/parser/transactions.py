@@ -96,9 +96,15 @@ def set_variable(cursor: Cursor) -> Statement:
     if not local:
         cursor.accept_words("session")
     position = cursor.position
-    name = cursor.dotted_name("a session variable").lower()
-    if not cursor.accept_words("to"):
-        cursor.expect_symbol("=")
+    if cursor.accept_words("time", "zone"):
+        name = "timezone"
+        if cursor.accept_words("local"):  # the server's, which is UTC, as is the default
+            cursor.expect_end()
+            return SetVariable(name=name, value=None, local=local, position=position)
+    else:
+        name = cursor.dotted_name("a session variable").lower()
+        if not cursor.accept_words("to"):
+            cursor.expect_symbol("=")
     if name == "database" and not local and not cursor.at_words("default"):
         return UseDatabase(name=_value(cursor, last=True))
     if cursor.accept_words("default"):

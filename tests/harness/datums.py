@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from tailrace.catalog.column_types import INTEGER_RANGES, ColumnType, Datum
 from tailrace.catalog.type_kinds import TypeKind
 
-SIMPLE_TYPES = [ColumnType(kind) for kind in TypeKind if kind is not TypeKind.DECIMAL]
+SIMPLE_TYPES = [
+    ColumnType(kind) for kind in TypeKind if kind not in (TypeKind.DECIMAL, TypeKind.ARRAY)
+]
 
 
 @st.composite
@@ -69,3 +71,5 @@ def datums(type: ColumnType) -> st.SearchStrategy[Datum]:
             return st.datetimes(timezones=st.just(UTC))
         case TypeKind.UUID:
             return st.uuids()
+        case TypeKind.ARRAY:
+            raise AssertionError(f"{type} is no type of a column")

@@ -260,8 +260,7 @@ def test_sqlalchemy_runs_transactions_and_expressions(
     server: ServerProcess, client: psycopg.Connection[Any]
 ) -> None:
     url = f"postgresql+psycopg://root@127.0.0.1:{server.pg_port}/defaultdb"
-    # Without pg_catalog.pg_type nobody can ask for the OID of hstore.
-    engine = sqlalchemy.create_engine(url, use_native_hstore=False)
+    engine = sqlalchemy.create_engine(url)
     table = sqlalchemy.table("t", sqlalchemy.column("id"), sqlalchemy.column("n"))
     with engine.begin() as connection:
         connection.execute(table.insert(), [{"id": number, "n": 2} for number in range(3)])

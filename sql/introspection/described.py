@@ -1,0 +1,139 @@
+"""The tables of the session's database, as introspection describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ...catalog.descriptor import Column, TableDescriptor
+from ...catalog.elements import CheckConstraint, ElementState, ForeignKey, Index, Validity
+from ...catalog.names import quote_identifier
+from ...catalog.show_create import literal
+from .context import IntrospectionContext
+from .oids import constraint_oid
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTable:
+    """A table and the schema that it is in."""
+
+    schema: str
+    table: TableDescriptor
+
+    @property
+    def columns(self) -> Sequence[tuple[int, Column]]:
+        """With the numbers by which catalogs call them, which never change: their ids."""
+        return [(column.id, column) for column in self.table.visible_columns]
+
+    @property
+    def indexes(self) -> Sequence[Index]:
+        """The primary one first."""
+        public = [i for i in self.table.indexes if i.state is ElementState.PUBLIC]
+        return [self.table.primary_index, *public]
+
+    @property
+    def constraints(self) -> Iterator[NamedConstraint]:
+        """All but NOT NULL, which is a property of a column."""
+        table = self.table
+        yield _of_index(table, table.primary_index, "p")
+        for index in self.indexes[1:]:
+            if index.unique:
+                yield _of_index(table, index, "u")
+        for check in table.checks:
+            if check.not_null_column is None:
+                yield NamedConstraint(
+                    constraint_oid(table.id, check.name),
+                    "c",
+                    check.name,
+                    check.columns,
+                    check=check,
+                )
+        for key in table.foreign_keys:
+            yield NamedConstraint(
+                constraint_oid(table.id, key.name), "f", key.name, key.columns, key=key
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class NamedConstraint:
+    """`kind` is pg_constraint.contype's letter; of `index`, `check` and `key` one is there."""
+
+    oid: int
+    kind: str
+    name: str
+    columns: tuple[int, ...]
+    index: Index | None = None
+    check: CheckConstraint | None = None
+    key: ForeignKey | None = None
+
+    @property
+    def validated(self) -> bool:
+        constraint = self.check or self.key
+        return constraint is None or constraint.validity is Validity.VALIDATED
+
+
+def _of_index(table: TableDescriptor, index: Index, kind: str) -> NamedConstraint:
+    oid = constraint_oid(table.id, index.name)
+    return NamedConstraint(oid, kind, index.name, index.columns, index=index)
+
+
+async def described_tables(context: IntrospectionContext) -> list[DescribedTable]:
+    """By schema and name."""
+    catalog, reader = context.services.catalog, context.reader
+    return [
+        DescribedTable(schema, table)
+        for schema in await catalog.list_schemas(reader, context.database)
+        for table in await catalog.list_tables(reader, context.database, schema)
+    ]
+
+
+def names_of(table: TableDescriptor, columns: Sequence[int]) -> str:
+    return ", ".join(quote_identifier(table.column_by_id(id).name) for id in columns)
+
+
+def index_definition(found: DescribedTable, index: Index) -> str:
+    """What pg_get_indexdef says."""
+    table = found.table
+    unique = "UNIQUE " if index.unique else ""
+    where = f"{quote_identifier(found.schema)}.{quote_identifier(table.name)}"
+    include = f" INCLUDE ({names_of(table, index.storing)})" if index.storing else ""
+    columns = names_of(table, index.columns)
+    return (
+        f"CREATE {unique}INDEX {quote_identifier(index.name)} ON {where} "
+        f"USING btree ({columns}){include}"
+    )
+
+
+def constraint_definition(
+    found: DescribedTable, constraint: NamedConstraint, by_id: dict[int, DescribedTable]
+) -> str:
+    """What pg_get_constraintdef says."""
+    table = found.table
+    names = names_of(table, constraint.columns)
+    tail = "" if constraint.validated else " NOT VALID"
+    match constraint:
+        case NamedConstraint(check=CheckConstraint(expression=expression)):
+            return f"CHECK ({expression}){tail}"
+        case NamedConstraint(key=ForeignKey() as key):
+            other = by_id[key.referenced_id]
+            schema = "" if other.schema == "public" else f"{quote_identifier(other.schema)}."
+            referenced = f"{schema}{quote_identifier(other.table.name)}"
+            columns = names_of(other.table, key.referenced_columns)
+            actions = "".join(
+                f" ON {event} {action.value}"
+                for event, action in (("UPDATE", key.on_update), ("DELETE", key.on_delete))
+                if action.value != "NO ACTION"
+            )
+            return f"FOREIGN KEY ({names}) REFERENCES {referenced}({columns}){actions}{tail}"
+        case NamedConstraint(kind="p"):
+            return f"PRIMARY KEY ({names})"
+    return f"UNIQUE ({names})"
+
+
+def default_text(column: Column) -> str | None:
+    """The default, or the computation, as SQL."""
+    if column.computed is not None:
+        return column.computed
+    if column.default_expression is not None:
+        return column.default_expression
+    return literal(column.default) if column.has_default else None

@@ -1,0 +1,102 @@
+"""Rows of pg_namespace, pg_database, pg_roles and their kin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....catalog.users import ROOT, list_users
+from ...results import Row
+from ..context import IntrospectedTable, IntrospectionContext
+from ..described import described_tables, index_definition
+from ..oids import (
+    INFORMATION_SCHEMA,
+    PG_CATALOG,
+    PG_CLASS,
+    PG_CONSTRAINT,
+    PG_NAMESPACE,
+    PG_TYPE,
+    derived,
+    user_oid,
+    virtual_oid,
+)
+
+_WELL_KNOWN = {
+    "pg_class": PG_CLASS,
+    "pg_constraint": PG_CONSTRAINT,
+    "pg_type": PG_TYPE,
+    "pg_namespace": PG_NAMESPACE,
+}
+_VIRTUAL_SCHEMAS = {"pg_catalog": PG_CATALOG, "information_schema": INFORMATION_SCHEMA}
+_UTF8 = 6
+
+
+def virtual_relation_oid(table: IntrospectedTable) -> int:
+    if table.schema == "pg_catalog" and table.name in _WELL_KNOWN:
+        return _WELL_KNOWN[table.name]
+    return virtual_oid(table.id)
+
+
+def schema_oid(name: str) -> int:
+    """Of a schema whose tables are virtual."""
+    return _VIRTUAL_SCHEMAS.get(name) or derived("schema", name)
+
+
+async def namespace_rows(context: IntrospectionContext) -> Sequence[Row]:
+    catalog, reader = context.services.catalog, context.reader
+    database_id = await catalog.descriptors.lookup(reader, 0, 0, context.database)
+    assert database_id is not None, context.database
+    owner = user_oid(ROOT)
+    stored = await catalog.descriptors.children(reader, database_id, 0)
+    rows: list[Row] = [(id, name, owner, None) for name, id in stored]
+    virtual = {table.schema for table in context.services.virtual_tables}
+    for name in sorted(virtual):
+        rows.append((schema_oid(name), name, owner, None))
+    return rows
+
+
+async def database_rows(context: IntrospectionContext) -> Sequence[Row]:
+    found = await context.services.catalog.descriptors.children(context.reader, 0, 0)
+    return [
+        (
+            id, name, user_oid(ROOT), _UTF8, "c", False, True, -1, 0, 0, 1663, "C", "C.UTF-8",
+            None, None, None,
+        )
+        for name, id in found
+    ]  # fmt: skip
+
+
+async def role_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """Every user has every right, until rights are granted."""
+    return [
+        (
+            user.name, True, True, True, True, True, False, -1, "********", None, True, None,
+            user_oid(user.name),
+        )
+        for user in await list_users(context.reader)
+    ]  # fmt: skip
+
+
+async def user_rows(context: IntrospectionContext) -> Sequence[Row]:
+    return [
+        (user.name, user_oid(user.name), True, True, False, True, "********", None, None)
+        for user in await list_users(context.reader)
+    ]
+
+
+async def table_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """pg_tables."""
+    return [
+        (
+            found.schema, found.table.name, ROOT, None, True, False, False, False,
+        )
+        for found in await described_tables(context)
+    ]  # fmt: skip
+
+
+async def indexes_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """pg_indexes."""
+    return [
+        (found.schema, found.table.name, index.name, None, index_definition(found, index))
+        for found in await described_tables(context)
+        for index in found.indexes
+    ]

@@ -1,0 +1,219 @@
+"""Rows of pg_class, pg_attribute, pg_attrdef, pg_index, pg_constraint and pg_description."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ....catalog.column_types import ColumnType
+from ...results import Row
+from ..context import IntrospectionContext
+from ..described import (
+    DescribedTable,
+    constraint_definition,
+    default_text,
+    described_tables,
+    index_definition,
+)
+from ..oids import (
+    BTREE,
+    HEAP,
+    PG_CLASS,
+    PG_CONSTRAINT,
+    constraint_oid,
+    derived,
+    index_oid,
+    user_oid,
+)
+from ..type_rows import TYPE_ROWS, type_modifier, type_oid
+from .namespaces import schema_oid, virtual_relation_oid
+
+_OWNER = user_oid("root")
+_ACTIONS = {
+    "NO ACTION": "a",
+    "RESTRICT": "r",
+    "CASCADE": "c",
+    "SET NULL": "n",
+    "SET DEFAULT": "d",
+}
+
+
+async def class_rows(context: IntrospectionContext) -> Sequence[Row]:
+    rows: list[Row] = []
+    for found in await described_tables(context):
+        table, namespace = found.table, found.table.schema_id
+        checks = sum(constraint.kind == "c" for constraint in found.constraints)
+        options = [f"{name}={value}" for name, value in table.parameters.items()] or None
+        rows.append(
+            _class(
+                table.id,
+                table.name,
+                namespace,
+                "r",
+                HEAP,
+                len(found.columns),
+                checks,
+                options,
+                # PostgreSQL enforces foreign keys by triggers, and psql looks for them only then.
+                triggers=bool(table.foreign_keys or table.referenced_by),
+            )
+        )
+        for index in found.indexes:
+            oid = index_oid(table.id, index.id)
+            width = len(index.columns) + len(index.storing)
+            rows.append(_class(oid, index.name, namespace, "i", BTREE, width, 0, None))
+    for virtual in context.services.virtual_tables:
+        namespace = schema_oid(virtual.schema)
+        oid = virtual_relation_oid(virtual)
+        rows.append(_class(oid, virtual.name, namespace, "v", 0, len(virtual.columns), 0, None))
+    return rows
+
+
+def _class(
+    oid: int,
+    name: str,
+    namespace: int,
+    kind: str,
+    method: int,
+    width: int,
+    checks: int,
+    options: list[str] | None,
+    *,
+    triggers: bool = False,
+) -> Row:
+    table = kind == "r"
+    return (
+        oid, name, namespace, 0, 0, _OWNER, method, oid, 0, 0, -1.0, 0, 0, table, False, "p", kind,
+        width, checks, False, triggers, False, False, False, True, "d" if table else "n", False,
+        None, options, None,
+    )  # fmt: skip
+
+
+async def attribute_rows(context: IntrospectionContext) -> Sequence[Row]:
+    rows: list[Row] = []
+    for found in await described_tables(context):
+        table = found.table
+        for number, column in found.columns:
+            default = default_text(column) is not None
+            generated = "s" if column.computed is not None else ""
+            rows.append(
+                _attribute(
+                    table.id, column.name, column.type, number,
+                    required=not column.nullable, default=default, generated=generated,
+                )
+            )  # fmt: skip
+        for index in found.indexes:
+            oid = index_oid(table.id, index.id)
+            for place, column_id in enumerate((*index.columns, *index.storing), start=1):
+                column = table.column_by_id(column_id)
+                rows.append(_attribute(oid, column.name, column.type, place))
+    for virtual in context.services.virtual_tables:
+        oid = virtual_relation_oid(virtual)
+        for place, (name, type) in enumerate(virtual.columns.items(), start=1):
+            rows.append(_attribute(oid, name, type, place))
+    return rows
+
+
+def _attribute(
+    relation: int,
+    name: str,
+    type: ColumnType,
+    number: int,
+    *,
+    required: bool = False,
+    default: bool = False,
+    generated: str = "",
+) -> Row:
+    known = None if type.element is not None else TYPE_ROWS[type.kind]
+    size = -1 if known is None else known.size
+    collation = 100 if known is not None and known.category == "S" else 0
+    return (
+        relation, name, type_oid(type), -1, size, number, 0 if type.element is None else 1, -1,
+        type_modifier(type), size in (1, 2, 4, 8), "x" if size == -1 else "p", "i", "", required,
+        default, False, "", generated, False, True, 0, collation, None, None,
+    )  # fmt: skip
+
+
+async def default_rows(context: IntrospectionContext) -> Sequence[Row]:
+    rows: list[Row] = []
+    for found in await described_tables(context):
+        for number, column in found.columns:
+            text = default_text(column)
+            if text is not None:
+                oid = derived("default", found.table.id, number)
+                rows.append((oid, found.table.id, number, text))
+    return rows
+
+
+async def index_rows(context: IntrospectionContext) -> Sequence[Row]:
+    rows: list[Row] = []
+    for found in await described_tables(context):
+        table = found.table
+        for index in found.indexes:
+            key = [*index.columns, *index.storing]
+            count = len(index.columns)
+            primary = index.id == table.primary_index_id
+            rows.append(
+                (
+                    index_oid(table.id, index.id), table.id, len(key), count, index.unique, False,
+                    primary, False, True, False, True, False, True, True, False, key, [0] * count,
+                    [0] * count, " ".join("0" * count), None, None,
+                )
+            )  # fmt: skip
+    return rows
+
+
+async def constraint_rows(context: IntrospectionContext) -> Sequence[Row]:
+    tables = await described_tables(context)
+    return [row for found in tables for row in _constraints(found, tables)]
+
+
+def _constraints(found: DescribedTable, tables: Sequence[DescribedTable]) -> Iterator[Row]:
+    table = found.table
+    by_id = {other.table.id: other for other in tables}
+    for constraint in found.constraints:
+        index = 0 if constraint.index is None else index_oid(table.id, constraint.index.id)
+        other, other_columns, update, delete = 0, None, "", ""
+        if constraint.key is not None:
+            key = constraint.key
+            other, other_columns = key.referenced_id, list(key.referenced_columns)
+            update, delete = _ACTIONS[key.on_update.value], _ACTIONS[key.on_delete.value]
+            target = by_id[other]
+            index = next(
+                index_oid(other, candidate.id)
+                for candidate in target.indexes
+                if candidate.unique and set(candidate.columns) == set(key.referenced_columns)
+            )
+        expression = constraint.check.expression if constraint.check is not None else None
+        match = "s" if constraint.key is not None else ""
+        yield (
+            constraint.oid, constraint.name, table.schema_id, constraint.kind, False, False,
+            constraint.validated, table.id, 0, index, 0, other, update, delete, match, True, 0,
+            True, list(constraint.columns), other_columns, None, None, None, None, None,
+            expression,
+        )  # fmt: skip
+
+
+async def description_rows(context: IntrospectionContext) -> Sequence[Row]:
+    rows: list[Row] = []
+    for found in await described_tables(context):
+        if found.table.comment is not None:
+            rows.append((found.table.id, PG_CLASS, 0, found.table.comment))
+        for number, column in found.columns:
+            if column.comment is not None:
+                rows.append((found.table.id, PG_CLASS, number, column.comment))
+    return rows
+
+
+async def definition_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """Indexes and constraints as the statements that would make them."""
+    tables = await described_tables(context)
+    by_id = {found.table.id: found for found in tables}
+    rows: list[Row] = []
+    for found in tables:
+        for index in found.indexes:
+            oid = index_oid(found.table.id, index.id)
+            rows.append((oid, PG_CLASS, index_definition(found, index)))
+        for constraint in found.constraints:
+            oid = constraint_oid(found.table.id, constraint.name)
+            rows.append((oid, PG_CONSTRAINT, constraint_definition(found, constraint, by_id)))
+    return rows

@@ -1,0 +1,72 @@
+"""Built-in types by PostgreSQL's object ids: names, sizes, arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...catalog.column_types import ColumnType
+from ...catalog.type_kinds import TypeKind
+
+
+@dataclass(frozen=True, slots=True)
+class TypeRow:
+    """`name` as pg_type has it, `words` as format_type prints it; `size` is -1 where it varies."""
+
+    oid: int
+    name: str
+    words: str
+    size: int
+    category: str
+    array: int
+
+
+TYPE_ROWS: dict[TypeKind, TypeRow] = {
+    TypeKind.BOOL: TypeRow(16, "bool", "boolean", 1, "B", 1000),
+    TypeKind.BYTES: TypeRow(17, "bytea", "bytea", -1, "U", 1001),
+    TypeKind.INT8: TypeRow(20, "int8", "bigint", 8, "N", 1016),
+    TypeKind.INT2: TypeRow(21, "int2", "smallint", 2, "N", 1005),
+    TypeKind.INT4: TypeRow(23, "int4", "integer", 4, "N", 1007),
+    TypeKind.STRING: TypeRow(25, "text", "text", -1, "S", 1009),
+    TypeKind.FLOAT8: TypeRow(701, "float8", "double precision", 8, "N", 1022),
+    TypeKind.CHAR: TypeRow(1042, "bpchar", "character", -1, "S", 1014),
+    TypeKind.VARCHAR: TypeRow(1043, "varchar", "character varying", -1, "S", 1015),
+    TypeKind.DATE: TypeRow(1082, "date", "date", 4, "D", 1182),
+    TypeKind.TIMESTAMP: TypeRow(1114, "timestamp", "timestamp without time zone", 8, "D", 1115),
+    TypeKind.TIMESTAMPTZ: TypeRow(1184, "timestamptz", "timestamp with time zone", 8, "D", 1185),
+    TypeKind.DECIMAL: TypeRow(1700, "numeric", "numeric", -1, "N", 1231),
+    TypeKind.UUID: TypeRow(2950, "uuid", "uuid", 16, "U", 2951),
+}
+
+OTHER_ROWS = (
+    TypeRow(18, "char", '"char"', 1, "Z", 1002),
+    TypeRow(19, "name", "name", 64, "S", 1003),
+    TypeRow(26, "oid", "oid", 4, "N", 1028),
+    TypeRow(114, "json", "json", -1, "U", 199),
+    TypeRow(3802, "jsonb", "jsonb", -1, "U", 3807),
+)
+"""What clients look for by name, though no column is of it."""
+
+ALL_ROWS = (*TYPE_ROWS.values(), *OTHER_ROWS)
+
+
+def type_oid(type: ColumnType) -> int:
+    if type.element is not None:
+        return TYPE_ROWS[type.element.kind].array
+    return TYPE_ROWS[type.kind].oid
+
+
+def type_modifier(type: ColumnType) -> int:
+    """pg_attribute.atttypmod: precision and scale, or a width, plus four; -1 for none."""
+    if type.width is not None:
+        return type.width + 4
+    if type.kind is not TypeKind.DECIMAL:
+        return -1
+    precision, scale = type.decimal
+    return ((precision << 16) | scale) + 4
+
+
+def type_words(type: ColumnType) -> str:
+    """What format_type prints, without a modifier."""
+    if type.element is not None:
+        return f"{TYPE_ROWS[type.element.kind].words}[]"
+    return TYPE_ROWS[type.kind].words

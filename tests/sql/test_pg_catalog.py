@@ -1,0 +1,109 @@
+"""pg_catalog and information_schema: what clients ask, and the functions that go with it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tailrace.sql.introspection.registry import default_tables
+from tests.harness.simulation import Simulation
+from tests.harness.sql_node import SqlNode, sql_node
+
+
+def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        async with sql_node(sim) as node:
+            await node.sql("CREATE TABLE p (id INT8 PRIMARY KEY)")
+            await node.sql(
+                "CREATE TABLE t (id INT4 PRIMARY KEY, v VARCHAR(7) DEFAULT 'x', "
+                "p INT8 REFERENCES p, d DECIMAL(5,2), CHECK (id > 0), UNIQUE (v))"
+            )
+            await scenario(node)
+
+    sim = Simulation(11)
+    sim.run(whole())
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT relname FROM pg_class WHERE relkind = 'r' ORDER BY 1", [("p",), ("t",)]),
+        (
+            "SELECT attname, pg_catalog.format_type(atttypid, atttypmod) FROM pg_attribute "
+            "WHERE attrelid = 't'::regclass ORDER BY attnum",
+            [
+                ("id", "integer"),
+                ("v", "character varying(7)"),
+                ("p", "bigint"),
+                ("d", "numeric(5,2)"),
+            ],
+        ),
+        (
+            "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint ORDER BY conname DESC",
+            [
+                ("t_v_key", "UNIQUE (v)"),
+                ("t_pkey", "PRIMARY KEY (id)"),
+                ("t_p_fkey", "FOREIGN KEY (p) REFERENCES p(id)"),
+                ("t_id_check", 'CHECK ("id" > 0)'),
+                ("p_pkey", "PRIMARY KEY (id)"),
+            ],
+        ),
+        (
+            "SELECT indexrelid::regclass, indkey FROM pg_index i ORDER BY 1",
+            [("p_pkey", [1]), ("t_pkey", [1]), ("t_v_key", [2])],
+        ),
+        ("SELECT relname FROM pg_class WHERE relname OPERATOR(pg_catalog.~) '^(t)$' "
+         "COLLATE pg_catalog.default AND pg_table_is_visible(oid)", [("t",)]),
+        ("SELECT 'pg_class'::regclass::oid, to_regclass('nowhere')", [(1259, None)]),
+        ("SELECT current_setting('default_table_access_method')", [("heap",)]),
+        ("SELECT array_agg(typname ORDER BY oid) FROM pg_type WHERE typname LIKE 'int_'",
+         [(["int8", "int2", "int4"],)]),
+        ("SELECT column_name, data_type, is_nullable FROM information_schema.columns "
+         "WHERE table_name = 't' AND ordinal_position < 3",
+         [("id", "integer", "NO"), ("v", "character varying", "YES")]),
+        ("SELECT constraint_name, unique_constraint_name "
+         "FROM information_schema.referential_constraints", [("t_p_fkey", "p_pkey")]),
+    ],
+)  # fmt: skip
+def test_the_catalog_answers(query: str, rows: list[tuple[object, ...]]) -> None:
+    async def scenario(node: SqlNode) -> None:
+        assert await node.rows(query) == rows
+
+    run(scenario)
+
+
+def test_every_table_can_be_read() -> None:
+    """Each row has a value per column, of the column's type."""
+
+    async def scenario(node: SqlNode) -> None:
+        for table in default_tables():
+            await node.rows(f"SELECT * FROM {table.schema}.{table.name}")
+
+    run(scenario)
+
+
+def test_ids_are_unique_and_stay() -> None:
+    async def scenario(node: SqlNode) -> None:
+        query = "SELECT oid, relname FROM pg_class ORDER BY oid"
+        before = await node.rows(query)
+        assert len({oid for oid, _ in before}) == len(before)
+        await node.sql("ALTER TABLE t ADD COLUMN w INT8")
+        assert await node.rows(query) == before
+
+    run(scenario)
+
+
+def test_the_catalog_is_as_of_the_transaction() -> None:
+    async def scenario(node: SqlNode) -> None:
+        other = node.session()
+        await other.execute("BEGIN")
+        await other.execute("SELECT count(*) FROM pg_class")
+        await node.sql("CREATE TABLE later (id INT8 PRIMARY KEY)")
+        query = "SELECT count(*) FROM pg_class WHERE relname = 'later'"
+        (seen,) = await other.execute(query)
+        assert seen.fetch_rows() == [(0,)]
+        await other.execute("COMMIT")
+        assert await node.rows(query) == [(1,)]
+
+    run(scenario)

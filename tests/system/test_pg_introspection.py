@@ -1,0 +1,150 @@
+"""psql's meta-commands and SQLAlchemy's reflection, by the real programs at a real server."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy
+from sqlalchemy import orm
+
+from tests.harness.server_process import ServerProcess
+
+pytestmark = pytest.mark.system
+
+SCHEMA = """
+CREATE TABLE customers (id INT8 PRIMARY KEY, name VARCHAR(20) NOT NULL UNIQUE);
+CREATE TABLE orders (
+    id INT8, line INT4, customer INT8 REFERENCES customers ON DELETE RESTRICT,
+    amount DECIMAL(12,2) DEFAULT 0, note STRING, PRIMARY KEY (id, line), CHECK (amount >= 0)
+);
+CREATE INDEX orders_by_customer ON orders (customer) STORING (amount);
+COMMENT ON COLUMN orders.note IS 'anything';
+"""
+
+TABLE = """\
+                       Table "public.orders"
+  Column  |     Type      | Collation | Nullable | Default 
+----------+---------------+-----------+----------+---------
+ id       | bigint        |           | not null | 
+ line     | integer       |           | not null | 
+ customer | bigint        |           |          | 
+ amount   | numeric(12,2) |           |          | 0.00
+ note     | text          |           |          | 
+Indexes:
+    "orders_pkey" PRIMARY KEY, btree (id, line)
+    "orders_by_customer" btree (customer) INCLUDE (amount)
+Check constraints:
+    "orders_amount_check" CHECK ("amount" >= 0)
+Foreign-key constraints:
+    "orders_customer_fkey" FOREIGN KEY (customer) REFERENCES customers(id) ON DELETE RESTRICT
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with ServerProcess(tmp_path_factory.mktemp("catalog") / "data", "--insecure") as process:
+        psql(process, SCHEMA)
+        yield process
+
+
+def psql(server: ServerProcess, script: str, *options: str) -> str:
+    found = shutil.which("psql")
+    if found is None:
+        pytest.skip("psql is not installed")
+    command = [found, "-X", *options, "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-U", "root"]
+    command += ["-p", str(server.pg_port), "-d", "defaultdb"]
+    done = subprocess.run(command, input=script, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_psql_describes_a_table(server: ServerProcess) -> None:
+    assert psql(server, "\\d orders\n").strip() == TABLE.strip()
+    assert "Referenced by:" in psql(server, "\\d customers\n")
+    assert "anything" in psql(server, "\\d+ orders\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "lines"),
+    [
+        ("\\d", ["public|customers|table|root", "public|orders|table|root"]),
+        ("\\dt", ["public|customers|table|root", "public|orders|table|root"]),
+        ("\\dt ord*", ["public|orders|table|root"]),
+        ("\\dn", ["public|root", "tailrace_internal|root"]),
+        ("\\l", ["defaultdb|root|UTF8|C|C.UTF-8||libc|", "system|root|UTF8|C|C.UTF-8||libc|"]),
+        ("\\du", ["root|Superuser, Create role, Create DB, Bypass RLS|{}"]),
+        ("\\df", []),
+        ("\\dv", []),
+        ("\\dT", []),
+        ("\\di", [
+            "public|customers_name_key|index|root|customers",
+            "public|customers_pkey|index|root|customers",
+            "public|orders_by_customer|index|root|orders",
+            "public|orders_pkey|index|root|orders",
+        ]),
+        ("\\dp", ["public|customers|table|||", "public|orders|table|||"]),
+    ],
+)  # fmt: skip
+def test_psql_lists(server: ServerProcess, command: str, lines: list[str]) -> None:
+    assert psql(server, f"{command}\n", "-At").splitlines() == lines
+
+
+@pytest.fixture
+def engine(server: ServerProcess) -> Iterator[sqlalchemy.Engine]:
+    made = sqlalchemy.create_engine(
+        f"postgresql+psycopg://root@127.0.0.1:{server.pg_port}/defaultdb"
+    )
+    yield made
+    made.dispose()
+
+
+def test_sqlalchemy_reflects_tables(engine: sqlalchemy.Engine) -> None:
+    inspector = sqlalchemy.inspect(engine)
+    assert inspector.has_table("orders") and not inspector.has_table("nowhere")
+    assert inspector.get_table_names() == ["customers", "orders"]
+    columns = {column["name"]: str(column["type"]) for column in inspector.get_columns("orders")}
+    assert columns == {
+        "id": "BIGINT", "line": "INTEGER", "customer": "BIGINT", "amount": "NUMERIC(12, 2)",
+        "note": "TEXT",
+    }  # fmt: skip
+    assert inspector.get_pk_constraint("orders")["constrained_columns"] == ["id", "line"]
+    (index,) = inspector.get_indexes("orders")
+    assert (index["name"], index["column_names"]) == ("orders_by_customer", ["customer"])
+    (key,) = inspector.get_foreign_keys("orders")
+    assert (key["referred_table"], key["options"]) == ("customers", {"ondelete": "RESTRICT"})
+    (unique,) = inspector.get_unique_constraints("customers")
+    assert unique["column_names"] == ["name"]
+    metadata = sqlalchemy.MetaData()
+    metadata.reflect(engine)
+    assert [table.name for table in metadata.sorted_tables] == ["customers", "orders"]
+
+
+class Base(orm.DeclarativeBase):
+    pass
+
+
+class Customer(Base):
+    __tablename__ = "customers"
+    id: orm.Mapped[int] = orm.mapped_column(sqlalchemy.BigInteger, primary_key=True)
+    name: orm.Mapped[str]
+
+
+def test_an_orm_session_rolls_back_to_its_savepoint(engine: sqlalchemy.Engine) -> None:
+    with orm.Session(engine) as session, session.begin():
+        session.add(Customer(id=1, name="ada"))
+        session.flush()
+        with pytest.raises(sqlalchemy.exc.IntegrityError), session.begin_nested():
+            session.add(Customer(id=2, name="ada"))
+            session.flush()
+        session.add(Customer(id=3, name="grace"))
+    with orm.Session(engine) as session:
+        session.add(Customer(id=4, name="lost"))
+        session.flush()
+        session.rollback()
+        names = session.scalars(sqlalchemy.select(Customer.name).order_by(Customer.id)).all()
+        assert names == ["ada", "grace"]
+        session.execute(sqlalchemy.delete(Customer))
+        session.commit()
