@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 
 from ..catalog.jobs import JobContext, JobRecord, JobRegistry, RetryableJobError
+from ..catalog.schema_change.job import JOB_KIND as SCHEMA_CHANGE
+from ..catalog.schema_change.payload import decode_change, decode_progress
+from ..catalog.schema_change.status import status_of
 from ..changefeed import JOB_KIND, Changefeeds, FeedStatus
 from ..changefeed import ChangefeedStream as FeedStream
 from ..changefeed.attempt import retryable
@@ -82,9 +85,18 @@ class FeedServices:
         """A changefeed's state, from its rows and from what this node knows of it."""
         return self._feeds.status(job.id, job.payload, await self._registry.progress(job.id))
 
+    async def _change_status(self, job: JobRecord) -> str:
+        """How far a schema change is, and what it has to say beside that."""
+        change = decode_change(job.payload)
+        saved = await self._registry.progress(job.id)
+        status = str(status_of(change, decode_progress(saved, change)))
+        return status if job.running_status is None else f"{status}; {job.running_status}"
+
     async def _summary(self, job: JobRecord) -> JobSummary:
         status = await self.feed_status(job) if job.kind == JOB_KIND else None
         running_status = job.running_status
+        if job.kind == SCHEMA_CHANGE and not job.state.final:
+            running_status = await self._change_status(job)
         if status is not None and not job.state.final:
             running_status = running_status or _running_status(job, status, self._node_id)
         return JobSummary(
@@ -93,7 +105,9 @@ class FeedServices:
             description=job.description,
             state=job.state.value,
             created=job.created,
+            started=job.started,
             finished=job.finished,
+            modified=await self._registry.modified(job.id),
             error=job.error if job.state.final else None,
             running_status=running_status,
             user_name=None if status is None else status.user_name,

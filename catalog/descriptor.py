@@ -88,7 +88,8 @@ class TableDescriptor:
     `new_primary` is a primary index that is being built: writers write whole rows to both. After
     the swap `old_primary` is the one that was primary, written for readers under the version
     before, until nobody reads it. `referenced_by` names the tables with foreign keys to this one.
-    `schema_change_job` is the job that is changing the table, and `drop_time` when it was dropped.
+    `schema_change_job` is the job that is changing the table, and `drop_time` when it was dropped,
+    which a version that is dropped already says: of the first, that is its modification time.
     """
 
     id: int
@@ -307,6 +308,7 @@ def _without_bookkeeping(descriptor: Descriptor) -> Descriptor:
             modification_time=ZERO,
             locked=False,
             schema_change_job=None,
+            drop_time=None,
             comment=None,
             columns=tuple(replace(column, comment=None) for column in descriptor.columns),
         )

@@ -103,8 +103,9 @@ JOBS = _table(
         "claim_node_id": _INT8,
         "epoch": _INT8,
         "error": _STRING,
+        "started": _TIMESTAMPTZ,
     },
-    nullable="finished claim_session_id claim_node_id error",
+    nullable="finished claim_session_id claim_node_id error started",
 )
 SETTINGS = _table(8, "settings", {"name": _STRING}, {"value": _STRING})
 ID_SEQUENCE = _table(9, "id_sequence", {"name": _STRING}, {"next": _INT8})

@@ -68,6 +68,8 @@ class JobSummary:
     created: datetime
     finished: datetime | None
     error: str | None
+    started: datetime | None = None
+    modified: datetime | None = None
     running_status: str | None = None
     user_name: str | None = None
     tables: str | None = None

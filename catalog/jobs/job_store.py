@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
@@ -83,6 +84,13 @@ class JobStore:
         body = await self._store.snapshot(await self._store.now()).get(key)
         return None if body is None else decode_progress(key, body)
 
+    async def modified(self, job_id: int) -> datetime | None:
+        """When the job or its progress was written last; None where there is no such job."""
+        reader = self._store.snapshot(await self._store.now())
+        stored = [await reader.get_with_timestamp(key(job_id)) for key in (job_key, progress_key)]
+        written = [found[1] for found in stored if found is not None]
+        return time_of(max(written)) if written else None
+
     async def claim(self, job_id: int, incarnation: Incarnation) -> JobRecord | None:
         """Takes the job up, if there is work in it and no living session of another has it."""
 
@@ -104,6 +112,7 @@ class JobStore:
                 claim_node_id=incarnation.node_id,
                 epoch=job.epoch + 1,
                 error=None,
+                started=job.started or time_of(evaluation.timestamp),
             )
             _write(evaluation, claimed)
             return claimed

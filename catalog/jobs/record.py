@@ -36,6 +36,8 @@ class JobRecord:
     claim_node_id: int | None = None
     epoch: int = 0
     error: str | None = None
+    started: datetime | None = None
+    """When it was first taken up."""
 
     @property
     def running_status(self) -> str | None:
@@ -56,13 +58,15 @@ class JobRecord:
                 self.claim_node_id,
                 self.epoch,
                 self.error,
+                self.started,
             )
         )
 
     @classmethod
     def decode(cls, key: bytes, body: bytes) -> JobRecord:
         row = _jobs.decode_row(key, body)
-        id, kind, description, state, payload, created, finished, session, node, epoch, error = row
+        id, kind, description, state, payload, created, finished, *claim, error, started = row
+        session, node, epoch = claim
         assert isinstance(id, int)
         assert isinstance(kind, str)
         assert isinstance(description, str)
@@ -73,6 +77,7 @@ class JobRecord:
         assert node is None or isinstance(node, int)
         assert isinstance(epoch, int)
         assert error is None or isinstance(error, str)
+        assert started is None or isinstance(started, datetime)
         return cls(
             id=id,
             kind=kind,
@@ -85,6 +90,7 @@ class JobRecord:
             claim_node_id=node,
             epoch=epoch,
             error=error,
+            started=started,
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import datetime
 
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
@@ -99,6 +100,10 @@ class JobRegistry:
     async def list(self) -> list[JobRecord]:
         """All jobs, oldest first."""
         return await self._jobs.list()
+
+    async def modified(self, job_id: int) -> datetime | None:
+        """When anything of a job was written last."""
+        return await self._jobs.modified(job_id)
 
     async def progress(self, job_id: int) -> bytes | None:
         """What a job saved last."""

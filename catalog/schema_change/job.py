@@ -65,7 +65,11 @@ async def publish_stage(
 ) -> tuple[TableDescriptor, ...]:
     """Publishes the version of a stage, and of the tables that it refers to, in a transaction."""
     job = None if stage.last else job_id
-    changed = replace(apply_stage(table, targets, stage), schema_change_job=job)
+    changed = replace(
+        apply_stage(table, targets, stage),
+        schema_change_job=job,
+        drop_time=table.drop_time or (table.modification_time if table.dropped else None),
+    )
     published: list[TableDescriptor] = []
     for other_id, refers in reference_changes(targets, stage).items():
         if other_id == table.id:

@@ -15,7 +15,8 @@ from ...catalog.errors import SQLError
 from ...catalog.jobs import JobRecord
 from ...catalog.publish_rules import locked_error
 from ...catalog.schema_change.planner import plan
-from ...catalog.schema_change.stages import Stage, Status, VersionStage
+from ...catalog.schema_change.stages import Stage
+from ...catalog.schema_change.status import describe_stage
 from ...catalog.schema_change.targets import ConstraintElement, FactsElement, Target
 from ...catalog.system_tables import FIRST_USER_ID
 from ...kvlayer.access import Transaction
@@ -376,17 +377,7 @@ def _change_index(changes: TableChanges, statement: s.DropIndex | s.RenameIndex)
 
 def explained(targets: Sequence[Target], stages: Sequence[Stage]) -> list[tuple[int, str, str]]:
     """A row per stage: its number, in which phase it happens, and what it does."""
-    rows: list[tuple[int, str, str]] = []
-    for number, stage in enumerate(stages, start=1):
-        phase = "statement" if number == 1 else "job"
-        if isinstance(stage, VersionStage) and stage.lock is not None:
-            rows.append((number, phase, "lock the table" if stage.lock else "unlock the table"))
-            continue
-        parts = [f"{targets[move.target].label} {_verb(move.to)}" for move in stage.moves]
-        kind = "version" if isinstance(stage, VersionStage) else "work"
-        rows.append((number, phase, f"{kind}: {'; '.join(parts)}"))
-    return rows
-
-
-def _verb(status: Status) -> str:
-    return f"-> {status.value}"
+    return [
+        (number, "statement" if number == 1 else "job", describe_stage(targets, stage))
+        for number, stage in enumerate(stages, start=1)
+    ]

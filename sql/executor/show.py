@@ -141,7 +141,9 @@ def show_jobs(jobs: list[JobSummary]) -> Result:
             job.state,
             job.running_status,
             job.created,
+            job.started,
             job.finished,
+            job.modified,
             job.error,
         )
         for job in jobs
@@ -150,7 +152,7 @@ def show_jobs(jobs: list[JobSummary]) -> Result:
 
 
 def show_changefeed_jobs(jobs: list[JobSummary]) -> Result:
-    """SHOW CHANGEFEED JOBS: the anchor's columns, but for when a feed started and last changed."""
+    """SHOW CHANGEFEED JOBS: the anchor's columns."""
     rows: list[Row] = [
         (
             job.id,
@@ -159,7 +161,9 @@ def show_changefeed_jobs(jobs: list[JobSummary]) -> Result:
             job.state,
             job.running_status,
             job.created,
+            job.started,
             job.finished,
+            job.modified,
             None if job.resolved is None else format_timestamp(job.resolved),
             None if job.resolved is None else datetime_of(job.resolved),
             job.error,
@@ -180,7 +184,9 @@ _JOB_COLUMNS = (
     ("status", STRING),
     ("running_status", STRING),
     ("created", TIMESTAMPTZ),
+    ("started", TIMESTAMPTZ),
     ("finished", TIMESTAMPTZ),
+    ("modified", TIMESTAMPTZ),
     ("error", STRING),
 )
 _CHANGEFEED_COLUMNS = (
@@ -190,7 +196,9 @@ _CHANGEFEED_COLUMNS = (
     ("status", STRING),
     ("running_status", STRING),
     ("created", TIMESTAMPTZ),
+    ("started", TIMESTAMPTZ),
     ("finished", TIMESTAMPTZ),
+    ("modified", TIMESTAMPTZ),
     ("high_water_timestamp", STRING),
     ("readable_high_water_timestamptz", TIMESTAMPTZ),
     ("error", STRING),

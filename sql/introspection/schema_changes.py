@@ -1,0 +1,82 @@
+"""`tailrace_internal.schema_changes`: which tables are being changed, how far that is, and whom it
+waits for. One row per change that is not over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...catalog.jobs import JobRecord
+from ...catalog.jobs.record import decode_progress as decode_saved
+from ...catalog.jobs.record import progress_key
+from ...catalog.leases.waits import LeaseWait
+from ...catalog.schema_change.job import JOB_KIND
+from ...catalog.schema_change.payload import SchemaChange, decode_change, decode_progress
+from ...catalog.schema_change.status import status_of
+from ...catalog.system_tables import JOBS
+from ..results import BOOL, INT8, STRING, Row
+from .context import IntrospectionContext
+from .virtual_table import VirtualTable, virtual_columns
+
+
+async def _schema_changes(context: IntrospectionContext) -> Sequence[Row]:
+    waits = {wait.descriptor_id: wait for wait in context.services.leases.waits.under_way()}
+    rows: list[Row] = []
+    for key, body in await context.reader.scan(JOBS.primary_span):
+        job = JobRecord.decode(key, body)
+        if job.kind == JOB_KIND and not job.state.final:
+            change = decode_change(job.payload)
+            row = await _row(context, job, change, waits.get(change.table_id))
+            if row is not None:
+                rows.append(row)
+    return rows
+
+
+async def _row(
+    context: IntrospectionContext, job: JobRecord, change: SchemaChange, wait: LeaseWait | None
+) -> Row | None:
+    """None where every stage is done, and the job has only to say so."""
+    saved_at = progress_key(job.id)
+    saved = await context.reader.get(saved_at)
+    progress = decode_progress(None if saved is None else decode_saved(saved_at, saved), change)
+    status = status_of(change, progress)
+    if not status.stage_count:
+        return None
+    table = await context.services.catalog.descriptors.read(context.reader, change.table_id)
+    holders = () if wait is None else wait.holders
+    waiting_for = "; ".join(map(str, holders)) or job.running_status
+    return (
+        job.id,
+        change.table_id,
+        None if table is None else table.name,
+        job.description,
+        job.state.value,
+        status.stage,
+        status.stage_count,
+        status.doing,
+        status.undoing,
+        status.row_count,
+        waiting_for,
+        int(wait.since) if wait is not None and holders else None,
+    )
+
+
+SCHEMA_CHANGES = VirtualTable(
+    id=-120,
+    schema="tailrace_internal",
+    name="schema_changes",
+    columns=virtual_columns(
+        job_id=INT8,
+        table_id=INT8,
+        table_name=STRING,
+        statement=STRING,
+        state=STRING,
+        stage=INT8,
+        stage_count=INT8,
+        doing=STRING,
+        undoing=BOOL,
+        rows_done=INT8,
+        waiting_for=STRING,
+        waiting_since=INT8,
+    ),
+    rows=_schema_changes,
+)
