@@ -84,6 +84,9 @@ def _replacement(node: exp.Expr) -> exp.Expr | None:
     match node:
         case exp.Cast():
             return _cast(node)
+        case exp.CurrentSchemas():
+            implicit = isinstance(node.this, exp.Boolean) and bool(node.this.this)
+            return _parse("ARRAY['pg_catalog', 'public']" if implicit else "ARRAY['public']")
         case exp.Table(this=exp.Anonymous() as function):
             name = function.name.lower()
             return _no_rows(node) if name == "pg_partition_ancestors" else None
