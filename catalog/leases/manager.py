@@ -145,7 +145,7 @@ class LeaseManager:
         self._check_open()
         entry = self._entry(table_id)
         for _ in range(ATTEMPTS_MAX):
-            held = await asyncio.shield(self._spawn(self._take_newest(entry)))
+            held = await asyncio.shield(self._acquisition(entry))
             if held.row is RowState.HELD and held in entry.held.versions:
                 return self._lease(entry, held)
         raise LeaseBeyondSession(
@@ -155,8 +155,14 @@ class LeaseManager:
     def _join_acquisition(self, entry: _Entry) -> asyncio.Task[HeldVersion]:
         """The acquisition under way, or a new one: there is one at a time."""
         if entry.acquiring is None or entry.acquiring.done():
-            entry.acquiring = self._spawn(self._take_newest(entry))
+            entry.acquiring = self._acquisition(entry)
         return entry.acquiring
+
+    def _acquisition(self, entry: _Entry) -> asyncio.Task[HeldVersion]:
+        """Goes on when its caller is cancelled; then nobody asks what it failed with."""
+        task = self._spawn(self._take_newest(entry))
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return task
 
     async def _take_newest(self, entry: _Entry) -> HeldVersion:
         """Leases the newest version, and retires what is older."""

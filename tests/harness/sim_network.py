@@ -29,13 +29,16 @@ STREAM_BUFFER_MAX = 4
 
 
 class SimNetwork:
-    """Joins channels to one service."""
+    """Joins channels to one service. Networks of one store have names, and each its own luck."""
 
-    def __init__(self, sim: Simulation, service: StoreService) -> None:
+    def __init__(self, sim: Simulation, service: StoreService, name: str = "network") -> None:
         self.service = service
-        self.random = Random(f"{sim.seed}:network")
+        self.name = name
+        self.random = Random(f"{sim.seed}:{name}")
         self.whole = asyncio.Event()
         self.whole.set()
+        self.speaking = asyncio.Event()
+        self.speaking.set()
         self._sim = sim
         self._channels: list[SimChannel] = []
 
@@ -44,14 +47,14 @@ class SimNetwork:
         self._channels.append(channel)
         return channel
 
-    async def join(self) -> RemoteStore:
+    async def join(self, settings: Settings | None = None) -> RemoteStore:
         """Another node's view of the store."""
         return await RemoteStore.connect(
             self.channel(),
             self._sim.wall,
-            settings=Settings(),
+            settings=settings or Settings(),
             metrics=Metrics(),
-            random=Random(f"{self._sim.seed}:node {len(self._channels)}"),
+            random=Random(f"{self._sim.seed}:{self.name}:node {len(self._channels)}"),
         )
 
     def cut(self) -> None:
@@ -59,6 +62,11 @@ class SimNetwork:
 
     def heal(self) -> None:
         self.whole.set()
+        self.speaking.set()
+
+    def mute(self) -> None:
+        """Streams give nothing more until `heal`, though calls are answered."""
+        self.speaking.clear()
 
     def disconnect(self) -> None:
         for channel in self._channels:
@@ -103,6 +111,7 @@ class SimChannel:
             async with aclosing(network.service.stream(method, body)) as answers:
                 async for answer in answers:
                     await network.pass_message()
+                    await network.speaking.wait()
                     await arrived.put(answer)
             await arrived.put(None)
 

@@ -5,8 +5,9 @@
     python -m tests.simulation --minutes 30             as many as fit, from a seed that time chose
 
 Every seed is a store alone under load and misfortune (`kv_run`), which is cheap. Every tenth is
-also a whole stack with a feed into a mirror (`random_run`), and a lease between two nodes
-(`two_nodes`); `--kind` chooses one of them for every seed. Ends with status 1 if a seed failed.
+also a whole stack with a feed into a mirror (`random_run`), a lease between two nodes
+(`two_nodes`), and schema changes on several nodes under feeds (`schema_storm`); `--kind` chooses
+one of them for every seed. Ends with status 1 if a seed failed.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 
 from tests.simulation.kv_run import run_store
 from tests.simulation.random_run import run_seed
+from tests.simulation.schema_storm import run_storm
 from tests.simulation.two_nodes import run_two_nodes
 
 PROGRESS_EVERY = 100
@@ -39,6 +41,7 @@ KINDS: Mapping[str, Callable[[int], object]] = {
     "store": run_store,
     "stack": _run_stack,
     "nodes": run_two_nodes,
+    "schemas": run_storm,
 }
 
 

@@ -1,0 +1,487 @@
+"""The oracle of one table whose schema changes under its rows: what clients were told, and no more.
+
+A table `(k INT8 PRIMARY KEY, j INT8 NOT NULL, w INT8 NOT NULL, ...)`: `j` is `k + KEY_GAP`, so that
+the primary key can move from one to the other, and `w` is a number that no two writes share. A
+column is known by its number, and its name is never given again, so that a statement which names
+`c7` can only ever mean the one column.
+
+    change = model.begin_change("ALTER ...", (Add(column),), at)      # outcome: in doubt
+    model.end_change(change, Outcome.DONE, at)
+    write = model.begin_write()
+    write.insert(1, {7: 5}); model.end_write(write, committed_at)     # None: refused
+
+When everything rests, `explain` is given the steps that the published versions show, each with its
+timestamp, and finds for each the change that asked for it; a step that nobody asked for is an
+error, and so is a change that was acknowledged and shows no step. Only the timestamps are the
+store's own.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Final
+
+from tailrace.kvlayer.clock import MAX_TIMESTAMP, ZERO, Timestamp
+
+KEY_GAP = 1000
+
+
+class Fill(Enum):
+    """What a row holds in a column that its writer did not name."""
+
+    NULL = "null"
+    CONSTANT = "constant"
+    DRAWN = "drawn"  # a value of its own
+    COMPUTED = "computed"  # twice `w`
+
+
+@dataclass(frozen=True, slots=True)
+class ModelColumn:
+    """A column. A retype makes another number of the same name."""
+
+    number: int
+    name: str
+    type: str
+    fill: Fill = Fill.NULL
+    constant: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a client sees of a schema: names and types in the order of SELECT *, and the key."""
+
+    columns: tuple[tuple[str, str], ...]
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The columns behind `k`, `j` and `w`, and which of the first two is the key."""
+
+    columns: tuple[ModelColumn, ...] = ()
+    key: str = "k"
+
+    @property
+    def shape(self) -> Shape:
+        fixed = (("k", "INT8"), ("j", "INT8"), ("w", "INT8"))
+        return Shape(fixed + tuple((c.name, c.type) for c in self.columns), self.key)
+
+    def find(self, number: int) -> ModelColumn | None:
+        return next((column for column in self.columns if column.number == number), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    column: ModelColumn
+
+    def on(self, schema: Schema) -> Schema | None:
+        if schema.find(self.column.number):
+            return None
+        return replace(schema, columns=(*schema.columns, self.column))
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    number: int
+
+    def on(self, schema: Schema) -> Schema | None:
+        left = tuple(c for c in schema.columns if c.number != self.number)
+        return replace(schema, columns=left) if len(left) < len(schema.columns) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Become:
+    """The column takes another name, or another type."""
+
+    number: int
+    name: str | None = None
+    type: str | None = None
+
+    def on(self, schema: Schema) -> Schema | None:
+        found = schema.find(self.number)
+        if found is None:
+            return None
+        changed = replace(found, name=self.name or found.name, type=self.type or found.type)
+        columns = tuple(changed if c is found else c for c in schema.columns)
+        return replace(schema, columns=columns) if changed != found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Rekey:
+    key: str
+
+    def on(self, schema: Schema) -> Schema | None:
+        return replace(schema, key=self.key) if schema.key != self.key else None
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    def on(self, schema: Schema) -> Schema | None:
+        return schema
+
+
+Step = Add | Drop | Become | Rekey | Truncate
+
+
+class Outcome(Enum):
+    IN_DOUBT = "in doubt"  # the client never heard
+    DONE = "done"
+    REFUSED = "refused"  # failed, or was canceled: done wholly, or undone
+
+
+@dataclass(slots=True, eq=False)
+class Change:
+    """One statement that changes the schema. `applied` are its steps that were seen."""
+
+    text: str
+    steps: tuple[Step, ...]
+    begun_at: Timestamp
+    ended_at: Timestamp = MAX_TIMESTAMP
+    outcome: Outcome = Outcome.IN_DOUBT
+    applied: list[Step] = field(default_factory=list)
+
+
+class _Anything:
+    """Equals whatever the store made of it."""
+
+    def __repr__(self) -> str:
+        return "anything"
+
+
+ANYTHING: Final = _Anything()
+Value = int | str | _Anything | None
+
+
+@dataclass(frozen=True, slots=True)
+class RowVersion:
+    """A row as one write left it: what was written by column number; `unsure` may be anything."""
+
+    at: Timestamp
+    token: int
+    values: Mapping[int, int | None]
+    unsure: frozenset[int] = frozenset()
+
+
+@dataclass(slots=True, eq=False)
+class Write:
+    """One transaction's rows: for each key what became of it, in order."""
+
+    begun_at: Timestamp
+    at: Timestamp | None = None
+    items: list[tuple[int, int | None, Mapping[int, int | None], bool]] = field(
+        default_factory=list
+    )
+    """(k, token or None for a deletion, values, whether it is an update)"""
+
+    def insert(self, key: int, token: int, values: Mapping[int, int | None]) -> None:
+        self.items.append((key, token, values, False))
+
+    def update(self, key: int, token: int, values: Mapping[int, int | None]) -> None:
+        self.items.append((key, token, values, True))
+
+    def delete(self, key: int) -> None:
+        self.items.append((key, None, {}, False))
+
+    @property
+    def tokens(self) -> dict[int, int | None]:
+        """What the transaction leaves under each key."""
+        return {key: token for key, token, _, _ in self.items}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenStep:
+    """A published version that looks different from the one before.
+
+    `emptied` tells a truncation. `kept` are the tokens of the rows in the primary index from here
+    on, as of just below the step, where that is another index than before.
+    """
+
+    at: Timestamp
+    shape: Shape
+    emptied: bool
+    kept: Mapping[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Era:
+    """A schema from its timestamp on, and the steps that led to it."""
+
+    at: Timestamp
+    schema: Schema
+    steps: tuple[Step, ...]
+
+
+class TableModel:
+    """Everything that one table was and is."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.table_id = 0
+        self.frozen = False
+        """The process has died: what its tasks still hear, nobody hears."""
+        self.changes: list[Change] = []
+        self.writes: list[Write] = []
+        self.eras: list[Era] = [Era(ZERO, Schema(), ())]
+        self.history: dict[int, list[tuple[Timestamp, RowVersion | None]]] = {}
+        self._drawn: dict[tuple[int, Timestamp, int], object] = {}
+        self._emptied: set[Timestamp] = set()
+        self._ids: dict[int, tuple[str, str]] = {}
+
+    # What clients say.
+
+    def begin_change(self, text: str, steps: Sequence[Step], at: Timestamp) -> Change:
+        change = Change(text, tuple(steps), at)
+        if not self.frozen:
+            self.changes.append(change)
+        return change
+
+    def end_change(self, change: Change, outcome: Outcome, at: Timestamp) -> None:
+        if not self.frozen:
+            change.outcome, change.ended_at = outcome, at
+
+    def begin_write(self, at: Timestamp) -> Write:
+        write = Write(at)
+        if not self.frozen:
+            self.writes.append(write)
+        return write
+
+    def end_write(self, write: Write, at: Timestamp | None) -> None:
+        """It committed at `at`, or was refused."""
+        if self.frozen:
+            return
+        write.at = at
+        if at is None or not write.items:
+            self.writes.remove(write)
+
+    def guess(self) -> Schema:
+        """The schema as it would be if all that was not refused had been done."""
+        schema = Schema()
+        for change in self.changes:
+            if change.outcome is not Outcome.REFUSED:
+                for step in change.steps:
+                    schema = step.on(schema) or schema
+        return schema
+
+    # What rests.
+
+    def explain(
+        self,
+        seen: Sequence[SeenStep],
+        found: Mapping[Timestamp, Mapping[int, int | None]],
+    ) -> None:
+        """Takes the timestamps of steps, and of the writes that are in doubt. `found` are the
+        tokens by timestamp and key. Raises AssertionError where the store did what nobody asked
+        for, or has lost what it had acknowledged."""
+        self._explain_writes(found)
+        for change in self.changes:
+            change.applied.clear()
+        self.eras = [Era(ZERO, Schema(), ())]
+        for step in seen:
+            self._explain_step(step)
+        for change in self.changes:
+            done = [s for s in change.steps if s not in change.applied]
+            if change.outcome is Outcome.DONE:
+                schema = self.eras[-1].schema
+                lost = [s for s in done if not (isinstance(s, Truncate) or s.on(schema) is None)]
+                assert not lost, f"{change.text} was done, and {lost} is not to be seen"
+            if change.outcome is Outcome.REFUSED:
+                assert not change.applied or not done, f"half of {change.text} was done"
+        self._replay(seen)
+
+    def _explain_writes(self, found: Mapping[Timestamp, Mapping[int, int | None]]) -> None:
+        known = {write.at: write for write in self.writes if write.at is not None}
+        doubtful = [write for write in self.writes if write.at is None]
+        for at, write in known.items():
+            tokens = found.get(at, {})
+            assert tokens == write.tokens, f"{self.name} at {at}: {write.tokens}, found {tokens}"
+        for at, tokens in sorted(found.items()):
+            if at in known:
+                continue
+            match = [w for w in doubtful if w.tokens == tokens and w.begun_at < at]
+            assert match, f"nobody wrote {tokens} at {at} into {self.name}"
+            match[0].at = at
+            doubtful.remove(match[0])
+
+    def _explain_step(self, step: SeenStep) -> None:
+        former = self.eras[-1].schema
+        for change in self.changes:
+            if not change.begun_at < step.at < change.ended_at:
+                continue
+            for steps in self._candidates(change):
+                schema = _all_on(former, steps, step)
+                if schema is not None:
+                    change.applied += steps
+                    self.eras.append(Era(step.at, schema, tuple(steps)))
+                    return
+        undone = self._undone(step)
+        assert undone, f"{self.name}: nobody asked for {step}, {former} before; {self.changes}"
+
+    def _candidates(self, change: Change) -> list[list[Step]]:
+        left = [step for step in change.steps if step not in change.applied]
+        return [[step] for step in left] + ([left] if len(left) > 1 else [])
+
+    def _undone(self, step: SeenStep) -> bool:
+        """Whether a change that was not done was undone here."""
+        for change in self.changes:
+            if not change.applied or change.outcome is Outcome.DONE:
+                continue
+            others = [s for era in self.eras for s in era.steps if s not in change.applied]
+            schema = Schema()
+            for other in others:
+                schema = other.on(schema) or schema
+            if set(schema.shape.columns) == set(step.shape.columns):
+                order = [name for name, _ in step.shape.columns[3:]]
+                columns = sorted(schema.columns, key=lambda c: order.index(c.name))
+                change.applied.clear()
+                self.eras.append(Era(step.at, replace(schema, columns=tuple(columns)), ()))
+                return True
+        return False
+
+    def _replay(self, seen: Sequence[SeenStep]) -> None:
+        """Every version of every row."""
+        self.history = {}
+        self._emptied = {step.at for step in seen if step.emptied}
+        swaps = [step for step in seen if step.kept is not None]
+        for write in sorted(self.writes, key=lambda w: w.at or MAX_TIMESTAMP):
+            if write.at is None:
+                continue
+            while swaps and swaps[0].at < write.at:
+                self._swap(swaps.pop(0))
+            self._apply(write, write.at)
+        for swap in swaps:
+            self._swap(swap)
+
+    def _apply(self, write: Write, at: Timestamp) -> None:
+        for key, token, values, update in write.items:
+            versions = self.history.setdefault(key, [])
+            if token is None:
+                versions.append((at, None))
+                continue
+            former = versions[-1][1] if versions else None
+            if update and former is None and versions and versions[-1][0] in self._emptied:
+                # Its writer used the version before: there the row was, and so it stays.
+                former = versions[-2][1]
+            if update:
+                assert former is not None, f"{self.name}: {key} was updated at {at}, and not there"
+                row = RowVersion(at, token, {**former.values, **values}, former.unsure)
+            else:
+                assert former is None, f"{self.name}: {key} was inserted at {at}, and there"
+                row = RowVersion(at, token, values)
+            row = replace(row, unsure=row.unsure - values.keys() | self._unsure(at))
+            versions.append((at, row))
+
+    def _unsure(self, at: Timestamp) -> frozenset[int]:
+        """Columns that were gone for a while and came back, when their drop was undone."""
+        return frozenset(
+            step.number
+            for change in self.changes
+            if change.outcome is not Outcome.DONE and change.begun_at < at
+            for step in change.steps
+            if isinstance(step, Drop)
+        )
+
+    def _swap(self, step: SeenStep) -> None:
+        """Another primary index holds just the rows that there were, or that outlast it."""
+        assert step.kept is not None
+        begun_at = min(
+            (c.begun_at for c in self.changes if Truncate() in c.applied and c.ended_at > step.at),
+            default=step.at,
+        )
+        for key, versions in self.history.items():
+            row = versions[-1][1]
+            if row is None:
+                continue
+            if step.emptied and key not in step.kept:
+                versions.append((step.at, None))
+                continue
+            assert not step.emptied or row.at > begun_at, f"{key} outlasted a truncation: {row}"
+            assert step.kept.get(key) == row.token, (
+                f"{self.name}: the index from {step.at} on holds {step.kept.get(key)}, not {row}"
+            )
+        rows = {key for key, versions in self.history.items() if versions[-1][1] is not None}
+        assert step.kept.keys() <= rows, f"{step.kept.keys() - rows} came back at {step.at}"
+
+    # Questions.
+
+    def era_at(self, at: Timestamp) -> Era:
+        return self.eras[bisect_right(self.eras, at, key=lambda era: era.at) - 1]
+
+    def row_at(self, key: int, at: Timestamp) -> RowVersion | None:
+        versions = self.history.get(key, [])
+        place = bisect_right(versions, at, key=lambda version: version[0])
+        return versions[place - 1][1] if place else None
+
+    def rows_at(self, at: Timestamp) -> dict[int, RowVersion]:
+        found = {key: self.row_at(key, at) for key in self.history}
+        return {key: row for key, row in found.items() if row is not None}
+
+    def written(self, key: int, at: Timestamp) -> bool:
+        return any(write.at == at and key in write.tokens for write in self.writes)
+
+    def check_row(
+        self,
+        key: int,
+        at: Timestamp,
+        shown: Sequence[object] | None,
+        schema: Schema | None = None,
+    ) -> None:
+        """`shown` is the row of `key` as of `at`, by default in the schema that held then."""
+        row = self.row_at(key, at)
+        if row is None or shown is None:
+            assert row is None and shown is None, f"{self.name} {key} at {at}: {shown}, not {row}"
+            return
+        schema = schema or self.era_at(at).schema
+        expected: list[Value] = [key, key + KEY_GAP, row.token]
+        expected += [_value(row, column) for column in schema.columns]
+        assert len(shown) == len(expected), (shown, expected)
+        for place, (value, due) in enumerate(zip(shown, expected, strict=True)):
+            if due is ANYTHING:
+                number = schema.columns[place - 3].number
+                drawn = self._drawn.setdefault((key, row.at, number), _text(value))
+                assert drawn == _text(value), f"{self.name} {key} at {at}: {value}, not {drawn}"
+                continue
+            assert value == due, f"{self.name} {key} at {at}: {shown}, not {expected}"
+
+    def check_shape(self, at: Timestamp, shape: Shape) -> None:
+        assert shape == self.era_at(at).schema.shape, (self.name, at, shape, self.era_at(at))
+
+    def note_ids(self, ids: Mapping[int, str]) -> None:
+        """Column ids with their names, as one version has them. An id is one column for ever."""
+        for id, name in ids.items():
+            numbers = [c.number for era in self.eras for c in era.schema.columns if c.name == name]
+            if numbers:
+                known = self._ids.setdefault(id, (str(numbers[0]), name))
+                assert known[0] == str(numbers[0]), (id, name, known)
+
+
+def _all_on(schema: Schema, steps: Sequence[Step], seen: SeenStep) -> Schema | None:
+    """The schema behind the steps, if that is what was seen."""
+    if seen.emptied != any(isinstance(step, Truncate) for step in steps):
+        return None
+    for step in steps:
+        behind = step.on(schema)
+        if behind is None:
+            return None
+        schema = behind
+    return schema if schema.shape == seen.shape else None
+
+
+def _text(value: object) -> str | None:
+    """A value as it reads whatever its column's type is."""
+    return None if value is None else str(value)
+
+
+def _value(row: RowVersion, column: ModelColumn) -> Value:
+    match column.fill:
+        case Fill.DRAWN:
+            return ANYTHING
+        case Fill.COMPUTED:
+            value: int | None = 2 * row.token
+        case _:
+            if column.number in row.unsure:
+                return ANYTHING
+            value = row.values.get(column.number, column.constant)
+    return str(value) if column.type == "STRING" and value is not None else value
