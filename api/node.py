@@ -31,7 +31,7 @@ from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, SparkKind
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.data_folder import DataFolderError
-from ..kvlayer.errors import StoreClosed, StoreUnreachable
+from ..kvlayer.errors import ClockStopped, StoreClosed, StoreUnreachable
 from ..kvlayer.log import LogCorrupt
 from ..kvlayer.offload import Offload, ThreadOffload
 from ..kvlayer.protected_timestamp import ProtectedTimestamps
@@ -100,7 +100,7 @@ class Node:
         """Opens the store in the folder `path`, or a new one in memory for ":memory:".
 
         Raises NodeRefused when another process serves the folder, another format version wrote it,
-        its files are damaged, or a mirror root is not a folder.
+        its files are damaged, its disk is full, or a mirror root is not a folder.
         """
         pa.array([0])  # imports pandas, where there is one: a third of a second, and not later
         async with AsyncExitStack() as closing:
@@ -111,7 +111,7 @@ class Node:
                 closing.callback(offload.close)
                 store = await start_store(storage, offload, closing)
                 node = await _assemble(store, FIRST_NODE_ID, places, offload, closing)
-            except (DataFolderError, LogCorrupt) as error:
+            except (ClockStopped, DataFolderError, LogCorrupt) as error:
                 raise NodeRefused(str(error)) from error
             node._closing = closing.pop_all()
         return node

@@ -1,36 +1,53 @@
 """The hybrid logical clock: where every timestamp of a store comes from.
 
-A timestamp is a positive signed 64-bit integer: 51 bits of microseconds since 2020-01-01 UTC and
-12 bits of logical counter, which carries into the physical part. It sorts as an integer and is a
-BIGINT wherever it is stored. Feeds print it as `<Unix wall nanoseconds>.<ten-digit logical>`.
-
-    >>> ts = timestamp_at(unix_us=1_700_000_000_000_000, logical=3)
-    >>> format_timestamp(ts)
-    '1700000000000000000.0000000003'
-    >>> parse_timestamp('1700000000000000000.0000000003') == ts
-    True
+What a timestamp is says `timestamp`; whoever draws them finds all of it here too.
 
 After Kulkarni et al., "Logical Physical Clocks" (2014).
 """
 
 from __future__ import annotations
 
-import re
 import time
 from threading import Lock
-from typing import NewType, Protocol
+from typing import Protocol
 
+from .errors import ClockStopped
 from .settings import Settings, declare_duration
+from .timestamp import (
+    EPOCH_UNIX_US,
+    LOGICAL_BITS,
+    LOGICAL_MASK,
+    MAX_TIMESTAMP,
+    ZERO,
+    Timestamp,
+    duration,
+    format_timestamp,
+    parse_timestamp,
+    seconds_between,
+    timestamp_at,
+    unix_us,
+)
 
-Timestamp = NewType("Timestamp", int)
-
-LOGICAL_BITS = 12
-LOGICAL_MASK = (1 << LOGICAL_BITS) - 1
-EPOCH_UNIX_US = 1_577_836_800_000_000
-"""2020-01-01T00:00:00Z in Unix microseconds."""
-
-ZERO = Timestamp(0)
-MAX_TIMESTAMP = Timestamp((1 << 63) - 1)
+__all__ = [
+    "EPOCH_UNIX_US",
+    "LOGICAL_BITS",
+    "LOGICAL_MASK",
+    "MAX_TIMESTAMP",
+    "ZERO",
+    "BoundStore",
+    "Clock",
+    "MemoryBoundStore",
+    "SteadyTime",
+    "SystemWallClock",
+    "Timestamp",
+    "WallClock",
+    "duration",
+    "format_timestamp",
+    "parse_timestamp",
+    "seconds_between",
+    "timestamp_at",
+    "unix_us",
+]
 
 MAX_OFFSET = declare_duration(
     "kv.clock.max_offset", 0.5, "how far the machine's clock may jump at once and be believed"
@@ -39,49 +56,14 @@ MAX_OFFSET = declare_duration(
 BOUND_AHEAD_US = 10_000_000
 """How far the persisted upper bound runs ahead of use: one small write each few seconds."""
 
+RESERVE_US = 1_000_000
+"""The end of that head start, which a clock uses only while no further bound can be saved: it holds
+four thousand million timestamps."""
 
-def timestamp_at(*, unix_us: int, logical: int = 0) -> Timestamp:
-    """The timestamp of a wall time. Raises ValueError outside 2020-01-01 .. 2091."""
-    physical = unix_us - EPOCH_UNIX_US
-    if physical < 0 or physical >= 1 << 51:
-        raise ValueError(f"wall time {unix_us} µs is outside 2020-01-01 .. 2091 UTC")
-    if logical < 0 or logical > LOGICAL_MASK:
-        raise ValueError(f"logical part {logical} is outside 0 .. {LOGICAL_MASK}")
-    return Timestamp((physical << LOGICAL_BITS) | logical)
+_RESERVE = RESERVE_US << LOGICAL_BITS
 
-
-def unix_us(ts: Timestamp) -> int:
-    """The physical part of `ts`, in Unix microseconds."""
-    return (ts >> LOGICAL_BITS) + EPOCH_UNIX_US
-
-
-def duration(*, seconds: float) -> int:
-    """A span of time as a difference of timestamps (may be negative)."""
-    return round(seconds * 1_000_000) << LOGICAL_BITS
-
-
-def seconds_between(earlier: Timestamp, later: Timestamp) -> float:
-    """Wall seconds from `earlier` to `later` (negative when they stand the other way round)."""
-    return ((later >> LOGICAL_BITS) - (earlier >> LOGICAL_BITS)) / 1_000_000
-
-
-def format_timestamp(ts: Timestamp) -> str:
-    """The anchor's text form: `<Unix wall nanoseconds>.<ten-digit logical>`."""
-    return f"{unix_us(ts) * 1000}.{ts & LOGICAL_MASK:010d}"
-
-
-_DECIMAL_FORM = re.compile(r"(\d{1,19})(?:\.(\d{1,10}))?")
-
-
-def parse_timestamp(text: str) -> Timestamp:
-    """Reads `format_timestamp`'s form; a missing logical part is zero. Raises ValueError."""
-    match = _DECIMAL_FORM.fullmatch(text.strip())
-    if match is None:
-        raise ValueError(f"{text!r} is not a timestamp: write <Unix nanoseconds>.<logical>")
-    wall_ns = int(match[1])
-    if wall_ns % 1000:
-        raise ValueError(f"{text!r} is finer than a microsecond, which no timestamp here is")
-    return timestamp_at(unix_us=wall_ns // 1000, logical=int(match[2] or "0"))
+RETRY_NS = 250_000_000
+"""How long a clock waits after a bound could not be saved: as long as the log does."""
 
 
 class WallClock(Protocol):
@@ -177,6 +159,10 @@ class Clock:
     a bound that is already durable, and a restart begins at that bound. HAZARD: a clock that began
     at the wall time instead would repeat timestamps after the wall clock was set back, and a
     repeated commit timestamp is two transactions with one identity in every feed.
+
+    While the disk is full a bound cannot be saved. Then the clock stands still short of the bound
+    that it has, and draws one timestamp after the other in what is left: they are as good as any,
+    so reads, feeds and whoever finds room in the log go on. It runs again when there is space.
     """
 
     def __init__(self, wall: WallClock, bounds: BoundStore) -> None:
@@ -186,19 +172,45 @@ class Clock:
         self._last = self._bound
         # After a restart the wall is believed, unless it lies below what may have been handed out.
         self.steady = SteadyTime(wall, not_before_us=unix_us(self._bound) if self._bound else 0)
+        self.stands = False
+        """Whether the last draw had to do with what the reserve holds."""
+        self._retry_ns = 0
+        """Monotonic time before which saving a bound is not tried again."""
         self._extending = Lock()
         """Held while a bound is made durable: the loop may need the next one while a thread saves
         this one, and the lower of the two must never be the last on the disk."""
 
     def now(self) -> Timestamp:
-        """Draws a timestamp. Raises OSError when the bound cannot be made durable."""
+        """Draws a timestamp.
+
+        Raises ClockStopped when there is none left below the durable bound and no further one can
+        be saved: at the start of a store, or after very many draws on a full disk.
+        """
         physical = (self.steady.unix_us() - EPOCH_UNIX_US) << LOGICAL_BITS
         last = self._last
         drawn = physical if physical > last else last + 1
-        if drawn >= self._bound:
-            self.extend(Timestamp(drawn))
+        if drawn >= self._bound - _RESERVE:
+            drawn = self._draw_ahead(drawn)
         self._last = Timestamp(drawn)
         return Timestamp(drawn)
+
+    def _draw_ahead(self, drawn: int) -> int:
+        """`drawn`, once a bound above it is durable; or what the reserve still holds."""
+        next_best = max(self._bound - _RESERVE, self._last + 1)
+        if (
+            not self.stands
+            or next_best >= self._bound
+            or self.wall.monotonic_ns() >= self._retry_ns
+        ):
+            try:
+                self.extend(Timestamp(drawn))
+            except ClockStopped:
+                if next_best >= self._bound:
+                    raise
+                self.stands = True
+            else:
+                self.stands = False
+        return next_best if self.stands else drawn
 
     def obey(self, settings: Settings) -> None:
         """The maximum offset is what `settings` say, now and whenever they change."""
@@ -218,7 +230,7 @@ class Clock:
     def forward(self, ts: Timestamp) -> bool:
         """Makes every later draw greater than `ts`; says whether that moved the clock.
 
-        Recovery calls it with the greatest timestamp it finds in the log.
+        Recovery calls it with the greatest timestamp it finds in the log. Raises ClockStopped.
         """
         if ts <= self._last:
             return False
@@ -230,16 +242,25 @@ class Clock:
     @property
     def bound_due(self) -> bool:
         """Whether half of the durable head start is used: time to `extend` off the hot path."""
-        return self._bound - self._last < duration(seconds=BOUND_AHEAD_US / 2_000_000)
+        if self._bound - self._last >= duration(seconds=BOUND_AHEAD_US / 2_000_000):
+            return False
+        return self.wall.monotonic_ns() >= self._retry_ns
 
     def extend(self, from_ts: Timestamp | None = None) -> None:
-        """Persists a bound `BOUND_AHEAD_US` above `from_ts` (the last draw when None)."""
+        """Persists a bound `BOUND_AHEAD_US` above `from_ts` (the last draw when None).
+
+        Raises ClockStopped when it cannot be made durable.
+        """
         start = self._last if from_ts is None else from_ts
         bound = Timestamp(start + (BOUND_AHEAD_US << LOGICAL_BITS))
         with self._extending:
             if bound <= self._bound:
                 return
-            self._bounds.save(bound)
+            try:
+                self._bounds.save(bound)
+            except OSError as error:
+                self._retry_ns = self.wall.monotonic_ns() + RETRY_NS
+                raise ClockStopped(f"the clock's bound cannot be saved: {error}") from error
             self._bound = bound
 
     def __repr__(self) -> str:

@@ -18,11 +18,10 @@ import os
 from pathlib import Path
 
 from .clock import ZERO, Timestamp
-from .disk import RealDisk, sync_folder
+from .disk import NEW_SUFFIX, Disk, RealDisk, replace_file, sync_folder
 
 FORMAT_VERSION = 1
 _LOCK, _FORMAT, _CLOCK, _LOG, _ENGINE = "LOCK", "FORMAT", "CLOCK", "log", "engine"
-_NEW = ".new"
 
 
 class DataFolderError(Exception):
@@ -30,26 +29,27 @@ class DataFolderError(Exception):
 
 
 class ClockBoundFile:
-    """The clock's bound in a small file that is replaced as a whole."""
+    """The clock's bound in a small file that is replaced as a whole; `place` names the disk."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, disk: Disk, place: str) -> None:
+        self._disk = disk
+        self._place = place
 
     def load(self) -> Timestamp:
         """Raises DataFolderError when the file does not hold a bound."""
         try:
-            text = self._path.read_text("ascii", "replace").strip()
+            text = self._disk.read(_CLOCK).decode("ascii", "replace").strip()
         except FileNotFoundError:
             text = ""
         if not text.isdecimal():
             raise DataFolderError(
-                f"{self._path} does not hold a clock bound: without it timestamps could repeat; "
-                "restore the file from a copy of this data folder"
+                f"{self._place}/{_CLOCK} does not hold a clock bound: without it timestamps could "
+                "repeat; restore the file from a copy of this data folder"
             )
         return Timestamp(int(text))
 
     def save(self, bound: Timestamp) -> None:
-        replace_file(self._path, f"{bound}\n".encode("ascii"))
+        self._disk.replace(_CLOCK, f"{bound}\n".encode("ascii"))
 
 
 class DataFolder:
@@ -60,7 +60,7 @@ class DataFolder:
         self._lock: int | None = lock
         self.disk = RealDisk(path / _LOG)
         self.engine_path = path / _ENGINE
-        self.clock_bounds = ClockBoundFile(path / _CLOCK)
+        self.clock_bounds = ClockBoundFile(RealDisk(path), str(path))
 
     @classmethod
     def open(cls, path: Path) -> DataFolder:
@@ -89,19 +89,6 @@ class DataFolder:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Writes a small file so that a crash leaves the old content or the new, never a mixture."""
-    temporary = path.with_name(path.name + _NEW)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-    try:
-        os.write(descriptor, content)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    os.replace(temporary, path)
-    sync_folder(path.parent)
 
 
 def _make_folder(path: Path) -> None:
@@ -150,7 +137,7 @@ def _check_format(path: Path) -> None:
 
 def _check_empty(path: Path) -> None:
     """Refuses to make a data folder among files that are not ours."""
-    ours = {_LOCK, _FORMAT, _CLOCK, _LOG, _ENGINE, _FORMAT + _NEW, _CLOCK + _NEW}
+    ours = {_LOCK, _FORMAT, _CLOCK, _LOG, _ENGINE, _FORMAT + NEW_SUFFIX, _CLOCK + NEW_SUFFIX}
     others = sorted(entry.name for entry in path.iterdir() if entry.name not in ours)
     if others:
         raise DataFolderError(

@@ -14,6 +14,9 @@ from typing import Protocol
 
 ZEROS = bytes(1 << 20)
 
+NEW_SUFFIX = ".new"
+"""Of the file that `replace_file` writes beside the old one."""
+
 
 class DiskFile(Protocol):
     """An open file that is written at offsets."""
@@ -57,6 +60,13 @@ class Disk(Protocol):
 
     def remove(self, name: str) -> None:
         """Raises FileNotFoundError. Not durable before `sync_folder`."""
+        ...
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Makes a small file durable, so that a crash leaves the old content or the new.
+
+        It may or may not be there yet. Raises OSError: then it holds what it held.
+        """
         ...
 
     def sync_folder(self) -> None:
@@ -116,6 +126,9 @@ class RealDisk:
     def remove(self, name: str) -> None:
         os.unlink(self.path / name)
 
+    def replace(self, name: str, content: bytes) -> None:
+        replace_file(self.path / name, content)
+
     def sync_folder(self) -> None:
         sync_folder(self.path)
 
@@ -137,6 +150,19 @@ def _read_all(file: FileIO, size: int) -> bytes:
         parts.append(part)
         size -= len(part)
     return b"".join(parts)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Writes a small file so that a crash leaves the old content or the new, never a mixture."""
+    temporary = path.with_name(path.name + NEW_SUFFIX)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(descriptor, content)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    os.replace(temporary, path)
+    sync_folder(path.parent)
 
 
 def sync_folder(path: Path) -> None:
@@ -190,6 +216,9 @@ class MemoryDisk:
     def remove(self, name: str) -> None:
         self._content(name)
         del self._files[name]
+
+    def replace(self, name: str, content: bytes) -> None:
+        self._files[name] = bytearray(content)
 
     def sync_folder(self) -> None:
         """Nothing here outlives the process anyway."""

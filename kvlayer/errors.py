@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from .clock import Timestamp, format_timestamp
+from .timestamp import Timestamp, format_timestamp
 
 
 class KVError(Exception):
@@ -100,6 +100,13 @@ class StoreUnreachable(RetryableTransaction):
 
 class OutcomeUnknown(KVError):
     """The connection to the store was lost while a commit was under way: it may have happened."""
+
+
+class ClockStopped(KVError):
+    """The clock's bound cannot be made durable, so no timestamp may be handed out.
+
+    Its cause is what the disk said; a later draw tries again.
+    """
 
 
 class ReadConflict(KVError):

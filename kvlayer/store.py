@@ -14,7 +14,7 @@ from .closed_timestamp import ClosedTimestamps
 from .command import EnginePut
 from .disk import Disk
 from .engine import Engine
-from .errors import StoreClosed, TransactionState
+from .errors import ClockStopped, StoreClosed, TransactionState
 from .log import RETAINED_BYTES_MAX, CommandLog
 from .metrics import Metrics
 from .offload import Offload
@@ -422,6 +422,7 @@ class Store:
     def _maintain(self, durable_index: int) -> None:
         """Now and then: flushes the engine, cuts the log, and extends the clock's bound."""
         self.metrics.put("kv_clock_refused_seconds", self.clock.steady.refused_us / 1e6)
+        self.metrics.put("kv_clock_stands", float(self.clock.stands))
         if self.clock.bound_due and not self._extending:
             self._extending = True
             self._ranges.background(self._extend_clock())
@@ -435,6 +436,9 @@ class Store:
     async def _extend_clock(self) -> None:
         try:
             await self._clock_lane.run(self.clock.extend)
+        except ClockStopped:
+            # Nobody needs the bound yet. Whoever does tries again, and so does this.
+            self.metrics.add("kv_clock_bound_failures_total")
         finally:
             self._extending = False
 

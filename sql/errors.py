@@ -14,6 +14,7 @@ from ..catalog.descriptor import TableDescriptor
 from ..catalog.errors import SQLError
 from ..kvlayer.errors import (
     BatchTimestampBeforeGC,
+    ClockStopped,
     Deadlock,
     KeyTooLarge,
     KVError,
@@ -87,6 +88,14 @@ def from_kv(error: KVError) -> SQLError:
                 "the disk is full: writes are refused, reads go on",
                 detail=_sentence(error),
                 hint="Free space on the disk of the data folder; writes then go on by themselves.",
+            )
+        case ClockStopped():
+            return SQLError(
+                "53100",
+                "the disk is full: the clock cannot go on",
+                detail=_sentence(error),
+                hint="Free space on the disk of the data folder; statements then go on by "
+                "themselves.",
             )
         case StoreClosed() if "failed" in f"{error}":
             return SQLError("58030", f"{error}")

@@ -7,7 +7,7 @@ from itertools import islice
 
 from ..clock import ZERO, Timestamp, duration
 from ..engine import Snapshot
-from ..errors import BatchTimestampBeforeGC, FeedEnd, RangeFeedEnded
+from ..errors import BatchTimestampBeforeGC, ClockStopped, FeedEnd, RangeFeedEnded
 from ..settings import declare_duration, declare_int
 from ..span import Span
 from .catch_up import CatchUpScan, changed_since
@@ -323,7 +323,7 @@ class _Processing:
             closed = self._host.closed
             try:
                 self._closing = closed.close(), closed.durable_index
-            except OSError:
+            except ClockStopped:
                 # The clock's bound cannot be saved. Rows still pass; whoever draws a timestamp to
                 # write with is told, and so need not be told by a feed.
                 return False

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..clock import ZERO, Timestamp
 from ..command import Command
-from ..errors import FeedEnd
+from ..errors import ClockStopped, FeedEnd
 from ..rangefeed import TICK_INTERVAL, DurableEntry, TickedFeed
 from .parts import StoreParts
 from .range import Range
@@ -156,7 +156,7 @@ class Delivery:
     def _close(self) -> Timestamp | None:
         try:
             return self._parts.closed.close()
-        except OSError:
+        except ClockStopped:
             # The clock's bound cannot be saved. Rows still pass; whoever draws a timestamp to
             # write with is told, and so need not be told by a feed.
             return None

@@ -103,6 +103,18 @@ class SimDisk:
         end = None if size is None else offset + size
         return bytes(memoryview(self._content(name).written)[offset:end])
 
+    def replace(self, name: str, content: bytes) -> None:
+        """As `RealDisk` does it: the new file is durable before it takes the old one's name."""
+        self.check(Operation.CREATE)
+        self.take_space(len(content))
+        self.about_to_sync()
+        self.check(Operation.SYNC)
+        old = self._files.get(name)
+        self._files[name] = _Content(durable=bytearray(content), written=bytearray(content))
+        if old is not None and self.space_left is not None:
+            self.space_left += len(old.written)
+        self.sync_folder()
+
     def remove(self, name: str) -> None:
         content = self._content(name)
         if self.space_left is not None:

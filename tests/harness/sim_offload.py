@@ -30,6 +30,7 @@ class SimOffload:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._busy = False
         self._held = False
+        self._muted = False
         self._closed = False
         self._lanes: list[SimOffload] = []
 
@@ -58,6 +59,15 @@ class SimOffload:
     def release(self) -> None:
         self._held = False
         self._start()
+
+    def mute(self) -> None:
+        """Calls run as they did, and nobody hears of it until `unmute`."""
+        self._muted = True
+
+    def unmute(self) -> None:
+        self._muted = False
+        for _ in self._answers:
+            asyncio.get_running_loop().call_later(self._delay(), self._answer_next)
 
     def close(self) -> None:
         """Runs what is queued, as a thread pool does when it shuts down."""
@@ -98,6 +108,8 @@ class SimOffload:
         self._loop.call_later(self._delay(), self._answer_next)
 
     def _answer_next(self) -> None:
+        if self._muted or not self._answers:
+            return
         # The oldest answer, not the one this timer was set for: one thread answers in order.
         future, result, error = self._answers.popleft()
         if future.done():

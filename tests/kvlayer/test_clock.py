@@ -12,6 +12,7 @@ from tailrace.kvlayer.clock import (
     EPOCH_UNIX_US,
     LOGICAL_MASK,
     MAX_TIMESTAMP,
+    RETRY_NS,
     ZERO,
     Clock,
     MemoryBoundStore,
@@ -23,6 +24,7 @@ from tailrace.kvlayer.clock import (
     timestamp_at,
     unix_us,
 )
+from tailrace.kvlayer.errors import ClockStopped
 from tailrace.kvlayer.settings import Settings
 
 NOON = 1_767_268_800_000_000
@@ -51,9 +53,11 @@ class FullDisk(MemoryBoundStore):
     """A bound store that can fail."""
 
     full = False
+    refused_count = 0
 
     def save(self, bound: Timestamp) -> None:
         if self.full:
+            self.refused_count += 1
             raise OSError("disk full")
         super().save(bound)
 
@@ -124,17 +128,44 @@ def test_restart_continues_above_the_bound() -> None:
     assert seconds_between(last, back.last) <= BOUND_AHEAD_US / 1_000_000 + 1
 
 
-def test_draw_fails_when_its_bound_cannot_be_kept() -> None:
+def test_clock_stands_while_its_bound_cannot_be_kept() -> None:
+    """Below the bound it has, and each draw is greater than the one before all the same."""
     wall, bounds = Hands(), FullDisk()
     clock = Clock(wall, bounds)
-    last = clock.now()
+    first = clock.now()
     bounds.full = True
     wall.pass_us(2 * BOUND_AHEAD_US)
-    with pytest.raises(OSError, match="disk full"):
-        clock.now()
-    assert clock.last == last
+    draws = [clock.now() for _ in range(5000)]
+    assert clock.stands
+    assert draws == sorted(set(draws))
+    assert first < draws[0] < draws[-1] < bounds.load()
     bounds.full = False
-    assert clock.now() > last
+    wall.pass_us(RETRY_NS // 1000)
+    assert seconds_between(first, clock.now()) == pytest.approx(20.25)
+    assert not clock.stands
+
+
+def test_full_disk_is_not_asked_at_each_draw() -> None:
+    wall, bounds = Hands(), FullDisk()
+    clock = Clock(wall, bounds)
+    clock.now()
+    bounds.full = True
+    wall.pass_us(2 * BOUND_AHEAD_US)
+    for _ in range(100):
+        clock.now()
+    assert not clock.bound_due
+    assert bounds.refused_count == 1
+
+
+def test_first_draw_fails_when_no_bound_can_be_kept() -> None:
+    bounds = FullDisk()
+    clock = Clock(Hands(), bounds)
+    bounds.full = True
+    with pytest.raises(ClockStopped, match="disk full"):
+        clock.now()
+    assert clock.last == ZERO
+    bounds.full = False
+    assert clock.now() > ZERO
 
 
 def test_forward_moves_later_draws() -> None:

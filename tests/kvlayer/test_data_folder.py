@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tailrace.kvlayer.clock import ZERO, Timestamp
-from tailrace.kvlayer.data_folder import DataFolder, DataFolderError, replace_file
+from tailrace.kvlayer.data_folder import DataFolder, DataFolderError
+from tailrace.kvlayer.disk import replace_file
 
 
 def refusal(path: Path) -> str:

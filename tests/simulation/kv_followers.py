@@ -64,7 +64,7 @@ class Follower:
     async def follow(self, store: Store) -> None:
         """Follows for one life of the store."""
         records = ProtectedTimestamps(store)
-        while True:
+        while not self.model.frozen:
             try:
                 if self.protected:
                     await self._protect(store, records)

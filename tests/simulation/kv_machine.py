@@ -14,7 +14,8 @@ from enum import Enum, auto
 from random import Random
 
 from tailrace.kvlayer import keys
-from tailrace.kvlayer.clock import Clock, MemoryBoundStore, Timestamp
+from tailrace.kvlayer.clock import ZERO, Clock, Timestamp
+from tailrace.kvlayer.data_folder import ClockBoundFile
 from tailrace.kvlayer.engine import EngineBatch, EngineStall, MemoryEngine
 from tailrace.kvlayer.log import CommandLog
 from tailrace.kvlayer.metrics import Metrics
@@ -61,7 +62,7 @@ class Machine:
         self.segment_bytes = sim.random.choice(SEGMENT_BYTES)
         self.failure: BaseException | None = None
         """Why the log ended by itself, if it did while the process lived."""
-        self._bounds = MemoryBoundStore()
+        ClockBoundFile(sim.disk, "the simulated disk").save(ZERO)  # as a new data folder does
         self._left: tuple[SimDisk, StallingEngine] | None = None
         self._store: Store | None = None
 
@@ -76,7 +77,7 @@ class Machine:
         self._store = await Store.open(
             log=log,
             engine=self.engine,
-            clock=Clock(self.sim.wall, self._bounds),
+            clock=Clock(self.sim.wall, ClockBoundFile(self.sim.disk, "the simulated disk")),
             offload=self.sim.offload,
             settings=settings,
             metrics=self.metrics,
@@ -104,6 +105,19 @@ class Machine:
             lane.hold()
         else:
             lane.release()
+
+    def prolong_flushes(self, *, prolong: bool) -> None:
+        """From now on the engine's flushes do not end, or all of them do.
+
+        One covers what had been applied when it began: RocksDB's can take seconds.
+        """
+        assert self._store is not None
+        lane = self._store._flush_lane
+        assert isinstance(lane, SimOffload)
+        if prolong:
+            lane.mute()
+        else:
+            lane.unmute()
 
     def plan_crash(self, syncs: int, on_crash: Callable[[], None]) -> None:
         """The process dies when it is about to sync for the `syncs`-th time from now."""

@@ -8,7 +8,13 @@ from collections.abc import Awaitable, Callable
 from random import Random
 
 from tailrace.kvlayer.clock import ZERO, Timestamp, duration, seconds_between
-from tailrace.kvlayer.errors import BatchTimestampBeforeGC, KVError, StoreClosed
+from tailrace.kvlayer.errors import (
+    BatchTimestampBeforeGC,
+    KVError,
+    RangeRefused,
+    StoreClosed,
+)
+from tailrace.kvlayer.log import LogFull
 from tailrace.kvlayer.store import Store
 from tests.simulation.kv_clients import ALL_TABLES, KEYS, TABLE_SPANS
 from tests.simulation.kv_machine import Machine
@@ -36,6 +42,7 @@ class Nemeses:
         every = [
             self.stall_engine,
             self.hang_log,
+            self.prolong_flush,
             self.fill_disk,
             self.jump_clock,
             self.collect_garbage,
@@ -47,12 +54,17 @@ class Nemeses:
         ]
 
     async def strike(self, stop: asyncio.Event) -> None:
-        """One misfortune after the other, until told to stop or the store is gone."""
+        """One misfortune after the other, until told to stop or the store is gone.
+
+        Run it twice, and a range is split while the engine stalls or the log is full.
+        """
         while self.gathered and not stop.is_set():
             await asyncio.sleep(self.random.choice((0.001, 0.02, 0.1)))
             nemesis = self.random.choice(self.gathered)
             try:
                 await nemesis()
+            except LogFull:
+                self.counts[f"{nemesis.__name__}: the log is full"] += 1
             except StoreClosed:
                 return
 
@@ -68,11 +80,18 @@ class Nemeses:
         self.machine.hang_log(hang=False)
         self.counts["log hung"] += 1
 
+    async def prolong_flush(self) -> None:
+        self.machine.prolong_flushes(prolong=True)
+        await asyncio.sleep(self.random.choice((0.02, 0.2)))
+        self.machine.prolong_flushes(prolong=False)
+        self.counts["flushes prolonged"] += 1
+
     async def fill_disk(self) -> None:
         disk = self.machine.sim.disk
         disk.space_left = self.random.choice((0, 0, self.machine.segment_bytes))
         await asyncio.sleep(self.random.choice((0.05, 0.6)))
         disk.space_left = None
+        self.counts["clock stood still"] += self.store.clock.stands
         self.counts["disk filled"] += 1
 
     async def jump_clock(self) -> None:
@@ -85,6 +104,7 @@ class Nemeses:
     async def cut_range(self) -> None:
         """Splits where nobody asked for it; at the borders of tables too."""
         place = self.random.choice((*KEYS, *[span.start for span in TABLE_SPANS]))
+        self._note_trouble("split")
         await self.store.split(place, sticky_until=ZERO)
         self.counts["splits"] += 1
 
@@ -92,8 +112,19 @@ class Nemeses:
         """Merges a range with its right neighbour."""
         ranges = self.store.ranges()
         if len(ranges) > 1:
-            await self.store.merge(self.random.choice(ranges[:-1]).id)
+            self._note_trouble("merge")
+            try:
+                await self.store.merge(self.random.choice(ranges[:-1]).id)
+            except RangeRefused:  # the other misfortune has merged it while this one waited
+                self.counts["merges refused"] += 1
+                return
             self.counts["merges"] += 1
+
+    def _note_trouble(self, what: str) -> None:
+        if self.machine.engine.stalled:
+            self.counts[f"{what} in a stall"] += 1
+        if self.machine.sim.disk.space_left is not None:
+            self.counts[f"{what} on a full disk"] += 1
 
     async def collect_garbage(self) -> None:
         span = self.random.choice((*TABLE_SPANS, ALL_TABLES))

@@ -14,6 +14,8 @@ from collections import Counter
 from dataclasses import dataclass
 from unittest.mock import patch
 
+from tailrace.kvlayer import clock
+from tailrace.kvlayer.clock import duration
 from tailrace.kvlayer.rangefeed import catch_up
 from tailrace.kvlayer.ranges import collection
 from tailrace.kvlayer.settings import Settings
@@ -57,12 +59,16 @@ class StoreRun:
     def run(self) -> Outcome:
         lives = self.random.randint(1, LIVES_MAX)
         rows = self.random.choice((2, 5, 500))
+        ahead = self.random.choice((clock.BOUND_AHEAD_US, 100_000))
+        # A bound that is due often, so that the disk is full when it is.
         # Small slices and commands, so that what is sliced and divided is, and crashes between.
         with (
             patch.object(catch_up, "SLICE_ROWS", rows),
             patch.object(collection, "SLICE_ENTRIES", rows),
             patch.object(limits, "COMMAND_ROWS_MAX", rows),
             patch.object(resolution, "COMMAND_ROWS_MAX", rows),
+            patch.object(clock, "BOUND_AHEAD_US", ahead),
+            patch.object(clock, "_RESERVE", duration(seconds=ahead / 10e6)),
         ):
             for life in range(lives):
                 self.sim.run(self._live(first=life == 0, last=life == lives - 1))
@@ -124,7 +130,8 @@ class StoreRun:
         clients = Clients(store, self.model, self.random, self.counts)
         nemeses = Nemeses(self.machine, store, self.model, self.random, self.counts)
         works = [clients.work(stop) for _ in range(self.random.randint(2, CLIENTS_MAX))]
-        return [asyncio.create_task(work) for work in (*works, nemeses.strike(stop))]
+        strikes = [nemeses.strike(stop) for _ in range(2)]
+        return [asyncio.create_task(work) for work in (*works, *strikes)]
 
     async def _round(self, store: Store, seconds: float) -> None:
         """Load and misfortune for some time, and everything under way comes to its end."""

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 import pytest
 
+from tailrace.kvlayer.settings import Settings
+from tests.harness.simulation import Simulation
+from tests.harness.stores import key, put
+from tests.simulation.kv_machine import Machine
 from tests.simulation.kv_run import run_store
 
 HAPPENINGS = (
     "abandoned",
     "clock jumps",
+    "clock stood still",
     "collections",
     "disk filled",
     "engine stalls",
@@ -18,10 +24,13 @@ HAPPENINGS = (
     "feed ended: range merged",
     "feed ended: range split",
     "feed ended: slow consumer",
+    "flushes prolonged",
     "kv_lock_waits_total",
     "kv_transactions_abandoned_total",
     "log hung",
     "one-phase commits",
+    "merge in a stall",
+    "merge on a full disk",
     "merges",
     "protected",
     "range deletions",
@@ -31,6 +40,8 @@ HAPPENINGS = (
     "refused: RetryableTransaction",
     "rollbacks",
     "savepoint rollbacks",
+    "split in a stall",
+    "split on a full disk",
     "splits",
     "versions collected",
 )
@@ -39,6 +50,31 @@ HAPPENINGS = (
 @pytest.mark.parametrize("seed", range(1, 201))
 def test_store_equals_the_model(seed: int) -> None:
     run_store(seed)
+
+
+def test_log_outlives_a_flush_that_does_not_cover_it() -> None:
+    """What became durable while the engine flushed is in the log alone."""
+    sim = Simulation(1)
+    machine = Machine(sim)
+    settings = {"kv.engine.flush_bytes": "1"}
+
+    async def before() -> None:
+        store = await machine.start(Settings(settings))
+        machine.prolong_flushes(prolong=True)
+        for _ in range(200):
+            await put(store, {key("a"): b"." * 1000})
+        machine.prolong_flushes(prolong=False)
+        await asyncio.sleep(1)
+        machine.crash()
+
+    async def after() -> None:
+        store = await machine.start(Settings(settings))
+        assert len(machine.versions([])) == 200
+        await store.close()
+
+    sim.run(before())
+    machine.bring_back()
+    sim.run(after())
 
 
 def test_one_seed_is_one_history() -> None:
