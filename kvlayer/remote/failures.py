@@ -13,6 +13,7 @@ from typing import Any
 from ..clock import Timestamp
 from ..errors import (
     BatchTimestampBeforeGC,
+    ClockStopped,
     DeadlineExceeded,
     Deadlock,
     FeedEnd,
@@ -29,6 +30,7 @@ from ..errors import (
     TransactionState,
     WriteConflict,
 )
+from ..log import LogFull
 from .messages import Failure
 
 _TEXT_ONLY: tuple[type[KVError], ...] = (
@@ -38,6 +40,8 @@ _TEXT_ONLY: tuple[type[KVError], ...] = (
     TransactionState,
     KeyTooLarge,
     ReadConflict,
+    ClockStopped,
+    LogFull,
     KVError,
 )
 _BY_TEXT = {kind.__name__: kind for kind in _TEXT_ONLY}
@@ -70,7 +74,7 @@ def failure_of(error: KVError) -> Failure:
             return Failure("WriteConflict", [key])
         case RangeFeedEnded(reason=reason):
             return Failure("RangeFeedEnded", [reason.name, ""])
-        case StoreClosed():
+        case StoreClosed() if not isinstance(error, LogFull):
             return Failure("StoreClosed", [str(error)])
     for kind in type(error).__mro__:
         if kind.__name__ in _BY_TEXT:

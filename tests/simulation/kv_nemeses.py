@@ -104,7 +104,7 @@ class Nemeses:
     async def cut_range(self) -> None:
         """Splits where nobody asked for it; at the borders of tables too."""
         place = self.random.choice((*KEYS, *[span.start for span in TABLE_SPANS]))
-        self._note_trouble("split")
+        self._note_trouble()
         await self.store.split(place, sticky_until=ZERO)
         self.counts["splits"] += 1
 
@@ -112,7 +112,7 @@ class Nemeses:
         """Merges a range with its right neighbour."""
         ranges = self.store.ranges()
         if len(ranges) > 1:
-            self._note_trouble("merge")
+            self._note_trouble()
             try:
                 await self.store.merge(self.random.choice(ranges[:-1]).id)
             except RangeRefused:  # the other misfortune has merged it while this one waited
@@ -120,11 +120,11 @@ class Nemeses:
                 return
             self.counts["merges"] += 1
 
-    def _note_trouble(self, what: str) -> None:
+    def _note_trouble(self) -> None:
         if self.machine.engine.stalled:
-            self.counts[f"{what} in a stall"] += 1
+            self.counts["split or merge in a stall"] += 1
         if self.machine.sim.disk.space_left is not None:
-            self.counts[f"{what} on a full disk"] += 1
+            self.counts["split or merge on a full disk"] += 1
 
     async def collect_garbage(self) -> None:
         span = self.random.choice((*TABLE_SPANS, ALL_TABLES))
