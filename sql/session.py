@@ -13,15 +13,15 @@ from ..catalog.users import ROOT
 from ..kvlayer.errors import KVError
 from ..kvlayer.settings import SettingError
 from ..kvlayer.txn import Transaction
+from .catalog_statements import begin_changefeed, change_catalog, stream_changefeed
 from .errors import from_kv
 from .executor.copy import CopyIn, begin_copy
-from .executor.ddl import DDL, jobs_begun, locked_unless_said, run_ddl, wait_until_seen
-from .executor.feeds import check_sink_options, control_jobs, create_changefeed, list_jobs
+from .executor.ddl import DDL, locked_unless_said
+from .executor.feeds import check_sink_options, control_jobs, list_jobs
 from .executor.ranges import RangeStatement, run_ranges
 from .executor.schema_changes import SchemaChangeStatements
 from .executor.show import Show, check_setting, run_show
 from .executor.users import change_user, show_users
-from .implicit import attempts, in_transaction
 from .parameter_types import Hints
 from .parameters import check_parameters
 from .parser import ParsedText, statements
@@ -412,72 +412,18 @@ class Session:
             await reader.rollback()
 
     async def _run_ddl(self, statement: DDL) -> Result:
-        services, database, opened = self._services, self.database, self._open
         self._refuse_read_only("DDL")
         if isinstance(statement, statements.CreateTable) and self.variables.get(NEW_TABLES_LOCKED):
             statement = locked_unless_said(statement)
-        if opened is not None:
-
-            async def work() -> Result:
-                # The catalog's invariants rest on what was read, whatever the isolation.
-                with opened.transaction.tracking(True):
-                    return await run_ddl(
-                        services, statement, opened.transaction, opened.scope, database
-                    )
-
-            return await opened.statement(work)
-
-        async def alone(
-            transaction: Transaction, scope: LeaseScope
-        ) -> tuple[Result, tuple[int, ...]]:
-            result = await run_ddl(services, statement, transaction, scope, database)
-            return result, jobs_begun(transaction)
-
-        (result, jobs), at, changed = await attempts(
-            services,
-            lambda scope: in_transaction(
-                self._store, scope, lambda transaction: alone(transaction, scope)
-            ),
-        )
-        # Behind the attempts: what is committed must not be run again.
-        late = await wait_until_seen(services, changed, jobs)
-        return Result(tag=result.tag, notice=late or result.notice, commit_timestamp=at)
+        return await change_catalog(self._services, statement, self._open, self.database)
 
     async def _run_changefeed(self, statement: statements.CreateChangefeed) -> Result:
-        services, database, opened = self._services, self.database, self._open
         check_sink_options(statement)
         if statement.sink is None:
             self._refuse_transaction("a changefeed without a sink")
-            transaction = self._store.begin(read_only=True)
-            await transaction.started()
-            scope = LeaseScope(services.leases)
-            try:
-                return await create_changefeed(services, statement, transaction, scope, database)
-            finally:
-                scope.release()
-                await transaction.rollback()
+            return await stream_changefeed(self._services, statement, self.database)
         self._refuse_read_only("CREATE CHANGEFEED")
-        if opened is not None:
-
-            async def work() -> Result:
-                with opened.transaction.tracking(True):
-                    return await create_changefeed(
-                        services, statement, opened.transaction, opened.scope, database
-                    )
-
-            return await opened.statement(work)
-
-        result, _, _ = await attempts(
-            services,
-            lambda scope: in_transaction(
-                self._store,
-                scope,
-                lambda transaction: create_changefeed(
-                    services, statement, transaction, scope, database
-                ),
-            ),
-        )
-        return result
+        return await begin_changefeed(self._services, statement, self._open, self.database)
 
     def _discard(self, target: str) -> Result:
         """DISCARD, CLOSE ALL, UNLISTEN: there are no temporary tables, cursors or channels."""

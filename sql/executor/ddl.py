@@ -35,6 +35,7 @@ from ..parser.schema_statements import ColumnDefinition as ColumnClause
 from ..relations import LeaseScope, changed_tables, find_table, unknown_relation
 from ..results import Result
 from ..services import Services
+from .given_columns import column_type, with_default
 from .namespaces import (
     comment_on,
     create_schema,
@@ -44,7 +45,6 @@ from .namespaces import (
     new_table_name,
 )
 from .schema_changes import LEASE_WAIT, SchemaChangeStatements
-from .schema_targets import column_type, with_default
 
 DDL = (
     statements.CreateDatabase

@@ -28,7 +28,8 @@ from ..parser.names import ObjectName
 from ..relations import LeaseScope, find_table
 from ..results import INT8, STRING, Result, listing
 from ..services import Services
-from .schema_targets import TableChanges, constraint_definitions
+from .given_columns import constraint_definitions
+from .schema_targets import TableChanges
 
 LEASE_WAIT = declare_duration(
     "sql.schema_change.lease_wait_timeout",

@@ -6,27 +6,19 @@ Each command is read against the table as it will be when the commands before it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from sqlglot import exp
 
-from ...catalog.column_types import ColumnType, Datum, coerce
+from ...catalog.column_types import coerce
 from ...catalog.descriptor import Column, TableDescriptor
 from ...catalog.elements import (
     CheckConstraint,
-    ForeignKey,
     Index,
     IndexKind,
-    ReferentialAction,
-    Validity,
 )
 from ...catalog.errors import SQLError
 from ...catalog.publish_rules import LOCK_PARAMETER, lock_not_alone
-from ...catalog.schema_change.moves import apply_move
-from ...catalog.schema_change.rules import way
-from ...catalog.schema_change.stages import Move
 from ...catalog.schema_change.targets import (
     ColumnElement,
     ConstraintElement,
@@ -36,32 +28,26 @@ from ...catalog.schema_change.targets import (
     Target,
 )
 from ...catalog.storage_parameters import check_name, parse_names, parse_parameters
-from ...catalog.type_kinds import TypeKind
-from ..default_expressions import compile_default, volatile
-from ..parser import columns_in, position_of, renamed, text_of, uses_any
+from ..parser import renamed, text_of, uses_any
 from ..parser import schema_statements as s
-from ..parser.names import TypeName
-from ..row_expressions import compile_check, compile_expression
-from ..scalars import Bindings
+from ..row_expressions import compile_expression
+from .element_targets import ElementChanges
+from .given_columns import (
+    as_text,
+    cast_name,
+    column_type,
+    new_column,
+    with_computed,
+    with_default,
+)
 
-EPOCH = Bindings((), datetime(1970, 1, 1, tzinfo=UTC))
 
-
-class TableChanges:
-    """Targets for one table, gathered command by command. `table` is what it will be."""
+class TableChanges(ElementChanges):
+    """The same, command by command, and of columns, the primary key and storage parameters."""
 
     def __init__(self, table: TableDescriptor) -> None:
-        self.before = table
-        self.table = table
-        self.targets: list[Target] = []
+        super().__init__(table)
         self._primary: int | None = None
-
-    def add(self, *targets: Target) -> None:
-        for target in targets:
-            self.targets.append(target)
-            for status in way(target):
-                if not status.by_work:
-                    self.table = apply_move(self.table, target, Move(len(self.targets) - 1, status))
 
     def run(self, command: s.AlterCommand) -> None:
         match command:
@@ -82,11 +68,11 @@ class TableChanges:
             case s.AddConstraint(constraint=s.Unique() as unique):
                 self.add_unique(unique)
             case s.DropConstraint():
-                self._drop_constraint(command)
+                self.drop_constraint(command)
             case s.ValidateConstraint():
-                self._validate(command)
+                self.validate(command)
             case s.RenameConstraint():
-                self._rename_constraint(command)
+                self.rename_constraint(command)
             case s.AlterPrimaryKey():
                 self._alter_primary_key(command)
             case s.SetParameters():
@@ -136,7 +122,7 @@ class TableChanges:
     def _drop_column(self, command: s.DropColumn) -> None:
         if command.if_exists and self.table.find_column(command.name) is None:
             return
-        column = self._column(command.name, command.position)
+        column = self.column(command.name, command.position)
         if len(self.table.visible_columns) == 1:
             raise SQLError("0A000", "a table keeps at least one column", position=command.position)
         if column.id in self.table.primary_key:
@@ -170,7 +156,7 @@ class TableChanges:
             )
 
     def _rename_column(self, command: s.RenameColumn) -> None:
-        column = self._column(command.name, command.position)
+        column = self.column(command.name, command.position)
         if command.new_name == column.name:
             return
         if self.table.find_column(command.new_name) is not None:
@@ -202,17 +188,17 @@ class TableChanges:
         )
 
     def _alter_type(self, command: s.AlterType) -> None:
-        column = self._column(command.name, command.position)
+        column = self.column(command.name, command.position)
         type = column_type(command.type)
         if type == column.type and command.using is None:
             return
         self._refuse_users(column, "its type be changed", command.position)
-        source = command.using or exp.cast(exp.column(column.name, quoted=True), _cast_name(type))
+        source = command.using or exp.cast(exp.column(column.name, quoted=True), cast_name(type))
         interim = text_of(source)
         default = (
             column.default
             if not column.has_default
-            else coerce(type, _as_text(column.default), column=column.name)
+            else coerce(type, as_text(column.default), column=column.name)
         )
         new = replace(
             column, id=self.table.next_column_id, type=type, default=default, missing=None
@@ -221,7 +207,7 @@ class TableChanges:
         compile_expression(self.table, interim, type)
         back = exp.TryCast(
             this=exp.column(column.name, quoted=True),
-            to=exp.DataType.build(_cast_name(column.type)),
+            to=exp.DataType.build(cast_name(column.type)),
         )
         self.add(
             Target(ColumnElement(column=new, filled=True, replaces=column.id, interim=interim)),
@@ -251,7 +237,7 @@ class TableChanges:
             )
 
     def _set_default(self, command: s.SetDefault) -> None:
-        column = self._column(command.name, command.position)
+        column = self.column(command.name, command.position)
         if column.computed is not None:
             raise SQLError(
                 "42601",
@@ -264,7 +250,7 @@ class TableChanges:
         self.add(Target(FactsElement(label=f"{verb} default of {column.name}", columns=(changed,))))
 
     def _set_not_null(self, command: s.SetNotNull) -> None:
-        column = self._column(command.name, command.position)
+        column = self.column(command.name, command.position)
         if column.nullable is not command.not_null:
             return
         if command.not_null:
@@ -280,179 +266,6 @@ class TableChanges:
 
     def _demand_not_null(self, column: Column) -> None:
         self.add(Target(ConstraintElement(constraint=_not_null(column))))
-
-    def _column(self, name: str, position: int) -> Column:
-        try:
-            return self.table.column(name)
-        except SQLError as error:
-            error.position = position
-            raise
-
-    # Constraints.
-
-    def add_check(self, given: s.Check) -> None:
-        columns = [self._column(name, given.position) for name in columns_in(given.tree)]
-        stem = "_".join([self.table.name, *(column.name for column in columns), "check"])
-        name = self._free_name(given.name, stem, given.position)
-        check = CheckConstraint(
-            name=name,
-            expression=text_of(given.tree),
-            columns=tuple(column.id for column in columns),
-        )
-        compile_check(self.table, check)
-        self.add(Target(ConstraintElement(constraint=check, unproven=given.not_valid)))
-
-    def add_unique(self, given: s.Unique) -> None:
-        self.add_index(
-            s.IndexDefinition(
-                name=given.name,
-                columns=given.columns,
-                storing=(),
-                unique=True,
-                position=given.position,
-            )
-        )
-
-    def add_reference(self, given: s.Reference, referenced: TableDescriptor) -> None:
-        """A foreign key to a table that is there, as it is or (of this one) as it will be."""
-        columns = [self._column(name, given.position) for name in given.columns]
-        targets = self._referenced_columns(given, referenced)
-        if len(columns) != len(targets):
-            raise SQLError(
-                "42830",
-                "number of referencing and referenced columns for foreign key disagree",
-                position=given.position,
-            )
-        for column, target in zip(columns, targets, strict=True):
-            if column.type != target.type:
-                raise SQLError(
-                    "42804",
-                    f'foreign key column "{column.name}" is of type {column.type} and the '
-                    f'referenced column "{target.name}" of type {target.type}',
-                    position=given.position,
-                )
-        stem = "_".join([self.table.name, *given.columns, "fkey"])
-        key = ForeignKey(
-            name=self._free_name(given.name, stem, given.position),
-            columns=tuple(column.id for column in columns),
-            referenced_id=referenced.id,
-            referenced_columns=tuple(target.id for target in targets),
-            on_delete=_action(given.on_delete, given.position),
-            on_update=_action(given.on_update, given.position),
-        )
-        self.add(Target(ConstraintElement(constraint=key, unproven=given.not_valid)))
-
-    def _referenced_columns(
-        self, given: s.Reference, referenced: TableDescriptor
-    ) -> Sequence[Column]:
-        if not given.referenced_columns:
-            return referenced.key_columns
-        columns = [referenced.column(name) for name in given.referenced_columns]
-        wanted = {column.id for column in columns}
-        unique = [set(referenced.primary_key)]
-        unique += [set(index.columns) for index in referenced.indexes if index.unique]
-        if wanted not in unique or len(wanted) != len(columns):
-            raise SQLError(
-                "42830",
-                "there is no unique constraint matching given keys for referenced table "
-                f'"{referenced.name}"',
-                position=given.position,
-            )
-        return columns
-
-    def _drop_constraint(self, command: s.DropConstraint) -> None:
-        index = self.table.find_index(command.name)
-        if index is not None and index.unique:
-            self.drop_index(index)
-            return
-        constraint = self.table.find_constraint(command.name)
-        if constraint is None and command.if_exists:
-            return
-        if constraint is None:
-            raise self._no_constraint(command.name, command.position)
-        self.add(Target(ConstraintElement(constraint=constraint), present=False))
-
-    def _validate(self, command: s.ValidateConstraint) -> None:
-        constraint = self.table.find_constraint(command.name)
-        if constraint is None:
-            raise self._no_constraint(command.name, command.position)
-        if constraint.validity is not Validity.VALIDATED:
-            self.add(Target(ConstraintElement(constraint=constraint, known=True)))
-
-    def _rename_constraint(self, command: s.RenameConstraint) -> None:
-        self._free_name(command.new_name, "", command.position)
-        index = self.table.find_index(command.name)
-        label = f"rename constraint {command.name} to {command.new_name}"
-        if index is not None and index.unique:
-            changed = replace(index, name=command.new_name)
-            self.add(Target(FactsElement(label=label, indexes=(changed,))))
-            return
-        constraint = self.table.find_constraint(command.name)
-        if constraint is None:
-            raise self._no_constraint(command.name, command.position)
-        new = replace(constraint, name=command.new_name)
-        self.add(Target(FactsElement(label=label, constraints=((command.name, new),))))
-
-    def _no_constraint(self, name: str, position: int) -> SQLError:
-        return SQLError(
-            "42704",
-            f'constraint "{name}" of relation "{self.table.name}" does not exist',
-            position=position,
-        )
-
-    def _free_name(self, given: str | None, stem: str, position: int) -> str:
-        """The name given, which must be free, or a free one made from `stem`."""
-        taken = {index.name for index in self.table.indexes}
-        taken |= {constraint.name for constraint in self.table.constraints}
-        taken.add(self.table.primary_index_name)
-        if given is None:
-            name, number = stem, 1
-            while name in taken:
-                name, number = f"{stem}{number}", number + 1
-            return name
-        if given in taken:
-            raise SQLError(
-                "42710",
-                f'constraint "{given}" for relation "{self.table.name}" already exists',
-                position=position,
-            )
-        return given
-
-    # Indexes.
-
-    def add_index(self, given: s.IndexDefinition, *, if_not_exists: bool = False) -> None:
-        columns = [self._column(name, given.position) for name in given.columns]
-        storing = [self._column(name, given.position) for name in given.storing]
-        if len({column.id for column in columns}) != len(columns):
-            raise SQLError("42701", "a column appears twice in an index", position=given.position)
-        if {column.id for column in storing} & {column.id for column in columns}:
-            raise SQLError("42701", "a column is both indexed and stored", position=given.position)
-        if given.name is not None and self.table.find_index(given.name) is not None:
-            if if_not_exists:
-                return
-            raise SQLError("42P07", f'index "{given.name}" already exists', position=given.position)
-        suffix = "key" if given.unique else "idx"
-        stem = "_".join([self.table.name, *given.columns, suffix])
-        index = Index(
-            id=self.table.next_index_id,
-            name=self._free_name(given.name, stem, given.position),
-            columns=tuple(column.id for column in columns),
-            unique=given.unique,
-            storing=tuple(
-                column.id for column in storing if column.id not in self.table.primary_key
-            ),
-            suffix=self.table.primary_key,
-        )
-        self.add(Target(IndexElement(index=index)))
-
-    def drop_index(self, index: Index) -> None:
-        self.add(Target(IndexElement(index=index), present=False))
-
-    def rename_index(self, index: Index, new_name: str, position: int) -> None:
-        self._free_name(new_name, "", position)
-        changed = replace(index, name=new_name)
-        label = f"rename index {index.name} to {new_name}"
-        self.add(Target(FactsElement(label=label, indexes=(changed,))))
 
     # The primary index.
 
@@ -477,7 +290,7 @@ class TableChanges:
                 "ALTER PRIMARY KEY cannot stand beside another change that rewrites the table",
                 position=command.position,
             )
-        columns = [self._column(name, command.position) for name in command.columns]
+        columns = [self.column(name, command.position) for name in command.columns]
         key = tuple(column.id for column in columns)
         if len(set(key)) != len(key):
             raise SQLError("42701", "a column appears twice in the key", position=command.position)
@@ -548,102 +361,3 @@ def _not_null(column: Column) -> CheckConstraint:
         columns=(column.id,),
         not_null_column=column.id,
     )
-
-
-def _action(text: str, position: int) -> ReferentialAction:
-    action = ReferentialAction(text)
-    if action not in (ReferentialAction.NO_ACTION, ReferentialAction.RESTRICT):
-        raise SQLError("0A000", f"the action {text} is not supported", position=position)
-    return action
-
-
-# Columns as statements give them.
-
-
-def column_type(given: TypeName) -> ColumnType:
-    try:
-        return ColumnType.from_sql(given.name, given.arguments)
-    except SQLError as error:
-        error.position = error.position or given.position
-        raise
-
-
-def new_column(table: TableDescriptor, given: s.ColumnDefinition) -> tuple[Column, bool]:
-    """The column that ADD COLUMN adds, and whether existing rows must be filled."""
-    column = Column(
-        id=table.next_column_id,
-        name=given.name,
-        type=column_type(given.type),
-        nullable=given.nullable is not False,
-    )
-    if given.computed is not None:
-        return with_computed(table, column, given.computed), True
-    if given.default is None:
-        return column, False
-    column = with_default(column, given.default)
-    if column.default_expression is not None:
-        return column, True
-    if column.default is None and not column.nullable:
-        raise SQLError(
-            "23502",
-            f'column "{column.name}" is NOT NULL and its default is NULL',
-            position=given.position,
-        )
-    return replace(column, missing=column.default), False
-
-
-def with_default(column: Column, tree: exp.Expr) -> Column:
-    """The column with a constant default, or one that is drawn for each row."""
-    scalar = compile_default(tree)
-    if volatile(tree):
-        _check_default_type(column, scalar.type, tree)
-        return replace(column, default_expression=text_of(tree))
-    try:
-        datum: Datum = coerce(column.type, scalar.value(EPOCH), column=column.name)
-    except SQLError as error:
-        error.position = error.position or position_of(tree)
-        raise
-    return replace(column, has_default=True, default=datum)
-
-
-def _check_default_type(column: Column, type: ColumnType | None, tree: exp.Expr) -> None:
-    times = (TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ)
-    kind = None if type is None else type.kind
-    both_times = kind in times and column.type.kind in times
-    if kind is not column.type.broad.kind and not both_times:
-        raise SQLError(
-            "42804",
-            f'column "{column.name}" is of type {column.type} but default expression is of type '
-            f"{type}",
-            position=position_of(tree),
-        )
-
-
-def with_computed(table: TableDescriptor, column: Column, tree: exp.Expr) -> Column:
-    for name in columns_in(tree):
-        if table.column(name).computed is not None:
-            raise SQLError(
-                "42P17",
-                f'computed column "{column.name}" cannot reference computed column "{name}"',
-                position=position_of(tree),
-            )
-    text = text_of(tree)
-    compile_expression(table, text, column.type)
-    return replace(column, computed=text)
-
-
-def constraint_definitions(
-    columns: Iterable[s.ColumnDefinition],
-) -> Iterable[s.TableConstraint]:
-    for column in columns:
-        yield from column.constraints
-
-
-def _cast_name(type: ColumnType) -> str:
-    """What is too long or too great for the type itself is an error when it is stored."""
-    return type.broad.sql_name
-
-
-def _as_text(value: Datum) -> object:
-    """A default as another type takes it: from its text, where it is not taken as it is."""
-    return value if value is None or isinstance(value, bool) else str(value)

@@ -1,0 +1,218 @@
+"""Indexes and constraints: what statements want of them, as targets of a schema change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...catalog.descriptor import Column, TableDescriptor
+from ...catalog.elements import CheckConstraint, ForeignKey, Index, ReferentialAction, Validity
+from ...catalog.errors import SQLError
+from ...catalog.schema_change.moves import apply_move
+from ...catalog.schema_change.rules import way
+from ...catalog.schema_change.stages import Move
+from ...catalog.schema_change.targets import (
+    ConstraintElement,
+    FactsElement,
+    IndexElement,
+    Target,
+)
+from ..parser import columns_in, text_of
+from ..parser import schema_statements as s
+from ..row_expressions import compile_check
+
+
+class ElementChanges:
+    """Targets for one table, gathered one by one. `table` is what it will be."""
+
+    def __init__(self, table: TableDescriptor) -> None:
+        self.before = table
+        self.table = table
+        self.targets: list[Target] = []
+
+    def add(self, *targets: Target) -> None:
+        for target in targets:
+            self.targets.append(target)
+            for status in way(target):
+                if not status.by_work:
+                    self.table = apply_move(self.table, target, Move(len(self.targets) - 1, status))
+
+    def column(self, name: str, position: int) -> Column:
+        try:
+            return self.table.column(name)
+        except SQLError as error:
+            error.position = position
+            raise
+
+    # Constraints.
+
+    def add_check(self, given: s.Check) -> None:
+        columns = [self.column(name, given.position) for name in columns_in(given.tree)]
+        stem = "_".join([self.table.name, *(column.name for column in columns), "check"])
+        name = self._free_name(given.name, stem, given.position)
+        check = CheckConstraint(
+            name=name,
+            expression=text_of(given.tree),
+            columns=tuple(column.id for column in columns),
+        )
+        compile_check(self.table, check)
+        self.add(Target(ConstraintElement(constraint=check, unproven=given.not_valid)))
+
+    def add_unique(self, given: s.Unique) -> None:
+        self.add_index(
+            s.IndexDefinition(
+                name=given.name,
+                columns=given.columns,
+                storing=(),
+                unique=True,
+                position=given.position,
+            )
+        )
+
+    def add_reference(self, given: s.Reference, referenced: TableDescriptor) -> None:
+        """A foreign key to a table that is there, as it is or (of this one) as it will be."""
+        columns = [self.column(name, given.position) for name in given.columns]
+        targets = self._referenced_columns(given, referenced)
+        if len(columns) != len(targets):
+            raise SQLError(
+                "42830",
+                "number of referencing and referenced columns for foreign key disagree",
+                position=given.position,
+            )
+        for column, target in zip(columns, targets, strict=True):
+            if column.type != target.type:
+                raise SQLError(
+                    "42804",
+                    f'foreign key column "{column.name}" is of type {column.type} and the '
+                    f'referenced column "{target.name}" of type {target.type}',
+                    position=given.position,
+                )
+        stem = "_".join([self.table.name, *given.columns, "fkey"])
+        key = ForeignKey(
+            name=self._free_name(given.name, stem, given.position),
+            columns=tuple(column.id for column in columns),
+            referenced_id=referenced.id,
+            referenced_columns=tuple(target.id for target in targets),
+            on_delete=_action(given.on_delete, given.position),
+            on_update=_action(given.on_update, given.position),
+        )
+        self.add(Target(ConstraintElement(constraint=key, unproven=given.not_valid)))
+
+    def _referenced_columns(
+        self, given: s.Reference, referenced: TableDescriptor
+    ) -> Sequence[Column]:
+        if not given.referenced_columns:
+            return referenced.key_columns
+        columns = [referenced.column(name) for name in given.referenced_columns]
+        wanted = {column.id for column in columns}
+        unique = [set(referenced.primary_key)]
+        unique += [set(index.columns) for index in referenced.indexes if index.unique]
+        if wanted not in unique or len(wanted) != len(columns):
+            raise SQLError(
+                "42830",
+                "there is no unique constraint matching given keys for referenced table "
+                f'"{referenced.name}"',
+                position=given.position,
+            )
+        return columns
+
+    def drop_constraint(self, command: s.DropConstraint) -> None:
+        index = self.table.find_index(command.name)
+        if index is not None and index.unique:
+            self.drop_index(index)
+            return
+        constraint = self.table.find_constraint(command.name)
+        if constraint is None and command.if_exists:
+            return
+        if constraint is None:
+            raise self._no_constraint(command.name, command.position)
+        self.add(Target(ConstraintElement(constraint=constraint), present=False))
+
+    def validate(self, command: s.ValidateConstraint) -> None:
+        constraint = self.table.find_constraint(command.name)
+        if constraint is None:
+            raise self._no_constraint(command.name, command.position)
+        if constraint.validity is not Validity.VALIDATED:
+            self.add(Target(ConstraintElement(constraint=constraint, known=True)))
+
+    def rename_constraint(self, command: s.RenameConstraint) -> None:
+        self._free_name(command.new_name, "", command.position)
+        index = self.table.find_index(command.name)
+        label = f"rename constraint {command.name} to {command.new_name}"
+        if index is not None and index.unique:
+            changed = replace(index, name=command.new_name)
+            self.add(Target(FactsElement(label=label, indexes=(changed,))))
+            return
+        constraint = self.table.find_constraint(command.name)
+        if constraint is None:
+            raise self._no_constraint(command.name, command.position)
+        new = replace(constraint, name=command.new_name)
+        self.add(Target(FactsElement(label=label, constraints=((command.name, new),))))
+
+    def _no_constraint(self, name: str, position: int) -> SQLError:
+        return SQLError(
+            "42704",
+            f'constraint "{name}" of relation "{self.table.name}" does not exist',
+            position=position,
+        )
+
+    def _free_name(self, given: str | None, stem: str, position: int) -> str:
+        """The name given, which must be free, or a free one made from `stem`."""
+        taken = {index.name for index in self.table.indexes}
+        taken |= {constraint.name for constraint in self.table.constraints}
+        taken.add(self.table.primary_index_name)
+        if given is None:
+            name, number = stem, 1
+            while name in taken:
+                name, number = f"{stem}{number}", number + 1
+            return name
+        if given in taken:
+            raise SQLError(
+                "42710",
+                f'constraint "{given}" for relation "{self.table.name}" already exists',
+                position=position,
+            )
+        return given
+
+    # Indexes.
+
+    def add_index(self, given: s.IndexDefinition, *, if_not_exists: bool = False) -> None:
+        columns = [self.column(name, given.position) for name in given.columns]
+        storing = [self.column(name, given.position) for name in given.storing]
+        if len({column.id for column in columns}) != len(columns):
+            raise SQLError("42701", "a column appears twice in an index", position=given.position)
+        if {column.id for column in storing} & {column.id for column in columns}:
+            raise SQLError("42701", "a column is both indexed and stored", position=given.position)
+        if given.name is not None and self.table.find_index(given.name) is not None:
+            if if_not_exists:
+                return
+            raise SQLError("42P07", f'index "{given.name}" already exists', position=given.position)
+        suffix = "key" if given.unique else "idx"
+        stem = "_".join([self.table.name, *given.columns, suffix])
+        index = Index(
+            id=self.table.next_index_id,
+            name=self._free_name(given.name, stem, given.position),
+            columns=tuple(column.id for column in columns),
+            unique=given.unique,
+            storing=tuple(
+                column.id for column in storing if column.id not in self.table.primary_key
+            ),
+            suffix=self.table.primary_key,
+        )
+        self.add(Target(IndexElement(index=index)))
+
+    def drop_index(self, index: Index) -> None:
+        self.add(Target(IndexElement(index=index), present=False))
+
+    def rename_index(self, index: Index, new_name: str, position: int) -> None:
+        self._free_name(new_name, "", position)
+        changed = replace(index, name=new_name)
+        label = f"rename index {index.name} to {new_name}"
+        self.add(Target(FactsElement(label=label, indexes=(changed,))))
+
+
+def _action(text: str, position: int) -> ReferentialAction:
+    action = ReferentialAction(text)
+    if action not in (ReferentialAction.NO_ACTION, ReferentialAction.RESTRICT):
+        raise SQLError("0A000", f"the action {text} is not supported", position=position)
+    return action
