@@ -24,6 +24,7 @@ _PHYSICAL_ARROW: dict[TypeKind, pa.DataType] = {
     TypeKind.INT2: pa.int16(),
     TypeKind.INT4: pa.int32(),
     TypeKind.INT8: pa.int64(),
+    TypeKind.FLOAT4: pa.float32(),
     TypeKind.FLOAT8: pa.float64(),
     TypeKind.DECIMAL: pa.string(),
     TypeKind.STRING: pa.string(),

@@ -6,6 +6,7 @@ A *datum* is a value of SQL as a Python object. Each type has one canonical form
     BOOL         bool
     INT2, INT4   int, 16-bit and 32-bit signed
     INT8         int, 64-bit signed
+    FLOAT4       float that 32 bits hold exactly, the nearest one to what was given
     FLOAT8       float; NaN and the infinities are values, and -0.0 keeps its sign
     DECIMAL(p,s) Decimal with exactly s fractional digits and at most p digits; p is at most 38
     STRING       str: valid text without NUL
@@ -21,9 +22,9 @@ A *datum* is a value of SQL as a Python object. Each type has one canonical form
 and None for NULL in all of them. A bare DECIMAL is DECIMAL(38,9): Arrow and DuckDB know no decimal
 without a scale. A bare CHAR is CHAR(1).
 
-A type has a *broad* type, which holds all its values: INT8 for the narrower integers, STRING for
-VARCHAR and CHAR. Expressions are computed in broad types; only what is stored, and a column as
-a result shows it, is of the narrow one.
+A type has a *broad* type, which holds all its values: INT8 for the narrower integers,
+FLOAT8 for FLOAT4, STRING for VARCHAR and CHAR. Expressions are computed in broad types; only what
+is stored, and a column as a result shows it, is of the narrow one.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from datetime import UTC, date, datetime, time
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from math import inf
 from operator import index
+from struct import Struct
 from typing import Any
 from uuid import UUID
 
@@ -274,6 +276,30 @@ def _to_float(type: ColumnType, value: object) -> float:
     raise _mismatch(type, value)
 
 
+_FLOAT4 = Struct("<f")
+
+
+def _to_float4(type: ColumnType, value: object) -> float:
+    number = _to_float(type, value)
+    try:
+        (nearest,) = _FLOAT4.unpack(_FLOAT4.pack(number))
+    except OverflowError:
+        raise SQLError("22003", f"float4 out of range: {value}") from None
+    return float(nearest)
+
+
+def shortest_float4(number: float) -> float:
+    """The double with the fewest digits that FLOAT4 holds as `number`: 0.1, not 0.10000000149."""
+    for digits in range(1, 9):
+        short = float(f"{number:.{digits}g}")
+        try:
+            if _FLOAT4.unpack(_FLOAT4.pack(short)) == (number,):
+                return short
+        except OverflowError:  # rounded beyond the greatest
+            continue
+    return float(f"{number:.9g}")
+
+
 def _to_decimal(type: ColumnType, value: object) -> Decimal:
     match value:
         case bool():
@@ -414,6 +440,7 @@ _COERCIONS: dict[TypeKind, Callable[[ColumnType, object], Datum]] = {
     TypeKind.INT2: _to_int,
     TypeKind.INT4: _to_int,
     TypeKind.INT8: _to_int,
+    TypeKind.FLOAT4: _to_float4,
     TypeKind.FLOAT8: _to_float,
     TypeKind.DECIMAL: _to_decimal,
     TypeKind.STRING: _to_string,

@@ -5,7 +5,7 @@ A key is the index's prefix and one part per column, each of which delimits itse
     BOOL                                  one byte, 0 or 1
     integers, DATE, TIMESTAMP,            eight bytes, big-endian, sign bit flipped
     TIMESTAMPTZ
-    FLOAT8                                eight bytes in the order of doubles; NaN sorts first, and
+    FLOAT4, FLOAT8                        eight bytes in the order of doubles; NaN sorts first, and
                                           -0.0 is stored as 0.0, which it equals
     DECIMAL                               sixteen bytes, big-endian: the value times 10^scale, plus
                                           2^127 (38 digits fit, and a column's scale is fixed)
@@ -115,7 +115,7 @@ def part_writer(type: ColumnType) -> PartWriter:
             | TypeKind.TIMESTAMPTZ
         ):
             return encode_int
-        case TypeKind.FLOAT8:
+        case TypeKind.FLOAT4 | TypeKind.FLOAT8:
             return encode_float
         case TypeKind.DECIMAL:
             return _encode_decimal
@@ -167,7 +167,7 @@ def part_reader(type: ColumnType) -> PartReader:
             | TypeKind.TIMESTAMPTZ
         ):
             return decode_int
-        case TypeKind.FLOAT8:
+        case TypeKind.FLOAT4 | TypeKind.FLOAT8:
             return decode_float
         case TypeKind.DECIMAL:
             return _decimal_reader(type.decimal[1])

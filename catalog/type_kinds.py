@@ -16,6 +16,7 @@ class TypeKind(Enum):
     INT2 = "INT2"
     INT4 = "INT4"
     INT8 = "INT8"
+    FLOAT4 = "FLOAT4"
     FLOAT8 = "FLOAT8"
     DECIMAL = "DECIMAL"
     STRING = "STRING"
@@ -32,12 +33,14 @@ class TypeKind(Enum):
 BROAD = {
     TypeKind.INT2: TypeKind.INT8,
     TypeKind.INT4: TypeKind.INT8,
+    TypeKind.FLOAT4: TypeKind.FLOAT8,
     TypeKind.VARCHAR: TypeKind.STRING,
     TypeKind.CHAR: TypeKind.STRING,
 }
 """Kinds that hold some of the values of another: expressions are of that other kind."""
 
 INTEGERS = (TypeKind.INT2, TypeKind.INT4, TypeKind.INT8)
+FLOATS = (TypeKind.FLOAT4, TypeKind.FLOAT8)
 TEXTS = (TypeKind.STRING, TypeKind.VARCHAR, TypeKind.CHAR)
 
 SQL_NAMES = {
@@ -51,6 +54,8 @@ SQL_NAMES = {
     "int": TypeKind.INT8,  # as CockroachDB has it, whose dialect of types this is
     "integer": TypeKind.INT8,
     "int64": TypeKind.INT8,
+    "float4": TypeKind.FLOAT4,
+    "real": TypeKind.FLOAT4,
     "float8": TypeKind.FLOAT8,
     "float": TypeKind.FLOAT8,
     "double": TypeKind.FLOAT8,
@@ -77,8 +82,6 @@ SQL_NAMES = {
 }
 
 _ELSEWHERE = {
-    "float4": "FLOAT8",
-    "real": "FLOAT8",
     "json": "STRING",
     "jsonb": "STRING",
     "time": "STRING",
@@ -90,6 +93,7 @@ DUCKDB_NAMES = {
     TypeKind.INT2: "SMALLINT",
     TypeKind.INT4: "INTEGER",
     TypeKind.INT8: "BIGINT",
+    TypeKind.FLOAT4: "FLOAT",
     TypeKind.FLOAT8: "DOUBLE",
     TypeKind.STRING: "VARCHAR",
     TypeKind.VARCHAR: "VARCHAR",
@@ -106,6 +110,7 @@ ARROW_TYPES: dict[TypeKind, pa.DataType] = {
     TypeKind.INT2: pa.int16(),
     TypeKind.INT4: pa.int32(),
     TypeKind.INT8: pa.int64(),
+    TypeKind.FLOAT4: pa.float32(),
     TypeKind.FLOAT8: pa.float64(),
     TypeKind.STRING: pa.string(),
     TypeKind.VARCHAR: pa.string(),

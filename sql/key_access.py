@@ -24,7 +24,7 @@ from ..catalog.descriptor import TableDescriptor
 from ..catalog.errors import SQLError
 from ..catalog.key_encoding import KeyEncoding
 from ..catalog.physical import physical_of
-from ..catalog.type_kinds import TypeKind
+from ..catalog.type_kinds import FLOATS, TypeKind
 from ..kvlayer.keys import index_prefix
 from ..kvlayer.span import Span, prefix_end
 from .predicates import Comparator, Comparison, Membership, Predicate
@@ -136,7 +136,7 @@ def key_access(descriptor: TableDescriptor, predicates: Sequence[Predicate]) -> 
             alternatives.append(constants)
             count *= len(constants)
             continue
-        if column.type.kind is not TypeKind.FLOAT8:
+        if column.type.kind not in FLOATS:
             lower, upper = _bounds(place, predicates)
         break
     return KeyAccess(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ..catalog.descriptor import TableDescriptor
-from ..catalog.type_kinds import TypeKind
+from ..catalog.type_kinds import FLOATS
 from .binder import Relations, check_columns, row_scope
 from .key_access import KeyAccess, key_access
 from .parser import folded
@@ -152,7 +152,7 @@ def _direction(
         return False
     places = {column.id: place for place, column in enumerate(descriptor.visible_columns)}
     key = [places[column.id] for column in descriptor.key_columns]
-    if any(column.type.kind is TypeKind.FLOAT8 for column in descriptor.key_columns):
+    if any(column.type.kind in FLOATS for column in descriptor.key_columns):
         raise NotNative("NaN sorts elsewhere in keys")
     remaining = key[access.fixed_columns :]
     aliases = {item.alias for item in tree.expressions if isinstance(item, exp.Alias)}

@@ -13,13 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
+from math import isfinite
 from struct import Struct
 from struct import error as struct_error
 from typing import Any
 from uuid import UUID
 
 from ...catalog.array_text import write_array
-from ...catalog.column_types import ColumnType, Datum, array_of, coerce
+from ...catalog.column_types import ColumnType, Datum, array_of, coerce, shortest_float4
 from ...catalog.errors import SQLError
 from ...catalog.literals import read_decimal
 from ...catalog.type_kinds import TypeKind
@@ -56,19 +57,23 @@ _EPOCH_UTC = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def _float_text(value: float) -> bytes:
+def _float_text(value: float, plain_below: float = 1e15) -> bytes:
     """The shortest digits that read back as the same double, as PostgreSQL arranges them."""
     written = repr(value)
     if written.endswith(".0"):
         written = written[:-2]
-    if abs(value) >= 1e15 and "e" not in written and "n" not in written:
+    if abs(value) >= plain_below and "e" not in written and "n" not in written:
         digits = written.lstrip("-").replace(".", "")
         point = written.lstrip("-").partition(".")[0]
         mantissa = digits.rstrip("0")
         fraction = f".{mantissa[1:]}" if len(mantissa) > 1 else ""
         sign = "-" if value < 0 else ""
-        return f"{sign}{mantissa[0]}{fraction}e+{len(point) - 1}".encode()
+        return f"{sign}{mantissa[0]}{fraction}e+{len(point) - 1:02}".encode()
     return _FLOAT_WORDS.get(written) or written.encode()
+
+
+def _float4_text(value: float) -> bytes:
+    return _float_text(shortest_float4(value) if isfinite(value) else value, 1e6)
 
 
 _FLOAT_WORDS = {"nan": b"NaN", "inf": b"Infinity", "-inf": b"-Infinity"}
@@ -93,6 +98,7 @@ WIRE_TYPES: dict[TypeKind, WireType] = {
     TypeKind.INT2: WireType(oid=21, size=2, text=lambda value: b"%d" % value, binary=_INT2.pack),
     TypeKind.INT4: WireType(oid=23, size=4, text=lambda value: b"%d" % value, binary=_INT4.pack),
     TypeKind.INT8: WireType(oid=20, size=8, text=lambda value: b"%d" % value, binary=_INT8.pack),
+    TypeKind.FLOAT4: WireType(oid=700, size=4, text=_float4_text, binary=_FLOAT4.pack),
     TypeKind.FLOAT8: WireType(oid=701, size=8, text=_float_text, binary=_FLOAT8.pack),
     TypeKind.DECIMAL: WireType(
         oid=1700, size=-1, text=lambda value: format(value, "f").encode(), binary=write_numeric
@@ -225,7 +231,7 @@ INPUT_TYPES: dict[int, InputType] = {
     25: InputType(_STRING, decode_text),
     26: InputType(_INTEGER, _fixed(_OID)),
     114: InputType(_STRING, decode_text),  # json
-    700: InputType(_DOUBLE, _fixed(_FLOAT4)),
+    700: InputType(ColumnType(TypeKind.FLOAT4), _fixed(_FLOAT4)),
     701: InputType(_DOUBLE, _fixed(_FLOAT8)),
     1042: InputType(_STRING, decode_text),  # char(n)
     1043: InputType(_STRING, decode_text),  # varchar

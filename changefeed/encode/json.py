@@ -9,7 +9,7 @@ With the options of the same names, a message also has `"updated"` and `"mvcc_ti
 stand in the table's order. Values are what CockroachDB prints:
 
     DECIMAL        a number with all its digits                          1.50
-    FLOAT8         a number; "NaN", "Infinity" and "-Infinity" as text   0.5
+    FLOAT4, FLOAT8 a number; "NaN", "Infinity" and "-Infinity" as text   0.5
     BYTES          text, hexadecimal                                     "\\x00ff"
     DATE           text                                                  "2020-01-01"
     TIMESTAMP      text without a zone, fraction as short as it can be   "2020-01-01T00:00:00.5"
@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...catalog.column_types import Datum
+from ...catalog.column_types import Datum, shortest_float4
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.row_codec import codec_for
 from ...catalog.type_kinds import TypeKind
@@ -148,6 +148,11 @@ def _float(value: Datum) -> object:
     return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
+def _float4(value: Datum) -> object:
+    assert isinstance(value, float), value
+    return shortest_float4(value) if isfinite(value) else _float(value)
+
+
 def _bytes(value: Datum) -> str:
     assert isinstance(value, bytes), value
     return "\\x" + value.hex()
@@ -164,6 +169,7 @@ def _timestamptz(value: Datum) -> str:
 
 
 _PRINTERS: dict[TypeKind, Printer] = {
+    TypeKind.FLOAT4: _float4,
     TypeKind.FLOAT8: _float,
     TypeKind.BYTES: _bytes,
     TypeKind.TIMESTAMP: _timestamp,

@@ -13,7 +13,7 @@ from .virtual_table import RowSource, VirtualTable, virtual_columns
 
 SCHEMA = "information_schema"
 _KINDS = {"p": "PRIMARY KEY", "u": "UNIQUE", "c": "CHECK", "f": "FOREIGN KEY"}
-_BITS = {"INT2": 16, "INT4": 32, "INT8": 64, "FLOAT8": 53}
+_BITS = {"INT2": 16, "INT4": 32, "INT8": 64, "FLOAT4": 24, "FLOAT8": 53}
 
 
 async def _schemata(context: IntrospectionContext) -> Sequence[Row]:

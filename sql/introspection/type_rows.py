@@ -27,6 +27,7 @@ TYPE_ROWS: dict[TypeKind, TypeRow] = {
     TypeKind.INT2: TypeRow(21, "int2", "smallint", 2, "N", 1005),
     TypeKind.INT4: TypeRow(23, "int4", "integer", 4, "N", 1007),
     TypeKind.STRING: TypeRow(25, "text", "text", -1, "S", 1009),
+    TypeKind.FLOAT4: TypeRow(700, "float4", "real", 4, "N", 1021),
     TypeKind.FLOAT8: TypeRow(701, "float8", "double precision", 8, "N", 1022),
     TypeKind.CHAR: TypeRow(1042, "bpchar", "character", -1, "S", 1014),
     TypeKind.VARCHAR: TypeRow(1043, "varchar", "character varying", -1, "S", 1015),

@@ -156,7 +156,8 @@ def _function(name: str) -> Make:
 
 _TYPE_WORDS = (
     ("bool", "boolean"), ("int2", "smallint"), ("int4", "integer"), ("int8", "bigint"),
-    ("float8", "double precision"), ("bpchar", "character"), ("varchar", "character varying"),
+    ("float4", "real"), ("float8", "double precision"), ("bpchar", "character"),
+    ("varchar", "character varying"),
     ("timestamp", "timestamp without time zone"), ("timestamptz", "timestamp with time zone"),
     ("char", '"char"'),
 )  # fmt: skip

@@ -48,6 +48,8 @@ def datums(type: ColumnType) -> st.SearchStrategy[Datum]:
             return st.booleans()
         case TypeKind.INT2 | TypeKind.INT4 | TypeKind.INT8:
             return st.integers(*INTEGER_RANGES[type.kind])
+        case TypeKind.FLOAT4:
+            return st.floats(allow_nan=False, width=32)
         case TypeKind.FLOAT8:
             return st.floats(allow_nan=False)
         case TypeKind.DECIMAL:

@@ -49,6 +49,25 @@ def test_both_engines_compute_in_broad_types() -> None:
     run(scenario)
 
 
+def test_float4_keeps_what_32_bits_hold() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("CREATE TABLE f (k FLOAT4 PRIMARY KEY, v REAL)")
+        await node.sql("INSERT INTO f VALUES (0.1, 1.5), (16777217, -0.25)")
+        for tail in ("", " AS a WHERE v + 0 = v"):
+            result = await node.sql(f"SELECT k, v FROM f{tail}")
+            assert [column.type.sql_name for column in result.columns] == ["FLOAT4", "FLOAT4"]
+            assert sorted(result.fetch_rows()) == [
+                (0.10000000149011612, 1.5),
+                (16777216.0, -0.25),
+            ]
+        assert await node.rows("SELECT v FROM f WHERE k = 0.1") == []
+        assert await node.rows("SELECT v FROM f WHERE k = 0.1::FLOAT4") == [(1.5,)]
+        assert await node.rows("SELECT v FROM f WHERE k > 1") == [(-0.25,)]
+        assert (await node.error("UPDATE f SET v = 1e39")).sqlstate == "22003"
+
+    run(scenario)
+
+
 @pytest.mark.parametrize(
     ("statement", "sqlstate"),
     [

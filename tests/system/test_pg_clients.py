@@ -29,15 +29,15 @@ ALL_TYPES = """
 CREATE TABLE v (
     id INT8 PRIMARY KEY, b BOOL, f FLOAT8, p DECIMAL(12,3), s STRING, y BYTES,
     d DATE, t TIMESTAMP, z TIMESTAMPTZ, u UUID,
-    i2 INT2, i4 INT4, vc VARCHAR(20), ch CHAR(4)
+    i2 INT2, i4 INT4, f4 FLOAT4, vc VARCHAR(20), ch CHAR(4)
 )
 """
 ROW: tuple[Any, ...] = (
     -7, True, 0.1, Decimal("-12345.670"), "a\tb\\ü\n\"'", b"\x00\xff\\",
     date(1999, 12, 31), datetime(2001, 2, 3, 4, 5, 6, 789), datetime(1970, 1, 1, tzinfo=UTC),
-    UUID("6f0d1c5e-0000-4000-8000-00000000002a"), -32768, 2147483647, "varying", "four",
+    UUID("6f0d1c5e-0000-4000-8000-00000000002a"), -32768, 2147483647, -0.25, "varying", "four",
 )  # fmt: skip
-NULLS: tuple[Any, ...] = (8, *[None] * 13)
+NULLS: tuple[Any, ...] = (8, *[None] * 14)
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ import pyarrow as pa
 from ....catalog.column_types import Datum
 from ....catalog.descriptor import TableDescriptor
 from ....catalog.row_codec import codec_for
-from ....catalog.type_kinds import TypeKind
+from ....catalog.type_kinds import FLOATS
 from ....kvlayer.keys import index_prefix
 from ..protocol import SinkRefused
 
@@ -150,6 +150,6 @@ def _key_place(descriptor: TableDescriptor) -> int | None:
     if len(descriptor.primary_key) != 1:
         return None
     key = descriptor.key_columns[0]
-    if key.type.kind is TypeKind.FLOAT8:
+    if key.type.kind in FLOATS:
         return None
     return descriptor.visible_columns.index(key)

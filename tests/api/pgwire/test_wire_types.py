@@ -19,7 +19,7 @@ from tailrace.api.pgwire.wire_types import (
     decode_parameter,
     wire_type,
 )
-from tailrace.catalog.column_types import ColumnType, Datum, array_of
+from tailrace.catalog.column_types import ColumnType, Datum, array_of, coerce
 from tailrace.catalog.errors import SQLError
 from tailrace.catalog.type_kinds import TypeKind
 from tests.harness.datums import column_types, datums
@@ -78,6 +78,16 @@ def test_arrays_come_back(data: st.DataObject, form: int) -> None:
 )  # fmt: skip
 def test_floats_are_written_with_the_digits_they_need(value: float, text: str) -> None:
     assert WIRE_TYPES[TypeKind.FLOAT8].text(value) == text.encode()
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [("0.1", "0.1"), ("1e6", "1e+06"), ("123456.7", "123456.7"), ("1234567", "1.234567e+06"),
+     ("3.4028235e38", "3.4028235e+38"), ("NaN", "NaN"), ("1e-45", "1e-45")],
+)  # fmt: skip
+def test_float4_is_written_with_its_own_digits(given: str, text: str) -> None:
+    datum = coerce(ColumnType(TypeKind.FLOAT4), given)
+    assert WIRE_TYPES[TypeKind.FLOAT4].text(datum) == text.encode()
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=9, min_value=-(10**28)))

@@ -57,6 +57,7 @@ def test_an_added_column_holds_its_default_in_old_rows_at_once(tmp_path: Path) -
         (ColumnType(TypeKind.FLOAT8), float("-inf")),
         (ColumnType(TypeKind.INT2), -32_768),
         (ColumnType(TypeKind.INT4), 7),
+        (ColumnType(TypeKind.FLOAT4), 0.10000000149011612),
         (ColumnType(TypeKind.VARCHAR, width=5), "it's"),
         (ColumnType(TypeKind.CHAR, width=5), "\u00e9"),
         (ColumnType(TypeKind.FLOAT8), 0.1),
