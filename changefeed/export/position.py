@@ -56,7 +56,8 @@ class NextBatch:
     """Up to where a reader may read next, and under which descriptor.
 
     `upto` is the reader's own timestamp when nothing new is resolved yet. `changed` says whether
-    the table has a version in between: a reader that wants none else may wait.
+    the table has a version in between, or is altered right behind: a reader that wants none else
+    may wait if not. Behind an alteration it must go on, for no later answer goes further.
     """
 
     upto: Timestamp
@@ -139,7 +140,9 @@ class Positions:
             return NextBatch(upto=after, descriptor=descriptor, changed=False)
         change = await self._change_within(descriptor, resolved)
         upto = resolved if change is None else Timestamp(change.modification_time - 1)
-        changed = await self._any_version(descriptor.primary_span, after, upto)
+        changed = change is not None or await self._any_version(
+            descriptor.primary_span, after, upto
+        )
         return NextBatch(upto=upto, descriptor=descriptor, changed=changed)
 
     async def check_interval(self, descriptor: TableDescriptor, upto: Timestamp) -> None:

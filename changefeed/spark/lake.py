@@ -2,29 +2,63 @@
 
 Started by the server (`changefeed.sinks.spark`). It prints `{"resolved": …, "rows": …}` for each
 batch that is in the lake, and ends when its standard input does. Exit codes: 0 it was told to end,
-or has done its work; 3 the table was altered, so start it again; 1 anything else.
+or has done its work; 3 the table was altered, so start it again; 4 it cannot go on, whatever is
+tried; 1 anything else. Why it ended is a line of its standard error.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import json
+import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from .source import register
 
+FAILED = 1
 SCHEMA_CHANGED = 3
+CANNOT_GO_ON = 4
 LOOK_SECONDS = 0.1
+
+ALONE_SECONDS = 60.0
+"""How long the application of a server that was killed may take to end before this one begins."""
+
+STOP_SECONDS = 10.0
+"""How long ending may take. A batch that is cut short by it is written again from the start."""
+
+SAYS = "tailrace: "
+"""What its line in the standard error begins with; Spark writes there too."""
+
+_OURS = "tailrace.changefeed.spark."
+_CODES = {
+    "SchemaChanged": SCHEMA_CHANGED,
+    "TableDropped": CANNOT_GO_ON,
+    "CheckpointRefused": CANNOT_GO_ON,
+}
+"""What the source raises, by name: it comes out of another process, as text."""
 
 
 def main() -> int:
     arguments = _arguments()
+    told = threading.Event()
+    threading.Thread(target=_wait_for_end, args=(told,), daemon=True).start()
+    with _alone(Path(f"{arguments.checkpoint}.lock"), told):
+        try:
+            return _run(arguments, told)
+        except Exception as error:  # whatever it was, the server is told in a line
+            return _fail(error)
+
+
+def _run(arguments: argparse.Namespace, told: threading.Event) -> int:
     session = (
         SparkSession.builder.master(arguments.master)
         .appName(arguments.name)
@@ -36,7 +70,7 @@ def main() -> int:
     try:
         register(session)
         query = _start(session, arguments)
-        return _watch(query, only_scan=arguments.only_scan == "yes")
+        return _watch(query, told, only_scan=arguments.only_scan == "yes")
     finally:
         session.stop()
 
@@ -60,10 +94,26 @@ def _start(session: SparkSession, arguments: argparse.Namespace) -> StreamingQue
     return writer.start()
 
 
-def _watch(query: StreamingQuery, *, only_scan: bool) -> int:
+@contextlib.contextmanager
+def _alone(lock: Path, told: threading.Event) -> Iterator[None]:
+    """One application writes a lake at a time: the lock ends with the process, however it ends."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + ALONE_SECONDS
+    with lock.open("a") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if told.is_set() or time.monotonic() > deadline:
+                    _say(f"{lock} is locked: another application writes this lake")
+                    sys.exit(FAILED)
+                time.sleep(LOOK_SECONDS)
+        yield
+
+
+def _watch(query: StreamingQuery, told: threading.Event, *, only_scan: bool) -> int:
     """Reports batches until the query ends or the server does."""
-    told = threading.Event()
-    threading.Thread(target=_wait_for_end, args=(told,), daemon=True).start()
     reported = -1
     while query.isActive and not told.is_set():
         reported = _report(query, reported)
@@ -73,7 +123,7 @@ def _watch(query: StreamingQuery, *, only_scan: bool) -> int:
     failure = query.exception()
     _report(query, reported)
     query.stop()
-    return 0 if failure is None else _code_of(failure)
+    return 0 if failure is None or told.is_set() else _fail(failure)
 
 
 def _report(query: StreamingQuery, after: int) -> int:
@@ -89,15 +139,29 @@ def _report(query: StreamingQuery, after: int) -> int:
     return after
 
 
-def _code_of(failure: StreamingQueryException) -> int:
-    print(failure, file=sys.stderr, flush=True)
-    return SCHEMA_CHANGED if "SchemaChanged" in str(failure) else 1
+def _fail(error: Exception) -> int:
+    """Says why in a line, and returns the exit code. The source's own words are the best."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    ours = [line.removeprefix(_OURS) for line in lines if line.startswith(_OURS)]
+    if not ours:
+        _say(lines[0] if lines else type(error).__name__)
+        return FAILED
+    name, _, why = ours[-1].partition(": ")
+    _say(why)
+    return _CODES.get(name.rpartition(".")[2], FAILED)
+
+
+def _say(why: str) -> None:
+    print(f"{SAYS}{why}", file=sys.stderr, flush=True)
 
 
 def _wait_for_end(told: threading.Event) -> None:
     while sys.stdin.buffer.read(1024):
         pass
     told.set()
+    timer = threading.Timer(STOP_SECONDS, os._exit, (0,))
+    timer.daemon = True
+    timer.start()
 
 
 def _arguments() -> argparse.Namespace:

@@ -33,12 +33,19 @@ IDLE_OFFSET = 10_000_000 << 12
 Resolved time goes on in it, and each move costs Spark a batch of no rows."""
 
 
+UNDEFINED_TABLE = "42P01"
+
+
 class CheckpointRefused(Exception):
     """The query's checkpoint does not belong to this table or store, or is too old."""
 
 
 class SchemaChanged(Exception):
     """The table was altered since the query began."""
+
+
+class TableDropped(Exception):
+    """The table is no more; all that was committed to it before is delivered."""
 
 
 class VersionsPart(InputPartition):
@@ -70,7 +77,12 @@ class ChangefeedStreamReader(DataSourceStreamReader):
         at = self._check(position)
         if after == BEFORE_SCAN:
             return {"ts": at, "uuid": position}
-        found = self._client().next(position, after)
+        try:
+            found = self._client().next(position, after)
+        except ServerRefused as error:
+            if error.sqlstate != UNDEFINED_TABLE:
+                raise
+            raise TableDropped(f"table {self._options.address.table!r} was dropped") from error
         if found["altered_at"] > self._began_at:
             self._check_schema(read_schema(found["schema"]), found["altered_at"])
         if not found["changed"] and found["upto"] - after < IDLE_OFFSET:
@@ -118,7 +130,9 @@ class ChangefeedStreamReader(DataSourceStreamReader):
                 " it is another store's, or was given up for its age. Start with a new checkpoint"
             ) from error
         if self._checked != position:
-            table = client.table(None)
+            table = self._table(client)
+            if table is None:
+                return int(found["at"])  # dropped, and what is left of it may still be read
             if table["table_id"] != found["table_id"]:
                 raise CheckpointRefused(
                     f"the checkpoint is of table {found['table_id']}, and"
@@ -129,6 +143,14 @@ class ChangefeedStreamReader(DataSourceStreamReader):
             # A schema that is not the table's of now holds up to some change, but not which.
             self._checked, self._began_at = position, table["as_of"] if current else 0
         return int(found["at"])
+
+    def _table(self, client: ExportClient) -> dict[str, Any] | None:
+        try:
+            return client.table(None)
+        except ServerRefused as error:
+            if error.sqlstate != UNDEFINED_TABLE:
+                raise
+            return None
 
     def _check_schema(self, schema: pa.Schema, altered_at: int) -> None:
         if not self._fits(schema):

@@ -17,7 +17,7 @@ import msgspec
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.keys import table_span
 from ...options import ScanChoice
-from ..protocol import SinkError, SinkProgress
+from ..protocol import SinkError, SinkProgress, SinkRefused
 from ..worker import WorkerFeed
 from .location import LakeLocation
 
@@ -26,11 +26,17 @@ MODULE = "tailrace.changefeed.spark.lake"
 STOP_SECONDS = 20.0
 """How long the application may take to end its batch before it is killed."""
 
+SAYS = "tailrace: "
+"""What its own line in its standard error begins with; Spark writes there too."""
+
 ERROR_LINES = 30
 """What is kept of its standard error, for the job's error."""
 
 SCHEMA_CHANGED = 3
 """Its exit code when the table was altered: started again, it goes on with the new columns."""
+
+CANNOT_GO_ON = 4
+"""Its exit code when no other attempt will do better: the table was dropped, for instance."""
 
 
 class _Report(msgspec.Struct):
@@ -50,10 +56,13 @@ class LakeApplication:
         self._errors: deque[str] = deque(maxlen=ERROR_LINES)
 
     async def run(self) -> None:
-        """Raises SinkError, which another attempt may mend: the checkpoint says where it was."""
+        """Raises SinkError, which another attempt may mend: the checkpoint says where it was; and
+        SinkRefused, which none will."""
         code = SCHEMA_CHANGED
         while code == SCHEMA_CHANGED:
             code = await self._run_once()
+        if code == CANNOT_GO_ON:
+            raise SinkRefused(self._why())
         if code != 0:
             raise SinkError(f"the Spark application ended with {_told(code)}: {self._why()}")
 
@@ -116,10 +125,10 @@ class LakeApplication:
             self._errors.append(line.decode(errors="replace").rstrip())
 
     def _why(self) -> str:
-        """The last line that names an error; else the last that there is."""
-        named = [line for line in self._errors if "Error" in line or "Exception" in line]
-        lines = named or list(self._errors) or ["it said nothing"]
-        return lines[-1]
+        """What it says of its end; if it says nothing, the last that was written."""
+        lines = [line for line in self._errors if line.strip()] or ["it said nothing"]
+        said = [line.removeprefix(SAYS) for line in lines if line.startswith(SAYS)]
+        return (said or lines)[-1]
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:

@@ -1,0 +1,130 @@
+"""What a `spark+parquet` URI may be, and what must be here for it. No Java is started."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tailrace.catalog.errors import SQLError
+from tailrace.changefeed.sinks.protocol import SinkRefused
+from tailrace.changefeed.sinks.spark import LakeLocation, SparkKind
+from tailrace.changefeed.sinks.spark.java import java_version, why_no_spark
+from tailrace.kvlayer.offload import ThreadOffload
+
+
+def fake_java(folder: Path, says: str) -> Path:
+    """A JAVA_HOME whose java says that it is such a version."""
+    java = folder / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\necho '{says}' >&2\n")
+    java.chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = fake_java(tmp_path / "java", 'openjdk version "21.0.2" 2024-01-16')
+    monkeypatch.setenv("JAVA_HOME", str(home))
+
+
+def refusal_of(root: Path, uri: str, *, url: str | None = "http://127.0.0.1:1") -> Exception:
+    offload = ThreadOffload()
+    try:
+        kind = SparkKind([root], offload, url)
+        with pytest.raises((SQLError, SinkRefused)) as caught:
+            asyncio.run(kind.validate(uri, [], store_id="s"))
+        return caught.value
+    finally:
+        offload.close()
+
+
+def state_of(error: Exception) -> str:
+    assert isinstance(error, SQLError), error
+    return error.sqlstate
+
+
+def test_location_is_read(tmp_path: Path) -> None:
+    found = LakeLocation.read("spark+parquet:///a%20b?master=spark://host:7077", [tmp_path])
+    assert (found.path, found.format) == (tmp_path / "a b", "parquet")
+    assert found.master == "spark://host:7077"
+    assert LakeLocation.read("spark+parquet:///x", [tmp_path]).master == "local[2]"
+    absolute = LakeLocation.read(f"spark+parquet:///{tmp_path}/deep/lake", [tmp_path])
+    assert absolute.path == tmp_path / "deep" / "lake"
+
+
+@pytest.mark.parametrize(
+    ("uri", "state", "says"),
+    [
+        ("spark+parquet://host/x", "22023", "three slashes"),
+        ("spark+parquet:///x?master=yarn", "22023", "'yarn' is none"),
+        ("spark+parquet:///x?mister=local", "22023", "'mister'"),
+        ("spark+parquet:////etc/lake", "42501", "/etc/lake"),
+        ("spark+parquet:///../lake", "42501", "lake"),
+    ],
+)
+def test_wrong_locations_are_named(tmp_path: Path, uri: str, state: str, says: str) -> None:
+    with pytest.raises(SQLError) as caught:
+        LakeLocation.read(uri, [tmp_path])
+    assert (caught.value.sqlstate, says in str(caught.value)) == (state, True), caught.value
+
+
+def test_file_is_no_lake(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("")
+    with pytest.raises(SQLError, match="is a file"):
+        LakeLocation.read("spark+parquet:///f", [tmp_path])
+
+
+def test_folder_that_cannot_be_made_is_refused(java: None) -> None:
+    error = refusal_of(Path("/proc"), "spark+parquet:///lake")
+    assert (state_of(error), "/proc/lake cannot be made" in str(error)) == ("58030", True)
+
+
+def test_missing_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    error = refusal_of(tmp_path, "spark+parquet:///lake")
+    assert (state_of(error), "Java is not installed" in str(error)) == ("58030", True)
+    assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize(
+    ("says", "version"),
+    [('java version "1.8.0_392"', 8), ('openjdk version "11.0.2" 2019', 11)],
+)
+def test_old_java_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, version: int
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "java", says)))
+    why = why_no_spark()
+    assert why is not None
+    assert f"is Java {version}: Spark needs Java 17" in why
+    assert why in str(refusal_of(tmp_path, "spark+parquet:///lake"))
+
+
+@pytest.mark.parametrize(
+    ("says", "version"),
+    [('openjdk version "17" 2021', 17), ('openjdk version "22-ea" x', 22), ("what?", None)],
+)
+def test_versions_of_java_are_read(tmp_path: Path, says: str, version: int | None) -> None:
+    assert java_version(str(fake_java(tmp_path / "j", says) / "bin" / "java")) == version
+
+
+def test_new_java_will_do(java: None) -> None:
+    assert why_no_spark() is None
+
+
+def test_node_without_a_server_refuses_lakes(java: None, tmp_path: Path) -> None:
+    error = refusal_of(tmp_path, "spark+parquet:///lake", url=None)
+    assert "tailrace serve" in str(error)
+
+
+def test_options_without_meaning_are_refused(tmp_path: Path) -> None:
+    offload = ThreadOffload()
+    try:
+        kind = SparkKind([tmp_path], offload, "http://127.0.0.1:1")
+        kind.check_options({"cursor": "1", "INITIAL_SCAN": "no"})
+        with pytest.raises(SQLError, match="'envelope' has no meaning for a lake"):
+            kind.check_options({"envelope": "wrapped"})
+    finally:
+        offload.close()
