@@ -8,7 +8,7 @@ SEEDS ?= $(if $(filter command line environment,$(origin SEED)),1,200)
 MINUTES ?= 10
 ARGS ?=
 
-.PHONY: help demo test test-system check format bench serve sim sim-long mutants screenshots fuzz clean
+.PHONY: help demo demo-spark test test-system check format bench serve sim sim-long mutants screenshots fuzz clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -21,6 +21,9 @@ $(VENV)/installed: pyproject.toml constraints.txt
 
 demo: $(VENV)/installed ## a day of real flights into a DuckDB mirror, unlocked and locked
 	$(BIN)/tailrace demo $(ARGS)
+
+demo-spark: $(VENV)/installed ## the same day into a Parquet lake, by Spark
+	$(BIN)/tailrace demo --spark $(ARGS)
 
 test: $(VENV)/installed ## the tests that need Python alone
 	$(BIN)/python -m pytest -q -m 'not system' $(ARGS)

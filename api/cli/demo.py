@@ -11,7 +11,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from ..demo.report import DemoOutcome
 from ..demo.run import run_demo
+from ..demo.spark_run import LakeOutcome, run_spark_demo
 
 DEFAULT_RATE = 60.0
 
@@ -26,18 +28,32 @@ def demo(
     stay: Annotated[
         bool, typer.Option("--stay", help="Leave the dashboard up at the end, until Ctrl-C.")
     ] = False,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Feed a Parquet lake, written by Spark, instead.")
+    ] = False,
     json_line: Annotated[
         bool, typer.Option("--json", help="End with one line of JSON; draw on standard error.")
     ] = False,
 ) -> None:
     """Mirror 336,776 real flights into DuckDB, then replay a day of them, unlocked and locked."""
     console = Console(stderr=json_line)
+    if spark and stay:
+        raise typer.BadParameter("--stay is for the demo without --spark")
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise typer.BadParameter(f"{folder} is not empty: the demo starts from nothing")
     with tempfile.TemporaryDirectory(prefix="tailrace-demo-") as temporary:
         place = folder or Path(temporary) / "data"
-        outcome = asyncio.run(run_demo(place, console, rate=rate, stay=stay))
+        outcome: DemoOutcome | LakeOutcome
+        if spark:
+            outcome = asyncio.run(run_spark_demo(place, console))
+        else:
+            outcome = asyncio.run(run_demo(place, console, rate=rate, stay=stay))
     if json_line:
-        print(json.dumps({"benchmark": "demo", "metrics": outcome.metrics()}), flush=True)
+        print(
+            json.dumps(
+                {"benchmark": "demo_spark" if spark else "demo", "metrics": outcome.metrics()}
+            ),
+            flush=True,
+        )
     if outcome.differences:
         raise typer.Exit(1)

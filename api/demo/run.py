@@ -49,7 +49,7 @@ async def run_demo(
 async def _run(
     database: AsyncDatabase, actual: pa.Table, console: Console, rate: float
 ) -> DemoOutcome:
-    with _bars(console) as bars:
+    with bars_on(console) as bars:
         await database.sql(POLL_WHILE_UNLOCKED)
         await _load_tables(database, actual, bars)
         live = await _mirror(database, actual.num_rows, bars)
@@ -68,7 +68,8 @@ async def _run(
     )
 
 
-def _bars(console: Console) -> Progress:
+def bars_on(console: Console) -> Progress:
+    """Bars for what is loaded and replayed."""
     return Progress(
         TextColumn("{task.description:<22}"),
         BarColumn(),
@@ -82,10 +83,12 @@ async def _load_tables(database: AsyncDatabase, actual: pa.Table, bars: Progress
     scheduled = as_scheduled(actual)
     for table in (*OTHER_TABLES, FLIGHTS):
         rows = scheduled if table is FLIGHTS else read_table(table.name)
-        await _load(database, table, rows, bars)
+        await load_table(database, table, rows, bars)
 
 
-async def _load(database: AsyncDatabase, table: DemoTable, rows: pa.Table, bars: Progress) -> None:
+async def load_table(
+    database: AsyncDatabase, table: DemoTable, rows: pa.Table, bars: Progress
+) -> None:
     await database.sql(table.create)
     bar = bars.add_task(f"load {table.name}", total=rows.num_rows)
 
