@@ -18,6 +18,7 @@ BENCHMARKS = (
     "feed_fanout",
     "pgwire",
     "leases",
+    "spark",
 )
 
 
