@@ -7,7 +7,7 @@ import asyncio
 from ..clock import Timestamp
 from ..command import EngineDelete, EnginePut, RemoveVersions
 from ..mvcc import find_garbage, find_tombstones
-from ..protected_timestamp import low_water
+from ..protected_timestamp import low_water, records
 from ..span import Span
 from ..txn.limits import COMMANDS_AHEAD_MAX
 from ..txn.locks import Turn
@@ -30,7 +30,10 @@ async def collect_garbage(store: RangeStore, span: Span, threshold: Timestamp) -
 
     def raise_threshold(_: Turn | None) -> tuple[Timestamp, int]:
         # In the step that raises: see `ProtectedTimestamps`.
-        protected = low_water(store.engine, span, store.clock.now())
+        now = store.clock.now()
+        expired = [record for record in records(store.engine) if record.expired(now)]
+        store.metrics.put("kv_protected_timestamps_expired", len(expired))
+        protected = low_water(store.engine, span, now)
         held = threshold if protected is None else min(threshold, Timestamp(protected - 1))
         store.raise_threshold(span, held)
         return held, store.applied_index

@@ -136,3 +136,16 @@ def test_system_spans_are_always_covered() -> None:
         assert water(store, OTHER) == ts
 
     on_store(test)
+
+
+def test_expired_records_are_counted() -> None:
+    """Nobody else says that what a feed has yet to read is protected no more."""
+
+    async def test(store: Store) -> None:
+        await protect(store, store.clock.now(), max_age_seconds=60)
+        await protect(store, store.clock.now(), max_age_seconds=600)
+        await asyncio.sleep(61)
+        await store.collect_garbage(SPAN, store.clock.now())
+        assert store.metrics.get("kv_protected_timestamps_expired") == 1
+
+    on_store(test)
