@@ -6,6 +6,7 @@ committed. Several statements of one transaction about one table are one change.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -243,10 +244,30 @@ class SchemaChangeStatements:
             raise locked_error(table)
         self._scope.drop(table.id)
         if table.schema_change_job is not None:
-            await self._services.schema_changes.wait_for_turn(table)
+            await self._wait_for_turn(table)
             raise RetryableTransaction(f'table "{table.name}" has just been changed')
         await self._services.leases.wait_for_one_version(table.id, timeout=settings.get(LEASE_WAIT))
         return table
+
+    async def _wait_for_turn(self, table: TableDescriptor) -> None:
+        """Waits until the job that changes the table is done with it.
+
+        A transaction that has written waits for a bounded time alone: the job may be waiting for
+        its rows, and nobody else would see that the two wait for each other. Raises SQLError 55P03.
+        """
+        bound = self._services.store.settings.get(LEASE_WAIT)
+        seconds = bound if self._transaction.write_count else None
+        try:
+            async with asyncio.timeout(seconds):
+                await self._services.schema_changes.wait_for_turn(table)
+        except TimeoutError:
+            raise SQLError(
+                "55P03",
+                f'table "{table.name}" is still being changed by job {table.schema_change_job} '
+                f"after {bound:g} s",
+                detail="The job may be waiting for rows that this transaction has written.",
+                hint="Commit them, and change the table in a transaction of its own.",
+            ) from None
 
     def _gathered(self, table: TableDescriptor) -> TableChanges:
         """What the transaction has begun to do to the table, to add to."""

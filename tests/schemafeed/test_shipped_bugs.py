@@ -115,9 +115,11 @@ def test_a_version_that_was_cached_already_is_still_told(number: int) -> None:
 
     async def scenario() -> None:
         async with watched(sim) as on:
+            on.node.mute_feeds()
             unlocked = await on.change(locked=False)
-            on.node.leases.note_version(on.table.id, unlocked.version)
-            (await on.node.leases.acquire(on.table.id, on.now())).release()
+            lease = await on.node.leases.acquire_freshest(on.table.id)
+            assert lease.descriptor == unlocked
+            lease.release()
             await asyncio.sleep(0.1)
             assert not on.feed.fast(on.table.id)
             await on.add_column("w")

@@ -12,11 +12,13 @@ import asyncio
 import itertools
 from dataclasses import dataclass, field
 from random import Random
+from unittest.mock import patch
 
 from tailrace.catalog.descriptor import TableDescriptor, logically_equal
 from tailrace.catalog.errors import SQLError
 from tailrace.catalog.index_codec import IndexCodec
 from tailrace.catalog.jobs import JobState
+from tailrace.catalog.schema_change import backfill
 from tailrace.catalog.schema_change.job import JOB_KIND
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.keys import table_span
@@ -210,8 +212,17 @@ async def _check_versions(node: SqlNode, first: TableDescriptor, began: Timestam
 
 
 async def run_beside_a_writer(sim: Simulation, seed: int) -> None:
-    """Backfills of every kind while rows are changed, deleted and inserted under them."""
+    """Backfills of every kind while rows are changed, deleted and inserted under them.
+
+    Steps are small and wait for the log one by one, so that most of a slice is written over
+    between its reading and its step.
+    """
     random = Random(seed)
+    with patch.object(backfill, "STEP_ROWS", 4), patch.object(backfill, "PENDING_MAX", 1):
+        await _backfill_beside_a_writer(sim, random)
+
+
+async def _backfill_beside_a_writer(sim: Simulation, random: Random) -> None:
     async with sql_node(sim) as node:
         await node.sql("CREATE TABLE t (k INT8 PRIMARY KEY, n INT8)")
         rows = {key: key for key in range(300)}
@@ -245,7 +256,8 @@ async def _write_on(
     while not done.is_set():
         key, n = random.randrange(400), random.randrange(1000)
         await _write_one(session, rows, key, n)
-        await asyncio.sleep(random.random() * 0.002)
+        if random.random() < 0.2:
+            await asyncio.sleep(random.random() * 0.002)
 
 
 async def _write_one(session: Session, rows: dict[int, int], key: int, n: int) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from tailrace.catalog.descriptor import TableDescriptor, logically_equal
+from tailrace.catalog.errors import SQLError
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 
@@ -420,5 +421,33 @@ def test_explain_shows_unlock_and_lock_as_stages(sim: Simulation) -> None:
                 "lock the table",
             ]
             await check(node, True)
+
+    sim.run(scenario())
+
+
+def test_a_change_behind_its_own_rows_does_not_wait_for_ever(sim: Simulation) -> None:
+    """The table's job waits for the transaction's rows, and the transaction for the job."""
+
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            await prepare(node, locked=False)
+            node.store.settings.set("sql.schema_change.lease_wait_timeout", "2s")
+            reader, writer, changer = node.session(), node.session(), node.session()
+            await reader.execute("BEGIN")
+            await reader.execute("SELECT * FROM t")
+            fill = "ALTER TABLE t ADD COLUMN u UUID DEFAULT gen_random_uuid()"
+            filling = asyncio.create_task(changer.execute(fill))
+            await asyncio.sleep(0.1)  # the first version is out, and the next waits for the reader
+            await writer.execute("BEGIN")
+            await writer.execute("UPDATE t SET n = 11 WHERE k = 1")
+            await reader.execute("ROLLBACK")
+            with pytest.raises(SQLError, match="still being changed by job") as refused:
+                await writer.execute("ALTER TABLE t ADD COLUMN w INT8")
+            assert refused.value.sqlstate == "55P03"
+            await writer.execute("ROLLBACK")
+            await asyncio.wait_for(filling, 5)
+            assert await node.rows("SELECT n FROM t WHERE k = 1") == [(10,)]
+            for session in (reader, writer, changer):
+                await session.close()
 
     sim.run(scenario())
