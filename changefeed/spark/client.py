@@ -24,6 +24,8 @@ RETRY_PAUSE_SECONDS = 0.5
 _AWAY = (http.client.HTTPException, OSError)
 """How a server that is not there shows; a connection that is refused or cut is an OSError."""
 
+UNDEFINED_TABLE = "42P01"
+
 PASSING = frozenset({"40001", "40P01", "55P03"})
 """What the next attempt may not meet again: conflicts, and a lock that another holds."""
 
@@ -36,6 +38,10 @@ class ServerRefused(Exception):
         super().__init__(". ".join(str(part) for part in parts if part) or f"status {status}")
         self.status = status
         self.sqlstate: str | None = problem.get("sqlstate")
+
+
+class TableMissing(ServerRefused):
+    """There is no such table, or no more."""
 
 
 class ServerAway(Exception):
@@ -159,7 +165,8 @@ class ExportClient:
             problem = json.loads(text)
         except ValueError:
             problem = {"title": f"status {answer.status}: {text[:200]!r}: no Tailrace server?"}
-        refused = ServerRefused(answer.status, problem)
+        missing = problem.get("sqlstate") == UNDEFINED_TABLE
+        refused = (TableMissing if missing else ServerRefused)(answer.status, problem)
         if answer.status == 503 or refused.sqlstate in PASSING:
             raise _NotNow(str(refused))
         raise refused

@@ -42,6 +42,7 @@ _OURS = "tailrace.changefeed.spark."
 _CODES = {
     "SchemaChanged": SCHEMA_CHANGED,
     "TableDropped": CANNOT_GO_ON,
+    "TableMissing": CANNOT_GO_ON,
     "CheckpointRefused": CANNOT_GO_ON,
 }
 """What the source raises, by name: it comes out of another process, as text."""

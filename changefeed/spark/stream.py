@@ -22,7 +22,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from .client import ExportClient, ServerRefused, read_schema
+from .client import ExportClient, ServerRefused, TableMissing, read_schema
 from .columns import shape, table_columns, with_metadata
 from .options import SourceOptions
 
@@ -31,9 +31,6 @@ BEFORE_SCAN = 0
 IDLE_OFFSET = 10_000_000 << 12
 """Ten seconds of timestamps: how often a table that does not change moves the offset all the same.
 Resolved time goes on in it, and each move costs Spark a batch of no rows."""
-
-
-UNDEFINED_TABLE = "42P01"
 
 
 class CheckpointRefused(Exception):
@@ -79,9 +76,7 @@ class ChangefeedStreamReader(DataSourceStreamReader):
             return {"ts": at, "uuid": position}
         try:
             found = self._client().next(position, after)
-        except ServerRefused as error:
-            if error.sqlstate != UNDEFINED_TABLE:
-                raise
+        except TableMissing as error:
             raise TableDropped(f"table {self._options.address.table!r} was dropped") from error
         if found["altered_at"] > self._began_at:
             self._check_schema(read_schema(found["schema"]), found["altered_at"])
@@ -147,9 +142,7 @@ class ChangefeedStreamReader(DataSourceStreamReader):
     def _table(self, client: ExportClient) -> dict[str, Any] | None:
         try:
             return client.table(None)
-        except ServerRefused as error:
-            if error.sqlstate != UNDEFINED_TABLE:
-                raise
+        except TableMissing:
             return None
 
     def _check_schema(self, schema: pa.Schema, altered_at: int) -> None:

@@ -28,7 +28,7 @@ WORKERS = 2
 WORKER_PYTHON = "PYSPARK_PYTHON"
 """Where PySpark reads which interpreter its workers run, on every machine."""
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 300.0
 _SPARK_HOME = Path(pyspark.__file__).parent
 _PACKAGES = Path(pyarrow.__file__).parent.parent
 

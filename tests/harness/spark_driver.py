@@ -15,7 +15,7 @@ from types import TracebackType
 
 from tests.harness.spark_cluster import WORKER_PYTHON, SparkCluster
 
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 300.0
 
 
 class StreamDriver:

@@ -27,7 +27,7 @@ from tests.harness.spark_driver import StreamDriver
 
 pytestmark = [pytest.mark.system, pytest.mark.filterwarnings("default")]
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 300.0
 
 
 @pytest.fixture(scope="module")

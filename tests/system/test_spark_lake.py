@@ -17,7 +17,7 @@ from tests.harness.server_process import ServerProcess
 
 pytestmark = pytest.mark.system
 
-PATIENCE_SECONDS = 90.0
+PATIENCE_SECONDS = 300.0
 Change = tuple[int, int, str | None]
 
 

@@ -16,6 +16,7 @@ from tailrace.changefeed.spark.client import (
     ServerAway,
     ServerRefused,
     TableAddress,
+    TableMissing,
     read_schema,
 )
 from tests.harness.cutting_proxy import CuttingProxy
@@ -90,7 +91,7 @@ def test_every_place_of_a_cut_is_noticed(door: HttpDoor) -> None:
 def test_refusals_are_not_repeated(door: HttpDoor) -> None:
     with CuttingProxy(port_of(door), cuts=[]) as proxy:
         reading = ExportClient(TableAddress(proxy.url, "missing"))
-        with pytest.raises(ServerRefused, match='missing" does not exist') as caught:
+        with pytest.raises(TableMissing, match='missing" does not exist') as caught:
             reading.spans(None)
         assert (caught.value.status, caught.value.sqlstate) == (404, "42P01")
         assert proxy.connections == 1
