@@ -62,8 +62,6 @@ class FeedSource(Protocol):
 
     def span_feed_from(self, starts: Iterable[tuple[Span, Timestamp]]) -> EventFeed: ...
 
-    def foresee(self, spans: Sequence[Span], told: Callable[[], None]) -> Callable[[], None]: ...
-
     def snapshot(self, at: Timestamp) -> ScanReader: ...
 
 
@@ -184,9 +182,7 @@ class Pipeline:
             self._end(None)
             return
         self._live.state = FeedState.CATCH_UP
-        frontier = self.progress.capture().frontier
-        feed = self._source.span_feed_from(frontier)
-        forget = self._source.foresee([span for span, _ in frontier], self._writer.expect)
+        feed = self._source.span_feed_from(self.progress.capture().frontier)
         try:
             while True:
                 sliced = self._take(await feed.next())
@@ -197,7 +193,6 @@ class Pipeline:
                 elif sliced:
                     await asyncio.sleep(0)
         finally:
-            forget()
             feed.close()
 
     def _scan(self) -> InitialScan:

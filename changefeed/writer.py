@@ -60,7 +60,6 @@ class SinkWriter:
         self._next_checkpoint_at = self._loop.time()
         self._unflushed: list[Emission] = []
         self._unflushed_rows = 0
-        self._flushing = False
         self._flushed = asyncio.Event()
         self._rows_behind = 0
         self._bulk = False
@@ -92,11 +91,6 @@ class SinkWriter:
         if event.kinds & ~HIDDEN_CHANGES:
             self._schema_changed = True
             self._wake.set()
-
-    def expect(self) -> None:
-        """Rows may be about to come: a sink that has been idle may get ready for them."""
-        if not self._flushing and not self._unflushed:
-            self._sink.expect()
 
     def end(self) -> None:
         """Nothing more will be emitted: `run` flushes what is left and returns."""
@@ -155,11 +149,7 @@ class SinkWriter:
         rows, self._unflushed_rows = self._unflushed_rows, 0
         self._schema_changed = False
         claimed = self._claim_progress()
-        self._flushing = True
-        try:
-            await self._sink.flush(claimed)
-        finally:
-            self._flushing = False
+        await self._sink.flush(claimed)
         self._rows_behind -= rows
         self._flushed.set()
         self._bulk = rows >= BULK_ROWS_MIN

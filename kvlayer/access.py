@@ -244,10 +244,3 @@ class StoreAccess(Protocol):
     def span_feed_from(
         self, starts: Iterable[tuple[Span, Timestamp]], *, with_previous: bool = False
     ) -> Feed: ...
-
-    def foresee(self, spans: Sequence[Span], told: Callable[[], None]) -> Callable[[], None]:
-        """Calls `told` while a write of the spans is on its way, where that is known; a hint.
-
-        Returns what ends that.
-        """
-        ...

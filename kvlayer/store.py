@@ -314,13 +314,6 @@ class Store:
         """As `span_feed`, each span from its own timestamp: a frontier's entries, for instance."""
         return SpanFeed(self, starts, with_previous=with_previous)
 
-    def foresee(self, spans: Sequence[Span], told: Callable[[], None]) -> Callable[[], None]:
-        """Calls `told` while a write of the spans is on its way to being durable (`Foresight`).
-
-        Returns what ends that.
-        """
-        return self._ranges.foresight.watch(spans, told)
-
     def divide(self, span: Span) -> Sequence[Span]:
         """`span` cut at the borders of ranges, in key order."""
         return self._ranges.ranges.divide(span)

@@ -29,9 +29,6 @@ class NullSink:
     def change_schema(self, event: TableEvent) -> None:
         """There is nothing to change."""
 
-    def expect(self) -> None:
-        """It is always ready."""
-
     async def flush(self, progress: SinkProgress | None) -> None:
         now = self._monotonic_ns()
         for batch in self._unflushed:

@@ -81,11 +81,6 @@ class Sink(Protocol):
 
     def emit(self, batch: ChangeBatch) -> None: ...
 
-    def expect(self) -> None:
-        """Rows may be about to come, and nothing is under way: a sink that is slow to wake may get
-        ready. A hint, that may prove wrong. Never waits."""
-        ...
-
     def change_schema(self, event: TableEvent) -> None:
         """A schema event of a table, between the batches of that table: never waits.
 

@@ -67,9 +67,6 @@ class SinklessSink:
     def change_schema(self, event: TableEvent) -> None:
         """Messages carry their own schema: those behind the event are under the new one."""
 
-    def expect(self) -> None:
-        """Nobody has to be woken."""
-
     async def flush(self, progress: SinkProgress | None) -> None:
         upto = self._emitted_count
         while self._taken_count < upto:

@@ -18,7 +18,6 @@ from ..command import (
     engine_batch,
 )
 from ..errors import BatchTimestampBeforeGC, FeedEnd, RangeFeedEnded, StoreClosed
-from ..foresight import Foresight
 from ..keys import ALL_KEYS
 from ..mvcc import intents_in
 from ..rangefeed import PushOutcome, PushVerdict, RangeFeed
@@ -65,7 +64,6 @@ class RangeStore:
         self.locks = LockTable()
         self.timestamp_cache = TimestampCache()
         self.delivery = Delivery(parts)
-        self.foresight = Foresight()
         self.ranges = RangeMap([Range(FIRST_RANGE, parts, self)])
         self.whereabouts = Whereabouts()
         self.greatest_threshold = ZERO  # of any key: garbage collection went no further anywhere
@@ -153,7 +151,6 @@ class RangeStore:
             for found, part, share in shares:
                 found.note_entry(part.ops, share)
         self.delivery.appended(index, shares, commit_called_ns=commit_called_ns)
-        self.foresight.note(operations)
         return index
 
     def propose_plain(self, operations: Sequence[EnginePut | EngineDelete]) -> int:

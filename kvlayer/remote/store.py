@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable
 from random import Random
 from typing import Generic, TypeVar
 
@@ -163,10 +163,6 @@ class RemoteStore:
         self, starts: Iterable[tuple[Span, Timestamp]], *, with_previous: bool = False
     ) -> RemoteFeed:
         return RemoteFeed(self._connection, starts, with_previous=with_previous)
-
-    def foresee(self, spans: Sequence[Span], told: Callable[[], None]) -> Callable[[], None]:
-        """Nothing is known ahead here: what tells of a write comes with the write."""
-        return lambda: None
 
     async def close(self) -> None:
         await self._connection.close()

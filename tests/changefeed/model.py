@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from random import Random
 
 from tailrace.catalog.descriptor import TableDescriptor
@@ -59,7 +59,6 @@ class ModelStore:
         self.resolved = Timestamp(0)
         self.slice_rows = 100
         self.scans: list[Span] = []
-        self.told: Callable[[], None] = lambda: None
 
     def write(self, *rows: Row, delete: Iterable[int] = (), table_id: int = 104) -> Timestamp:
         """One transaction."""
@@ -79,10 +78,6 @@ class ModelStore:
         )
         self._send(batch)
         return ts
-
-    def foresee(self, spans: Sequence[Span], told: Callable[[], None]) -> Callable[[], None]:
-        self.told = told
-        return lambda: None
 
     def resolve(self) -> Timestamp:
         """Closes the present: a checkpoint at it goes to every feed."""
@@ -242,7 +237,6 @@ class TargetSink:
         self.fail = fail
         self.emitted: list[ChangeBatch] = []
         self.resolved: list[Timestamp] = []
-        self.expected = 0
         self.changes: list[tuple[TableDescriptor, int]] = []
         """Schema changes, and how many batches came before each."""
         self._unflushed: list[ChangeBatch] = []
@@ -257,9 +251,6 @@ class TargetSink:
 
     def change_schema(self, event: TableEvent) -> None:
         self.changes.append((event.after, len(self.emitted)))
-
-    def expect(self) -> None:
-        self.expected += 1
 
     async def flush(self, progress: SinkProgress | None) -> None:
         batches, self._unflushed = self._unflushed, []

@@ -104,23 +104,6 @@ def test_lone_row_passes_in_the_step_it_came() -> None:
     sim.run(scenario())
 
 
-def test_a_sink_is_told_of_rows_to_come_while_it_has_nothing_to_do() -> None:
-    async def scenario() -> None:
-        bench = Bench(sim)
-        bench.sink.seconds = 1.0
-        async with bench.running():
-            await asyncio.sleep(1)
-            bench.store.told()
-            assert bench.sink.expected == 1
-            bench.store.write((1, "a"))
-            await asyncio.sleep(0.5)  # it flushes now
-            bench.store.told()
-            assert bench.sink.expected == 1
-
-    sim = Simulation(1)
-    sim.run(scenario())
-
-
 def test_gate_holds_rows_until_proven() -> None:
     async def scenario() -> None:
         bench = Bench(sim, fast=False)

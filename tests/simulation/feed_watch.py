@@ -167,7 +167,6 @@ class WatchedSink:
         self._observe = observe
         self._flush_count = 0
         self._inner = inner
-        self.expect = inner.expect
         self._watch = watch
         self._random = sim.random
         self.slowest = 0.0

@@ -153,8 +153,6 @@ class _MemorySink:
 
     def change_schema(self, event: TableEvent) -> None: ...
 
-    def expect(self) -> None: ...
-
     async def flush(self, progress: SinkProgress | None) -> None:
         for batch in self._batches:
             batch.stages.sunk = self._wall.monotonic_ns()

@@ -8,7 +8,6 @@ together, so a feed that goes on from the progress found in `open` applies every
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -97,11 +96,6 @@ class DuckDBSink:
             self._mirrors[event.table_id].change(event)
         except SinkRefused as error:
             self._failure = error
-
-    def expect(self) -> None:
-        """Wakes the file's thread, and DuckDB in it: a commit behind that takes a third less."""
-        if self._file is not None and self._failure is None:
-            self._file.lane.run(self._wake_up)
 
     async def flush(self, progress: SinkProgress | None) -> None:
         if self._failure is not None:
@@ -192,12 +186,6 @@ class DuckDBSink:
                 f"up to {format_timestamp(reached)}, ahead of the store's clock at "
                 f"{format_timestamp(now)}: the store or the file was put back from a copy"
             )
-
-    def _wake_up(self) -> None:
-        """The cheapest statement there is, so that the next one finds thread and caches warm."""
-        if self._cursor is not None:
-            with suppress(duckdb.Error):  # the flush that follows will tell
-                self._cursor.execute("SELECT 1").fetchone()
 
     def _write(self, flush: _Flush) -> int:
         """One transaction. Returns when it had committed, in monotonic nanoseconds."""

@@ -49,7 +49,6 @@ class Recorded:
         self.batches = batches
         self.open, self.flush = inner.open, inner.flush
         self.emit_resolved, self.close = inner.emit_resolved, inner.close
-        self.expect = inner.expect
 
     def emit(self, batch: ChangeBatch) -> None:
         self.batches.append(batch)
