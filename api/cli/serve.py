@@ -96,7 +96,8 @@ async def _serve(
                 print(f"tailrace: {node.notice}", flush=True)
             pg_shown = f"{postgres_address[0]}:{pg.getsockname()[1]}"
             print(f"tailrace: postgres at {pg_shown} ({postgres.method.value})", flush=True)
-            listener.listen()  # so that who connects upon the next line is not refused
+            for door in (listener, pg):  # so that who connects upon the next line is not refused
+                door.listen()
             print(f"tailrace: ready on {url_of(host, listener)}", flush=True)
             async with serve_postgres(node, pg, postgres):
                 with frozen_heap():
