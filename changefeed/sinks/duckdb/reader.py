@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -84,9 +85,11 @@ INTERRUPT_SECONDS = 0.01
 
 
 async def _interrupt(cursor: duckdb.DuckDBPyConnection, task: asyncio.Future[pa.Table]) -> None:
-    """Ends a query. One that has not begun yet does not notice, so it is told again."""
+    """Ends a query. One that has not begun yet does not notice, so it is told again; one that has
+    just ended has closed its cursor, though its answer may still be on its way."""
     while not task.done():
-        cursor.interrupt()
+        with suppress(duckdb.ConnectionException):
+            cursor.interrupt()
         await asyncio.wait([task], timeout=INTERRUPT_SECONDS)
     if not task.cancelled():
         task.exception()

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import duckdb
+import pyarrow as pa
 import pytest
 
 from tailrace.catalog.errors import SQLError
+from tailrace.changefeed.sinks.duckdb.reader import _interrupt
 from tests.harness.descriptors import table
 from tests.harness.mirrors import Mirrors, progress_of, rows_batch, run
 
@@ -198,3 +201,18 @@ def test_cancelled_read_is_interrupted(tmp_path: Path) -> None:
             assert await mirrors.read("FROM orders") == [(1, "a")]
 
     run(tmp_path, scenario)
+
+
+def test_a_query_that_has_just_ended_is_not_in_the_way_of_its_interruption() -> None:
+    """It has closed its cursor in its thread, and the loop has not heard of its answer yet."""
+
+    async def scenario() -> None:
+        cursor = duckdb.connect()
+        cursor.close()
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[pa.Table] = loop.create_future()
+        loop.call_soon(answer.set_result, pa.table({}))
+        await _interrupt(cursor, answer)
+        assert answer.done()
+
+    asyncio.run(scenario())
