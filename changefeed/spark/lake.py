@@ -156,8 +156,13 @@ def _say(why: str) -> None:
     print(f"{SAYS}{why}", file=sys.stderr, flush=True)
 
 
+STANDARD_INPUT = 0
+
+
 def _wait_for_end(told: threading.Event) -> None:
-    while sys.stdin.buffer.read(1024):
+    # Not through `sys.stdin`, whose lock this thread would hold when the interpreter ends: that is
+    # a fatal error, and the exit code would be lost.
+    while os.read(STANDARD_INPUT, 1024):
         pass
     told.set()
     timer = threading.Timer(STOP_SECONDS, os._exit, (0,))
