@@ -63,11 +63,15 @@ class ChangefeedStreamReader(DataSourceStreamReader):
         self._checked: str | None = None
         """The position that is known to be this table's."""
         self._began_at = 0
+        self._initial: dict[str, Any] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's, as are those below)
-        created = self._client().create_position(self._options.start)
-        ts = BEFORE_SCAN if self._options.initial_scan else created["at"]
-        return {"ts": ts, "uuid": created["id"]}
+        """The same at each call: Spark asks more than once before there is a first batch."""
+        if self._initial is None:
+            created = self._client().create_position(self._options.start)
+            ts = BEFORE_SCAN if self._options.initial_scan else created["at"]
+            self._initial = {"ts": ts, "uuid": created["id"]}
+        return dict(self._initial)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         position, after = start["uuid"], start["ts"]
