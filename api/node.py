@@ -106,11 +106,11 @@ class Node:
         async with AsyncExitStack() as closing:
             try:
                 storage = open_storage(path, closing)
-                places = _places(storage.mirrors, options or NodeOptions())
+                options = _with_roots(storage.mirrors, options or NodeOptions())
                 offload = ThreadOffload()
                 closing.callback(offload.close)
                 store = await start_store(storage, offload, closing)
-                node = await _assemble(store, FIRST_NODE_ID, places, offload, closing)
+                node = await _assemble(store, FIRST_NODE_ID, options, offload, closing)
             except (ClockStopped, DataFolderError, LogCorrupt) as error:
                 raise NodeRefused(str(error)) from error
             node._closing = closing.pop_all()
@@ -130,12 +130,12 @@ class Node:
             try:
                 folder = NodeFolder.open(Path(path))
                 closing.callback(folder.close)
-                places = _places(folder.path / MIRROR_FOLDER, options or NodeOptions())
+                options = _with_roots(folder.path / MIRROR_FOLDER, options or NodeOptions())
                 offload = ThreadOffload()
                 closing.callback(offload.close)
                 store = await join_store(target, closing)
                 node_id = await identify(folder, store)
-                node = await _assemble(store, node_id, places, offload, closing)
+                node = await _assemble(store, node_id, options, offload, closing)
             except (DataFolderError, JoinTokenError) as error:
                 raise NodeRefused(str(error)) from error
             except (StoreClosed, StoreUnreachable) as error:
@@ -212,7 +212,7 @@ class Node:
 async def _assemble(
     store: StoreAccess,
     node_id: int,
-    places: NodeOptions,
+    options: NodeOptions,
     offload: Offload,
     closing: AsyncExitStack,
 ) -> Node:
@@ -227,10 +227,10 @@ async def _assemble(
     leases = LeaseManager(store, descriptors, session)
     await leases.start()
     closing.push_async_callback(leases.close)
-    files = DuckDBFiles(MirrorLocations(places.mirror_roots), offload)
+    files = DuckDBFiles(MirrorLocations(options.mirror_roots), offload)
     kinds = default_kinds()
     kinds.register(SCHEME, DuckDBKind(files))
-    lakes = SparkKind(places.mirror_roots, offload, places.server_url)
+    lakes = SparkKind(options.mirror_roots, offload, options.server_url)
     for format in FORMATS:
         kinds.register(f"{SCHEME_PREFIX}{format}", lakes)
     resumers: dict[str, Resumer] = {}
@@ -277,7 +277,7 @@ async def _assemble(
     return node
 
 
-def _places(own: Path, options: NodeOptions) -> NodeOptions:
+def _with_roots(own: Path, options: NodeOptions) -> NodeOptions:
     """The options with the folders named, or with `own`. Raises NodeRefused."""
     for root in options.mirror_roots:
         if not root.is_dir():

@@ -348,21 +348,20 @@ class Session:
             case statements.ShowSession(name=name, position=position) if name != "database":
                 return self._transactions.show(name, position)
             case statements.CopyFrom() | statements.CopyTo():
-                raise SQLError(
-                    "0A000",
-                    "COPY needs a client of the Postgres protocol",
-                    hint="Other doors have loads and queries of their own.",
-                )
+                raise _copy_refused()
             case CreateUser() | AlterUser() | DropUser():
                 return await change_user(self._services, statement, self._open)
             case ShowUsers():
-                reader = self._reader()
-                try:
-                    return await show_users(reader)
-                finally:
-                    await self._done(reader)
+                return await self._show_users()
             case _:
                 return await self._show(statement)
+
+    async def _show_users(self) -> Result:
+        reader = self._reader()
+        try:
+            return await show_users(reader)
+        finally:
+            await self._done(reader)
 
     async def _statement(self, work: Callable[[], Awaitable[Result]]) -> Result:
         """Runs a statement, as one of the open transaction if there is one."""
@@ -478,3 +477,11 @@ class Session:
                 await self._done(reader)
 
         return await self._statement(work)
+
+
+def _copy_refused() -> SQLError:
+    return SQLError(
+        "0A000",
+        "COPY needs a client of the Postgres protocol",
+        hint="Other doors have loads and queries of their own.",
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import pyarrow as pa
@@ -48,7 +48,12 @@ _FORM = "write a JSON list of [column, comparison, value]"
 
 def export_routes(node: Node) -> APIRouter:
     router = APIRouter(tags=["export"])
+    _add_tables(router, node)
+    _add_export(router, node)
+    return router
 
+
+def _add_tables(router: APIRouter, node: Node) -> None:
     @router.get("/v1/tables/{table}", **described(reply=TableReply))
     async def one_table(
         table: Table, as_of: Stamp = None, database: Database = DEFAULT_DATABASE
@@ -56,12 +61,7 @@ def export_routes(node: Node) -> APIRouter:
         """The table's columns as of a timestamp, or now."""
         at = await moment(node, as_of)
         descriptor = await find_table(node, table, database, at)
-        body = TableReply(
-            store_id=node.store.id,
-            table_id=descriptor.id,
-            as_of=at,
-            schema=schema_text(codec_for(descriptor).arrow_schema),
-        )
+        body = TableReply(**_table(node, descriptor, at))
         return Response(msgspec.json.encode(body), media_type=JSON)
 
     @router.get("/v1/tables/{table}/spans", **described(reply=SpansReply))
@@ -77,15 +77,12 @@ def export_routes(node: Node) -> APIRouter:
         found = node.divide(descriptor.primary_span)
         if cut:
             found = await cut_table(node.store, at, borders=found)
-        body = SpansReply(
-            store_id=node.store.id,
-            table_id=descriptor.id,
-            as_of=at,
-            schema=schema_text(codec_for(descriptor).arrow_schema),
-            spans=[f"{span.start.hex()}-{span.end.hex()}" for span in found],
-        )
+        texts = [f"{span.start.hex()}-{span.end.hex()}" for span in found]
+        body = SpansReply(**_table(node, descriptor, at), spans=texts)
         return Response(msgspec.json.encode(body), media_type=JSON)
 
+
+def _add_export(router: APIRouter, node: Node) -> None:
     @router.get("/v1/tables/{table}/export", response_class=StreamingResponse)
     async def export(
         table: Table,
@@ -141,7 +138,11 @@ def export_routes(node: Node) -> APIRouter:
             raise HTTPException(422, f"mark: {error}") from error
         return StreamingResponse(_stream(schema, first, batches), media_type=ARROW_STREAM)
 
-    return router
+
+def _table(node: Node, descriptor: TableDescriptor, at: Timestamp) -> dict[str, Any]:
+    """What every reply about a table says of it: the fields of `TableReply`."""
+    schema = schema_text(codec_for(descriptor).arrow_schema)
+    return {"store_id": node.store.id, "table_id": descriptor.id, "as_of": at, "schema": schema}
 
 
 def schema_text(schema: pa.Schema) -> str:

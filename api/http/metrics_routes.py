@@ -6,7 +6,7 @@ nanoseconds. What CockroachDB does not have begins with `tailrace_`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -33,19 +33,26 @@ def metrics_routes(node: Node) -> APIRouter:
         """Counters, gauges and histograms, in Prometheus' text format."""
         jobs = [job for job in await node.jobs.list() if job.kind == JOB_KIND]
         registry = CollectorRegistry()
-        running = [job for job in jobs if not job.state.final]
-        registry.register(NodeCollector(node, running, await node.store.now()))
+        resolved = {
+            job.id: _resolved(node, job, await node.jobs.progress(job.id))
+            for job in jobs
+            if not job.state.final
+        }
+        registry.register(NodeCollector(node, resolved, await node.store.now()))
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
     return router
 
 
 class NodeCollector(Collector):
-    """What a node counts, as metric families, at one moment."""
+    """What a node counts, as metric families, at one moment.
 
-    def __init__(self, node: Node, feeds: list[JobRecord], now: Timestamp) -> None:
+    `resolved` has the changefeeds that have not ended, and how far each has come, wherever it runs.
+    """
+
+    def __init__(self, node: Node, resolved: Mapping[int, Timestamp], now: Timestamp) -> None:
         self._node = node
-        self._feeds = feeds
+        self._resolved = resolved
         self._now = now
 
     def collect(self) -> Iterator[Metric]:
@@ -106,10 +113,10 @@ class NodeCollector(Collector):
             labels=FEED_LABEL,
         )
         running = 0
-        for job in self._feeds:
-            live = self._node.feeds.feed(job.id)
-            label = (str(job.id),)
-            behind.add_metric(label, _behind_ns(self._resolved(job), self._now))
+        for job_id, resolved in self._resolved.items():
+            live = self._node.feeds.feed(job_id)
+            label = (str(job_id),)
+            behind.add_metric(label, _behind_ns(resolved, self._now))
             if live is None:
                 continue
             running += live.state in (FeedState.INITIAL_SCAN, FeedState.CATCH_UP, FeedState.STEADY)
@@ -119,9 +126,11 @@ class NodeCollector(Collector):
         yield _gauge("changefeed_running", "changefeeds that run on this node", running)
         yield from (behind, emitted, emit, commit)
 
-    def _resolved(self, job: JobRecord) -> Timestamp:
-        status = self._node.feeds.status(job.id, job.payload, None)
-        return max(status.resolved, status.start_at)
+
+def _resolved(node: Node, job: JobRecord, progress: bytes | None) -> Timestamp:
+    """How far a feed has come, or where it begins."""
+    status = node.feeds.status(job.id, job.payload, progress)
+    return max(status.resolved, status.start_at)
 
 
 def _behind_ns(at: Timestamp, now: Timestamp) -> float:

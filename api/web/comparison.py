@@ -17,8 +17,8 @@ from .long_transaction import LongTransaction
 from .workload import Track, Workload
 
 SAMPLE_SECONDS = 0.25
-POINTS_MAX = 1200
-"""Five minutes of points."""
+POINTS_MAX = 480
+"""Two minutes of points, which is what the page draws: every event carries them all."""
 
 MARKS_MAX = 100
 
@@ -55,7 +55,7 @@ class Percentiles(msgspec.Struct):
 
 
 class ComparisonReply(msgspec.Struct, kw_only=True):
-    """The comparison as it stands; `points` are the latest, oldest first."""
+    """The comparison as it stands; `points` are the last two minutes, oldest first."""
 
     store_id: str
     running: bool
@@ -85,14 +85,13 @@ class Comparison:
         self._locked = False
         self._error: str | None = None
 
-    def reply(self, *, points: int = POINTS_MAX) -> ComparisonReply:
-        """How it stands, with the last `points` points."""
+    def reply(self) -> ComparisonReply:
         return ComparisonReply(
             store_id=self._node.store.id,
             running=self.running,
             locked=self._locked,
             transaction_open=self._transaction.open,
-            points=list(self._points)[-points:],
+            points=list(self._points),
             marks=list(self._marks),
             percentiles=[self._percentiles(subject) for subject in Subject],
             error=self._error,

@@ -186,8 +186,6 @@ class RecordingSink:
 
     def change_schema(self, event: TableEvent) -> None: ...
 
-    def expect(self) -> None: ...
-
     async def flush(self, progress: SinkProgress | None) -> None:
         if self._sim.random.random() < 0.01:
             raise SinkError("the sink was away")

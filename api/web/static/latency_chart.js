@@ -1,6 +1,5 @@
 // The chart: latencies over time on a log scale, with marks where something was done.
 
-const MINUTES_SHOWN = 2;
 const DECADES = [0.1, 1, 10, 100, 1000, 10000];
 const DASHES = { polling: [], rangefeed: [7, 4], leasing: [] }; // not by colour alone
 
@@ -84,11 +83,9 @@ export class LatencyChart {
   }
 
   show(points, marks) {
-    const newest = points.at(-1)?.at_ms ?? 0;
-    const shown = points.filter((point) => point.at_ms > newest - MINUTES_SHOWN * 60_000);
     this.data = [
-      shown.map((point) => point.at_ms / 1000),
-      ...this.subjects.map((_, place) => shown.map((point) => this.clamp(point.latency_ms[place]))),
+      points.map((point) => point.at_ms / 1000),
+      ...this.subjects.map((_, place) => points.map((point) => this.clamp(point.latency_ms[place]))),
     ];
     this.marks = marks;
     this.plot.setData(this.data);
