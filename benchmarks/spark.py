@@ -171,6 +171,7 @@ def batch_seconds(session: SparkSession, url: str, port: int, folder: Path, coun
     )
     taken: dict[int, float] = {}
     try:
+        query.processAllAvailable()  # the stream begins when Spark first asks; not before an UPDATE
         while len(taken) < count + 3:
             asyncio.run(_execute(port, "defaultdb", _update(len(taken))))
             before = len(taken)
