@@ -42,10 +42,14 @@ def _mentioned(statement: Statement) -> Iterator[ObjectName]:
     match statement:
         case Query(tree=tree):
             yield from (table_name(table) for table in tables_in(tree))
-        case Insert(table=table, source=source):
+        case Insert(table=table, source=source, conflict=conflict):
             yield table
             if source is not None and not isinstance(source, exp.Values):
                 yield from (table_name(inner) for inner in tables_in(source))
+            if conflict is not None:
+                yield from _in_subqueries(conflict.where)
+                for _, value in conflict.assignments:
+                    yield from _in_subqueries(value)
         case Update(table=table, where=where, assignments=assignments):
             yield table
             yield from _in_subqueries(where)

@@ -94,16 +94,27 @@ def _copied(statement: Planned) -> Planned:
     match statement:
         case Query():
             return replace(statement, tree=statement.tree.copy())
-        case Insert(source=source):
-            return replace(statement, source=None if source is None else source.copy())
+        case Insert(source=source, conflict=conflict):
+            if conflict is not None:
+                assigned = _copied_assignments(conflict.assignments)
+                conflict = replace(conflict, assignments=assigned, where=tree(conflict.where))
+            source = None if source is None else source.copy()
+            return replace(statement, source=source, conflict=conflict)
         case Update():
-            assignments = tuple(
-                (target, exp.Paren(this=value.copy()) if value.find(exp.Parameter) else value)
-                for target, value in statement.assignments
-            )
+            assignments = _copied_assignments(statement.assignments)
             return replace(statement, assignments=assignments, where=tree(statement.where))
         case Delete():
             return replace(statement, where=tree(statement.where))
+
+
+Assignments = tuple[tuple[exp.Column, exp.Expr], ...]
+
+
+def _copied_assignments(assignments: Assignments) -> Assignments:
+    return tuple(
+        (target, exp.Paren(this=value.copy()) if value.find(exp.Parameter) else value)
+        for target, value in assignments
+    )
 
 
 Context = tuple[exp.Parameter, ColumnType | None]
@@ -127,14 +138,23 @@ def _contexts(statement: Planned, relations: Relations, declared: Hints) -> Iter
                 yield from _in_query(source, relations, declared, targets)
         case Update(table=table, where=where, assignments=assignments):
             lookup = _by_name(relations[table.parts], relations)
-            for column, value in assignments:
-                yield from _in_tree(value, lookup, declared, lookup(column))
-            if where is not None:
-                yield from _in_tree(where, lookup, declared, BOOL)
+            yield from _in_changes(assignments, where, lookup, declared)
         case Delete(table=table, where=where):
-            if where is not None:
-                lookup = _by_name(relations[table.parts], relations)
-                yield from _in_tree(where, lookup, declared, BOOL)
+            lookup = _by_name(relations[table.parts], relations)
+            yield from _in_changes((), where, lookup, declared)
+    if isinstance(statement, Insert) and statement.conflict is not None:
+        conflict = statement.conflict
+        lookup = _by_name(relations[statement.table.parts], relations)
+        yield from _in_changes(conflict.assignments, conflict.where, lookup, declared)
+
+
+def _in_changes(
+    assignments: Assignments, where: exp.Expr | None, lookup: Lookup, declared: Hints
+) -> Iterator[Context]:
+    for column, value in assignments:
+        yield from _in_tree(value, lookup, declared, lookup(column))
+    if where is not None:
+        yield from _in_tree(where, lookup, declared, BOOL)
 
 
 def _targets(statement: Insert, descriptor: TableDescriptor) -> list[ColumnType]:

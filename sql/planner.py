@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from ..catalog.column_types import ColumnType, coerce
-from ..catalog.descriptor import Column, TableDescriptor
+from ..catalog.descriptor import TableDescriptor
 from ..catalog.errors import SQLError
 from ..catalog.row_codec import codec_for
-from ..catalog.type_kinds import TypeKind
 from .binder import Relations, check_columns, column_of, row_scope
-from .default_expressions import computed_given, default_of
+from .column_values import is_default, refuse_computed, value_for
+from .conflict_plan import plan_conflict
+from .default_expressions import default_of
 from .introspection.virtual_table import is_virtual
 from .key_access import KeyAccess, key_access
 from .locking_plan import plan_locking
@@ -25,15 +25,14 @@ from .plans import (
     DeletePlan,
     InsertPlan,
     Plan,
-    Projection,
     RowFinder,
     SelectPlan,
     UpdatePlan,
 )
 from .predicates import Predicate, compile_predicates
-from .results import ResultColumn
-from .scalars import NotNative, Scalar, Scope, compile_scalar, constant_datum
-from .transpile import output_name, transpile
+from .returning import projection
+from .scalars import NotNative, Scalar
+from .transpile import transpile
 
 Planned = Query | Insert | Update | Delete
 
@@ -96,7 +95,8 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
         rows=rows,
         query=query,
         targets=targets,
-        returning=_projection(statement.returning, descriptor, None),
+        conflict=plan_conflict(statement, relations),
+        returning=projection(statement.returning, descriptor, statement.alias),
     )
 
 
@@ -120,10 +120,6 @@ def _defaults(descriptor: TableDescriptor) -> tuple[Scalar, ...]:
     return tuple(default_of(column) for column in descriptor.visible_columns)
 
 
-def _default(datum: object) -> Scalar:
-    return Scalar(None, lambda values, bindings: datum, True)
-
-
 def _row(
     values: exp.Expr, targets: Sequence[int], descriptor: TableDescriptor, *, named: bool
 ) -> tuple[Scalar, ...]:
@@ -143,93 +139,10 @@ def _row(
         )
     row = list(_defaults(descriptor))
     for place, item in zip(targets, items, strict=False):
-        if not _is_default(item):
-            _refuse_computed(descriptor.visible_columns[place], item)
-            row[place] = _value(item, descriptor, place, {}, None)
+        if not is_default(item):
+            refuse_computed(descriptor.visible_columns[place], item)
+            row[place] = value_for(item, descriptor, place, {}, None)
     return tuple(row)
-
-
-def _refuse_computed(column: Column, item: exp.Expr) -> None:
-    if column.computed is not None:
-        error = computed_given(column.name)
-        error.position = position_of(item)
-        raise error
-
-
-def _is_default(item: exp.Expr) -> bool:
-    """DEFAULT, which sqlglot takes for a variable in VALUES and for a column in SET."""
-    match item:
-        case exp.Var():
-            return item.name.upper() == "DEFAULT"
-        case exp.Column():
-            identifier = item.this
-            quoted = isinstance(identifier, exp.Identifier) and identifier.args.get("quoted")
-            return item.name.upper() == "DEFAULT" and not quoted
-    return False
-
-
-def _value(
-    item: exp.Expr, descriptor: TableDescriptor, place: int, scope: Scope, relation: str | None
-) -> Scalar:
-    """A value for a column. Raises SQLError where it is none, NotNative only with a scope."""
-    column = descriptor.visible_columns[place]
-    try:
-        scalar = compile_scalar(item, scope, relation)
-    except NotNative:
-        if scope:
-            raise
-        if item.find(exp.Column) is not None:
-            found = item.find(exp.Column)
-            assert found is not None
-            raise SQLError(
-                "42703", f'column "{found.name}" does not exist', position=position_of(found)
-            ) from None
-        raise SQLError(
-            "0A000",
-            f"VALUES takes constants and parameters, not {item.sql('postgres')}",
-            position=position_of(item),
-            hint="INSERT INTO … SELECT takes any expression.",
-        ) from None
-    _check_assignable(scalar.type, column.type, column.name, item)
-    return _converted(scalar, column, position_of(item))
-
-
-def _converted(scalar: Scalar, column: Column, position: int | None) -> Scalar:
-    """A constant as the column will hold it: what is wrong with it is said while planning."""
-    try:
-        datum = constant_datum(scalar)
-    except NotNative:
-        return scalar
-    try:
-        return _default(coerce(column.type, datum, column=column.name))
-    except SQLError as error:
-        error.position = error.position or position
-        raise
-
-
-_ASSIGNABLE = {
-    TypeKind.INT8: {TypeKind.DECIMAL, TypeKind.FLOAT8},
-    TypeKind.DECIMAL: {TypeKind.INT8, TypeKind.FLOAT8},
-    TypeKind.FLOAT8: {TypeKind.INT8, TypeKind.DECIMAL},
-    TypeKind.DATE: {TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ},
-    TypeKind.TIMESTAMP: {TypeKind.TIMESTAMPTZ, TypeKind.DATE},
-    TypeKind.TIMESTAMPTZ: {TypeKind.TIMESTAMP, TypeKind.DATE},
-}
-
-
-def _check_assignable(
-    source: ColumnType | None, target: ColumnType, column: str, item: exp.Expr
-) -> None:
-    """Refuses an expression whose type can never be stored in the column."""
-    if source is None or source.kind is target.broad.kind:
-        return
-    if target.broad.kind not in _ASSIGNABLE.get(source.kind, ()):
-        raise SQLError(
-            "42804",
-            f'column "{column}" is of type {target} but expression is of type {source.kind.value}',
-            position=position_of(item),
-            hint="You will need to rewrite or cast the expression.",
-        )
 
 
 def _update(statement: Update, relations: Relations) -> UpdatePlan:
@@ -246,13 +159,13 @@ def _update(statement: Update, relations: Relations) -> UpdatePlan:
                 f'multiple assignments to same column "{column.name}"',
                 position=position_of(target),
             )
-        check_columns(None if _is_default(value) else value, descriptor, relation)
-        _refuse_computed(column, target)
+        check_columns(None if is_default(value) else value, descriptor, relation)
+        refuse_computed(column, target)
         try:
             scalar = (
                 default_of(column)
-                if _is_default(value)
-                else _value(value, descriptor, place, scope, relation)
+                if is_default(value)
+                else value_for(value, descriptor, place, scope, relation)
             )
             assignments.append(Assignment(place, scalar, None))
         except NotNative:
@@ -265,7 +178,7 @@ def _update(statement: Update, relations: Relations) -> UpdatePlan:
         finder=finder,
         assignments=tuple(assignments),
         moves_keys=any(descriptor.visible_columns[a.place].id in keys for a in assignments),
-        returning=_projection(statement.returning, descriptor, relation),
+        returning=projection(statement.returning, descriptor, relation),
     )
 
 
@@ -275,7 +188,7 @@ def _delete(statement: Delete, relations: Relations) -> DeletePlan:
     return DeletePlan(
         relations=tuple(relations.values()),
         finder=_finder(statement, descriptor, relation, relations, []),
-        returning=_projection(statement.returning, descriptor, relation),
+        returning=projection(statement.returning, descriptor, relation),
     )
 
 
@@ -320,48 +233,3 @@ def _finding(statement: Update | Delete, relation: str, computed: Sequence[exp.E
     if statement.where is not None:
         query = query.where(statement.where.copy())
     return query
-
-
-def _canonical(scalar: Scalar, type: ColumnType) -> Scalar:
-    """A result has the digits that its type says: arithmetic on decimals gives more."""
-    if type.kind is not TypeKind.DECIMAL:
-        return scalar
-    evaluate = scalar.evaluate
-    return Scalar(
-        type, lambda values, bindings: coerce(type, evaluate(values, bindings)), scalar.constant
-    )
-
-
-def _projection(
-    items: Sequence[exp.Expr], descriptor: TableDescriptor, relation: str | None
-) -> Projection:
-    """RETURNING. Raises SQLError 0A000 for what is not evaluated row by row."""
-    scope = row_scope(descriptor)
-    relation = relation or descriptor.name
-    columns: list[ResultColumn] = []
-    scalars: list[Scalar] = []
-    for item in items:
-        inner = item.this if isinstance(item, exp.Alias) else item
-        star = isinstance(inner, exp.Star) or isinstance(inner.this, exp.Star)
-        trees = [exp.column(column.name, quoted=True) for column in descriptor.visible_columns]
-        for tree in trees if star else [inner]:
-            check_columns(tree, descriptor, relation)
-            try:
-                scalar = compile_scalar(tree, scope, relation)
-            except NotNative:
-                raise SQLError(
-                    "0A000",
-                    f"RETURNING takes columns and arithmetic on them, not {tree.sql('postgres')}",
-                    position=position_of(tree),
-                ) from None
-            name = output_name(tree if star else item)
-            type = scalar.type or ColumnType(TypeKind.STRING)
-            columns.append(ResultColumn(name, _declared(tree, descriptor) or type))
-            scalars.append(_canonical(scalar, type))
-    return Projection(tuple(columns), tuple(scalars))
-
-
-def _declared(tree: exp.Expr, descriptor: TableDescriptor) -> ColumnType | None:
-    """The type of an item that is one of the table's columns; None for all else."""
-    column = descriptor.find_column(folded(tree.this)) if isinstance(tree, exp.Column) else None
-    return None if column is None else column.type

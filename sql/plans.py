@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ..catalog.column_types import ColumnType
 from ..catalog.descriptor import TableDescriptor
+from ..catalog.elements import Index
 from ..catalog.row_codec import RowCodec, codec_for
 from ..kvlayer.transaction_modes import LockMode, WhenLocked
 from .key_access import KeyAccess
@@ -151,6 +152,33 @@ class Projection:
     scalars: tuple[Scalar, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """`column = …`: a scalar over the old row, or the finder's extra column number `computed`."""
+
+    place: int
+    scalar: Scalar | None
+    computed: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConflictPlan:
+    """ON CONFLICT. `arbiters` are the unique indexes that decide.
+
+    DO UPDATE changes a row by `assignments` where all of `predicates` are true, both over the row
+    that is there with the proposed one behind it. What is not native `analytic` computes, of rows
+    given as `pairs`: their number, whether the row is to be changed, and then the values.
+    """
+
+    arbiters: tuple[Index, ...]
+    updates: bool
+    assignments: tuple[Assignment, ...] = ()
+    predicates: tuple[Predicate, ...] = ()
+    pairs: TableDescriptor | None = None
+    analytic: AnalyticSelect | None = None
+    moves_keys: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertPlan:
     """INSERT or UPSERT.
@@ -168,15 +196,7 @@ class InsertPlan:
     query: SelectPlan | None
     targets: tuple[int, ...]
     returning: Projection
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """`column = …`: a scalar over the old row, or the finder's extra column number `computed`."""
-
-    place: int
-    scalar: Scalar | None
-    computed: int | None
+    conflict: ConflictPlan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

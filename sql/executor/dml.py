@@ -25,6 +25,7 @@ from ..results import Result, Row
 from ..row_batches import encode_batch
 from ..row_rules import RowRules
 from ..scalars import Bindings
+from .conflicts import Collisions
 from .duckdb import Analytics
 from .foreign_keys import has_references
 from .mutations import Mutation, lock_first, moved
@@ -53,7 +54,11 @@ def one_phase_applies(plan: DML) -> bool:
         return False
     match plan:
         case InsertPlan():
-            return plan.query is None and len(plan.rows) <= ONE_PHASE_ROWS_MAX
+            if plan.query is not None or len(plan.rows) > ONE_PHASE_ROWS_MAX:
+                return False
+            conflict = plan.conflict
+            native = conflict is None or conflict.analytic is None
+            return native and (conflict is None or RowRules.of(plan.descriptor).native)
         case UpdatePlan():
             native = RowRules.of(plan.finder.descriptor).native
             scalars = all(a.scalar is not None for a in plan.assignments)
@@ -93,6 +98,10 @@ class OnePhase:
         if isinstance(plan, InsertPlan):
             mutation = self._insertion
             assert mutation is not None, plan
+            if plan.conflict is not None:
+                collisions = Collisions(plan, mutation.keys, mutation.bodies)
+                outcome = collisions.apply(evaluation, self._bindings)
+                return Written(outcome.rows, outcome.count)
             mutation.apply(evaluation)
             return _written(plan, mutation)
         codec = plan.finder.codec
@@ -136,6 +145,8 @@ def _encoded(rules: RowRules, rows: Sequence[Row]) -> Mutation:
 
 
 def _finish_insert(plan: InsertPlan, mutation: Mutation) -> None:
+    if plan.conflict is not None:
+        return  # what is proposed is not yet what is written
     if plan.mode is InsertMode.UPSERT:
         mutation.keep_last()
     else:
@@ -160,6 +171,11 @@ async def run_in(
     """Carries the statement out in a transaction, and does not commit it."""
     if isinstance(plan, InsertPlan):
         mutation = await _insertion(plan, transaction, bindings, analytics)
+        if plan.conflict is not None:
+            collisions = Collisions(plan, mutation.keys, mutation.bodies)
+            outcome = await collisions.settle_in(transaction, bindings, analytics)
+            await outcome.mutation.apply_in(transaction)
+            return Written(outcome.rows, outcome.count)
         await mutation.apply_in(transaction)
         return _written(plan, mutation)
     rows, computed = await _find(plan.finder, transaction, bindings, analytics)

@@ -13,7 +13,7 @@ from ...catalog.errors import SQLError
 from . import alter, copy, feeds, prepared, tables, transactions, users
 from .cursor import Cursor, LexemeKind, syntax_error
 from .lexer import statements, tokenize
-from .queries import parse_delete, parse_insert, parse_query, parse_update
+from .queries import parse_query
 from .schema_statements import TableChange
 from .statements import (
     Delete,
@@ -28,6 +28,7 @@ from .statements import (
     Statement,
     Update,
 )
+from .writes import parse_delete, parse_insert, parse_update
 
 STATEMENTS_MAX = 10_000
 """Statements in one text: more are a file, and files are loaded."""

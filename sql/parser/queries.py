@@ -1,7 +1,7 @@
-"""Queries, plain DML and expressions: sqlglot's Postgres parser, behind our errors.
+"""Queries and expressions: sqlglot's Postgres parser, behind our errors.
 
 sqlglot parses some things that nothing behind it carries out; what is dropped silently elsewhere
-is refused here (`ON CONFLICT`, `USING`), so that no clause is ever ignored.
+is refused here (`INTO`), so that no clause is ever ignored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from .catalog_functions import expand, plain_tokens
 from .cursor import syntax_error
 from .lexer import POSTGRES, is_string
 from .row_locks import cut_row_locks
-from .statements import Delete, Insert, InsertMode, ObjectName, Query, Update
+from .statements import Query
+from .tree_names import folded as folded
+from .tree_names import position_of as position_of
+from .tree_names import table_name as table_name
 
 
 def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
@@ -53,13 +56,13 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
         if not select.expressions:
             end = tokens[-1].end + 1
             raise syntax_error(text, end, end, hint="Expected a list of expressions.")
-    locks = cut_row_locks(tree, _word_at(tokens, "for"))
+    locks = cut_row_locks(tree, word_at(tokens, "for"))
     into = tree.find(exp.Into)
     if into is not None:
         raise SQLError(
             "0A000",
             "SELECT INTO is not supported",
-            position=_word_at(tokens, "into"),
+            position=word_at(tokens, "into"),
             hint="Use INSERT INTO … SELECT.",
         )
     if locks and as_of is not None:
@@ -69,100 +72,6 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
             position=as_of.position,
         )
     return Query(tree=tree, as_of=as_of, locks=locks)
-
-
-def parse_insert(text: str, tokens: list[Token], mode: InsertMode) -> Insert:
-    first = tokens[0]
-    if len(tokens) < 2 or tokens[1].token_type != TokenType.INTO:
-        near = tokens[1] if len(tokens) > 1 else first
-        raise syntax_error(text, near.start, near.end + 1, hint="Expected INTO.")
-    insert = Token(TokenType.INSERT, "INSERT", first.line, first.col, first.start, first.end)
-    tree = parse_tree(text, [insert, *tokens[1:]])
-    if not isinstance(tree, exp.Insert):
-        raise syntax_error(text, first.start, first.end + 1)
-    if tree.args.get("conflict") is not None:
-        raise SQLError(
-            "0A000",
-            "ON CONFLICT is not supported",
-            position=_word_at(tokens, "conflict"),
-            hint="UPSERT INTO replaces the row that has the same primary key.",
-        )
-    _refuse(tree, "with_", "WITH before INSERT")
-    target, columns = tree.this, None
-    if isinstance(target, exp.Schema):
-        columns = tuple(_column_name(text, name) for name in target.expressions)
-        target = target.this
-    source = tree.args.get("expression")
-    if source is None and not tree.args.get("default"):
-        raise syntax_error(text, tokens[-1].end + 1, tokens[-1].end + 1, hint="Expected VALUES.")
-    return Insert(
-        table=table_name(target),
-        columns=columns,
-        source=source,
-        mode=mode,
-        returning=_returning(tree),
-    )
-
-
-def parse_update(text: str, tokens: list[Token]) -> Update:
-    tree = parse_tree(text, tokens)
-    if not isinstance(tree, exp.Update):
-        raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
-    _refuse(tree, "from_", "UPDATE … FROM")
-    _refuse(tree, "with_", "WITH before UPDATE")
-    _refuse(tree, "order", "UPDATE … ORDER BY")
-    _refuse(tree, "limit", "UPDATE … LIMIT")
-    assignments: list[tuple[exp.Column, exp.Expr]] = []
-    for assignment in tree.expressions:
-        assignments.extend(_assignments(text, tokens, assignment))
-    if not assignments:
-        raise syntax_error(text, tokens[-1].end + 1, tokens[-1].end + 1)
-    return Update(
-        table=table_name(tree.this),
-        alias=tree.this.alias or None,
-        assignments=tuple(assignments),
-        where=_where(tree),
-        returning=_returning(tree),
-    )
-
-
-def parse_delete(text: str, tokens: list[Token]) -> Delete:
-    tree = parse_tree(text, tokens)
-    if not isinstance(tree, exp.Delete) or not isinstance(tree.this, exp.Table):
-        raise syntax_error(text, tokens[-1].end + 1, tokens[-1].end + 1)
-    _refuse(tree, "using", "DELETE … USING")
-    _refuse(tree, "with_", "WITH before DELETE")
-    _refuse(tree, "order", "DELETE … ORDER BY")
-    _refuse(tree, "limit", "DELETE … LIMIT")
-    return Delete(
-        table=table_name(tree.this),
-        alias=tree.this.alias or None,
-        where=_where(tree),
-        returning=_returning(tree),
-    )
-
-
-def folded(identifier: exp.Identifier) -> str:
-    """The name that an identifier means: lower case unless quoted."""
-    name: str = identifier.this
-    return name if identifier.args.get("quoted") else name.lower()
-
-
-def position_of(node: exp.Expr | None) -> int | None:
-    """Where the first identifier or literal of `node` stands, if sqlglot kept it."""
-    if node is None:
-        return None
-    starts = [n.meta["start"] for n in node.walk() if "start" in n.meta]
-    return min(starts) + 1 if starts else None
-
-
-def table_name(table: exp.Expr) -> ObjectName:
-    """The name of a table reference. Raises SQLError for anything that is not one."""
-    if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-        raise SQLError("42601", "a table's name is expected", position=position_of(table))
-    parts = [table.args.get("catalog"), table.args.get("db"), table.this]
-    names = tuple(folded(part) for part in parts if isinstance(part, exp.Identifier))
-    return ObjectName(names, position_of(table) or 1)
 
 
 def parse_as_of(text: str, tokens: list[Token], index: int) -> tuple[AsOf, int]:
@@ -276,52 +185,7 @@ def _translated(text: str, tokens: list[Token], error: ParseError) -> SQLError:
     return syntax_error(text, start, start + len(near), hint=hint)
 
 
-def _assignments(
-    text: str, tokens: list[Token], assignment: exp.Expr
-) -> list[tuple[exp.Column, exp.Expr]]:
-    if not isinstance(assignment, exp.EQ):
-        position = position_of(assignment) or 1
-        raise SQLError("42601", "SET takes column = value", position=position)
-    target, value = assignment.this, assignment.expression
-    if isinstance(target, exp.Column):
-        return [(target, value)]
-    if isinstance(target, exp.Tuple) and isinstance(value, exp.Tuple):
-        if len(target.expressions) != len(value.expressions):
-            raise SQLError(
-                "42601",
-                "number of columns does not match number of values",
-                position=position_of(target),
-            )
-        return list(zip(target.expressions, value.expressions, strict=True))
-    raise SQLError("0A000", "SET takes column = value", position=position_of(target))
-
-
-def _column_name(text: str, name: exp.Expr) -> exp.Identifier:
-    if isinstance(name, exp.Identifier):
-        return name
-    position = position_of(name) or 1
-    raise SQLError("42601", "a list of column names is expected", position=position)
-
-
-def _returning(tree: exp.Expr) -> tuple[exp.Expr, ...]:
-    returning = tree.args.get("returning")
-    return tuple(returning.expressions) if returning is not None else ()
-
-
-def _where(tree: exp.Expr) -> exp.Expr | None:
-    where = tree.args.get("where")
-    condition: exp.Expr | None = where.this if where is not None else None
-    return condition
-
-
-def _word_at(tokens: list[Token], word: str) -> int | None:
+def word_at(tokens: list[Token], word: str) -> int | None:
     """Where the last token that reads `word` stands."""
     starts = [token.start + 1 for token in tokens if token.text.lower() == word]
     return starts[-1] if starts else None
-
-
-def _refuse(tree: exp.Expr, argument: str, what: str) -> None:
-    found = tree.args.get(argument)
-    if found:
-        node = found[0] if isinstance(found, list) else found
-        raise SQLError("0A000", f"{what} is not supported", position=position_of(node))

@@ -13,6 +13,7 @@ from enum import Enum
 from sqlglot import exp
 
 from .as_of_clause import AsOf
+from .conflict_clause import OnConflict
 from .copy_options import CopyOptions
 from .names import ObjectName as ObjectName
 from .names import Option as Option
@@ -120,6 +121,8 @@ class Insert:
     source: exp.Expr | None
     mode: InsertMode
     returning: tuple[exp.Expr, ...]
+    alias: str | None = None
+    conflict: OnConflict | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

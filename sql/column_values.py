@@ -1,0 +1,100 @@
+"""Values that statements give to columns: an item of VALUES, the right side of an assignment."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ..catalog.column_types import ColumnType, coerce
+from ..catalog.descriptor import Column, TableDescriptor
+from ..catalog.errors import SQLError
+from ..catalog.type_kinds import TypeKind
+from .default_expressions import computed_given
+from .parser import position_of
+from .scalars import NotNative, Scalar, Scope, compile_scalar, constant_datum
+
+
+def constant(datum: object) -> Scalar:
+    return Scalar(None, lambda values, bindings: datum, True)
+
+
+def refuse_computed(column: Column, item: exp.Expr) -> None:
+    if column.computed is not None:
+        error = computed_given(column.name)
+        error.position = position_of(item)
+        raise error
+
+
+def is_default(item: exp.Expr) -> bool:
+    """DEFAULT, which sqlglot takes for a variable in VALUES and for a column in SET."""
+    match item:
+        case exp.Var():
+            return item.name.upper() == "DEFAULT"
+        case exp.Column():
+            identifier = item.this
+            quoted = isinstance(identifier, exp.Identifier) and identifier.args.get("quoted")
+            return item.name.upper() == "DEFAULT" and not quoted
+    return False
+
+
+def value_for(
+    item: exp.Expr, descriptor: TableDescriptor, place: int, scope: Scope, relation: str | None
+) -> Scalar:
+    """A value for a column. Raises SQLError where it is none, NotNative only with a scope."""
+    column = descriptor.visible_columns[place]
+    try:
+        scalar = compile_scalar(item, scope, relation)
+    except NotNative:
+        if scope:
+            raise
+        if item.find(exp.Column) is not None:
+            found = item.find(exp.Column)
+            assert found is not None
+            raise SQLError(
+                "42703", f'column "{found.name}" does not exist', position=position_of(found)
+            ) from None
+        raise SQLError(
+            "0A000",
+            f"VALUES takes constants and parameters, not {item.sql('postgres')}",
+            position=position_of(item),
+            hint="INSERT INTO … SELECT takes any expression.",
+        ) from None
+    _check_assignable(scalar.type, column.type, column.name, item)
+    return _converted(scalar, column, position_of(item))
+
+
+def _converted(scalar: Scalar, column: Column, position: int | None) -> Scalar:
+    """A constant as the column will hold it: what is wrong with it is said while planning."""
+    try:
+        datum = constant_datum(scalar)
+    except NotNative:
+        return scalar
+    try:
+        return constant(coerce(column.type, datum, column=column.name))
+    except SQLError as error:
+        error.position = error.position or position
+        raise
+
+
+_ASSIGNABLE = {
+    TypeKind.INT8: {TypeKind.DECIMAL, TypeKind.FLOAT8},
+    TypeKind.DECIMAL: {TypeKind.INT8, TypeKind.FLOAT8},
+    TypeKind.FLOAT8: {TypeKind.INT8, TypeKind.DECIMAL},
+    TypeKind.DATE: {TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ},
+    TypeKind.TIMESTAMP: {TypeKind.TIMESTAMPTZ, TypeKind.DATE},
+    TypeKind.TIMESTAMPTZ: {TypeKind.TIMESTAMP, TypeKind.DATE},
+}
+
+
+def _check_assignable(
+    source: ColumnType | None, target: ColumnType, column: str, item: exp.Expr
+) -> None:
+    """Refuses an expression whose type can never be stored in the column."""
+    if source is None or source.kind is target.broad.kind:
+        return
+    if target.broad.kind not in _ASSIGNABLE.get(source.kind, ()):
+        raise SQLError(
+            "42804",
+            f'column "{column}" is of type {target} but expression is of type {source.kind.value}',
+            position=position_of(item),
+            hint="You will need to rewrite or cast the expression.",
+        )

@@ -1,0 +1,23 @@
+"""ON CONFLICT, as the parser hands it on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnConflict:
+    """What becomes of a row that there is no room for.
+
+    `columns` or `constraint` name the unique index that it is about; both are None for each of the
+    table's. `updates` tells DO UPDATE from DO NOTHING, which has no `assignments` and no `where`.
+    """
+
+    columns: tuple[exp.Identifier, ...] | None
+    constraint: exp.Identifier | None
+    updates: bool
+    assignments: tuple[tuple[exp.Column, exp.Expr], ...] = ()
+    where: exp.Expr | None = None
+    position: int | None = None

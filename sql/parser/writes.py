@@ -1,0 +1,119 @@
+"""INSERT, UPSERT, UPDATE and DELETE: sqlglot's Postgres parser, behind our errors.
+
+What sqlglot parses and nothing behind it carries out is refused here.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from ...catalog.errors import SQLError
+from .assignments import assignments, parse_conflict
+from .cursor import syntax_error
+from .queries import parse_tree, word_at
+from .statements import Delete, Insert, InsertMode, Update
+from .tree_names import folded, position_of, table_name
+
+
+def parse_insert(text: str, tokens: list[Token], mode: InsertMode) -> Insert:
+    first = tokens[0]
+    if len(tokens) < 2 or tokens[1].token_type != TokenType.INTO:
+        near = tokens[1] if len(tokens) > 1 else first
+        raise syntax_error(text, near.start, near.end + 1, hint="Expected INTO.")
+    insert = Token(TokenType.INSERT, "INSERT", first.line, first.col, first.start, first.end)
+    tree = parse_tree(text, [insert, *tokens[1:]])
+    if not isinstance(tree, exp.Insert):
+        raise syntax_error(text, first.start, first.end + 1)
+    return _insert(tree, mode, tokens)
+
+
+def _insert(tree: exp.Insert, mode: InsertMode, tokens: list[Token]) -> Insert:
+    _refuse(tree, "with_", "WITH before INSERT")
+    conflict = tree.args.get("conflict")
+    position = word_at(tokens, "conflict")
+    if conflict is not None and mode is InsertMode.UPSERT:
+        raise SQLError("42601", "UPSERT takes no ON CONFLICT", position=position)
+    target, columns = tree.this, None
+    if isinstance(target, exp.Schema):
+        columns = tuple(_column_name(name) for name in target.expressions)
+        target = target.this
+    source = tree.args.get("expression")
+    if source is None and not tree.args.get("default"):
+        end = tokens[-1].end + 1
+        raise syntax_error("", end, end, hint="Expected VALUES.")
+    return Insert(
+        table=table_name(target),
+        alias=_alias(target),
+        columns=columns,
+        source=source,
+        mode=mode,
+        conflict=None if conflict is None else parse_conflict(conflict, position),
+        returning=_returning(tree),
+    )
+
+
+def parse_update(text: str, tokens: list[Token]) -> Update:
+    tree = parse_tree(text, tokens)
+    if not isinstance(tree, exp.Update):
+        raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
+    _refuse(tree, "from_", "UPDATE … FROM")
+    _refuse(tree, "with_", "WITH before UPDATE")
+    _refuse(tree, "order", "UPDATE … ORDER BY")
+    _refuse(tree, "limit", "UPDATE … LIMIT")
+    assigned = assignments(tree.expressions)
+    if not assigned:
+        raise syntax_error(text, tokens[-1].end + 1, tokens[-1].end + 1)
+    return Update(
+        table=table_name(tree.this),
+        alias=_alias(tree.this),
+        assignments=assigned,
+        where=_where(tree),
+        returning=_returning(tree),
+    )
+
+
+def parse_delete(text: str, tokens: list[Token]) -> Delete:
+    tree = parse_tree(text, tokens)
+    if not isinstance(tree, exp.Delete) or not isinstance(tree.this, exp.Table):
+        raise syntax_error(text, tokens[-1].end + 1, tokens[-1].end + 1)
+    _refuse(tree, "using", "DELETE … USING")
+    _refuse(tree, "with_", "WITH before DELETE")
+    _refuse(tree, "order", "DELETE … ORDER BY")
+    _refuse(tree, "limit", "DELETE … LIMIT")
+    return Delete(
+        table=table_name(tree.this),
+        alias=_alias(tree.this),
+        where=_where(tree),
+        returning=_returning(tree),
+    )
+
+
+def _column_name(name: exp.Expr) -> exp.Identifier:
+    if isinstance(name, exp.Identifier):
+        return name
+    position = position_of(name) or 1
+    raise SQLError("42601", "a list of column names is expected", position=position)
+
+
+def _alias(table: exp.Expr) -> str | None:
+    alias = table.args.get("alias")
+    return None if alias is None or alias.this is None else folded(alias.this)
+
+
+def _returning(tree: exp.Expr) -> tuple[exp.Expr, ...]:
+    returning = tree.args.get("returning")
+    return tuple(returning.expressions) if returning is not None else ()
+
+
+def _where(tree: exp.Expr) -> exp.Expr | None:
+    where = tree.args.get("where")
+    condition: exp.Expr | None = where.this if where is not None else None
+    return condition
+
+
+def _refuse(tree: exp.Expr, argument: str, what: str) -> None:
+    found = tree.args.get(argument)
+    if found:
+        node = found[0] if isinstance(found, list) else found
+        raise SQLError("0A000", f"{what} is not supported", position=position_of(node))
