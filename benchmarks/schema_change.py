@@ -28,7 +28,7 @@ from benchmarks.bulk import orders
 from benchmarks.outcome import print_outcome
 from tailrace.api.bench.latency import CREATE_ORDERS, UNLOCK_ORDERS
 from tailrace.api.embedded import AsyncDatabase, aopen
-from tailrace.api.frozen_heap import frozen_heap
+from tailrace.api.tuned_process import tuned_process
 from tailrace.changefeed.live import LiveFeed
 from tailrace.changefeed.stage_times import Latency, Stage
 
@@ -90,7 +90,7 @@ async def measure_locked(folder: Path, *, rows: int, rate: float) -> dict[str, f
         report = await database.load("orders", orders(rows))
         await live.wait_until(report.commit_timestamp)
         load = Load(database, live, rate=rate)
-        with frozen_heap():
+        with tuned_process():
             async with load.running(WRITE_ORDER):
                 published = await _timed(database, ADD_CONSTANT)
             constant = load.emit()

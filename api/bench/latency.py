@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...changefeed.stage_times import Latency, Stage
 from ..embedded import AsyncDatabase, aopen
-from ..frozen_heap import frozen_heap
+from ..tuned_process import tuned_process
 
 CREATE_ORDERS = """CREATE TABLE orders (
     id INT8 PRIMARY KEY,
@@ -60,7 +60,7 @@ async def measure_latency(folder: Path, *, rows: int, rate: float, locked: bool)
         await _insert(database, first=0, rows=WARM_UP_ROWS, rate=rate)
         await live.wait_until(await database.node.store.now())
         live.stages.clear()
-        with frozen_heap():
+        with tuned_process():
             await _insert(database, first=WARM_UP_ROWS, rows=rows, rate=rate)
             await live.wait_until(await database.node.store.now())
         measured = {stage: live.stages.latency(stage) for stage in Stage}

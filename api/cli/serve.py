@@ -13,7 +13,6 @@ from typing import Annotated
 
 import typer
 
-from ..frozen_heap import frozen_heap
 from ..http import is_loopback
 from ..http.server import HttpServer, bind, url_of
 from ..node import Node, NodeOptions
@@ -21,6 +20,7 @@ from ..pgwire import PostgresOptions, serve_postgres
 from ..pgwire.authentication import Method
 from ..pgwire.options import postgres_options
 from ..refusal import NodeRefused
+from ..tuned_process import tuned_process
 from .joining import join_target, open_node
 
 
@@ -100,7 +100,7 @@ async def _serve(
                 door.listen()
             print(f"tailrace: ready on {url_of(host, listener)}", flush=True)
             async with serve_postgres(node, pg, postgres):
-                with frozen_heap():
+                with tuned_process():
                     await server.run()
         finally:
             await server.close()

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ...changefeed.live import LiveFeed
 from ...kvlayer.clock import format_timestamp
 from ..embedded import AsyncDatabase
-from ..frozen_heap import frozen_heap
+from ..tuned_process import tuned_process
 from .compare import Comparison, compare_tables
 from .flights import FLIGHTS, OTHER_TABLES, DemoTable, read_table
 from .replay import replay
@@ -55,7 +55,7 @@ async def _run(
         live = await _mirror(database, actual.num_rows, bars)
         events = day_events(actual)
         bar = bars.add_task("replay 2013-11-27", total=len(events))
-        with frozen_heap():
+        with tuned_process():
             outcome = await replay(
                 database, live, events, rate=rate, advanced=lambda: bars.advance(bar)
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from bisect import bisect_left
 from collections.abc import AsyncGenerator, Sequence
@@ -18,8 +19,8 @@ from ...kvlayer.clock import Timestamp
 from ...kvlayer.span import Span
 from .row_filter import RowFilter
 
-BATCH_ROWS = 4096
-"""Rows of a batch, more or less: putting it together takes well under a millisecond."""
+BATCH_SLICES = 4
+"""Slices of the scan that make a batch: a message's own cost is spread over some thousand rows."""
 
 OPERATION = "_op"
 COMMIT_TIMESTAMP = "_commit_timestamp"
@@ -63,17 +64,19 @@ async def export_snapshot(
         return
     codec = codec_for(descriptor)
     places = _places(descriptor, [*columns, *row_filter.columns])
-    bodies: list[bytes] = []
+    parts: list[pa.RecordBatch] = []
     async with aclosing(store.snapshot(at).scan_slices(Span(start, span.end))) as slices:
         last = start
         async for rows in slices:
-            bodies += [body for _, body in rows]
+            await asyncio.sleep(0)  # reading a slice takes a millisecond, decoding it another
+            bodies = [body for _, body in rows]
+            parts.append(_select(codec, bodies, places, columns, row_filter))
             last = rows[-1][0]
-            if len(bodies) >= BATCH_ROWS:
-                yield ExportBatch(_select(codec, bodies, places, columns, row_filter), last)
-                bodies = []
-    if bodies:
-        yield ExportBatch(_select(codec, bodies, places, columns, row_filter), last)
+            if len(parts) == BATCH_SLICES:
+                yield ExportBatch(_joined(parts), last)
+                parts = []
+    if parts:
+        yield ExportBatch(_joined(parts), last)
 
 
 async def export_versions(
@@ -168,6 +171,11 @@ def _select(
     row_filter: RowFilter,
 ) -> pa.RecordBatch:
     return row_filter.apply(codec.decode_columns(bodies, places=places)).select(list(columns))
+
+
+def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+    joined: pa.RecordBatch = pa.concat_batches(parts)  # type: ignore[attr-defined]  # the stubs'
+    return joined
 
 
 def _versions(codec: RowCodec, versions: VersionSlice) -> pa.RecordBatch:
