@@ -38,6 +38,7 @@ from ..kvlayer.protected_timestamp import ProtectedTimestamps
 from ..kvlayer.span import Span
 from ..kvlayer.store import Store
 from ..sql import Analytics, LoadMode, LoadReport, Services, Session, load
+from ..sql.columnar_cache import ColumnarCache
 from ..sql.executor.load import ROWS_PER_TRANSACTION, Batches
 from ..sql.row_expressions import AnalyticRows
 from .feeds import ChangefeedResumer, FeedServices
@@ -260,6 +261,8 @@ async def _assemble(
     await registry.start()
     closing.callback(feeds.close)
     closing.push_async_callback(registry.close)
+    images = ColumnarCache(store)
+    closing.push_async_callback(images.close)
     adapter = FeedServices(feeds, registry, node_id)
     services = Services(
         store=store,
@@ -269,6 +272,7 @@ async def _assemble(
         jobs=adapter,
         changefeeds=adapter,
         schema_changes=SchemaChanges(store, descriptors),
+        images=images,
     )
     served = store if isinstance(store, Store) else None
     node = Node(services, registry, feeds, files, node_id=node_id, served=served)

@@ -35,6 +35,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 Row = tuple[bytes, bytes]
+Change = tuple[bytes, bytes | None]
 Version = tuple[bytes, Timestamp, bytes | None]
 
 
@@ -131,6 +132,13 @@ class Transaction(Protocol):
     def scan_slices(
         self, span: Span, *, when_locked: WhenLocked = WhenLocked.WAIT
     ) -> AsyncGenerator[list[Row], None]: ...
+    def changed_slices(self, span: Span, after: Timestamp) -> AsyncGenerator[list[Change], None]:
+        """What turns the span's rows as of `after` into what the transaction sees of them now.
+
+        Later changes of a key replace earlier ones. Raises BatchTimestampBeforeGC.
+        """
+        ...
+
     async def lock(
         self,
         keys: Sequence[bytes],

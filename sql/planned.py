@@ -34,6 +34,7 @@ from .result_shape import check_columns_same, plain_columns
 from .results import Result, ResultColumn
 from .scalars import Bindings
 from .services import Services
+from .table_reads import Trace
 from .transactions import OpenTransaction
 
 
@@ -48,6 +49,7 @@ class Execution:
     database: str
     user: str = ROOT
     lock_timeout: float | None = None
+    trace: Trace | None = None
     described: tuple[ResultColumn, ...] | None = None
     """What a client was told of the result's columns, if it was told."""
 
@@ -160,7 +162,15 @@ async def _write_in(services: Services, execution: Execution, opened: OpenTransa
 def _bindings(services: Services, execution: Execution, at: Timestamp) -> Bindings:
     virtual_rows = Introspection(services, execution.database)
     facts = ClientFacts(user=execution.user, database=execution.database)
-    return Bindings(execution.parameters, datetime_of(at), virtual_rows, services.generators, facts)
+    return Bindings(
+        execution.parameters,
+        datetime_of(at),
+        virtual_rows,
+        services.generators,
+        facts,
+        services.images,
+        execution.trace,
+    )
 
 
 def _refuse_system_tables(plan: DML) -> None:

@@ -29,6 +29,7 @@ from .parser.statements import (
     CreateChangefeed,
     Delete,
     ExecutePrepared,
+    Explain,
     Insert,
     Query,
     Statement,
@@ -193,4 +194,6 @@ def joins_batch(statement: Statement | None) -> bool:
             return sink is not None
         case ExecutePrepared():
             return True
+        case Explain(analyze=analyze):
+            return analyze
     return isinstance(statement, Insert | Update | Delete | DDL)

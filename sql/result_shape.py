@@ -48,10 +48,15 @@ def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | Non
             return CHANGEFEED_COLUMNS
         case CreateChangefeed():
             return (ResultColumn("job_id", INT8),)
-        case Explain() | SplitAt() | UnsplitAt():
+        case Explain():
+            return EXPLAIN_COLUMNS
+        case SplitAt() | UnsplitAt():
             return None
     return None if type(statement).__name__.startswith("Show") else ()
 
+
+EXPLAIN_COLUMNS = (ResultColumn("property", STRING), ResultColumn("value", STRING))
+"""What EXPLAIN returns. With ANALYZE the statement runs, and only this is shown of it."""
 
 CHANGEFEED_COLUMNS = (
     ResultColumn("table", STRING),

@@ -25,6 +25,7 @@ from ..catalog.type_kinds import TypeKind
 from .arithmetic import negate, operation
 from .client_functions import CLIENT_NODES, SOMEBODY, ClientFacts, client_fact
 from .parser import folded, position_of
+from .table_reads import Images, Trace
 from .virtual_rows import VirtualRows
 
 
@@ -48,8 +49,8 @@ class Generators(Protocol):
 class Bindings:
     """What a plan is executed with: the parameters as given, and the statement's time in UTC.
 
-    `virtual_rows` is asked where the plan reads virtual tables; `generators` are there for whatever
-    writes rows.
+    `virtual_rows` is asked where the plan reads virtual tables, `images` where it reads whole ones;
+    `generators` are there for whatever writes rows. `trace`, if it is there, is told what is read.
     """
 
     parameters: Sequence[object]
@@ -57,6 +58,8 @@ class Bindings:
     virtual_rows: VirtualRows | None = None
     generators: Generators | None = None
     client: ClientFacts = SOMEBODY
+    images: Images | None = None
+    trace: Trace | None = None
 
 
 Values = Sequence[Datum]

@@ -22,6 +22,7 @@ from .parser.statements import JobAction
 from .plan_cache import PlanCache
 from .results import ResultColumn, Row
 from .scalars import Generators
+from .table_reads import Images
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +105,7 @@ class Services:
     schema_changes: SchemaChanges
     virtual_tables: VirtualTables = field(default_factory=default_tables)
     plans: PlanCache = field(default_factory=PlanCache)
+    images: Images | None = None
 
     @cached_property
     def generators(self) -> Generators:

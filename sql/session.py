@@ -22,15 +22,15 @@ from .executor.ranges import RangeStatement, run_ranges
 from .executor.schema_changes import SchemaChangeStatements
 from .executor.show import Show, check_setting, run_show
 from .executor.users import change_user, show_users
+from .explaining import run_explain
 from .parameter_types import Hints
 from .parameters import check_parameters
 from .parser import ParsedText, statements
 from .parser.transaction_statements import TransactionStatement
 from .parser.user_statements import AlterUser, CreateUser, DropUser, ShowUsers
 from .plan_cache import Prepared
-from .planned import Execution, explain, run_planned
+from .planned import Execution, run_planned
 from .planner import Planned
-from .plans import engine_of
 from .prepared import PreparedStatement, Preparing, joins_batch, statements_of
 from .prepared_names import (
     NamedStatement,
@@ -40,7 +40,7 @@ from .prepared_names import (
 )
 from .relations import LeaseScope
 from .result_shape import check_columns_same, known_columns
-from .results import STRING, Result, ResultColumn, listing
+from .results import Result, ResultColumn
 from .services import Services
 from .session_transactions import SessionTransactions
 from .transactions import OpenTransaction, lock_timeout
@@ -300,23 +300,14 @@ class Session:
             case (
                 statements.Query() | statements.Insert() | statements.Update() | statements.Delete()
             ):
-                execution = Execution(
-                    prepared=prepared,
-                    index=index,
-                    statement=statement,
-                    parameters=parameters,
-                    database=self.database,
-                    user=self.user,
-                    described=described,
-                    lock_timeout=lock_timeout(self.variables),
-                )
+                execution = self._execution(prepared, index, statement, parameters, described)
                 if not isinstance(statement, statements.Query):
                     self._refuse_read_only(type(statement).__name__.upper())
                 return await self._statement(
                     lambda: run_planned(self._services, execution, self._open)
                 )
-            case statements.Explain(statement=inner):
-                return await self._statement(lambda: self._explain(inner))
+            case statements.Explain() as explained:
+                return await self._statement(lambda: self._explain(explained, parameters))
             case statements.UseDatabase(name=name):
                 return await self._use(name)
             case _ if isinstance(statement, DDL):
@@ -379,15 +370,36 @@ class Session:
 
     # Everything else
 
-    async def _explain(self, statement: Planned) -> Result:
+    def _execution(
+        self,
+        prepared: Prepared,
+        index: int,
+        statement: Planned,
+        parameters: Sequence[object],
+        described: tuple[ResultColumn, ...] | None = None,
+    ) -> Execution:
+        return Execution(
+            prepared=prepared,
+            index=index,
+            statement=statement,
+            parameters=parameters,
+            database=self.database,
+            user=self.user,
+            described=described,
+            lock_timeout=lock_timeout(self.variables),
+        )
+
+    async def _explain(self, explained: statements.Explain, given: Sequence[object]) -> Result:
+        statement, analyze = explained.statement, explained.analyze
+        if analyze and not isinstance(statement, statements.Query):
+            self._refuse_read_only("EXPLAIN ANALYZE")
+        own = Prepared(ParsedText((statement,), len(given)))
+        execution = self._execution(own, 0, statement, given)
         reader = self._reader()
         try:
-            plan = await explain(self._services, statement, self.database, reader)
+            return await run_explain(self._services, execution, self._open, reader, analyze=analyze)
         finally:
             await self._done(reader)
-        rows = [("engine", engine_of(plan).value)]
-        rows += [("table", table.name) for table in plan.relations]
-        return listing("EXPLAIN", [("property", STRING), ("value", STRING)], rows)
 
     async def _explain_change(self, statement: statements.ExplainChange) -> Result:
         reader = self._reader()

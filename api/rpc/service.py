@@ -200,7 +200,7 @@ class StoreService:
         asked = decode(body, messages.ScanSlices)
         connection = self._connection(asked.connection)
         span = Span(*asked.span)
-        slices: AsyncGenerator[list[tuple[bytes, bytes]], None]
+        slices: AsyncGenerator[list[Any], None]
         if asked.handle is None:
             assert asked.at is not None, asked
             slices = self._store.snapshot(asked.at, lock_timeout=asked.lock_timeout).scan_slices(
@@ -209,7 +209,12 @@ class StoreService:
         else:
             transaction = connection.find(asked.handle).transaction
             transaction.lock_timeout = asked.lock_timeout
-            slices = transaction.scan_slices(span, when_locked=WhenLocked(asked.when_locked))
+            when_locked = WhenLocked(asked.when_locked)
+            slices = (
+                transaction.scan_slices(span, when_locked=when_locked)
+                if asked.after is None
+                else transaction.changed_slices(span, asked.after)
+            )
             with transaction.tracking(asked.tracking):
                 async for encoded in _encoded(slices):
                     yield encoded

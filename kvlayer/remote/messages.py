@@ -26,7 +26,7 @@ import msgspec
 from ..clock import Timestamp
 from ..span import Span
 
-PROTOCOL = 1
+PROTOCOL = 2
 """To be raised with every change of a message."""
 
 WireSpan = tuple[bytes, bytes]
@@ -254,7 +254,10 @@ class Operated(Message, frozen=True):
 
 
 class ScanSlices(Message, frozen=True):
-    """Of the transaction `handle` if there is one, else of a snapshot at `at`."""
+    """Of the transaction `handle` if there is one, else of a snapshot at `at`.
+
+    With `after`, which only a transaction takes, what has changed since then: bodies may be None.
+    """
 
     connection: int
     span: WireSpan
@@ -263,6 +266,7 @@ class ScanSlices(Message, frozen=True):
     tracking: bool = True
     when_locked: str = "wait"
     lock_timeout: float | None = None
+    after: Timestamp | None = None
 
 
 class PointRead(Message, frozen=True):

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from typing import TypeVar
 
-from ..access import Row
+from ..access import Change, Row
 from ..clock import Timestamp
 from ..errors import OutcomeUnknown, TransactionAborted, WriteConflict
 from ..savepoint import Savepoint, marks
@@ -149,6 +149,24 @@ class RemoteTransaction:
         async with aclosing(slices):
             async for rows in slices:
                 yield rows
+
+    async def changed_slices(
+        self, span: Span, after: Timestamp
+    ) -> AsyncGenerator[list[Change], None]:
+        await self.started()
+        self._check_connection()
+        question = messages.ScanSlices(
+            connection=self._number,
+            span=wire(span),
+            handle=self._known.handle,
+            tracking=self._tracks,
+            lock_timeout=self.lock_timeout,
+            after=after,
+        )
+        slices = self._connection.stream("scan", question, list[tuple[bytes, bytes | None]])
+        async with aclosing(slices):
+            async for changes in slices:
+                yield changes
 
     async def lock(
         self,

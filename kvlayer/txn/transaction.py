@@ -19,6 +19,7 @@ from ..mvcc import LIVE, SLICE_ROWS, TOMBSTONE
 from ..savepoint import Savepoint, marks
 from ..span import Span
 from ..transaction_modes import Isolation, LockMode, Priority, WhenLocked
+from .changes import Change, sliced_changes
 from .existing import first_existing
 from .host import TransactionHost
 from .limits import COMMANDS_AHEAD_MAX, check_sizes, slices
@@ -214,6 +215,11 @@ class Transaction:
             async for rows in parts:
                 yield rows
 
+    def changed_slices(self, span: Span, after: Timestamp) -> AsyncGenerator[list[Change], None]:
+        """What turns the span's rows as of `after` into what the transaction sees of them now."""
+        timeout = self.lock_timeout
+        return sliced_changes(self._host, span, after, self._record, self.track_read, timeout)
+
     async def put(self, keys: Sequence[bytes], bodies: Sequence[bytes]) -> None:
         """Writes live values, whether there were any before or not."""
         check_sizes(keys, bodies)
@@ -396,9 +402,9 @@ class Transaction:
         least and the greatest, and counts as a read of all that lies between.
         """
         self._check_active()
-        tracked = self._tracks and not self._read_only
+        tracked, timeout = self._tracks and not self._read_only, self.lock_timeout
         return await first_existing(
-            self._host, self._record, keys, tracked=tracked, lock_timeout=self.lock_timeout
+            self._host, self._record, keys, tracked=tracked, lock_timeout=timeout
         )
 
     async def _commit(self, deadline: Callable[[], Timestamp] | None, commit_called_ns: int) -> int:

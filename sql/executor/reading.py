@@ -24,6 +24,7 @@ from ..plans import AnalyticSelect, NativeSelect, SelectPlan, TableScan
 from ..predicates import bind_predicates
 from ..results import Result, Row
 from ..scalars import Bindings, Scalar
+from ..table_reads import Images, Source, TableRead
 from ..transpile import parameter_values
 from .duckdb import Analytics, Answer
 
@@ -149,15 +150,20 @@ async def run_analytic(
 ) -> Answer:
     """Runs a query in DuckDB over what the transaction sees."""
     values = parameter_values(select, bindings)
+    trace = bindings.trace
     snapshots = {
         scan.registered: await read_arrow(scan, transaction, bindings, when_locked=when_locked)
         for scan in select.scans
     }
+    began = 0 if trace is None else trace.begin()
     try:
         return await analytics.run(select.sql, snapshots, values, select.declared)
     except duckdb.Error as error:
         tables = [scan.descriptor for scan in select.scans]
         raise from_duckdb(error, tables, select.positions) from error
+    finally:
+        if trace is not None:
+            trace.duckdb_milliseconds = trace.since(began)
 
 
 async def read_arrow(
@@ -168,20 +174,69 @@ async def read_arrow(
     when_locked: WhenLocked = WhenLocked.WAIT,
 ) -> pa.Table:
     """The columns of a scan, as the transaction sees the table."""
+    trace = bindings.trace
+    began = 0 if trace is None else trace.begin()
+    read: _Read | None = None
     if is_virtual(scan.descriptor):
-        assert bindings.virtual_rows is not None, scan
-        made = await bindings.virtual_rows.read(scan.descriptor, transaction)
-        return made.select(list(scan.places)).cast(scan.arrow_schema)
-    codec = codec_for(scan.descriptor)
-    places, schema = list(scan.places), scan.stored_schema
-    batches: list[pa.RecordBatch] = []
-    if scan.access is not None:
-        spans = scan.access.spans(bindings)
+        read = await _read_virtual(scan, transaction, bindings), Source.VIRTUAL, 0
     else:
-        spans = [scan.descriptor.primary_span]
-    for span in spans:
+        spans = None if scan.access is None else scan.access.spans(bindings)
+        if when_locked is WhenLocked.WAIT:
+            read = await _read_image(scan, transaction, spans, bindings.images)
+        if read is None:
+            read = await _scan(scan, transaction, spans, bindings.images, when_locked)
+    table, source, changed = read
+    if trace is not None:
+        trace.reads.append(
+            TableRead(
+                table=scan.descriptor.name,
+                source=source,
+                rows=table.num_rows,
+                milliseconds=trace.since(began),
+                changed=changed,
+            )
+        )
+    return table
+
+
+_Read = tuple[pa.Table, Source, int]
+"""Columns, where they come from, and how many keys of an image had changed."""
+
+
+async def _read_virtual(scan: TableScan, transaction: Transaction, bindings: Bindings) -> pa.Table:
+    assert bindings.virtual_rows is not None, scan
+    made = await bindings.virtual_rows.read(scan.descriptor, transaction)
+    return made.select(list(scan.places)).cast(scan.arrow_schema)
+
+
+async def _read_image(
+    scan: TableScan, transaction: Transaction, spans: Sequence[Span] | None, images: Images | None
+) -> _Read | None:
+    """What the images say, or None. Rows outside of the spans may be old: the query, which the
+    spans were taken from, leaves them out."""
+    found = None
+    if images is not None:
+        found = await images.read(scan.descriptor, transaction, spans)
+    if found is None:
+        return None
+    return found.image.table(scan.descriptor, scan.places), found.source, found.changed
+
+
+async def _scan(
+    scan: TableScan,
+    transaction: Transaction,
+    spans: Sequence[Span] | None,
+    images: Images | None,
+    when_locked: WhenLocked,
+) -> _Read:
+    codec, places = codec_for(scan.descriptor), list(scan.places)
+    batches: list[pa.RecordBatch] = []
+    for span in [scan.descriptor.primary_span] if spans is None else spans:
         async for rows in transaction.scan_slices(span, when_locked=when_locked):
             if rows:
                 batches.append(codec.decode_columns([body for _, body in rows], places=places))
             await asyncio.sleep(0)
-    return pa.Table.from_batches(batches, schema=schema).cast(scan.arrow_schema)
+    table = pa.Table.from_batches(batches, schema=scan.stored_schema).cast(scan.arrow_schema)
+    if spans is None and images is not None:
+        images.note_scan(scan.descriptor, table.num_rows)
+    return table, Source.SCAN if spans is None else Source.SPANS, 0

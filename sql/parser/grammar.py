@@ -92,9 +92,8 @@ def _explain(text: str, tokens: list[Token]) -> Explain | ExplainChange:
     if len(tokens) == 1:
         end = tokens[0].end + 1
         raise syntax_error(text, end, end, hint="Expected a statement.")
-    if tokens[1].text.lower() == "analyze":
-        position = tokens[1].start + 1
-        raise SQLError("0A000", "EXPLAIN ANALYZE is not supported", position=position)
+    if tokens[1].text.lower() == "analyze" and len(tokens) > 2:
+        return Explain(analyze=True, statement=_explainable(text, tokens[2:]))
     words = [token.text.lower() for token in tokens[1:4]]
     if words == ["(", "ddl", ")"] and len(tokens) > 4:
         change = _statement(text, tokens[4:])
@@ -107,15 +106,19 @@ def _explain(text: str, tokens: list[Token]) -> Explain | ExplainChange:
             hint="EXPLAIN (DDL) takes ALTER TABLE, CREATE INDEX, DROP INDEX, DROP TABLE and "
             "TRUNCATE.",
         )
-    inner = _statement(text, tokens[1:])
+    return Explain(statement=_explainable(text, tokens[1:]))
+
+
+def _explainable(text: str, tokens: list[Token]) -> Query | Insert | Update | Delete:
+    inner = _statement(text, tokens)
     if not isinstance(inner, Query | Insert | Update | Delete):
         raise syntax_error(
             text,
-            tokens[1].start,
-            tokens[1].end + 1,
+            tokens[0].start,
+            tokens[0].end + 1,
             hint="EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE or DELETE.",
         )
-    return Explain(statement=inner)
+    return inner
 
 
 def _unknown(cursor: Cursor) -> SQLError:

@@ -233,6 +233,9 @@ class ShowSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explain:
+    """EXPLAIN; with ANALYZE the statement is carried out."""
+
+    analyze: bool = False
     statement: Query | Insert | Update | Delete
 
 

@@ -35,6 +35,7 @@ from tailrace.sql import (
     Services,
     Session,
 )
+from tailrace.sql.columnar_cache import ColumnarCache
 from tailrace.sql.parser.statements import JobAction
 from tailrace.sql.results import STRING
 from tailrace.sql.row_expressions import AnalyticRows
@@ -124,6 +125,7 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
     changer = SchemaChanger(store, descriptors, leases, AnalyticRows(store, analytics))
     registry = JobRegistry(store, session, {JOB_KIND: changer})
     await registry.start()
+    images = ColumnarCache(store)
     services = Services(
         store=store,
         catalog=Catalog(descriptors),
@@ -132,12 +134,14 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
         jobs=feeds,
         changefeeds=feeds,
         schema_changes=SchemaChanges(store, descriptors),
+        images=images,
     )
     node = SqlNode(store, services, feeds, registry)
     try:
         yield node
     finally:
         await node.first.close()
+        await images.close()
         await registry.close()
         analytics.close()
         await leases.close()

@@ -61,11 +61,11 @@ HINT: Expected TABLES, DATABASES, COLUMNS, CREATE TABLE, JOBS or CLUSTER SETTING
 
 EXPLAIN SELECT 1
 ----
-Explain(statement=Query(tree=‹SELECT 1›, as_of=None, locks=()))
+Explain(analyze=False, statement=Query(tree=‹SELECT 1›, as_of=None, locks=()))
 
 EXPLAIN ANALYZE SELECT 1
 ----
-position 9: EXPLAIN ANALYZE is not supported (SQLSTATE 0A000)
+Explain(analyze=True, statement=Query(tree=‹SELECT 1›, as_of=None, locks=()))
 
 EXPLAIN SHOW TABLES
 ----

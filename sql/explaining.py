@@ -1,0 +1,99 @@
+"""EXPLAIN and EXPLAIN ANALYZE: which engine does what, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..catalog.descriptor import TableDescriptor
+from ..kvlayer.txn import Transaction
+from .introspection.virtual_table import is_virtual
+from .planned import Execution, explain, run_planned
+from .plans import DeletePlan, InsertPlan, Plan, SelectPlan, TableScan, UpdatePlan, engine_of
+from .result_shape import EXPLAIN_COLUMNS
+from .results import Result, Row, listing
+from .services import Services
+from .table_reads import Images, Source, TableRead, Trace
+from .transactions import OpenTransaction
+
+
+async def run_explain(
+    services: Services,
+    execution: Execution,
+    opened: OpenTransaction | None,
+    reader: Transaction,
+    *,
+    analyze: bool,
+) -> Result:
+    """EXPLAIN of a statement, which with `analyze` is carried out: in the open transaction, or by
+    itself. `reader` sees the tables that the statement will."""
+    plan = await explain(services, execution.statement, execution.database, reader)
+    if not analyze:
+        return explained(plan, services.images)
+    trace = Trace(services.store.clock.wall)
+    began = trace.begin()
+    result = await run_planned(services, replace(execution, trace=trace), opened)
+    return analyzed(plan, trace, result, trace.since(began))
+
+
+def explained(plan: Plan, images: Images | None) -> Result:
+    """The plan as it would be carried out now."""
+    rows: list[Row] = [("engine", engine_of(plan).value)]
+    scans = {scan.descriptor.id: scan for scan in _scans(plan)}
+    for table in plan.relations:
+        rows.append(("table", table.name))
+        scan = scans.get(table.id)
+        if scan is not None:
+            rows.append(("read", _source(scan, images).value))
+    return _result(rows)
+
+
+def analyzed(plan: Plan, trace: Trace, result: Result, milliseconds: float) -> Result:
+    """What a statement that has run did, in its order."""
+    rows: list[Row] = [("engine", _engine(plan, trace))]
+    for read in trace.reads:
+        rows += [("table", read.table), ("read", _told(read))]
+    if not trace.reads:
+        rows += [("table", table.name) for table in plan.relations]
+    if trace.duckdb_milliseconds is not None:
+        rows.append(("duckdb", f"{trace.duckdb_milliseconds:.3f} ms"))
+    what = "rows" if result.returns_rows or isinstance(plan, SelectPlan) else "rows written"
+    rows += [(what, str(result.row_count)), ("total", f"{milliseconds:.3f} ms")]
+    return _result(rows)
+
+
+def _result(rows: list[Row]) -> Result:
+    return listing("EXPLAIN", [(column.name, column.type) for column in EXPLAIN_COLUMNS], rows)
+
+
+def _engine(plan: Plan, trace: Trace) -> str:
+    """A key range that turned out to be long was left to DuckDB."""
+    planned = engine_of(plan).value
+    analytic = trace.duckdb_milliseconds is not None and not planned.startswith("duckdb")
+    return f"{planned}, then duckdb" if analytic else planned
+
+
+def _told(read: TableRead) -> str:
+    told = f"{read.source.value}: {read.rows} rows, {read.milliseconds:.3f} ms"
+    return f"{told}, {read.changed} changed" if read.source is Source.CACHE else told
+
+
+def _source(scan: TableScan, images: Images | None) -> Source:
+    table: TableDescriptor = scan.descriptor
+    if is_virtual(table):
+        return Source.VIRTUAL
+    if images is not None and images.holds(table):
+        return Source.CACHE
+    return Source.SCAN if scan.access is None else Source.SPANS
+
+
+def _scans(plan: Plan) -> Iterator[TableScan]:
+    """What DuckDB would read."""
+    match plan:
+        case SelectPlan(native=None, analytic=analytic):
+            yield from analytic.scans
+        case InsertPlan(query=query) if query is not None:
+            yield from _scans(query)
+        case UpdatePlan(finder=finder) | DeletePlan(finder=finder):
+            if finder.analytic is not None:
+                yield from finder.analytic.scans

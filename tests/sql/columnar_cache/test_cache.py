@@ -1,0 +1,277 @@
+"""A query reads from the cache what a scan by the same transaction would have read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from tailrace.catalog.cluster_settings import set_setting
+from tailrace.catalog.errors import SQLError
+from tailrace.sql import Session
+from tailrace.sql.columnar_cache import cache as caching
+from tailrace.sql.columnar_cache import followed_table
+from tests.harness.simulation import Simulation
+from tests.harness.sql_node import SqlNode, sql_node
+
+QUERY = "SELECT count(*), sum(v), min(note), max(note) FROM t"
+
+
+@pytest.fixture(autouse=True)
+def small_tables_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caching, "ROWS_MIN", 1)
+
+
+@asynccontextmanager
+async def hot_node(sim: Simulation, rows: int = 50) -> AsyncIterator[SqlNode]:
+    """A node whose table t is in the cache."""
+    async with sql_node(sim) as node:
+        await node.sql("CREATE TABLE t (k INT8 PRIMARY KEY, v INT8, note STRING)")
+        values = ", ".join(f"({key}, {key * 10}, 'n{key}')" for key in range(rows))
+        await node.sql(f"INSERT INTO t VALUES {values}")
+        await node.rows(QUERY)
+        await node.rows(QUERY)
+        assert await source(node) == "columnar cache"
+        yield node
+
+
+async def source(node: SqlNode, query: str = QUERY) -> str:
+    """Where EXPLAIN says that a query's rows will come from."""
+    rows = await node.rows(f"EXPLAIN {query}")
+    return str(next(value for name, value in rows if name == "read"))
+
+
+async def both(session: Session, query: str = QUERY) -> tuple[object, object]:
+    """What a session is told, and what it is told where nothing is cached."""
+    cached = (await session.execute(query))[-1].fetch_rows()
+    services = session._services
+    session._services = replace(services, images=None)
+    try:
+        plain = (await session.execute(query))[-1].fetch_rows()
+    finally:
+        session._services = services
+    return cached, plain
+
+
+def test_the_second_scan_is_kept() -> None:
+    sim = Simulation(1)
+
+    async def main() -> None:
+        async with sql_node(sim) as node:
+            await node.sql("CREATE TABLE t (k INT8 PRIMARY KEY, v INT8, note STRING)")
+            await node.sql("INSERT INTO t VALUES (1, 10, 'a')")
+            sources = []
+            for _ in range(4):
+                sources.append(await source(node))
+                await node.rows(QUERY)
+            assert sources == ["full scan", "full scan", "columnar cache", "columnar cache"]
+
+    sim.run(main())
+
+
+def test_a_commit_is_seen_at_once() -> None:
+    sim = Simulation(2)
+
+    async def main() -> None:
+        async with hot_node(sim) as node:
+            for step in range(20):
+                await node.sql(f"UPDATE t SET v = {step} WHERE k = {step}")
+                await node.sql(f"DELETE FROM t WHERE k = {40 - step}")
+                await node.sql(f"UPSERT INTO t VALUES ({100 + step}, 7, 'z{step:02}')")
+                cached, plain = await both(node.first)
+                assert cached == plain, step
+            assert await source(node) == "columnar cache"
+
+    sim.run(main())
+
+
+def test_own_writes_are_seen_and_others_are_not() -> None:
+    sim = Simulation(3)
+
+    async def main() -> None:
+        async with hot_node(sim) as node:
+            mine, other = node.session(), node.session()
+            await mine.execute("BEGIN")
+            await mine.execute("UPDATE t SET v = 1000000 WHERE k = 3; DELETE FROM t WHERE k = 4")
+            await other.execute("INSERT INTO t VALUES (900, 9, 'later')")
+            cached, plain = await both(mine)
+            assert cached == plain
+            assert (await mine.execute("SELECT v FROM t WHERE v > 99999"))[0].fetch_rows() == [
+                (1000000,)
+            ]
+            await mine.execute("ROLLBACK")
+            cached, plain = await both(other)
+            assert cached == plain, "what was rolled back left nothing"
+            for session in (mine, other):
+                await session.close()
+
+    sim.run(main())
+
+
+def test_an_old_transaction_does_not_see_new_rows() -> None:
+    sim = Simulation(4)
+
+    async def main() -> None:
+        async with hot_node(sim) as node:
+            old = node.session()
+            await old.execute("BEGIN")
+            before = (await old.execute(QUERY))[0].fetch_rows()
+            await node.sql("INSERT INTO t VALUES (900, 9, 'later')")
+            assert await node.rows(QUERY) != before
+            assert (await old.execute(QUERY))[0].fetch_rows() == before
+            await old.close()
+
+    sim.run(main())
+
+
+def test_what_was_read_from_the_cache_is_refreshed() -> None:
+    sim = Simulation(5)
+
+    async def main() -> None:
+        async with hot_node(sim) as node:
+            mine = node.session()
+            await mine.execute("BEGIN")
+            await mine.execute(QUERY)
+            await node.sql("INSERT INTO t VALUES (900, 9, 'phantom')")
+            await node.sql("SELECT * FROM t WHERE k = 901")
+            with pytest.raises(SQLError) as caught:
+                await mine.execute("INSERT INTO t VALUES (901, 1, 'x')")
+                await mine.execute("COMMIT")
+            assert caught.value.sqlstate == "40001"
+            await mine.close()
+
+    sim.run(main())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE t ADD COLUMN w INT8 DEFAULT 5",
+        "ALTER TABLE t DROP COLUMN note",
+        "ALTER TABLE t RENAME COLUMN note TO v2",
+        "ALTER TABLE t SET (schema_locked = true)",
+        "TRUNCATE t",
+        "CREATE INDEX ON t (v)",
+    ],
+)
+def test_a_schema_change_is_followed(change: str) -> None:
+    sim = Simulation(6)
+
+    async def main() -> None:
+        async with hot_node(sim) as node:
+            await node.sql(change)
+            await node.sql("INSERT INTO t (k, v) VALUES (900, 9)")
+            query = "SELECT * FROM t WHERE v + 0 >= 0 ORDER BY k"
+            for _ in range(4):
+                cached, plain = await both(node.first, query)
+                assert cached == plain
+
+    sim.run(main())
+
+
+def test_memory_is_bounded() -> None:
+    sim = Simulation(7)
+
+    async def main() -> None:
+        async with hot_node(sim) as node:
+            await node.sql("CREATE TABLE u (k INT8 PRIMARY KEY, v INT8, note STRING)")
+            await node.sql("INSERT INTO u SELECT * FROM t")
+            images = node.services.images
+            assert isinstance(images, caching.ColumnarCache)
+            limit = images.byte_count * 3 // 2
+            await set_setting(node.store, "sql.columnar_cache.size", str(limit))
+            query = QUERY.replace(" t", " u")
+            for _ in range(3):
+                await node.rows(query)
+            assert await source(node, query) == "columnar cache"
+            assert await source(node) == "full scan", "the table read longest ago has gone"
+            assert images.byte_count <= limit
+            await set_setting(node.store, "sql.columnar_cache.size", "100")
+            for _ in range(3):
+                await node.rows(query)
+            assert await source(node, query) == "full scan", "it does not fit at all"
+            await set_setting(node.store, "sql.columnar_cache.size", "0")
+            await node.rows(query)
+            assert images.byte_count == 0
+
+    sim.run(main())
+
+
+def test_a_table_that_only_changes_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(followed_table, "UNREAD_ROWS_MIN", 30)
+    sim = Simulation(8)
+
+    async def main() -> None:
+        async with hot_node(sim) as node:
+            for step in range(40):
+                await node.sql(f"UPDATE t SET v = {step} WHERE k = 1")
+            await asyncio.sleep(0.1)
+            assert await source(node) == "full scan"
+            assert (await node.rows(QUERY))[0][0] == 50
+
+    sim.run(main())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_cached_and_plain_agree_under_load(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers at every isolation level beside writers, one query each way in one transaction."""
+    monkeypatch.setattr(followed_table, "PENDING_ROWS_MAX", 20)
+    sim = Simulation(seed)
+
+    async def main() -> None:
+        random = Random(seed)
+        async with hot_node(sim) as node:
+            ended = asyncio.Event()
+
+            async def write() -> None:
+                session = node.session()
+                for _ in range(40):
+                    key = random.randrange(70)
+                    text = random.choice(
+                        (
+                            f"UPSERT INTO t VALUES ({key}, {key}, 'w{random.randrange(99)}')",
+                            f"DELETE FROM t WHERE k = {key}",
+                            f"BEGIN; UPDATE t SET v = v + 1 WHERE k < {key}; COMMIT",
+                            f"BEGIN; DELETE FROM t WHERE k = {key}; ROLLBACK",
+                        )
+                    )
+                    try:
+                        await session.execute(text)
+                    except SQLError as error:
+                        assert error.sqlstate == "40001", error
+                        await session.execute("ROLLBACK")
+                    await asyncio.sleep(random.random() * 0.01)
+                await session.close()
+
+            async def read() -> int:
+                session = node.session()
+                count = 0
+                while not ended.is_set():
+                    try:
+                        await session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+                        if random.random() < 0.4:
+                            key = random.randrange(70)
+                            await session.execute(f"UPSERT INTO t VALUES ({key}, 5, 'mine')")
+                        cached, plain = await both(session)
+                        assert cached == plain, seed
+                        count += 1
+                        await session.execute("ROLLBACK")
+                    except SQLError as error:
+                        assert error.sqlstate == "40001", error
+                        await session.execute("ROLLBACK")
+                    await asyncio.sleep(random.random() * 0.01)
+                await session.close()
+                return count
+
+            readers = [asyncio.create_task(read()) for _ in range(2)]
+            await asyncio.gather(*[write() for _ in range(3)])
+            ended.set()
+            assert min(await asyncio.gather(*readers)) > 5
+            assert await source(node) == "columnar cache"
+            assert node.store.metrics.get("sql_columnar_cache_hits_total") > 10
+
+    sim.run(main())
