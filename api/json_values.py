@@ -1,7 +1,8 @@
 """SQL values in JSON replies.
 
 Integers and FLOAT8 are numbers (NaN and the infinities are strings), DECIMAL is a string so that no
-digit is lost, dates and timestamps are ISO 8601, BYTES is `\\x` and hex, UUID its text.
+digit is lost, dates, times and timestamps are ISO 8601, BYTES is `\\x` and hex, UUID its text,
+INTERVAL PostgreSQL's. JSONB is the document itself, an array an array.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from __future__ import annotations
 import datetime as dt
 import math
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
+
+import msgspec
 
 from ..catalog.column_types import ColumnType
 from ..catalog.type_kinds import INTEGERS, TEXTS, TypeKind
 
-JsonValue = None | bool | int | float | str
+JsonValue = None | bool | int | float | str | list[Any] | dict[str, Any]
 
 WRITTEN_AS_THEY_ARE = frozenset(
     {
@@ -22,6 +26,7 @@ WRITTEN_AS_THEY_ARE = frozenset(
         *INTEGERS,
         *TEXTS,
         TypeKind.DATE,
+        TypeKind.TIME,
         TypeKind.TIMESTAMP,
         TypeKind.TIMESTAMPTZ,
         TypeKind.UUID,
@@ -33,6 +38,19 @@ WRITTEN_AS_THEY_ARE = frozenset(
 def passes(type: ColumnType) -> bool:
     """Whether a column's datums may go to msgspec without `json_value`."""
     return type.kind in WRITTEN_AS_THEY_ARE
+
+
+def json_datum(type: ColumnType, value: object) -> object:
+    """One value of a column as JSON has it."""
+    if value is None:
+        return None
+    if type.kind is TypeKind.JSONB:
+        assert isinstance(value, str), value
+        return msgspec.Raw(value.encode())
+    if type.element is not None:
+        assert isinstance(value, list), value
+        return [json_datum(type.element, item) for item in value]
+    return json_value(value)
 
 
 def json_value(value: object) -> object:
@@ -49,7 +67,7 @@ def json_value(value: object) -> object:
         case dt.datetime():
             text = value.isoformat()
             return text.removesuffix("+00:00") + "Z" if value.tzinfo is not None else text
-        case dt.date():
+        case dt.date() | dt.time():
             return value.isoformat()
         case UUID():
             return str(value)

@@ -6,15 +6,26 @@ the same buffer and one pass of `to_pylist` or `pa.array`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .column_types import ColumnType
+from .column_types import ColumnType, Datum
 from .errors import SQLError
-from .physical import DAYS_MAX, DAYS_MIN, MICROSECONDS_MAX, MICROSECONDS_MIN, Physical
+from .interval import Interval, interval_of
+from .json_text import normal_json
+from .physical import (
+    DAYS_MAX,
+    DAYS_MIN,
+    MICROSECONDS_MAX,
+    MICROSECONDS_MIN,
+    TIME_MAX,
+    Physical,
+    physical_of,
+)  # fmt: skip
 from .type_kinds import TypeKind
 
 AnyArray: TypeAlias = "pa.Array[Any]"
@@ -34,28 +45,85 @@ _PHYSICAL_ARROW: dict[TypeKind, pa.DataType] = {
     TypeKind.DATE: pa.int32(),
     TypeKind.TIMESTAMP: pa.int64(),
     TypeKind.TIMESTAMPTZ: pa.int64(),
+    TypeKind.TIME: pa.int64(),
+    TypeKind.INTERVAL: pa.binary(16),
     TypeKind.UUID: pa.binary(16),
+    TypeKind.JSONB: pa.string(),
 }
 
 _RANGES = {
     TypeKind.DATE: (DAYS_MIN, DAYS_MAX),
     TypeKind.TIMESTAMP: (MICROSECONDS_MIN, MICROSECONDS_MAX),
     TypeKind.TIMESTAMPTZ: (MICROSECONDS_MIN, MICROSECONDS_MAX),
+    TypeKind.TIME: (0, TIME_MAX),
 }
 
 
 def column_array(type: ColumnType, values: Sequence[Any]) -> AnyArray:
     """The Arrow column of physical values."""
+    if type.element is not None:
+        return _list_array(type.element, values)
     array: AnyArray = pa.array(values, type=_PHYSICAL_ARROW[type.kind])
     match type.kind:
         case TypeKind.DATE | TypeKind.TIMESTAMP | TypeKind.TIMESTAMPTZ:
+            return array.view(type.arrow_type)
+        case TypeKind.TIME | TypeKind.INTERVAL:
             return array.view(type.arrow_type)
         case TypeKind.DECIMAL:
             return array.cast(type.arrow_type)
         case TypeKind.UUID:
             return pa.ExtensionArray.from_storage(pa.uuid(), array)
+        case TypeKind.JSONB:
+            return pa.ExtensionArray.from_storage(pa.json_(), array)
         case _:
             return array
+
+
+_BY_PHYSICAL = (TypeKind.INTERVAL, TypeKind.UUID, TypeKind.JSONB, TypeKind.ARRAY)
+"""Kinds whose datums Arrow does not take as they are."""
+
+
+def datum_array(type: ColumnType, values: Sequence[Datum]) -> AnyArray:
+    """The Arrow column of canonical datums."""
+    if type.kind not in _BY_PHYSICAL:
+        return pa.array(values, type.arrow_type)
+    return column_array(type, [physical_of(value) for value in values])
+
+
+def column_datums(type: ColumnType, array: Any) -> list[Datum]:
+    """The canonical datums of an Arrow column, chunked or not, that holds canonical values."""
+    values: list[Any] = array.to_pylist()
+    convert = _arrow_reader(type)
+    if convert is None:
+        return values
+    return [None if value is None else convert(value) for value in values]
+
+
+def _arrow_reader(type: ColumnType) -> Callable[[Any], Datum] | None:
+    """Makes a datum of what Arrow gives for one; None where it is one."""
+    if type.element is not None:
+        element = _arrow_reader(type.element)
+        if element is None:
+            return None
+        return lambda items: [None if item is None else element(item) for item in items]
+    match type.kind:
+        case TypeKind.TIMESTAMPTZ:
+            return lambda moment: moment.replace(tzinfo=UTC)  # Arrow's UTC is a zone of its own
+        case TypeKind.INTERVAL:
+            return interval_of
+    return None
+
+
+def _list_array(element: ColumnType, values: Sequence[list[Any] | None]) -> AnyArray:
+    """Lists: all elements as one column, and where each list begins in it."""
+    items: list[Any] = []
+    starts: list[int | None] = []
+    for value in values:
+        starts.append(None if value is None else len(items))
+        items += value or ()
+    offsets: AnyArray = pa.array([*starts, len(items)], pa.int32())
+    lists: AnyArray = pa.ListArray.from_arrays(offsets, column_array(element, items))  # type: ignore[call-overload]
+    return lists
 
 
 def constant_array(type: ColumnType, value: Physical, length: int) -> AnyArray:
@@ -75,7 +143,7 @@ def column_values(type: ColumnType, array: AnyArray, *, column: str) -> list[Any
     match type.kind:
         case TypeKind.STRING | TypeKind.VARCHAR | TypeKind.CHAR:
             return _text_values(array, column)
-        case TypeKind.DATE | TypeKind.TIMESTAMP | TypeKind.TIMESTAMPTZ:
+        case TypeKind.DATE | TypeKind.TIMESTAMP | TypeKind.TIMESTAMPTZ | TypeKind.TIME:
             numbers: AnyArray = array.view(_PHYSICAL_ARROW[type.kind])
             _check_years(type, numbers, column)
             return _values(numbers)
@@ -84,8 +152,43 @@ def column_values(type: ColumnType, array: AnyArray, *, column: str) -> list[Any
         case TypeKind.UUID:
             assert isinstance(array, pa.ExtensionArray), array.type
             return _values(array.storage)
+        case TypeKind.INTERVAL:
+            return [Interval.of_physical(value).physical if value is not None else None
+                    for value in _values(array.view(pa.binary(16)))]  # fmt: skip
+        case TypeKind.JSONB:
+            return _json_values(array, column)
+        case TypeKind.ARRAY:
+            return _list_values(type, array, column)
         case _:
             return _values(array)
+
+
+def _json_values(array: AnyArray, column: str) -> list[Any]:
+    """Documents in their normal form, in which a batch from elsewhere need not have them."""
+    assert isinstance(array, pa.ExtensionArray), array.type
+    texts = _text_values(array.storage, column)
+    try:
+        return [None if text is None else normal_json(text) for text in texts]
+    except SQLError as error:
+        raise SQLError(
+            error.sqlstate, f'column "{column}": {error.message}', detail=error.detail
+        ) from None
+
+
+def _list_values(type: ColumnType, array: AnyArray, column: str) -> list[Any]:
+    assert type.element is not None, type
+    assert isinstance(array, pa.ListArray), array.type
+    # `flatten` leaves out what stands behind NULLs, and `value_lengths` is NULL there.
+    items = column_values(type.element, array.flatten(), column=column)
+    lists: list[Any] = []
+    start = 0
+    for length in _values(array.value_lengths()):
+        if length is None:
+            lists.append(None)
+            continue
+        lists.append(items[start : start + length])
+        start += length
+    return lists
 
 
 def _values(array: Any) -> list[Any]:

@@ -113,5 +113,9 @@ def _exact(type: ColumnType, given: pa.DataType) -> bool:
             return pt.is_date64(given)
         case TypeKind.TIMESTAMP | TypeKind.TIMESTAMPTZ:
             return pt.is_timestamp(given)
-        case TypeKind.BOOL | TypeKind.UUID | TypeKind.ARRAY:
+        case TypeKind.TIME:
+            return pt.is_time(given)
+        case TypeKind.JSONB:
+            return False  # a text, which may be no document
+        case TypeKind.BOOL | TypeKind.UUID | TypeKind.ARRAY | TypeKind.INTERVAL:
             return False

@@ -18,6 +18,7 @@ from .descriptor import (
     DescriptorState,
     SchemaDescriptor,
     TableDescriptor,
+    check_indexable,
 )
 from .descriptor_store import DescriptorReader, DescriptorStore, name_taken
 from .errors import SQLError
@@ -259,6 +260,9 @@ def _primary_key(definition: TableDefinition, columns: Sequence[Column]) -> tupl
             hint="Write PRIMARY KEY behind a column, or PRIMARY KEY (a, b) as an element.",
         )
     ids = {column.name: column.id for column in columns}
+    for column in columns:
+        if column.name in definition.primary_key:
+            check_indexable(column)
     key: list[int] = []
     for name in definition.primary_key:
         if name not in ids:

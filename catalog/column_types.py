@@ -16,8 +16,11 @@ A *datum* is a value of SQL as a Python object. Each type has one canonical form
     DATE         date, years 0001 to 9999 (Python's range, and all that a sink can be sure to hold)
     TIMESTAMP    naive datetime, microseconds, same years
     TIMESTAMPTZ  aware datetime in UTC, microseconds, same years
+    TIME         naive time of day, microseconds, below 24:00
+    INTERVAL     interval.Interval: months, days, microseconds
     UUID         uuid.UUID
-    ARRAY        list of datums of its element's type; only results have it, no column of a table
+    JSONB        str: the document's normal form (`json_text`)
+    ARRAY        list of datums of its element's type, which is no array
 
 and None for NULL in all of them. A bare DECIMAL is DECIMAL(38,9): Arrow and DuckDB know no decimal
 without a scale. A bare CHAR is CHAR(1).
@@ -29,8 +32,7 @@ is stored, and a column as a result shows it, is of the narrow one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from math import inf
@@ -39,152 +41,21 @@ from struct import Struct
 from typing import Any
 from uuid import UUID
 
-import pyarrow as pa
-
 from . import literals
 from .array_text import read_array
+from .column_type import DECIMAL_PRECISION_MAX as DECIMAL_PRECISION_MAX
+from .column_type import ColumnType as ColumnType
+from .column_type import array_of as array_of
 from .errors import SQLError
-from .type_kinds import ARROW_TYPES, BROAD, DUCKDB_NAMES, SQL_NAMES, TypeKind, unknown_type
+from .interval import Interval, interval_of
+from .interval_text import read_interval
+from .json_text import normal_json, write_json
+from .type_kinds import TypeKind
 
-Datum = bool | int | float | Decimal | str | bytes | date | datetime | UUID | list[Any] | None
-
-DECIMAL_PRECISION_MAX = 38
-DECIMAL_DEFAULT = (38, 9)
-WIDTH_MAX = 10_485_760
-"""Characters, as in PostgreSQL."""
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnType:
-    """A type with its parameters.
-
-    Precision and scale are set for DECIMAL, and only for it; `width`, in characters, for CHAR, and
-    for a VARCHAR that has one; `element` for ARRAY, and only for it.
-    """
-
-    kind: TypeKind
-    precision: int | None = None
-    scale: int | None = None
-    width: int | None = None
-    element: ColumnType | None = None
-
-    def __post_init__(self) -> None:
-        assert (self.element is not None) == (self.kind is TypeKind.ARRAY), self
-        self._check_width()
-        if self.kind is not TypeKind.DECIMAL:
-            assert self.precision is None, self
-            assert self.scale is None, self
-            return
-        if self.precision is None:
-            assert self.scale is None, self
-            object.__setattr__(self, "precision", DECIMAL_DEFAULT[0])
-            object.__setattr__(self, "scale", DECIMAL_DEFAULT[1])
-        elif self.scale is None:
-            object.__setattr__(self, "scale", 0)
-        self._check_decimal()
-
-    def _check_width(self) -> None:
-        if self.kind is TypeKind.CHAR and self.width is None:
-            object.__setattr__(self, "width", 1)
-        if self.width is None:
-            return
-        assert self.kind in _SIZED, self
-        if not 1 <= self.width <= WIDTH_MAX:
-            raise SQLError(
-                "22023",
-                f"length {self.width} of type {self.kind.value} must be between 1 and {WIDTH_MAX}",
-            )
-
-    def _check_decimal(self) -> None:
-        precision, scale = self.decimal
-        if not 1 <= precision <= DECIMAL_PRECISION_MAX:
-            raise SQLError("22023", f"DECIMAL precision {precision} must be between 1 and 38")
-        if not 0 <= scale <= precision:
-            raise SQLError(
-                "22023", f"DECIMAL scale {scale} must be between 0 and the precision {precision}"
-            )
-
-    @property
-    def decimal(self) -> tuple[int, int]:
-        """Precision and scale of a DECIMAL."""
-        assert self.precision is not None, self
-        assert self.scale is not None, self
-        return self.precision, self.scale
-
-    @property
-    def sql_name(self) -> str:
-        if self.element is not None:
-            return f"{self.element.sql_name}[]"
-        if self.kind is TypeKind.DECIMAL:
-            return f"DECIMAL({self.precision},{self.scale})"
-        if self.width is not None:
-            return f"{self.kind.value}({self.width})"
-        return str(self.kind.value)
-
-    @property
-    def broad(self) -> ColumnType:
-        """The type that expressions with such a column are computed in."""
-        if self.element is not None:
-            return array_of(self.element.broad)
-        kind = BROAD.get(self.kind)
-        return self if kind is None else ColumnType(kind)
-
-    @property
-    def duckdb_name(self) -> str:
-        if self.element is not None:
-            return f"{self.element.duckdb_name}[]"
-        if self.kind is TypeKind.DECIMAL:
-            return self.sql_name
-        return DUCKDB_NAMES[self.kind]
-
-    @property
-    def arrow_type(self) -> pa.DataType:
-        if self.element is not None:
-            return pa.list_(self.element.arrow_type)
-        if self.kind is TypeKind.DECIMAL:
-            return pa.decimal128(*self.decimal)
-        return ARROW_TYPES[self.kind]
-
-    @classmethod
-    def from_sql(cls, name: str, arguments: Sequence[int] = ()) -> ColumnType:
-        """The type that SQL calls `name`, in any case, with its arguments if it was given any.
-
-        Raises SQLError: 42704 for a name that is no type, 0A000 for a type that exists elsewhere
-        and not here, 22023 for arguments that it does not take.
-        """
-        words = " ".join(name.lower().split())
-        kind = SQL_NAMES.get(words)
-        if kind is None:
-            raise unknown_type(name, words)
-        if not arguments:
-            return cls(kind)
-        if kind is TypeKind.DECIMAL and len(arguments) <= 2:
-            precision, *scale = arguments
-            return cls(kind, precision, scale[0] if scale else None)
-        if kind in _SIZED and len(arguments) == 1:
-            return cls(kind, width=arguments[0])
-        if kind in _TIMES and tuple(arguments) == (6,):
-            return cls(kind)
-        if words == "float" and len(arguments) == 1 and 25 <= arguments[0] <= 53:
-            return cls(kind)
-        shown = ", ".join(map(str, arguments))
-        raise SQLError(
-            "0A000",
-            f"type {name.upper()}({shown}) is not supported",
-            hint=f"Write {kind.value} without arguments.",
-        )
-
-    def __str__(self) -> str:
-        return self.sql_name
-
-
-def array_of(element: ColumnType) -> ColumnType:
-    return ColumnType(TypeKind.ARRAY, element=element)
-
-
-_TIMES = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ)
-_SIZED = (TypeKind.VARCHAR, TypeKind.CHAR)
-
+Datum = (
+    bool | int | float | Decimal | str | bytes | date | datetime | time | Interval | UUID
+    | list[Any] | None
+)  # fmt: skip
 
 INT8_MIN = -(1 << 63)
 INT8_MAX = (1 << 63) - 1
@@ -414,6 +285,32 @@ def _to_timestamptz(type: ColumnType, value: object) -> datetime:
     raise _mismatch(type, value)
 
 
+def _to_time(type: ColumnType, value: object) -> time:
+    match value:
+        case time() if value.tzinfo is None:
+            return value.replace(fold=0)
+        case str():
+            return literals.read_time(value)
+    raise _mismatch(type, value)
+
+
+def _to_interval(type: ColumnType, value: object) -> Interval:
+    found = read_interval(value) if isinstance(value, str) else interval_of(value)
+    if found is None:
+        raise _mismatch(type, value)
+    return found
+
+
+def _to_json(type: ColumnType, value: object) -> str:
+    """A text is a JSON text; what JSON has is itself."""
+    match value:
+        case str():
+            return normal_json(value)
+        case bool() | int() | float() | Decimal() | dict() | list() | tuple():
+            return write_json(value)
+    raise _mismatch(type, value)
+
+
 def _to_uuid(type: ColumnType, value: object) -> UUID:
     match value:
         case UUID():
@@ -450,6 +347,9 @@ _COERCIONS: dict[TypeKind, Callable[[ColumnType, object], Datum]] = {
     TypeKind.DATE: _to_date,
     TypeKind.TIMESTAMP: _to_timestamp,
     TypeKind.TIMESTAMPTZ: _to_timestamptz,
+    TypeKind.TIME: _to_time,
+    TypeKind.INTERVAL: _to_interval,
+    TypeKind.JSONB: _to_json,
     TypeKind.UUID: _to_uuid,
     TypeKind.ARRAY: _to_array,
 }

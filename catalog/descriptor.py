@@ -75,6 +75,16 @@ class Column:
         return self.state is not ElementState.DELETE_ONLY
 
 
+def check_indexable(column: Column) -> None:
+    """Raises SQLError 0A000 where no key may hold the column."""
+    if not column.type.ordered:
+        raise SQLError(
+            "0A000",
+            f'column "{column.name}" is of type {column.type} and thus is not indexable',
+            hint="Index a column that is computed from it.",
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableDescriptor:
     """One version of a table.

@@ -39,6 +39,15 @@ class DescriptorUnreadable(Exception):
     """Stored bytes that are no descriptor, or one of a format that this version does not know."""
 
 
+class TypeWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A type that is part of another."""
+
+    kind: str
+    precision: int | None
+    scale: int | None
+    width: int | None
+
+
 class ColumnWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: int
     name: str
@@ -54,6 +63,7 @@ class ColumnWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     computed: str | None = None
     comment: str | None = None
     width: int | None = None
+    element: TypeWire | None = None
 
 
 class _DatabaseWire(msgspec.Struct, frozen=True, tag_field="kind", tag="database"):
@@ -183,6 +193,14 @@ def _optional_index(wire: IndexWire | None) -> Index | None:
     return None if wire is None else index_from_wire(wire)
 
 
+def _type_to_wire(type: ColumnType) -> TypeWire:
+    return TypeWire(str(type.kind.value), type.precision, type.scale, type.width)
+
+
+def _type_from_wire(wire: TypeWire) -> ColumnType:
+    return ColumnType(TypeKind(wire.kind), wire.precision, wire.scale, wire.width)
+
+
 def column_to_wire(column: Column) -> ColumnWire:
     return ColumnWire(
         id=column.id,
@@ -190,6 +208,7 @@ def column_to_wire(column: Column) -> ColumnWire:
         kind=str(column.type.kind.value),
         precision=column.type.precision,
         width=column.type.width,
+        element=None if column.type.element is None else _type_to_wire(column.type.element),
         scale=column.type.scale,
         nullable=column.nullable,
         has_default=column.has_default,
@@ -232,7 +251,8 @@ def _table_from_wire(
 
 
 def column_from_wire(wire: ColumnWire) -> Column:
-    type = ColumnType(TypeKind(wire.kind), wire.precision, wire.scale, wire.width)
+    element = None if wire.element is None else _type_from_wire(wire.element)
+    type = ColumnType(TypeKind(wire.kind), wire.precision, wire.scale, wire.width, element)
     return Column(
         id=wire.id,
         name=wire.name,

@@ -3,7 +3,7 @@
 A key is the index's prefix and one part per column, each of which delimits itself:
 
     BOOL                                  one byte, 0 or 1
-    integers, DATE, TIMESTAMP,            eight bytes, big-endian, sign bit flipped
+    integers, DATE, TIME, TIMESTAMP,      eight bytes, big-endian, sign bit flipped
     TIMESTAMPTZ
     FLOAT4, FLOAT8                        eight bytes in the order of doubles; NaN sorts first, and
                                           -0.0 is stored as 0.0, which it equals
@@ -11,9 +11,11 @@ A key is the index's prefix and one part per column, each of which delimits itse
                                           2^127 (38 digits fit, and a column's scale is fixed)
     texts, BYTES                          groups of eight with a marker (`kvlayer.keys`)
     UUID                                  its sixteen bytes
+    INTERVAL                              twelve bytes: its length (`interval`) plus 2^95
 
 NULL has no place: no column of a primary key takes it. Everything here takes and returns physical
-values. A FLOAT8 key does not give -0.0 back, so readers take the row's columns from its body.
+values. A FLOAT8 key does not give -0.0 back, nor an INTERVAL's its months, so readers take the
+row's columns from its body.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from ..kvlayer.keys import (
     encode_int,
 )
 from .column_types import DECIMAL_PRECISION_MAX, ColumnType
+from .interval import ORDER_BIAS, ORDER_BYTES, Interval
 from .physical import Physical
 from .type_kinds import INTEGERS, TEXTS, TypeKind
 
@@ -46,7 +49,7 @@ _U64_AT = struct.Struct(">Q").unpack_from
 _DECIMAL_BIAS = 1 << 127
 _DECIMAL_CONTEXT = Context(prec=DECIMAL_PRECISION_MAX)
 
-_INTEGERS = (*INTEGERS, TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ)
+_INTEGERS = (*INTEGERS, TypeKind.DATE, TypeKind.TIME, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ)
 
 
 class KeyEncoding:
@@ -111,6 +114,7 @@ def part_writer(type: ColumnType) -> PartWriter:
             | TypeKind.INT4
             | TypeKind.INT8
             | TypeKind.DATE
+            | TypeKind.TIME
             | TypeKind.TIMESTAMP
             | TypeKind.TIMESTAMPTZ
         ):
@@ -125,7 +129,9 @@ def part_writer(type: ColumnType) -> PartWriter:
             return encode_bytes
         case TypeKind.UUID:
             return bytes
-        case TypeKind.ARRAY:
+        case TypeKind.INTERVAL:
+            return _encode_interval
+        case TypeKind.ARRAY | TypeKind.JSONB:
             raise AssertionError(f"{type} is no type of a column")
 
 
@@ -163,6 +169,7 @@ def part_reader(type: ColumnType) -> PartReader:
             | TypeKind.INT4
             | TypeKind.INT8
             | TypeKind.DATE
+            | TypeKind.TIME
             | TypeKind.TIMESTAMP
             | TypeKind.TIMESTAMPTZ
         ):
@@ -177,7 +184,9 @@ def part_reader(type: ColumnType) -> PartReader:
             return decode_bytes
         case TypeKind.UUID:
             return _read_sixteen
-        case TypeKind.ARRAY:
+        case TypeKind.INTERVAL:
+            return _read_interval
+        case TypeKind.ARRAY | TypeKind.JSONB:
             raise AssertionError(f"{type} is no type of a column")
 
 
@@ -195,6 +204,19 @@ def _decimal_reader(scale: int) -> PartReader:
         return str(_DECIMAL_CONTEXT.scaleb(Decimal(coefficient), -scale)), end
 
     return read
+
+
+def _encode_interval(physical: bytes) -> bytes:
+    length = Interval.of_physical(physical).length
+    return (length + ORDER_BIAS).to_bytes(ORDER_BYTES, "big")
+
+
+def _read_interval(key: bytes, offset: int) -> tuple[Physical, int]:
+    end = offset + ORDER_BYTES
+    if len(key) < end:
+        raise IndexError(f"key ends at {len(key)}, twelve bytes wanted at {offset}")
+    length = int.from_bytes(key[offset:end], "big") - ORDER_BIAS
+    return Interval.of_length(length).physical, end
 
 
 def _read_string(key: bytes, offset: int) -> tuple[Physical, int]:

@@ -6,7 +6,7 @@ digit of a second, or the offset of a time zone given for a TIMESTAMP.
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal, InvalidOperation
 from uuid import UUID
 
@@ -88,6 +88,34 @@ def read_date(text: str) -> date:
     if moment != moment.replace(hour=0, minute=0, second=0, microsecond=0):
         raise SQLError("22007", f'date "{text}" carries a time of day')
     return moment.date()
+
+
+def read_time(text: str) -> time:
+    """`04:05`, `04:05:06.7`. Raises SQLError 22007 for bad text, 22008 for no hour of a day."""
+    body = text.strip()
+    hour, colon, _ = body.partition(":")
+    try:
+        if not colon or not body.isascii():
+            raise ValueError
+        moment = time.fromisoformat(body if len(hour) == 2 else f"0{body}")
+    except ValueError:
+        raise _no_time(text, body) from None
+    if moment.tzinfo is not None:
+        raise SQLError("22007", f'time "{text}" carries a time zone')
+    if _finer_than_microseconds(body):
+        raise SQLError("22007", f'time "{text}" is finer than a microsecond')
+    return moment
+
+
+def _no_time(text: str, body: str) -> SQLError:
+    parts = body.replace(".", ":").split(":")
+    if all(part.isdecimal() for part in parts) and 2 <= len(parts) <= 4:
+        return SQLError(
+            "22008",
+            f'date/time field value out of range: "{text}"',
+            detail="A time of day is at most 23:59:59.999999.",
+        )
+    return invalid_text("time", text, "22007")
 
 
 def read_timestamp(text: str) -> datetime:

@@ -1,10 +1,13 @@
 """Physical values: how a datum stands in the body of a row.
 
-    BOOL, FLOAT8, BYTES, integers, texts themselves
+    BOOL, FLOAT8, BYTES, integers, texts, JSONB   themselves
     DECIMAL                              its text, with all digits of the scale: '12.500000000'
     DATE                                 days since 1970-01-01
     TIMESTAMP, TIMESTAMPTZ               microseconds since 1970-01-01 (UTC)
+    TIME                                 microseconds since midnight
+    INTERVAL                             16 bytes: months, days, nanoseconds, as Arrow has them
     UUID                                 its 16 bytes
+    ARRAY                                the list of its elements' physical values
 
 `to_physical` takes any value that `coerce` takes; for a canonical datum it only checks and
 converts. Both directions exist as functions per type, for codecs to bind once.
@@ -13,15 +16,16 @@ converts. Both directions exist as functions per type, for codecs to bind once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 from .column_types import INTEGER_RANGES, ColumnType, Datum, coerce
+from .interval import DAY, Interval, microseconds_of_day, time_of_day
 from .type_kinds import TypeKind
 
-Physical = bool | int | float | str | bytes | None
+Physical = bool | int | float | str | bytes | list[Any] | None
 
 EPOCH_DAYS = date(1970, 1, 1).toordinal()
 DAYS_MIN = date.min.toordinal() - EPOCH_DAYS
@@ -39,6 +43,7 @@ def _microseconds(since_epoch: timedelta) -> int:
 
 MICROSECONDS_MIN = _microseconds(datetime.min - _EPOCH)
 MICROSECONDS_MAX = _microseconds(datetime.max - _EPOCH)
+TIME_MAX = DAY - 1
 
 
 def to_physical(type: ColumnType, value: object, *, column: str | None = None) -> Physical:
@@ -57,8 +62,12 @@ def physical_of(datum: Datum) -> Physical:
             return str(datum)
         case UUID():
             return datum.bytes
+        case time():
+            return microseconds_of_day(datum)
+        case Interval():
+            return datum.physical
         case list():
-            raise AssertionError("no column is an array")
+            return [physical_of(item) for item in datum]
         case _:
             return datum
 
@@ -141,7 +150,17 @@ def _timestamptz_writer(otherwise: Writer) -> Writer:
 
 def datum_reader(type: ColumnType) -> Reader | None:
     """Physical value (not None) to datum, or None where they are the same."""
-    return _READERS.get(type.kind)
+    if type.element is None:
+        return _READERS.get(type.kind)
+    element = datum_reader(type.element)
+    return None if element is None else _array_reader(element)
+
+
+def _array_reader(element: Reader) -> Reader:
+    def read(values: list[Any]) -> Datum:
+        return [None if value is None else element(value) for value in values]
+
+    return read
 
 
 def _read_date(value: int) -> date:
@@ -165,5 +184,7 @@ _READERS: dict[TypeKind, Reader] = {
     TypeKind.DATE: _read_date,
     TypeKind.TIMESTAMP: _read_timestamp,
     TypeKind.TIMESTAMPTZ: _read_timestamptz,
+    TypeKind.TIME: time_of_day,
+    TypeKind.INTERVAL: Interval.of_physical,
     TypeKind.UUID: _read_uuid,
 }

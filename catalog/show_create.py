@@ -7,6 +7,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from uuid import UUID
 
+from .array_text import write_array
 from .column_types import Datum
 from .descriptor import Column, TableDescriptor
 from .elements import (
@@ -132,6 +133,8 @@ def plain_text(datum: Datum) -> str:
             return text.removesuffix(":00") if datum.tzinfo is not None else text
         case date() | UUID():
             return str(datum)
+        case list():
+            return write_array([None if item is None else plain_text(item) for item in datum])
         case Decimal():
             return format(datum, "f")
         case _:

@@ -24,10 +24,13 @@ class TypeKind(Enum):
     CHAR = "CHAR"
     BYTES = "BYTES"
     DATE = "DATE"
+    TIME = "TIME"
     TIMESTAMP = "TIMESTAMP"
     TIMESTAMPTZ = "TIMESTAMPTZ"
+    INTERVAL = "INTERVAL"
     UUID = "UUID"
-    ARRAY = "ARRAY"  # of another kind; results have it, columns of tables do not
+    JSONB = "JSONB"
+    ARRAY = "ARRAY"  # of another kind, in one dimension
 
 
 BROAD = {
@@ -41,6 +44,8 @@ BROAD = {
 
 INTEGERS = (TypeKind.INT2, TypeKind.INT4, TypeKind.INT8)
 FLOATS = (TypeKind.FLOAT4, TypeKind.FLOAT8)
+KEYLESS = (TypeKind.JSONB, TypeKind.ARRAY)
+"""Kinds whose values no key holds."""
 TEXTS = (TypeKind.STRING, TypeKind.VARCHAR, TypeKind.CHAR)
 
 SQL_NAMES = {
@@ -74,18 +79,21 @@ SQL_NAMES = {
     "bytea": TypeKind.BYTES,
     "blob": TypeKind.BYTES,
     "date": TypeKind.DATE,
+    "time": TypeKind.TIME,
+    "time without time zone": TypeKind.TIME,
     "timestamp": TypeKind.TIMESTAMP,
     "timestamp without time zone": TypeKind.TIMESTAMP,
     "timestamptz": TypeKind.TIMESTAMPTZ,
     "timestamp with time zone": TypeKind.TIMESTAMPTZ,
+    "interval": TypeKind.INTERVAL,
     "uuid": TypeKind.UUID,
+    "jsonb": TypeKind.JSONB,
+    "json": TypeKind.JSONB,  # as CockroachDB has it
 }
 
 _ELSEWHERE = {
-    "json": "STRING",
-    "jsonb": "STRING",
-    "time": "STRING",
-    "interval": "STRING",
+    "timetz": "TIME",
+    "time with time zone": "TIME",
 }
 
 DUCKDB_NAMES = {
@@ -100,9 +108,12 @@ DUCKDB_NAMES = {
     TypeKind.CHAR: "VARCHAR",
     TypeKind.BYTES: "BLOB",
     TypeKind.DATE: "DATE",
+    TypeKind.TIME: "TIME",
     TypeKind.TIMESTAMP: "TIMESTAMP",
     TypeKind.TIMESTAMPTZ: "TIMESTAMP WITH TIME ZONE",
+    TypeKind.INTERVAL: "INTERVAL",
     TypeKind.UUID: "UUID",
+    TypeKind.JSONB: "JSON",
 }
 
 ARROW_TYPES: dict[TypeKind, pa.DataType] = {
@@ -117,9 +128,12 @@ ARROW_TYPES: dict[TypeKind, pa.DataType] = {
     TypeKind.CHAR: pa.string(),
     TypeKind.BYTES: pa.binary(),
     TypeKind.DATE: pa.date32(),
+    TypeKind.TIME: pa.time64("us"),
     TypeKind.TIMESTAMP: pa.timestamp("us"),
     TypeKind.TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
+    TypeKind.INTERVAL: pa.month_day_nano_interval(),
     TypeKind.UUID: pa.uuid(),
+    TypeKind.JSONB: pa.json_(),
 }
 
 

@@ -8,6 +8,7 @@ from enum import Enum
 
 import pyarrow as pa
 
+from ..catalog.arrow_columns import column_datums
 from ..catalog.column_types import Datum
 from ..catalog.descriptor import TableDescriptor
 from ..kvlayer.clock import Timestamp
@@ -64,7 +65,13 @@ class ChangeBatch:
         if self.rows is not None:
             return iter(self.rows)
         assert self.columns is not None, self
-        rows = zip(*[column.to_pylist() for column in self.columns.columns], strict=True)
+        columns = [
+            column_datums(column.type, array)
+            for column, array in zip(
+                self.descriptor.visible_columns, self.columns.columns, strict=True
+            )
+        ]
+        rows = zip(*columns, strict=True)
         if not self.deleted:
             return rows
         gone = frozenset(self.deleted)

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from uuid import UUID
 
 from ..catalog.errors import SQLError
+from ..catalog.interval import Interval
 
-_PLAIN = (str, int, float, bytes, Decimal, date, datetime, UUID, type(None))
+# fmt: off
+_PLAIN = (
+    str, int, float, bytes, Decimal, date, datetime, time, timedelta, Interval, UUID, dict,
+    type(None),
+)
+# fmt: on
 
 
 def check_parameters(given: Sequence[object], wanted: int) -> Sequence[object]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import pyarrow as pa
 
+from ..catalog.arrow_columns import column_datums, datum_array
 from ..catalog.column_types import ColumnType, Datum
 from ..catalog.type_kinds import TypeKind
 from ..kvlayer.clock import Timestamp
@@ -58,7 +58,7 @@ class Result:
         if self.table is None:
             return []
         columns = [
-            _datums(column.type, array)
+            column_datums(column.type, array)
             for column, array in zip(self.columns, self.table.columns, strict=True)
         ]
         return list(zip(*columns, strict=True))
@@ -70,30 +70,11 @@ class Result:
             return self.table
         by_column = list(zip(*(self.rows or ()), strict=True)) or [()] * len(self.columns)
         arrays = [
-            _array(column.type, list(values))
+            datum_array(column.type, list(values))
             for column, values in zip(self.columns, by_column, strict=True)
         ]
         fields = [pa.field(column.name, column.type.arrow_type) for column in self.columns]
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
-
-
-def _datums(type: ColumnType, array: pa.ChunkedArray[pa.Scalar[pa.DataType]]) -> list[Datum]:
-    """Canonical datums: Arrow's UTC is a zone of its own, ours is datetime's."""
-    values: list[Datum] = array.to_pylist()  # type: ignore[misc, assignment]
-    if type.kind is TypeKind.TIMESTAMPTZ:
-        return [v.replace(tzinfo=UTC) if isinstance(v, datetime) else v for v in values]
-    return values
-
-
-def _array(type: ColumnType, values: list[Datum]) -> pa.Array[pa.Scalar[pa.DataType]]:
-    if type.kind is TypeKind.UUID:
-        stored = pa.array([_uuid_bytes(value) for value in values], pa.binary(16))
-        return stored.cast(type.arrow_type)
-    return pa.array(values, type.arrow_type)
-
-
-def _uuid_bytes(value: Datum) -> bytes | None:
-    return getattr(value, "bytes", None)
 
 
 def listing(tag: str, columns: Sequence[tuple[str, ColumnType]], rows: Sequence[Row]) -> Result:

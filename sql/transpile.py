@@ -12,6 +12,8 @@ now() is the statement's time, not DuckDB's.
 
 from __future__ import annotations
 
+from datetime import date, time
+
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 from sqlglot.optimizer.scope import Scope as QueryScope
@@ -19,6 +21,7 @@ from sqlglot.optimizer.scope import Scope as QueryScope
 from ..catalog.column_types import ColumnType
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.errors import SQLError
+from ..catalog.interval import Interval
 from ..catalog.type_kinds import TypeKind
 from .binder import Relations, column_type, scopes_in, tables_in
 from .client_functions import CLIENT_NODES, client_fact
@@ -345,8 +348,13 @@ def parameter_values(select: AnalyticSelect, bindings: Bindings) -> list[object]
     values = []
     for parameter in select.parameters:
         value = parameter.scalar.value(bindings)
-        kind = parameter.type.kind if parameter.type is not None else None
-        if value is not None and kind in (TypeKind.TIMESTAMPTZ, TypeKind.TIMESTAMP, TypeKind.DATE):
-            value = str(value)
-        values.append(value)
+        values.append(_as_parameter(value))
     return values
+
+
+def _as_parameter(value: object) -> object:
+    if isinstance(value, Interval):
+        return value.fields
+    if isinstance(value, date | time):  # a datetime is a date
+        return str(value)
+    return [_as_parameter(item) for item in value] if isinstance(value, list) else value

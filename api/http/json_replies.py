@@ -15,9 +15,10 @@ import pyarrow as pa
 from fastapi import Response
 from fastapi.responses import StreamingResponse
 
+from ...catalog.column_types import ColumnType
 from ...kvlayer.clock import format_timestamp
 from ...sql import Result
-from ..json_values import json_value, passes
+from ..json_values import json_datum, json_value, passes
 from .bodies import JSON
 
 SLICE_ROWS = 250
@@ -61,7 +62,11 @@ def _encode_result(result: Result) -> Iterator[bytes]:
     head["columns"] = [
         {"name": column.name, "type": column.type.sql_name} for column in result.columns
     ]
-    changed = [place for place, column in enumerate(result.columns) if not passes(column.type)]
+    changed = [
+        (place, column.type)
+        for place, column in enumerate(result.columns)
+        if not passes(column.type)
+    ]
     slices = (_changed(rows, changed) for rows in _row_slices(result))
     yield from _with_rows(head, slices)
 
@@ -76,13 +81,15 @@ def _row_slices(result: Result) -> Iterator[Sequence[Sequence[object]]]:
         yield replace(result, table=result.table.slice(start, SLICE_ROWS)).fetch_rows()
 
 
-def _changed(rows: Sequence[Sequence[object]], places: Sequence[int]) -> Sequence[Sequence[object]]:
+def _changed(
+    rows: Sequence[Sequence[object]], places: Sequence[tuple[int, ColumnType]]
+) -> Sequence[Sequence[object]]:
     if not places:
         return rows
     lists = [list(row) for row in rows]
     for row in lists:
-        for place in places:
-            row[place] = json_value(row[place])
+        for place, type in places:
+            row[place] = json_datum(type, row[place])
     return lists
 
 

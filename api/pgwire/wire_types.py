@@ -22,6 +22,8 @@ from uuid import UUID
 from ...catalog.array_text import write_array
 from ...catalog.column_types import ColumnType, Datum, array_of, coerce, shortest_float4
 from ...catalog.errors import SQLError
+from ...catalog.interval import Interval, clock_text, microseconds_of_day, time_of_day
+from ...catalog.json_text import normal_json
 from ...catalog.literals import read_decimal
 from ...catalog.type_kinds import TypeKind
 from ...sql.introspection.type_rows import OTHER_ROWS, TYPE_ROWS, type_modifier
@@ -49,6 +51,7 @@ class WireType:
 
 
 _INT2, _INT4, _INT8 = Struct("!h"), Struct("!i"), Struct("!q")
+_INTERVAL = Struct("!qii")
 _OID, _FLOAT4, _FLOAT8 = Struct("!I"), Struct("!f"), Struct("!d")
 
 _EPOCH_DATE = date(2000, 1, 1)
@@ -126,6 +129,21 @@ WIRE_TYPES: dict[TypeKind, WireType] = {
         size=8,
         text=_timestamptz_text,
         binary=lambda value: _INT8.pack((value - _EPOCH_UTC) // _MICROSECOND),
+    ),
+    TypeKind.TIME: WireType(
+        oid=1083,
+        size=8,
+        text=lambda value: clock_text(microseconds_of_day(value)).encode(),
+        binary=lambda value: _INT8.pack(microseconds_of_day(value)),
+    ),
+    TypeKind.INTERVAL: WireType(
+        oid=1186,
+        size=16,
+        text=lambda value: str(value).encode(),
+        binary=lambda value: _INTERVAL.pack(value.microseconds, value.days, value.months),
+    ),
+    TypeKind.JSONB: WireType(
+        oid=3802, size=-1, text=str.encode, binary=lambda value: b"\x01" + value.encode()
     ),
     TypeKind.UUID: WireType(
         oid=2950,
@@ -213,11 +231,25 @@ def _uuid(raw: bytes) -> Datum:
 def _jsonb(raw: bytes) -> Datum:
     if raw[:1] != b"\x01":
         raise ValueError("unsupported jsonb version number")
-    return decode_text(raw[1:])
+    return normal_json(decode_text(raw[1:]))
+
+
+def _json(raw: bytes) -> Datum:
+    return normal_json(decode_text(raw))
+
+
+def _time(raw: bytes) -> Datum:
+    return time_of_day(_INT8.unpack(raw)[0])
+
+
+def _interval(raw: bytes) -> Datum:
+    microseconds, days, months = _INTERVAL.unpack(raw)
+    return Interval(months=months, days=days, microseconds=microseconds)
 
 
 _BOOL, _INTEGER = ColumnType(TypeKind.BOOL), ColumnType(TypeKind.INT8)
 _DOUBLE, _DECIMAL = ColumnType(TypeKind.FLOAT8), ColumnType(TypeKind.DECIMAL)
+_JSONB = ColumnType(TypeKind.JSONB)
 _STRING, _BYTES = ColumnType(TypeKind.STRING), ColumnType(TypeKind.BYTES)
 
 INPUT_TYPES: dict[int, InputType] = {
@@ -230,17 +262,19 @@ INPUT_TYPES: dict[int, InputType] = {
     23: InputType(_INTEGER, _fixed(_INT4)),
     25: InputType(_STRING, decode_text),
     26: InputType(_INTEGER, _fixed(_OID)),
-    114: InputType(_STRING, decode_text),  # json
+    114: InputType(_JSONB, _json),
     700: InputType(ColumnType(TypeKind.FLOAT4), _fixed(_FLOAT4)),
     701: InputType(_DOUBLE, _fixed(_FLOAT8)),
     1042: InputType(_STRING, decode_text),  # char(n)
     1043: InputType(_STRING, decode_text),  # varchar
     1082: InputType(ColumnType(TypeKind.DATE), _date),
+    1083: InputType(ColumnType(TypeKind.TIME), _time),
     1114: InputType(ColumnType(TypeKind.TIMESTAMP), _timestamp),
     1184: InputType(ColumnType(TypeKind.TIMESTAMPTZ), _timestamptz),
+    1186: InputType(ColumnType(TypeKind.INTERVAL), _interval),
     1700: InputType(_DECIMAL, read_numeric),
     2950: InputType(ColumnType(TypeKind.UUID), _uuid),
-    3802: InputType(_STRING, _jsonb),
+    3802: InputType(_JSONB, _jsonb),
 }
 
 

@@ -14,20 +14,27 @@ stand in the table's order. Values are what CockroachDB prints:
     DATE           text                                                  "2020-01-01"
     TIMESTAMP      text without a zone, fraction as short as it can be   "2020-01-01T00:00:00.5"
     TIMESTAMPTZ    the same in UTC                                       "2020-01-01T00:00:00Z"
+    TIME           text, fraction as short as it can be                  "10:00:00.5"
+    INTERVAL       text, in PostgreSQL's style                           "1 mon 2 days 03:00:00"
     UUID           text                                                  "6f0d1c5e-…"
+    JSONB          the document itself                                   {"a": [1, 2]}
+    ARRAY          an array of what its elements are                     [1, null]
+
+The key of a row shows an INTERVAL by its length (`30 days` for `1 mon`), as the store's key has it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, time
 from math import isfinite, isnan
 from typing import NamedTuple
 
 import msgspec
 
-from ...catalog.column_types import Datum, shortest_float4
+from ...catalog.column_types import ColumnType, Datum, shortest_float4
 from ...catalog.descriptor import TableDescriptor
+from ...catalog.interval import Interval
 from ...catalog.row_codec import codec_for
 from ...catalog.type_kinds import TypeKind
 from ...kvlayer.clock import Timestamp, format_timestamp
@@ -109,8 +116,8 @@ class _Table:
         position = {column.id: index for index, column in enumerate(columns)}
         self._names = [column.name for column in columns]
         self._key_positions = [position[column_id] for column_id in descriptor.primary_key]
-        self._printers = _printers([column.type.kind for column in columns])
-        self._key_printers = _printers([columns[index].type.kind for index in self._key_positions])
+        self._printers = _printers([column.type for column in columns])
+        self._key_printers = _key_printers([columns[at].type for at in self._key_positions])
         self._decode_key = codec_for(descriptor).decode_key
 
     def value_of(self, row: tuple[Datum, ...]) -> bytes:
@@ -136,9 +143,33 @@ def _printed(row: Sequence[Datum], printers: Sequence[tuple[int, Printer]]) -> S
     return values
 
 
-def _printers(kinds: Sequence[TypeKind]) -> list[tuple[int, Printer]]:
+def _printers(types: Sequence[ColumnType]) -> list[tuple[int, Printer]]:
     """For each value that msgspec would not print as we want it, its position and its printer."""
-    return [(index, _PRINTERS[kind]) for index, kind in enumerate(kinds) if kind in _PRINTERS]
+    found = [(index, _printer(type)) for index, type in enumerate(types)]
+    return [(index, printer) for index, printer in found if printer is not None]
+
+
+def _key_printers(types: Sequence[ColumnType]) -> list[tuple[int, Printer]]:
+    """The same for keys, which must look alike whether they come from a row or from its key."""
+    return [
+        (index, _interval_length if types[index].kind is TypeKind.INTERVAL else printer)
+        for index, printer in _printers(types)
+    ]
+
+
+def _printer(type: ColumnType) -> Printer | None:
+    if type.element is None:
+        return _PRINTERS.get(type.kind)
+    element = _printer(type.element)
+    return None if element is None else _array_printer(element)
+
+
+def _array_printer(element: Printer) -> Printer:
+    def write(items: Datum) -> object:
+        assert isinstance(items, list), items
+        return [None if item is None else element(item) for item in items]
+
+    return write
 
 
 def _float(value: Datum) -> object:
@@ -168,10 +199,29 @@ def _timestamptz(value: Datum) -> str:
     return _timestamp(value) + "Z"
 
 
+def _time(value: Datum) -> str:
+    assert isinstance(value, time), value
+    text = value.isoformat()
+    return text.rstrip("0") if value.microsecond else text
+
+
+def _interval_length(value: Datum) -> str:
+    assert isinstance(value, Interval), value
+    return str(Interval.of_length(value.length))
+
+
+def _document(value: Datum) -> msgspec.Raw:
+    assert isinstance(value, str), value
+    return msgspec.Raw(value.encode())
+
+
 _PRINTERS: dict[TypeKind, Printer] = {
     TypeKind.FLOAT4: _float4,
     TypeKind.FLOAT8: _float,
     TypeKind.BYTES: _bytes,
     TypeKind.TIMESTAMP: _timestamp,
     TypeKind.TIMESTAMPTZ: _timestamptz,
+    TypeKind.TIME: _time,
+    TypeKind.INTERVAL: str,
+    TypeKind.JSONB: _document,
 }

@@ -21,6 +21,7 @@ from decimal import Decimal
 import duckdb
 import pyarrow as pa
 
+from ...catalog.arrow_columns import column_array, column_values
 from ...catalog.column_types import ColumnType, array_of
 from ...catalog.type_kinds import TypeKind
 from ...kvlayer.offload import Offload
@@ -158,6 +159,8 @@ def _answer(
     arrays: list[pa.ChunkedArray[pa.Scalar[pa.DataType]]] = []
     for name, type_name, array in zip(names, types, found.columns, strict=True):
         broad, converted = _converted(type_name, array)
+        if type_name in _DOCUMENTS and not _stored(declared, len(columns)):
+            converted = _normal(name, broad, converted)
         type = narrowed(broad, declared, len(columns))
         if type.arrow_type != broad.arrow_type:
             converted = converted.cast(type.arrow_type)
@@ -165,6 +168,22 @@ def _answer(
         arrays.append(converted)
     fields = [pa.field(column.name, column.type.arrow_type) for column in columns]
     return Answer(tuple(columns), pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
+
+
+_DOCUMENTS = ("JSON", "JSON[]")
+
+
+def _stored(declared: Declared, place: int) -> bool:
+    """Whether a result's documents are a column's own, and so in their normal form."""
+    return place < len(declared) and declared[place] is not None
+
+
+def _normal(
+    name: str, type: ColumnType, array: pa.ChunkedArray[pa.Scalar[pa.DataType]]
+) -> pa.ChunkedArray[pa.Scalar[pa.DataType]]:
+    """Documents as PostgreSQL writes them: DuckDB leaves out blanks, and keeps members twice."""
+    values = [value for chunk in array.chunks for value in column_values(type, chunk, column=name)]
+    return pa.chunked_array([column_array(type, values)])
 
 
 def narrowed(broad: ColumnType, declared: Declared, place: int) -> ColumnType:
@@ -182,7 +201,10 @@ _SAME = {
     "DATE": TypeKind.DATE,
     "TIMESTAMP": TypeKind.TIMESTAMP,
     "TIMESTAMP WITH TIME ZONE": TypeKind.TIMESTAMPTZ,
+    "TIME": TypeKind.TIME,
+    "INTERVAL": TypeKind.INTERVAL,
     "UUID": TypeKind.UUID,
+    "JSON": TypeKind.JSONB,
 }
 _WIDENED = {
     "TINYINT": TypeKind.INT8,
@@ -205,7 +227,7 @@ _HUGE_TYPE = ColumnType(TypeKind.DECIMAL, 38, 0)
 def _known(name: str) -> bool:
     if name.endswith("[]"):
         name = name[:-2]
-        return name in _SAME or name in _WIDENED
+        return name in _SAME or name in _WIDENED or name.startswith("DECIMAL(")
     return name in _SAME or name in _WIDENED or name in _HUGE or name.startswith("DECIMAL(")
 
 

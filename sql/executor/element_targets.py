@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...catalog.descriptor import Column, TableDescriptor
+from ...catalog.descriptor import Column, TableDescriptor, check_indexable
 from ...catalog.elements import CheckConstraint, ForeignKey, Index, ReferentialAction, Validity
 from ...catalog.errors import SQLError
 from ...catalog.schema_change.moves import apply_move
@@ -178,6 +178,8 @@ class ElementChanges:
 
     def add_index(self, given: s.IndexDefinition, *, if_not_exists: bool = False) -> None:
         columns = [self.column(name, given.position) for name in given.columns]
+        for column in columns:
+            check_indexable(column)
         storing = [self.column(name, given.position) for name in given.storing]
         if len({column.id for column in columns}) != len(columns):
             raise SQLError("42701", "a column appears twice in an index", position=given.position)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from ...catalog.column_types import coerce
-from ...catalog.descriptor import Column, TableDescriptor
+from ...catalog.descriptor import Column, TableDescriptor, check_indexable
 from ...catalog.elements import (
     CheckConstraint,
     Index,
@@ -295,6 +295,7 @@ class TableChanges(ElementChanges):
         if len(set(key)) != len(key):
             raise SQLError("42701", "a column appears twice in the key", position=command.position)
         for column in columns:
+            check_indexable(column)
             if column.nullable:
                 raise SQLError(
                     "42P16",

@@ -34,8 +34,11 @@ TYPE_ROWS: dict[TypeKind, TypeRow] = {
     TypeKind.DATE: TypeRow(1082, "date", "date", 4, "D", 1182),
     TypeKind.TIMESTAMP: TypeRow(1114, "timestamp", "timestamp without time zone", 8, "D", 1115),
     TypeKind.TIMESTAMPTZ: TypeRow(1184, "timestamptz", "timestamp with time zone", 8, "D", 1185),
+    TypeKind.TIME: TypeRow(1083, "time", "time without time zone", 8, "D", 1183),
+    TypeKind.INTERVAL: TypeRow(1186, "interval", "interval", 16, "T", 1187),
     TypeKind.DECIMAL: TypeRow(1700, "numeric", "numeric", -1, "N", 1231),
     TypeKind.UUID: TypeRow(2950, "uuid", "uuid", 16, "U", 2951),
+    TypeKind.JSONB: TypeRow(3802, "jsonb", "jsonb", -1, "U", 3807),
 }
 
 OTHER_ROWS = (
@@ -43,7 +46,6 @@ OTHER_ROWS = (
     TypeRow(19, "name", "name", 64, "S", 1003),
     TypeRow(26, "oid", "oid", 4, "N", 1028),
     TypeRow(114, "json", "json", -1, "U", 199),
-    TypeRow(3802, "jsonb", "jsonb", -1, "U", 3807),
 )
 """What clients look for by name, though no column is of it."""
 

@@ -371,9 +371,25 @@ def type_name(cursor: Cursor) -> TypeName:
         for zone in ("with", "without"):
             if cursor.accept_words(zone, "time", "zone"):
                 words += [zone, "time", "zone"]
-    if cursor.at_symbol("["):
-        raise SQLError("0A000", "array types are not supported", position=cursor.position)
+    if _array_marks(cursor):
+        words[-1] += "[]"
     return TypeName(" ".join(words), tuple(arguments), position)
+
+
+def _array_marks(cursor: Cursor) -> bool:
+    """`[]`, `[3]` (the bound says nothing, as in PostgreSQL) or ARRAY behind a type."""
+    if cursor.accept_words("array"):
+        return True
+    if not cursor.accept_symbol("["):
+        return False
+    if not cursor.at_symbol("]"):
+        cursor.integer("a bound")
+    cursor.expect_symbol("]")
+    if cursor.at_symbol("["):
+        raise SQLError(
+            "0A000", "arrays of several dimensions are not supported", position=cursor.position
+        )
+    return True
 
 
 def expression(cursor: Cursor) -> exp.Expr:

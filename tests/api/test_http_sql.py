@@ -23,13 +23,15 @@ def test_statements_give_one_result_each(door: HttpDoor) -> None:
 def test_every_type_has_its_json(door: HttpDoor) -> None:
     door.sql(
         "CREATE TABLE a (k UUID PRIMARY KEY, b BOOL, i INT8, f FLOAT8, d DECIMAL(20,3), s STRING,"
-        " y BYTES, da DATE, ts TIMESTAMP, tz TIMESTAMPTZ)"
+        " y BYTES, da DATE, ts TIMESTAMP, tz TIMESTAMPTZ, t TIME, iv INTERVAL, j JSONB, ar UUID[])"
     )
     given = [
         "6f5a1c6e-7a0b-4c6e-8d8b-2f1f6f1f6f1f", True, -(2**63), "inf", "12345678901234567.125",
         "é\n", "\\x00ff", "2020-02-29", "2020-02-29T01:02:03.000004", "2020-02-29T01:02:03Z",
+        "10:30:00.000005", "1 mon -1 days", {"a": [1, "x"]},
+        ["6f5a1c6e-7a0b-4c6e-8d8b-2f1f6f1f6f1f"],
     ]  # fmt: skip
-    places = ", ".join(f"${place}" for place in range(1, 11))
+    places = ", ".join(f"${place}" for place in range(1, 15))
     door.sql(f"INSERT INTO a VALUES ({places})", *given)
     by_key = door.rows("SELECT * FROM a WHERE k = $1", given[0])
     by_duckdb = door.rows("SELECT *, count(*) OVER () FROM a")
@@ -102,7 +104,7 @@ def test_requests_have_sessions_of_their_own(door: HttpDoor) -> None:
         (b"{}", 422, "`sql`"),
         (b'{"sql": 5}', 422, "$.sql"),
         (b'{"sql": "SELECT 1", "parms": []}', 422, "parms"),
-        (b'{"sql": "SELECT $1", "params": [[1]]}', 422, "$.params[0]"),
+        (b'{"sql": "SELECT $1", "params": "x"}', 422, "$.params"),
         (b'{"sql": "SELECT $1", "params": {"a": 1}}', 422, "$.params"),
     ],
 )

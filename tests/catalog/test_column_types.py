@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from uuid import UUID
 
@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tailrace.catalog.column_types import ColumnType, Datum, coerce
 from tailrace.catalog.errors import SQLError
+from tailrace.catalog.interval import Interval
 from tailrace.catalog.type_kinds import TypeKind
-from tests.harness.datums import SIMPLE_TYPES, column_types, datums
+from tests.harness.datums import SIMPLE_TYPES, all_types, datums
 
 INT8 = ColumnType(TypeKind.INT8)
 STRING = ColumnType(TypeKind.STRING)
@@ -24,7 +25,7 @@ TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
 
 @given(st.data())
 def test_canonical_datums_stay_themselves(data: st.DataObject) -> None:
-    type = data.draw(column_types)
+    type = data.draw(all_types)
     datum = data.draw(datums(type))
     coerced = coerce(type, datum)
     assert (coerced, coerced.__class__) == (datum, datum.__class__)
@@ -48,6 +49,10 @@ def test_canonical_datums_stay_themselves(data: st.DataObject) -> None:
         ("varchar", (10,), "VARCHAR(10)"),
         ("character", (), "CHAR(1)"),
         ("bpchar", (3,), "CHAR(3)"),
+        ("time", (6,), "TIME"),
+        ("Interval", (), "INTERVAL"),
+        ("json", (), "JSONB"),
+        ("decimal[]", (4, 1), "DECIMAL(4,1)[]"),
     ],
 )
 def test_type_is_found_by_name(name: str, arguments: tuple[int, ...], sql_name: str) -> None:
@@ -58,7 +63,9 @@ def test_type_is_found_by_name(name: str, arguments: tuple[int, ...], sql_name: 
     ("name", "arguments", "sqlstate"),
     [
         ("geometry", (), "42704"),
-        ("time", (), "0A000"),
+        ("timetz", (), "0A000"),
+        ("int8[][]", (), "0A000"),
+        ("interval", (3,), "0A000"),
         ("varchar", (0,), "22023"),
         ("varchar", (10, 2), "0A000"),
         ("int4", (4,), "0A000"),
@@ -105,6 +112,13 @@ PLUS_TWO = timezone(timedelta(hours=2))
         ("timestamptz", "2013-11-27 05:00 UTC", datetime(2013, 11, 27, 5, tzinfo=UTC)),
         ("timestamptz", "2013-11-27 12:00:00.000000000", NOON),
         ("timestamptz", datetime(2013, 11, 27, 5), datetime(2013, 11, 27, 5, tzinfo=UTC)),
+        ("time", "4:05", time(4, 5)),
+        ("time", "23:59:59.5", time(23, 59, 59, 500_000)),
+        ("interval", timedelta(days=-1, seconds=5), Interval(days=-1, microseconds=5_000_000)),
+        ("jsonb", ' {"b":1, "aa":[1.50,true,null], "b": 2}', '{"b": 2, "aa": [1.50, true, null]}'),
+        ("jsonb", {"a": [1, None]}, '{"a": [1, null]}'),
+        ("int8[]", "{1,NULL,3}", [1, None, 3]),
+        ("string[]", '{a,"b,c"}', ["a", "b,c"]),
         ("uuid", "{00000000-0000-0000-0000-00000000000A}", UUID(int=10)),
     ],
 )  # fmt: skip
@@ -150,6 +164,23 @@ def test_value_becomes_canonical(type_name: str, value: object, datum: Datum) ->
         ("timestamptz", "0001-01-01 00:00+05", "22008"),
         ("timestamptz", 5, "42804"),
         ("uuid", "12", "22P02"),
+        ("time", "noon", "22007"),
+        ("time", "24:00:01", "22008"),
+        ("time", "04:05+02", "22007"),
+        ("time", 5, "42804"),
+        ("interval", "soon", "22007"),
+        ("interval", "1 parsec", "22007"),
+        ("interval", "9999999999 months", "22015"),
+        ("interval", "04:60", "22015"),
+        ("interval", 5, "42804"),
+        ("jsonb", "{a: 1}", "22P02"),
+        ("jsonb", "NaN", "22P02"),
+        ("jsonb", '"\\u0000"', "22P05"),
+        ("jsonb", "[" * 100_000, "54001"),
+        ("jsonb", b"{}", "42804"),
+        ("int8[]", "{1,x}", "22P02"),
+        ("int8[]", "1,2", "22P02"),
+        ("int2[]", [32_768], "22003"),
     ],
 )
 def test_value_that_does_not_fit_is_refused(type_name: str, value: object, sqlstate: str) -> None:

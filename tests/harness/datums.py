@@ -7,11 +7,15 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
-from tailrace.catalog.column_types import INTEGER_RANGES, ColumnType, Datum
+from tailrace.catalog.column_types import INTEGER_RANGES, ColumnType, Datum, array_of
+from tailrace.catalog.interval import MICROSECONDS_MAX, Interval
+from tailrace.catalog.json_text import write_json
 from tailrace.catalog.type_kinds import TypeKind
 
 SIMPLE_TYPES = [
-    ColumnType(kind) for kind in TypeKind if kind not in (TypeKind.DECIMAL, TypeKind.ARRAY)
+    ColumnType(kind)
+    for kind in TypeKind
+    if kind not in (TypeKind.DECIMAL, TypeKind.ARRAY, TypeKind.JSONB)
 ]
 
 
@@ -28,6 +32,9 @@ def sized_types(draw: st.DrawFn) -> ColumnType:
 
 
 column_types = st.one_of(st.sampled_from(SIMPLE_TYPES), decimal_types(), sized_types())
+"""Types that a key may hold."""
+keyless_types = st.just(ColumnType(TypeKind.JSONB)) | column_types.map(array_of)
+all_types = column_types | keyless_types
 
 
 def decimals(type: ColumnType) -> st.SearchStrategy[Decimal]:
@@ -39,6 +46,26 @@ def decimals(type: ColumnType) -> st.SearchStrategy[Decimal]:
         return Decimal((int(coefficient < 0), digits, -scale))
 
     return st.integers(-most, most).map(scaled)
+
+
+def intervals() -> st.SearchStrategy[Interval]:
+    months = st.integers(-(1 << 31) + 1, (1 << 31) - 1)
+    microseconds = st.integers(-MICROSECONDS_MAX, MICROSECONDS_MAX)
+    return st.builds(Interval, months=months, days=months, microseconds=microseconds)
+
+
+def documents() -> st.SearchStrategy[object]:
+    """What JSON has: its numbers with all their digits."""
+    text = st.text(
+        max_size=8, alphabet=st.characters(exclude_characters="\0", exclude_categories=["Cs"])
+    )
+    digits = st.decimals(allow_nan=False, allow_infinity=False, places=3)
+    leaves = st.none() | st.booleans() | st.integers() | digits | text
+    return st.recursive(
+        leaves,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
+        max_leaves=8,
+    )
 
 
 def datums(type: ColumnType) -> st.SearchStrategy[Datum]:
@@ -73,5 +100,12 @@ def datums(type: ColumnType) -> st.SearchStrategy[Datum]:
             return st.datetimes(timezones=st.just(UTC))
         case TypeKind.UUID:
             return st.uuids()
+        case TypeKind.TIME:
+            return st.times()
+        case TypeKind.INTERVAL:
+            return intervals()
+        case TypeKind.JSONB:
+            return documents().map(write_json)
         case TypeKind.ARRAY:
-            raise AssertionError(f"{type} is no type of a column")
+            assert type.element is not None
+            return st.lists(st.none() | datums(type.element), max_size=4)

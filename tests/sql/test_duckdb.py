@@ -82,11 +82,11 @@ def test_answers_come_in_our_types() -> None:
         )
         types = [column.type.sql_name for column in answer.columns]
         assert types == [
-            "INT8", "DECIMAL(38,0)", "FLOAT8", "STRING", "STRING", "INT8[]", "STRING", "STRING",
+            "INT8", "DECIMAL(38,0)", "FLOAT8", "STRING", "INTERVAL", "INT8[]", "STRING", "STRING",
             "INT8", "TIMESTAMP",
         ]  # fmt: skip
         values = [column.to_pylist()[0] for column in answer.table.columns]
-        assert values[:9] == [1, Decimal(2), 1.5, None, "1 day", [1], "p", "a", 2]
+        assert values[:9] == [1, Decimal(2), 1.5, None, (0, 1, 0), [1], "p", "a", 2]
 
     run(scenario)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from ....catalog.arrow_columns import datum_array
 from ....catalog.column_types import ColumnType, Datum, coerce
 from ....catalog.descriptor import Column
 from ....catalog.errors import SQLError
@@ -71,7 +72,7 @@ class BatchBuilder:
         arrays = []
         for column, values in zip(self.columns, zip(*rows, strict=True), strict=True):
             self._check_nulls(column, values, lines)
-            arrays.append(_array(column.type, list(values)))
+            arrays.append(datum_array(column.type, list(values)))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _column(
@@ -87,7 +88,7 @@ class BatchBuilder:
                 datums.append(coerce(column.type, value))
             except SQLError as error:
                 raise self.error(error.sqlstate, error.message, line, column, value) from error
-        return _array(column.type, datums)
+        return datum_array(column.type, datums)
 
     def _check_nulls(self, column: Column, values: Sequence[object], lines: Sequence[int]) -> None:
         if not column.nullable and None in values:
@@ -121,10 +122,3 @@ def _fast(type: ColumnType, values: list[str | None]) -> pa.Array[pa.Scalar[pa.D
         return texts.cast(type.arrow_type)
     except pa.ArrowInvalid:
         return None
-
-
-def _array(type: ColumnType, values: list[Datum]) -> pa.Array[pa.Scalar[pa.DataType]]:
-    if type.kind is TypeKind.UUID:
-        stored = pa.array([getattr(value, "bytes", None) for value in values], pa.binary(16))
-        return stored.cast(type.arrow_type)
-    return pa.array(values, type.arrow_type)

@@ -18,10 +18,9 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....catalog.arrow_columns import AnyArray
-from ....catalog.column_types import ColumnType, Datum
+from ....catalog.arrow_columns import AnyArray, datum_array
+from ....catalog.column_types import Datum
 from ....catalog.row_codec import codec_for
-from ....catalog.type_kinds import TypeKind
 from ....kvlayer.clock import Timestamp
 from ...changes import ChangeBatch
 from .table_schema import KEY_PREFIX_LENGTH, TableSchema
@@ -174,7 +173,7 @@ class PendingChanges:
         columns = self._schema.descriptor.visible_columns
         values = zip(*rows, strict=True) if rows else ([] for _ in columns)
         return [
-            _datum_array(column.type, part) for column, part in zip(columns, values, strict=True)
+            datum_array(column.type, part) for column, part in zip(columns, values, strict=True)
         ]
 
     def _removals(self, deletions: Sequence[tuple[bytes, Timestamp]]) -> pa.Table:
@@ -207,9 +206,3 @@ def _mask(part: bytearray, deleted: Sequence[int]) -> pa.BooleanArray:
 def _stripped(keys: Sequence[bytes]) -> AnyArray:
     # DuckDB's zone maps look at the first eight bytes: without the prefix those tell keys apart.
     return pa.array([key[KEY_PREFIX_LENGTH:] for key in keys], type=pa.binary())
-
-
-def _datum_array(type: ColumnType, values: Sequence[Datum]) -> AnyArray:
-    if type.kind is TypeKind.UUID:
-        values = [None if value is None else value.bytes for value in values]  # type: ignore[union-attr]
-    return pa.array(values, type=type.arrow_type)

@@ -19,7 +19,6 @@ import duckdb
 import pyarrow as pa
 
 from ....catalog.arrow_columns import AnyArray
-from ....catalog.column_types import Datum
 from ....catalog.errors import SQLError
 from ..protocol import SinkError, SinkRefused
 from .errors import MirrorHeld
@@ -48,7 +47,7 @@ class MirrorReader:
     def __init__(self, files: DuckDBFiles) -> None:
         self._files = files
 
-    async def read(self, location: str, sql: str, parameters: Sequence[Datum] = ()) -> pa.Table:
+    async def read(self, location: str, sql: str, parameters: Sequence[object] = ()) -> pa.Table:
         """The rows of one SELECT. `location` is a sink URI, or a path under the mirror roots.
 
         Works whether or not a feed writes the file at the moment. Cancelling the caller interrupts
@@ -96,7 +95,7 @@ async def _interrupt(cursor: duckdb.DuckDBPyConnection, task: asyncio.Future[pa.
 
 
 def _read(
-    file: MirrorFile, cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Datum]
+    file: MirrorFile, cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object]
 ) -> pa.Table:
     try:
         _check_statement(cursor, sql)

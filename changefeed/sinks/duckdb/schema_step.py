@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ....catalog.column_types import ColumnType, Datum
+from ....catalog.interval import Interval
 from ....catalog.type_kinds import TEXTS
 from ....kvlayer.clock import Timestamp
 from ....schemafeed.table_events import EventKind, TableEvent
@@ -115,11 +116,18 @@ def _column_changes(before: TableSchema, after: TableSchema) -> list[str]:
 
 def literal(type: ColumnType, value: Datum) -> str:
     """A value as DuckDB reads it in SQL, cast to its type: DDL takes no parameters."""
-    assert value is not None, type
+    if value is None:
+        return "NULL"
+    if isinstance(value, list):
+        assert type.element is not None, type
+        items = ", ".join(literal(type.element, item) for item in value)
+        return f"CAST([{items}] AS {type.duckdb_name})"
     if isinstance(value, bytes):
         text = "".join(f"\\x{byte:02X}" for byte in value)
     elif isinstance(value, datetime):
         text = value.isoformat(sep=" ")
+    elif isinstance(value, Interval):
+        text = value.fields
     elif isinstance(value, float):
         text = repr(value)
     else:

@@ -12,7 +12,8 @@ names, quoted or not: what differs by case alone is refused.
 
 Rows are found by the primary key where it is one column that DuckDB compares as the store does.
 Other tables carry `_key`, the store's own key without its table prefix: several columns together
-have no index that DuckDB would use for a lookup, and FLOAT8 compares otherwise (0.0 and -0.0).
+have no index that DuckDB would use for a lookup, and FLOAT8 compares otherwise (0.0 and -0.0), as
+INTERVAL does.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ import pyarrow as pa
 
 from ....catalog.column_types import Datum
 from ....catalog.descriptor import TableDescriptor
+from ....catalog.duckdb_values import parameter_writer
 from ....catalog.row_codec import codec_for
-from ....catalog.type_kinds import FLOATS
+from ....catalog.type_kinds import FLOATS, TypeKind
 from ....kvlayer.keys import index_prefix
 from ..protocol import SinkRefused
 
@@ -59,6 +61,11 @@ class TableSchema:
         else:
             self.key_column = self.data_columns[self.key_place]
             self.columns = [*self.data_columns, COMMIT_TIMESTAMP]
+        self.parameter_writers = [
+            (place, write)
+            for place, column in enumerate(descriptor.visible_columns)
+            if (write := parameter_writer(column.type)) is not None
+        ]
         self._codec = codec_for(descriptor)
         self.upserts, self.removals = self._arrow_schemas()
 
@@ -150,6 +157,6 @@ def _key_place(descriptor: TableDescriptor) -> int | None:
     if len(descriptor.primary_key) != 1:
         return None
     key = descriptor.key_columns[0]
-    if key.type.kind in FLOATS:
+    if key.type.kind in FLOATS or key.type.kind is TypeKind.INTERVAL:
         return None
     return descriptor.visible_columns.index(key)

@@ -11,10 +11,13 @@ key in their range, when a plain INSERT does (twice as fast: loads, and keys tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ....catalog.column_types import Datum
 from ....kvlayer.clock import Timestamp
 from .arrow_source import ArrowSource
 from .pending import ColumnChanges, RowChanges
@@ -83,9 +86,16 @@ class TableWriter:
                     if row is None:
                         self._change(self._delete_sql, [self._schema.key_of(key), ts])
                     else:
-                        self._upsert(key, ts, [*row])
+                        self._upsert(key, ts, self._parameters(row))
             case ColumnChanges():
                 self._apply_columns(changes)
+
+    def _parameters(self, row: Sequence[Datum]) -> list[object]:
+        values: list[object] = [*row]
+        for place, write in self._schema.parameter_writers:
+            if row[place] is not None:
+                values[place] = write(row[place])
+        return values
 
     def _upsert(self, key: bytes, ts: Timestamp, values: list[object]) -> None:
         if self._schema.key_place is None:

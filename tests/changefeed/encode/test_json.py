@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
-from tailrace.catalog.column_types import ColumnType, Datum
+from tailrace.catalog.column_types import ColumnType, Datum, array_of
 from tailrace.catalog.descriptor import Column, TableDescriptor
+from tailrace.catalog.interval import Interval
 from tailrace.catalog.row_codec import codec_for
 from tailrace.catalog.type_kinds import TypeKind
 from tailrace.changefeed.changes import ChangeBatch, ChangeKind, StageTimes
@@ -34,6 +35,10 @@ COLUMNS = {
     "local": ColumnType(TypeKind.TIMESTAMP),
     "instant": ColumnType(TypeKind.TIMESTAMPTZ),
     "token": ColumnType(TypeKind.UUID),
+    "hour": ColumnType(TypeKind.TIME),
+    "span": ColumnType(TypeKind.INTERVAL),
+    "doc": ColumnType(TypeKind.JSONB),
+    "list": array_of(ColumnType(TypeKind.TIMESTAMPTZ)),
 }
 
 TABLE = TableDescriptor(
@@ -46,10 +51,11 @@ TABLE = TableDescriptor(
         for number, (name, type) in enumerate(COLUMNS.items(), 1)
     ),
     primary_key=(2, 1),
-    next_column_id=11,
+    next_column_id=15,
 )
 
 DAY = date(2020, 1, 1)
+NULLS = (None, None, None, None)
 ROWS: list[tuple[Datum, ...]] = [
     (
         1,
@@ -62,6 +68,10 @@ ROWS: list[tuple[Datum, ...]] = [
         datetime(2020, 1, 1),
         datetime(2020, 1, 1, tzinfo=UTC),
         UUID("6f0d1c5e-9b1a-4c8e-8d59-0a1b2c3d4e5f"),
+        time(10, 30, 0, 500_000),
+        Interval(months=1, days=-2, microseconds=1_500_000),
+        '{"a": [1.50, "ü"]}',
+        [datetime(2020, 1, 1, tzinfo=UTC), None],
     ),
     (
         -(2**63),
@@ -74,9 +84,13 @@ ROWS: list[tuple[Datum, ...]] = [
         datetime(2020, 1, 1, 0, 0, 0, 500000),
         datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
         UUID(int=0),
+        time(0),
+        Interval(),
+        "null",
+        [],
     ),
-    (2, DAY, None, float("inf"), None, None, None, None, None, None),
-    (3, DAY, None, float("-inf"), Decimal("0.00"), "\n\t", None, None, None, None),
+    (2, DAY, None, float("inf"), None, None, None, None, None, None, *NULLS),
+    (3, DAY, None, float("-inf"), Decimal("0.00"), "\n\t", None, None, None, None, *NULLS),
 ]
 
 TS = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from math import inf, nan
 from pathlib import Path
@@ -12,6 +12,7 @@ import pytest
 
 from tailrace.catalog.column_types import ColumnType, Datum
 from tailrace.catalog.descriptor import Column, TableDescriptor
+from tailrace.catalog.interval import Interval
 from tailrace.catalog.type_kinds import TypeKind
 from tailrace.changefeed.sinks.duckdb.table_schema import quoted
 from tailrace.changefeed.sinks.protocol import SinkRefused
@@ -91,6 +92,7 @@ KINDS: list[tuple[ColumnType, list[Datum]]] = [
         ColumnType(TypeKind.TIMESTAMPTZ),
         [datetime.max.replace(tzinfo=UTC), datetime(2026, 3, 29, 1, 30, 0, 1, tzinfo=UTC)],
     ),
+    (ColumnType(TypeKind.TIME), [time(0), time.max]),
     (ColumnType(TypeKind.UUID), [UUID(int=0), UUID(int=(1 << 128) - 1), UUID(int=1)]),
 ]
 
@@ -110,6 +112,61 @@ def test_type_round_trips(
                 await sink.flush(None)
             found = await mirrors.read("FROM orders ORDER BY k")
             assert [list(map(str, row)) for row in found] == [list(map(str, row)) for row in rows]
+
+    run(tmp_path, scenario)
+
+
+WIDE: list[tuple[str, list[Datum], list[str]]] = [
+    (
+        "INTERVAL",
+        [Interval(months=1, days=-2), Interval(microseconds=5)],
+        ["1 month -2 days", "00:00:00.000005"],
+    ),
+    ("JSONB", ['{"a": [1, 2.50]}', "null"], ['{"a": [1, 2.50]}', "null"]),
+    ("INT4[]", [[1, None], []], ["[1, NULL]", "[]"]),
+    ("INTERVAL[]", [[Interval(days=1)]], ["[1 day]"]),
+    ("UUID[]", [[UUID(int=1)]], [f"[{UUID(int=1)}]"]),
+]
+
+
+@SHAPES
+@pytest.mark.parametrize(("name", "datums", "shown"), WIDE, ids=lambda value: str(value)[:20])
+def test_wide_type_is_natural_in_duckdb(
+    tmp_path: Path, name: str, datums: list[Datum], shown: list[str], columnar: bool
+) -> None:
+    typed = table(columns=(KEY, Column(id=2, name="v", type=ColumnType.from_sql(name))))
+    rows = [(index, datum) for index, datum in enumerate([*datums, None])]
+
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(typed) as sink:
+            for row in rows:
+                sink.emit(rows_batch(typed, [((row[0],), 10, row)], columnar=columnar))
+                await sink.flush(None)
+            found = await mirrors.read("SELECT v::VARCHAR, typeof(v) FROM orders ORDER BY k")
+            assert [row[0] for row in found] == [*shown, None]
+            assert {row[1] for row in found} == {
+                name.replace("JSONB", "JSON").replace("INT4", "INTEGER")
+            }
+
+    run(tmp_path, scenario)
+
+
+@SHAPES
+def test_interval_key_is_the_stores_own(tmp_path: Path, columnar: bool) -> None:
+    key = Column(id=1, name="k", type=ColumnType(TypeKind.INTERVAL), nullable=False)
+    typed = table(columns=(key, VALUE))
+    month, days = Interval(months=1), Interval(days=30)
+
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(typed) as sink:
+            for ts, found in ((10, month), (20, days)):
+                changes = [((found,), ts, (found, f"{found}"))]
+                sink.emit(rows_batch(typed, changes, columnar=columnar))
+                await sink.flush(None)
+            assert await mirrors.read("SELECT v FROM orders") == [("30 days",)]
+            sink.emit(rows_batch(typed, [((month,), 30, None)], columnar=columnar))
+            await sink.flush(None)
+            assert await mirrors.read("FROM orders") == []
 
     run(tmp_path, scenario)
 

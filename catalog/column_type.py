@@ -1,0 +1,158 @@
+"""The type of a column: a kind with its parameters, and what it is called elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from .errors import SQLError
+from .type_kinds import ARROW_TYPES, BROAD, DUCKDB_NAMES, KEYLESS, SQL_NAMES, TypeKind, unknown_type
+
+DECIMAL_PRECISION_MAX = 38
+DECIMAL_DEFAULT = (38, 9)
+WIDTH_MAX = 10_485_760
+"""Characters, as in PostgreSQL."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """A type with its parameters.
+
+    Precision and scale are set for DECIMAL, and only for it; `width`, in characters, for CHAR, and
+    for a VARCHAR that has one; `element` for ARRAY, and only for it.
+    """
+
+    kind: TypeKind
+    precision: int | None = None
+    scale: int | None = None
+    width: int | None = None
+    element: ColumnType | None = None
+
+    def __post_init__(self) -> None:
+        assert (self.element is not None) == (self.kind is TypeKind.ARRAY), self
+        self._check_width()
+        if self.kind is not TypeKind.DECIMAL:
+            assert self.precision is None, self
+            assert self.scale is None, self
+            return
+        if self.precision is None:
+            assert self.scale is None, self
+            object.__setattr__(self, "precision", DECIMAL_DEFAULT[0])
+            object.__setattr__(self, "scale", DECIMAL_DEFAULT[1])
+        elif self.scale is None:
+            object.__setattr__(self, "scale", 0)
+        self._check_decimal()
+
+    def _check_width(self) -> None:
+        if self.kind is TypeKind.CHAR and self.width is None:
+            object.__setattr__(self, "width", 1)
+        if self.width is None:
+            return
+        assert self.kind in _SIZED, self
+        if not 1 <= self.width <= WIDTH_MAX:
+            raise SQLError(
+                "22023",
+                f"length {self.width} of type {self.kind.value} must be between 1 and {WIDTH_MAX}",
+            )
+
+    def _check_decimal(self) -> None:
+        precision, scale = self.decimal
+        if not 1 <= precision <= DECIMAL_PRECISION_MAX:
+            raise SQLError("22023", f"DECIMAL precision {precision} must be between 1 and 38")
+        if not 0 <= scale <= precision:
+            raise SQLError(
+                "22023", f"DECIMAL scale {scale} must be between 0 and the precision {precision}"
+            )
+
+    @property
+    def decimal(self) -> tuple[int, int]:
+        """Precision and scale of a DECIMAL."""
+        assert self.precision is not None, self
+        assert self.scale is not None, self
+        return self.precision, self.scale
+
+    @property
+    def ordered(self) -> bool:
+        """Whether keys may hold values of the type: their bytes sort as the values do."""
+        return self.kind not in KEYLESS
+
+    @property
+    def sql_name(self) -> str:
+        if self.element is not None:
+            return f"{self.element.sql_name}[]"
+        if self.kind is TypeKind.DECIMAL:
+            return f"DECIMAL({self.precision},{self.scale})"
+        if self.width is not None:
+            return f"{self.kind.value}({self.width})"
+        return str(self.kind.value)
+
+    @property
+    def broad(self) -> ColumnType:
+        """The type that expressions with such a column are computed in."""
+        if self.element is not None:
+            return array_of(self.element.broad)
+        kind = BROAD.get(self.kind)
+        return self if kind is None else ColumnType(kind)
+
+    @property
+    def duckdb_name(self) -> str:
+        if self.element is not None:
+            return f"{self.element.duckdb_name}[]"
+        if self.kind is TypeKind.DECIMAL:
+            return self.sql_name
+        return DUCKDB_NAMES[self.kind]
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        if self.element is not None:
+            return pa.list_(self.element.arrow_type)
+        if self.kind is TypeKind.DECIMAL:
+            return pa.decimal128(*self.decimal)
+        return ARROW_TYPES[self.kind]
+
+    @classmethod
+    def from_sql(cls, name: str, arguments: Sequence[int] = ()) -> ColumnType:
+        """The type that SQL calls `name`, in any case, with its arguments if it was given any.
+
+        Raises SQLError: 42704 for a name that is no type, 0A000 for a type that exists elsewhere
+        and not here, 22023 for arguments that it does not take.
+        """
+        words = " ".join(name.lower().split())
+        if words.endswith("[]"):
+            element = cls.from_sql(words.removesuffix("[]"), arguments)
+            if element.element is not None:
+                raise SQLError("0A000", "arrays of several dimensions are not supported")
+            return array_of(element)
+        kind = SQL_NAMES.get(words)
+        if kind is None:
+            raise unknown_type(name, words)
+        if not arguments:
+            return cls(kind)
+        if kind is TypeKind.DECIMAL and len(arguments) <= 2:
+            precision, *scale = arguments
+            return cls(kind, precision, scale[0] if scale else None)
+        if kind in _SIZED and len(arguments) == 1:
+            return cls(kind, width=arguments[0])
+        if kind in _TIMES and tuple(arguments) == (6,):
+            return cls(kind)
+        if words == "float" and len(arguments) == 1 and 25 <= arguments[0] <= 53:
+            return cls(kind)
+        shown = ", ".join(map(str, arguments))
+        raise SQLError(
+            "0A000",
+            f"type {name.upper()}({shown}) is not supported",
+            hint=f"Write {kind.value} without arguments.",
+        )
+
+    def __str__(self) -> str:
+        return self.sql_name
+
+
+def array_of(element: ColumnType) -> ColumnType:
+    return ColumnType(TypeKind.ARRAY, element=element)
+
+
+_TIMES = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ, TypeKind.TIME, TypeKind.INTERVAL)
+_SIZED = (TypeKind.VARCHAR, TypeKind.CHAR)
