@@ -126,11 +126,13 @@ class ChangefeedJob:
     async def _run_worker(self, kind: WorkerKind) -> None:
         details = self._details
         self._live.state = FeedState.STARTING
+        found = await self._claim.read_progress()
         feed = WorkerFeed(
             identity=self._identity,
             uri=details.sink_uri,
             table_id=details.targets[0].table_id,
             start_at=details.start_at,
+            resolved=decode_progress(found).resolved if found else details.start_at,
             options=details.parsed_options,
             report=self._note_batch,
         )

@@ -17,12 +17,14 @@ class WorkerFeed:
     """A feed of one table whose rows another program writes, as its kind runs it.
 
     The program's every batch is reported: how far the feed has come with it, and its rows.
+    `resolved` is how far it had come before; `start_at` if it had not begun.
     """
 
     identity: FeedIdentity
     uri: str
     table_id: int
     start_at: Timestamp
+    resolved: Timestamp
     options: ChangefeedOptions
     report: Callable[[SinkProgress, int], Awaitable[None]]
 

@@ -83,6 +83,7 @@ def _start(session: SparkSession, arguments: argparse.Namespace) -> StreamingQue
         .option("table", arguments.table)
         .option("start", arguments.start)
         .option("initial_scan", arguments.initial_scan)
+        .option("schema_at", arguments.schema_at)
         .load()
     )
     writer = (
@@ -172,7 +173,9 @@ def _wait_for_end(told: threading.Event) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("url", "table", "start", "master", "format", "path", "checkpoint", "name"):
+    for name in ("url", "table", "start", "schema-at"):
+        parser.add_argument(f"--{name}", required=True)
+    for name in ("master", "format", "path", "checkpoint", "name"):
         parser.add_argument(f"--{name}", required=True)
     for name in ("initial-scan", "only-scan"):
         parser.add_argument(f"--{name}", choices=["yes", "no"], required=True)

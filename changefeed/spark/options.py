@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from .client import ExportClient, TableAddress
 
 TIMESTAMP_MAX = (1 << 63) - 1
-KNOWN = ("url", "table", "database", "as_of", "columns", "start", "initial_scan")
+KNOWN = ("url", "table", "database", "as_of", "columns", "start", "initial_scan", "schema_at")
+OF_STREAMS = ("start", "initial_scan", "schema_at")
 
 
 class OptionRefused(ValueError):
@@ -19,13 +20,15 @@ class OptionRefused(ValueError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
     """`as_of` is a batch read's timestamp, now if None. `start` is where a stream begins (now if
-    None), and `initial_scan` whether its first batch is the table as of then."""
+    None), and `initial_scan` whether its first batch is the table as of then. `schema_at` is when a
+    stream had its columns that comes back to a table, which may be dropped by now."""
 
     address: TableAddress
     as_of: int | None
     columns: tuple[str, ...] | None
     start: int | None
     initial_scan: bool
+    schema_at: int | None
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> SourceOptions:
@@ -37,14 +40,15 @@ class SourceOptions:
         for name in ("url", "table"):
             if not options.get(name):
                 raise OptionRefused(f'option "{name}" is missing: .option("{name}", …)')
-        if "as_of" in options and ("start" in options or "initial_scan" in options):
-            raise OptionRefused("as_of is for batch reads, start and initial_scan for streams")
+        if "as_of" in options and any(name in options for name in OF_STREAMS):
+            raise OptionRefused(f"as_of is for batch reads, {', '.join(OF_STREAMS)} for streams")
         return cls(
             address=_address(options),
             as_of=_timestamp(options, "as_of"),
             columns=_columns(options),
             start=_timestamp(options, "start"),
             initial_scan=_yes_or_no(options, "initial_scan"),
+            schema_at=_timestamp(options, "schema_at"),
         )
 
 

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from .client import ExportClient, read_schema
+from .client import ExportClient, TableMissing, read_schema
 from .columns import shape, spark_schema, table_columns
 from .filters import Condition, push
 from .options import SourceOptions
@@ -45,12 +45,19 @@ class ChangefeedSource(DataSource):
 
     def schema(self) -> StructType:
         """The table's columns (or those of the option `columns`), `_op` and `_commit_timestamp`."""
-        found = read_schema(
-            ExportClient(self._options.address).table(self._options.as_of)["schema"]
-        )
+        found = read_schema(self._table()["schema"])
         if self._options.columns is not None:
             found = pa.schema([found.field(name) for name in self._options.columns])
         return spark_schema(found)
+
+    def _table(self) -> dict[str, Any]:
+        client = ExportClient(self._options.address)
+        try:
+            return client.table(self._options.as_of)
+        except TableMissing:
+            if self._options.schema_at is None:
+                raise
+            return client.table(self._options.schema_at)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return SnapshotReader(self._options, schema)

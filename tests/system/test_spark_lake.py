@@ -164,6 +164,11 @@ def test_lake_goes_on_behind_an_altered_table_and_ends_with_it(
     lake.check()
     [row] = [row for row in read_lake(lake.path).to_pylist() if row["k"] == 50]
     assert row["w"] == 8
+    server.sql(f"PAUSE JOB {lake.job}")
+    lake.wait_for_status("paused")
+    lake.put_many(60, 3)  # while no application runs, and the next one finds no table
     server.sql("DROP TABLE altered")
+    server.sql(f"RESUME JOB {lake.job}")
     status = lake.wait_for_status("failed")
     assert "was dropped" in str(status), status
+    lake.check()

@@ -53,6 +53,7 @@ class LakeApplication:
         self._location = location
         self._feed = feed
         self._server_url = server_url
+        self._resolved = feed.resolved
         self._errors: deque[str] = deque(maxlen=ERROR_LINES)
 
     async def run(self) -> None:
@@ -92,6 +93,7 @@ class LakeApplication:
             f"--url={self._server_url}",
             f"--table={feed.table_id}",
             f"--start={feed.start_at}",
+            f"--schema-at={self._resolved}",
             f"--initial-scan={'yes' if scan else 'no'}",
             f"--only-scan={'yes' if feed.options.initial_scan is ScanChoice.ONLY else 'no'}",
             f"--master={location.master}",
@@ -118,6 +120,7 @@ class LakeApplication:
             frontier=((table_span(feed.table_id), resolved),), resolved=resolved, scan_complete=True
         )
         await feed.report(progress, report.rows)
+        self._resolved = resolved
 
     async def _gather_errors(self, process: asyncio.subprocess.Process) -> None:
         assert process.stderr is not None

@@ -27,6 +27,7 @@ def test_options_are_read() -> None:
     options = SourceOptions.read({**GIVEN, "columns": "a, b", "start": "7", "initial_scan": "YES"})
     assert (options.columns, options.start) == (("a", "b"), 7)
     assert options.initial_scan is True
+    assert SourceOptions.read({**GIVEN, "schema_at": "9"}).schema_at == 9
     assert SourceOptions.read(GIVEN).address.database == "defaultdb"
     quoted = SourceOptions.read({**GIVEN, "columns": '["a,b", "c"]'})
     assert quoted.columns == ("a,b", "c")
@@ -51,6 +52,7 @@ def test_options_are_read() -> None:
         ({"initial_scan": "true"}, "is yes or no"),
         ({"as_of": "5", "initial_scan": "yes"}, "as_of is for batch reads"),
         ({"as_of": "5", "start": "4"}, "as_of is for batch reads"),
+        ({"as_of": "5", "schema_at": "4"}, "as_of is for batch reads"),
     ],
 )
 def test_wrong_options_are_named(given: dict[str, str | None], says: str) -> None:
