@@ -4,14 +4,19 @@
 
 On a locked table of that many rows, mirrored into DuckDB with a second table:
 
+    baseline_emit_ms_p99           rows of the table, nothing altered
     locked_emit_ms_p99, _max       rows of the table, through ADD COLUMN with a constant default
     publish_ms                     that ALTER TABLE, from the call until it has returned
     rewritten_emit_ms_p99          rows of the table, through ADD COLUMN with a volatile default
     other_emit_ms_p99              rows of the second table, through another of these
-    backfill_rows_per_s            rows that the last ALTER rewrote, a second
+    loop_delay_ms_p99              by how much the event loop is late, through either of the two
+    backfill_seconds               that ALTER TABLE, which rewrites every row
+    backfill_rows_per_s            rows that it rewrote, a second
+    feed_backfill_seconds          from its return until the feed has shown the rows again
     polling_emit_ms_p50            rows of an unlocked table whose feed polls, nothing altered
 
-Emit is from the call of commit until the sink has the row.
+Emit is from the call of commit until the sink has the row, and sink until it is durable there. Both
+are measured until the feed is behind the change, the rows that it shows again included.
 """
 
 from __future__ import annotations
@@ -20,8 +25,8 @@ import argparse
 import asyncio
 import tempfile
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.bulk import orders
@@ -44,6 +49,42 @@ WRITE_PAYMENT = "UPSERT INTO payments (id, note) VALUES ($1, 'paid')"
 BEFORE_AND_AFTER_SECONDS = 1.0
 """Rows are measured for as long before and behind a change."""
 
+BASELINE_SECONDS = 5.0
+PROBE_SECONDS = 0.002
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What rows waited for through a change, in milliseconds, and how long it took, in seconds.
+
+    `loop_delay_ms` are by how much the event loop was late, measured again and again. The change
+    took `altered` until its statement had returned, and `shown` until the feed was behind it.
+    """
+
+    name: str
+    emit: Latency
+    sink: Latency
+    loop_delay_ms: Sequence[float]
+    altered: float
+    shown: float
+
+    @property
+    def loop_p99(self) -> float:
+        return sorted(self.loop_delay_ms)[len(self.loop_delay_ms) * 99 // 100]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name:28} {self.emit.p50:9.2f} {self.emit.p99:9.2f} {self.emit.max:9.2f} "
+            f"{self.sink.p99:9.2f} {self.loop_p99:9.2f} {max(self.loop_delay_ms):9.2f} "
+            f"{self.altered:9.2f} {self.shown:9.2f}"
+        )
+
+
+HEADING = (
+    f"{'ms (and, at the end, s)':28} {'emit p50':>9} {'emit p99':>9} {'emit max':>9} "
+    f"{'sink p99':>9} {'loop p99':>9} {'loop max':>9} {'altered':>9} {'shown':>9}"
+)
+
 
 class Load:
     """Single-row commits at a rate, while something else happens; and what they waited for."""
@@ -53,22 +94,30 @@ class Load:
         self._live = live
         self._rate = rate
 
-    @asynccontextmanager
-    async def running(self, statement: str) -> AsyncIterator[None]:
-        """Within the block rows are written; the feed has passed them all behind it."""
+    async def through(self, name: str, writes: str, change: Awaitable[object]) -> Change:
+        """Writes rows while something happens, and until the feed has gone on behind it."""
         self._live.stages.clear()
-        writing = asyncio.create_task(self._write(statement))
+        delays: list[float] = []
+        helpers = [asyncio.create_task(self._write(writes)), asyncio.create_task(_probe(delays))]
         await asyncio.sleep(BEFORE_AND_AFTER_SECONDS)
-        yield
+        began = time.monotonic()
+        await change
+        altered = time.monotonic() - began
+        await self._caught_up()
+        shown = time.monotonic() - began
         await asyncio.sleep(BEFORE_AND_AFTER_SECONDS)
-        writing.cancel()
-        await asyncio.gather(writing, return_exceptions=True)
-        await self._live.wait_until(await self._database.node.store.now())
+        for helper in helpers:
+            helper.cancel()
+        await asyncio.gather(*helpers, return_exceptions=True)
+        await self._caught_up()
+        emit, sink = (self._live.stages.latency(stage) for stage in (Stage.EMIT, Stage.SINK))
+        assert emit is not None and sink is not None, "nothing was written"
+        return Change(
+            name=name, emit=emit, sink=sink, loop_delay_ms=delays, altered=altered, shown=shown
+        )
 
-    def emit(self) -> Latency:
-        found = self._live.stages.latency(Stage.EMIT)
-        assert found is not None, "nothing was written"
-        return found
+    async def _caught_up(self) -> None:
+        await self._live.wait_until(await self._database.node.store.now())
 
     async def _write(self, statement: str) -> None:
         session = self._database.session()
@@ -82,6 +131,13 @@ class Load:
             await session.close()
 
 
+async def _probe(delays: list[float]) -> None:
+    while True:
+        due = time.monotonic() + PROBE_SECONDS
+        await asyncio.sleep(PROBE_SECONDS)
+        delays.append((time.monotonic() - due) * 1000)
+
+
 async def measure_locked(folder: Path, *, rows: int, rate: float) -> dict[str, float]:
     async with await aopen(folder) as database:
         await database.sql(CREATE_ORDERS)
@@ -91,25 +147,33 @@ async def measure_locked(folder: Path, *, rows: int, rate: float) -> dict[str, f
         await live.wait_until(report.commit_timestamp)
         load = Load(database, live, rate=rate)
         with tuned_process():
-            async with load.running(WRITE_ORDER):
-                published = await _timed(database, ADD_CONSTANT)
-            constant = load.emit()
-            greatest = max(live.stages.samples_ns(Stage.EMIT)) / 1e6
-            async with load.running(WRITE_ORDER):
-                await _timed(database, ADD_VOLATILE.format(name="first"))
-            rewritten = load.emit()
-            async with load.running(WRITE_PAYMENT):
-                seconds = await _timed(database, ADD_VOLATILE.format(name="second"))
-            other = load.emit()
+            baseline = await load.through("nothing", WRITE_ORDER, asyncio.sleep(BASELINE_SECONDS))
+            constant = await load.through("constant", WRITE_ORDER, database.sql(ADD_CONSTANT))
+            rewritten = await load.through(
+                "volatile", WRITE_ORDER, database.sql(ADD_VOLATILE.format(name="first"))
+            )
+            other = await load.through(
+                "volatile, the other table",
+                WRITE_PAYMENT,
+                database.sql(ADD_VOLATILE.format(name="second")),
+            )
+        print(HEADING)
+        print(*(baseline, constant, rewritten, other), sep="\n")
         locked = await database.sql("SHOW CREATE TABLE orders")
         assert "changefeed_optimized = true" in str(locked.fetch_rows()), locked
     return {
-        "locked_emit_ms_p99": constant.p99,
-        "locked_emit_ms_max": greatest,
-        "publish_ms": published * 1000,
-        "rewritten_emit_ms_p99": rewritten.p99,
-        "other_emit_ms_p99": other.p99,
-        "backfill_rows_per_s": rows / seconds,
+        "baseline_emit_ms_p99": baseline.emit.p99,
+        "locked_emit_ms_p99": constant.emit.p99,
+        "locked_emit_ms_max": constant.emit.max,
+        "publish_ms": constant.altered * 1000,
+        "rewritten_emit_ms_p99": rewritten.emit.p99,
+        "rewritten_sink_ms_p99": rewritten.sink.p99,
+        "other_emit_ms_p99": other.emit.p99,
+        "other_sink_ms_p99": other.sink.p99,
+        "loop_delay_ms_p99": max(rewritten.loop_p99, other.loop_p99),
+        "backfill_seconds": other.altered,
+        "backfill_rows_per_s": rows / other.altered,
+        "feed_backfill_seconds": other.shown - other.altered,
     }
 
 
@@ -118,9 +182,8 @@ async def measure_polling(folder: Path, *, rate: float) -> float:
         await database.sql(CREATE_ORDERS)
         await database.sql(UNLOCK_ORDERS)
         load = Load(database, await _feed(database, POLL_ORDERS), rate=rate)
-        async with load.running(WRITE_ORDER):
-            await asyncio.sleep(3.0)
-        return load.emit().p50
+        polling = await load.through("polling", WRITE_ORDER, asyncio.sleep(3.0))
+        return polling.emit.p50
 
 
 async def _feed(database: AsyncDatabase, statement: str) -> LiveFeed:
@@ -130,12 +193,6 @@ async def _feed(database: AsyncDatabase, statement: str) -> LiveFeed:
     live = database.feed(job_id)
     await live.wait_until(await database.node.store.now())
     return live
-
-
-async def _timed(database: AsyncDatabase, statement: str) -> float:
-    began = time.monotonic()
-    await database.sql(statement)
-    return time.monotonic() - began
 
 
 def main() -> None:

@@ -7,10 +7,10 @@ shown is part of the feed's progress, so a feed that starts again goes on where 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
+from ..kvlayer.background import give_way
 from ..kvlayer.span import Span
 from .budget import MemoryBudget
 from .crossing import OpenBackfill
@@ -22,8 +22,8 @@ BACKFILL_ROWS_BEHIND = 2_000
 """Rows that wait for the sink's flush before a backfill adds to them. A live row waits for the
 flush under way, whatever table it is of, so a backfill makes many short ones: some 10 ms each."""
 
-BACKFILL_SLICE_ROWS = 500
-"""Rows that one step of the loop decodes at most: about a millisecond."""
+BACKFILL_SLICE_ROWS = 250
+"""Rows that one step of the loop decodes at most: about half a millisecond."""
 
 
 class BackfillScan:
@@ -59,7 +59,7 @@ class BackfillScan:
                         await self._emitter.emit(part, table, wanted=backfill.wanted)
                         backfill.advance(part[-1][0] + b"\\x00")
                         self._progress.note_backfill(backfill.progress)
-                        await asyncio.sleep(0)
+                        await give_way()
                         await self._budget.wait_for_room()
                         await self._wait_until_behind(BACKFILL_ROWS_BEHIND)
         backfill.done = True

@@ -15,12 +15,16 @@ from ..elements import CheckConstraint
 class RowEvaluator(Protocol):
     """Evaluates expressions of a table's columns over its rows, in slices of the loop."""
 
-    async def fill(
+    async def draw(self, columns: Sequence[Column], count: int) -> Sequence[Sequence[Datum]]:
+        """The defaults of `columns` for so many rows, drawn anew for each: a sequence a column."""
+        ...
+
+    async def compute(
         self, table: TableDescriptor, rows: pa.RecordBatch, columns: Sequence[Column]
     ) -> Sequence[Sequence[Datum]]:
-        """The values of `columns` in each row: one sequence per column, as long as the batch.
+        """The values of computed `columns` in each row: a sequence a column, as long as the batch.
 
-        `rows` has the visible columns of `table`. A column is computed, or has a default.
+        `rows` has the visible columns of `table`.
         """
         ...
 

@@ -30,6 +30,10 @@ LIVE = b"\x00"
 TOMBSTONE = b"\x01"
 """The whole value of a plain deletion."""
 
+BARE = (0, OMIT_FROM_FEEDS)
+"""The flags of live values with nothing between them and the body: a backfill writes many of the
+second kind, and who reads a table that was rewritten reads no other."""
+
 _EXPIRY = struct.Struct(">Q")
 _ORIGIN = struct.Struct(">I")
 
@@ -73,7 +77,7 @@ def header_of(value: bytes) -> Header:
 
 def body_of(value: bytes) -> bytes | None:
     """The body of a value, or None for a deletion. Ignores expiry."""
-    if value[0] == 0:
+    if value[0] in BARE:
         return value[1:]
     if value == TOMBSTONE:
         return None
@@ -82,7 +86,7 @@ def body_of(value: bytes) -> bytes | None:
 
 def body_at(value: bytes, at: Timestamp) -> bytes | None:
     """The body as a reader at `at` sees it: None when deleted, or expired by then."""
-    if value[0] == 0:
+    if value[0] in BARE:
         return value[1:]
     if value == TOMBSTONE:
         return None

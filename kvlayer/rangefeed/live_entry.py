@@ -10,12 +10,13 @@ from ..clock import Timestamp
 from ..command import CommitIntent, DeleteRangeOp, WriteValue
 from ..engine import Reader
 from ..events import DeleteRange, ValueBatch
-from ..mvcc import body_at, body_of, header_of, read_at
+from ..mvcc import OMIT_FROM_FEEDS, body_at, body_of, header_of, read_at
 from ..span import Span
 from .host import DurableEntry
 
 _PLAIN = frozenset((0,))
 _PLAIN_OR_DELETED = frozenset((0, 1))
+_BACKFILLED = frozenset((OMIT_FROM_FEEDS,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,8 @@ def shown(values: Sequence[bytes]) -> Shown:
         return Shown([value[1:] for value in values])
     if kinds <= _PLAIN_OR_DELETED:
         return Shown([None if value[0] else value[1:] for value in values])
+    if kinds == _BACKFILLED:
+        return Shown([], [])
     headers = [header_of(value) for value in values]
     kept = [i for i, header in enumerate(headers) if not header.omitted]
     origins = [headers[i].origin for i in kept]
