@@ -12,8 +12,9 @@ from importlib.metadata import version
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from ...changefeed.sinks.spark.java import find_java, java_version, why_no_spark
+from ...changefeed.sinks.spark.java import find_java, java_version, why_no_java
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def doctor() -> None:
     findings = list(_look())
     table = Table("", "", box=None, show_header=False)
     for finding in findings:
-        table.add_row(finding.name, finding.verdict)
+        table.add_row(finding.name, Text(finding.verdict))  # 'tailrace[spark]' is no markup
     Console().print(table)
     if any(finding.found is None and finding.needed_for is None for finding in findings):
         raise typer.Exit(1)
@@ -69,9 +70,7 @@ def _spark() -> Finding:
 
 
 def _java() -> Finding:
+    why = why_no_java()
     java = find_java()
-    found = None if java is None else java_version(java)
-    why = why_no_spark() or ""
-    if found is None or "Java" in why:
-        return Finding("java", None, "the Spark source and lakes", why or "install Java 17")
-    return Finding("java", f"{found} ({java})")
+    found = None if why or java is None else f"{java_version(java)} ({java})"
+    return Finding("java", found, "the Spark source and lakes", why or "")

@@ -18,6 +18,11 @@ def why_no_spark() -> str | None:
     """What is missing and how to get it, in a sentence; None when Spark can run."""
     if importlib.util.find_spec("pyspark") is None:
         return "PySpark is not installed: pip install 'tailrace[spark]'"
+    return why_no_java()
+
+
+def why_no_java() -> str | None:
+    """What is wrong with the Java that Spark would start, in a sentence; None when nothing is."""
     java = find_java()
     if java is None:
         return f"Java is not installed: Spark needs Java {JAVA_MIN} (openjdk-17-jre-headless)"

@@ -12,15 +12,7 @@ from tailrace.changefeed.sinks.protocol import SinkRefused
 from tailrace.changefeed.sinks.spark import LakeLocation, SparkKind
 from tailrace.changefeed.sinks.spark.java import java_version, why_no_spark
 from tailrace.kvlayer.offload import ThreadOffload
-
-
-def fake_java(folder: Path, says: str) -> Path:
-    """A JAVA_HOME whose java says that it is such a version."""
-    java = folder / "bin" / "java"
-    java.parent.mkdir(parents=True)
-    java.write_text(f"#!/bin/sh\necho '{says}' >&2\n")
-    java.chmod(0o755)
-    return folder
+from tests.harness.java import fake_java
 
 
 @pytest.fixture
