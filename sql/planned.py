@@ -90,6 +90,8 @@ async def _query(
     )
     try:
         await transaction.started()
+        if read_at is not None:
+            scope.look_back(services.catalog.descriptors, transaction)
         plan = await _plan_in(services, execution, scope, transaction)
         assert isinstance(plan, SelectPlan), plan
         return await run_select(plan, transaction, bindings, services.analytics)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from ..catalog.catalog_changes import CatalogChanges
 from ..catalog.descriptor import TableDescriptor
-from ..catalog.descriptor_store import DescriptorReader
+from ..catalog.descriptor_store import DescriptorReader, DescriptorStore
 from ..catalog.errors import SQLError
-from ..catalog.leases import Lease, LeaseManager
+from ..catalog.leases import DescriptorMissing, Lease, LeaseManager
 from ..catalog.names import TableName
 from ..catalog.system_tables import FIRST_USER_ID
 from ..kvlayer.clock import MAX_TIMESTAMP, Timestamp
@@ -21,15 +21,24 @@ from .services import Services
 class LeaseScope:
     """The leases that one statement or transaction holds: one version per table.
 
-    A commit that relies on them must lie below `deadline()`.
+    A commit that relies on them must lie below `deadline()`. A lease may be on the version before
+    the canonical one, which is good for reading and writing rows, but is not what the table was:
+    who reads AS OF SYSTEM TIME is shown that, and commits nothing.
     """
 
     def __init__(self, leases: LeaseManager) -> None:
         self._leases = leases
         self._held: dict[int, Lease] = {}
+        self._past: tuple[DescriptorStore, DescriptorReader] | None = None
+
+    def look_back(self, descriptors: DescriptorStore, reader: DescriptorReader) -> None:
+        """From here on tables are what they were to `reader`, which reads AS OF SYSTEM TIME."""
+        self._past = descriptors, reader
 
     async def table(self, table_id: int, at: Timestamp) -> TableDescriptor:
         """The version of a table that is valid at `at`, leased. Raises SQLError 42P01."""
+        if self._past is not None:
+            return await _read_past(*self._past, table_id)
         lease = self._held.get(table_id)
         if lease is None:
             lease = self._leases.try_acquire(table_id, at)
@@ -52,6 +61,15 @@ class LeaseScope:
         for lease in self._held.values():
             lease.release()
         self._held.clear()
+
+
+async def _read_past(
+    descriptors: DescriptorStore, reader: DescriptorReader, table_id: int
+) -> TableDescriptor:
+    table = await descriptors.read(reader, table_id)
+    if not isinstance(table, TableDescriptor) or table.dropped:
+        raise DescriptorMissing(table_id)
+    return table
 
 
 def full_name(name: ObjectName, database: str) -> TableName:

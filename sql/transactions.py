@@ -71,6 +71,7 @@ class OpenTransaction:
         self.committed_at: Timestamp | None = None  # by RELEASE SAVEPOINT cockroach_restart
         self._changed: tuple[int, ...] = ()
         self._store = services.store
+        self._descriptors = services.catalog.descriptors
         self._variables = variables
         self._savepoints: list[_Marked] = []
         self._before = variables.mark()
@@ -79,12 +80,15 @@ class OpenTransaction:
 
     def _new(self) -> Transaction:
         modes = self.modes
-        return self._store.begin(
+        transaction = self._store.begin(
             read_timestamp=modes.as_of,
             read_only=modes.read_only,
             isolation=modes.isolation,
             priority=modes.priority,
         )
+        if modes.as_of is not None:
+            self.scope.look_back(self._descriptors, transaction)
+        return transaction
 
     @property
     def began(self) -> Timestamp:

@@ -162,6 +162,11 @@ class HeldVersions:
                 return held
         return None
 
+    @property
+    def leased_versions(self) -> frozenset[int]:
+        """Those with a row in the store, as far as the node knows."""
+        return frozenset(held.version for held in self.versions if held.row is RowState.HELD)
+
     def note(self, version: int) -> bool:
         """A version was heard of; says whether it is news. Notices may skip versions and repeat."""
         if version <= self.version_seen:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import MAX_TIMESTAMP, ZERO, Timestamp
 from ...kvlayer.txn import Evaluation
@@ -10,7 +12,7 @@ from ..descriptor_store import DescriptorStore, decode_stored, descriptor_key
 from .errors import DescriptorDropped, DescriptorMissing
 from .incarnation import Incarnation
 from .liveness import SessionLost, read_session
-from .rows import LEASES, SESSIONS, LeaseRow, SessionRow
+from .rows import LEASES, SESSIONS, LeaseRow, SessionRow, leases_of
 
 SWEEP_ROWS_MAX = 500
 """Rows deleted in one step: about a millisecond's worth."""
@@ -24,8 +26,15 @@ class LeaseStore:
         self._descriptors = descriptors
         self._node_id = node_id
 
-    async def take(self, table_id: int, incarnation: Incarnation) -> TableDescriptor:
-        """Leases the newest version of a table.
+    async def take(
+        self,
+        table_id: int,
+        incarnation: Incarnation,
+        *,
+        keep: Collection[int] | None = None,
+    ) -> TableDescriptor:
+        """Leases the newest version of a table. With `keep`, other rows of this session on the
+        table go, but for those on these versions: nobody remembers what they are for.
 
         The descriptor is read and the row written in one step, and publishing reads the rows in its
         transaction: whichever of the two comes second sees the other. The session is read there as
@@ -37,6 +46,8 @@ class LeaseStore:
             session = read_session(evaluation, incarnation.session_id)
             if session is None or not evaluation.before(session.expiration):
                 raise SessionLost(incarnation.session_id)
+            if keep is not None:
+                evaluation.delete(_forgotten(evaluation, table_id, incarnation, keep))
             descriptor = _read_newest(evaluation, table_id)
             if isinstance(descriptor, TableDescriptor) and not descriptor.dropped:
                 row = self._row(table_id, descriptor.version, incarnation, MAX_TIMESTAMP)
@@ -124,6 +135,15 @@ def _read_newest(evaluation: Evaluation, table_id: int) -> Descriptor | None:
     key = descriptor_key(table_id)
     body = evaluation.get(key)
     return None if body is None else decode_stored(key, body, ZERO)
+
+
+def _forgotten(
+    evaluation: Evaluation, table_id: int, incarnation: Incarnation, known: Collection[int]
+) -> list[bytes]:
+    """The session's rows on a table, but for those on the versions that it knows of."""
+    rows = [LeaseRow.decode(key, body) for key, body in evaluation.scan(leases_of(table_id))]
+    own = [row for row in rows if row.session_id == incarnation.session_id]
+    return [row.key for row in own if row.version not in known]
 
 
 def _sweep(evaluation: Evaluation) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 from ...kvlayer.access import StoreAccess
@@ -26,6 +26,7 @@ from .lease_store import LeaseStore
 from .liveness import LivenessSession, SessionLost
 from .observers import LeaseObserver, Observers
 from .waits import LeaseWaits, Tell
+from .wanted_work import Spawn, WantedWork
 from .watcher import DescriptorWatcher
 
 LEASE_DURATION = declare_duration(
@@ -45,11 +46,22 @@ T = TypeVar("T")
 
 class _Entry:
     """One descriptor. What touches its lease rows holds `turn`, so that a row that is deleted is
-    never the one that an acquisition under way has just written."""
+    never the one that an acquisition under way has just written.
 
-    __slots__ = ("acquiring", "held", "release", "turn")
+    `doubtful` once an acquisition may have written a row that nobody has heard of: its answer was
+    lost. Such a row blocks the next schema change but one for as long as the session lives, so the
+    next acquisition deletes every row that memory does not know.
+    """
 
-    def __init__(self, table_id: int, reap: Callable[[_Entry], None]) -> None:
+    __slots__ = ("acquiring", "doubtful", "held", "refresh", "release", "turn")
+
+    def __init__(
+        self,
+        table_id: int,
+        reap: Callable[[_Entry], None],
+        refresh: Callable[[_Entry], Awaitable[None]],
+        spawn: Spawn,
+    ) -> None:
         self.held = HeldVersions(table_id)
 
         def release(version: HeldVersion) -> None:
@@ -58,8 +70,10 @@ class _Entry:
                 reap(self)
 
         self.release = release
+        self.refresh = WantedWork(lambda: refresh(self), spawn)
         self.turn = asyncio.Lock()
         self.acquiring: asyncio.Task[HeldVersion] | None = None
+        self.doubtful = False
 
 
 class LeaseManager:
@@ -81,6 +95,7 @@ class LeaseManager:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._watcher: DescriptorWatcher | None = None
         self._closing = False
+        self._sweep = WantedWork(lambda: self._retrying(self._rows.sweep), self._spawn)
         self.waits = LeaseWaits(store)
 
     async def start(self) -> None:
@@ -91,7 +106,7 @@ class LeaseManager:
         """
         assert self._watcher is None, "the lease manager is started already"
         self._session.on_lost(self._on_session_lost)
-        self._session.on_removed(lambda _: self._background(self._retrying(self._rows.sweep)))
+        self._session.on_removed(self._on_sessions_removed)
         self._watcher = DescriptorWatcher(
             self._store,
             after=await self._store.now(),
@@ -161,7 +176,13 @@ class LeaseManager:
     def _acquisition(self, entry: _Entry) -> asyncio.Task[HeldVersion]:
         """Goes on when its caller is cancelled; then nobody asks what it failed with."""
         task = self._spawn(self._take_newest(entry))
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+        def see(done: asyncio.Task[HeldVersion]) -> None:
+            failed = not done.cancelled() and done.exception() is not None
+            if failed and entry.doubtful and not self._closing:
+                entry.refresh.want(pause=RETRY_SECONDS)
+
+        task.add_done_callback(see)
         return task
 
     async def _take_newest(self, entry: _Entry) -> HeldVersion:
@@ -170,8 +191,10 @@ class LeaseManager:
         async with entry.turn:
             for _ in range(ATTEMPTS_MAX):
                 incarnation = self._session.incarnation
+                keep = entry.held.leased_versions if entry.doubtful else None
+                entry.doubtful = True
                 try:
-                    descriptor = await self._rows.take(table_id, incarnation)
+                    descriptor = await self._rows.take(table_id, incarnation, keep=keep)
                 except SessionLost:
                     await self._session.heartbeat()
                     continue
@@ -184,6 +207,7 @@ class LeaseManager:
                 raise LeaseBeyondSession(
                     table_id, self._store.clock.last, self._session.incarnation.expiration
                 )
+            entry.doubtful = False
             return self._record(entry, descriptor, incarnation)
 
     def _record(
@@ -200,7 +224,7 @@ class LeaseManager:
         if descriptor.version < entry.held.version_seen:
             # A notice came while this version was read. If it is ahead of what can be read, as
             # the read before this one showed, asking without a pause would keep the loop busy.
-            self._background(self._refresh(entry, pause=RETRY_SECONDS if again else 0.0))
+            entry.refresh.want(pause=RETRY_SECONDS if again else 0.0)
         self._reap(entry)
         self._limit_superseded(entry)
         return held
@@ -240,7 +264,7 @@ class LeaseManager:
             return
         self._observers.tell_new_version(table_id, version)
         if entry.held.versions:
-            self._background(self._refresh(entry))
+            entry.refresh.want()
 
     async def wait_for_one_version(
         self, table_id: int, *, timeout: float, tell: Tell | None = None
@@ -273,12 +297,10 @@ class LeaseManager:
         """
         entry = self._entries.get(table_id)
         if entry is not None and entry.held.versions:
-            await asyncio.wait([self._spawn(self._refresh(entry))], timeout=timeout)
+            await asyncio.wait([entry.refresh.want()], timeout=timeout)
 
-    async def _refresh(self, entry: _Entry, *, pause: float = 0.0) -> None:
+    async def _refresh(self, entry: _Entry) -> None:
         """Takes the newest version and lets go of what is older, however often it takes."""
-        if pause:
-            await asyncio.sleep(pause)
 
         async def attempt() -> None:
             try:
@@ -291,7 +313,7 @@ class LeaseManager:
     def _refresh_all(self) -> None:
         """Notices may have been missed: every version is read anew, older ones are let go."""
         for entry in self._entries.values():
-            self._background(self._refresh(entry))
+            entry.refresh.want()
 
     def _retire_all(self, entry: _Entry) -> None:
         """There is no newer version to hold: the table is dropped."""
@@ -338,12 +360,16 @@ class LeaseManager:
 
     # The session, and the end.
 
+    def _on_sessions_removed(self, _: Sequence[str]) -> None:
+        if not self._closing:
+            self._sweep.want()
+
     def _on_session_lost(self, lost: Incarnation) -> None:
         """Every lease went with it; what was in memory is taken anew under the next one."""
         for entry in self._entries.values():
             if entry.held.take_lost():
-                self._background(self._refresh(entry))
-        self._background(self._retrying(self._rows.sweep))
+                entry.refresh.want()
+        self._sweep.want()
         self._observers.tell_leases_lost()
 
     async def close(self) -> None:
@@ -381,7 +407,9 @@ class LeaseManager:
     def _entry(self, table_id: int) -> _Entry:
         entry = self._entries.get(table_id)
         if entry is None:
-            entry = self._entries[table_id] = _Entry(table_id, self._reap)
+            entry = self._entries[table_id] = _Entry(
+                table_id, self._reap, self._refresh, self._spawn
+            )
         return entry
 
     def _check_open(self) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -81,7 +82,7 @@ class Analytics:
             try:
                 return await lane.run(lambda: _run(cursor, sql, tables, parameters, declared))
             except asyncio.CancelledError:
-                cursor.interrupt()
+                _interrupt(cursor)
                 raise
             finally:
                 self._running.discard(cursor)
@@ -106,7 +107,7 @@ class Analytics:
         """Interrupts what runs, and waits for it: DuckDB closes nothing that is in use."""
         self._closed = True
         for cursor in self._running:
-            cursor.interrupt()
+            _interrupt(cursor)
         for lane in self._lanes:
             lane.close()
         if self._connection is not None:
@@ -128,6 +129,13 @@ class Analytics:
                 connection.execute(statement)
             self._connection = connection
         return self._connection
+
+
+def _interrupt(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Ends a query. One that has just ended has closed its cursor, though its answer may still be
+    on its way."""
+    with suppress(duckdb.ConnectionException):
+        cursor.interrupt()
 
 
 def _run(

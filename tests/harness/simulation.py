@@ -9,13 +9,15 @@ A run ends when its coroutine does. Tasks left over are cancelled, newest first.
 its coroutine raises, when a task died and nobody asked why, when everything waits and no timer
 will wake it (`SimulationDeadlock`), and when it passes its limit of virtual time.
 
-The same seed gives the same history within one process. (Across processes the hash seed must be
-the same too, where code iterates a set of bytes.)
+The same seed gives the same history, in whichever process and behind whatever ran before; two runs
+are alike if their `fingerprint` is. (Code that iterates a set of strings or of bytes would break
+that: Python hashes them otherwise in each process.)
 """
 
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import Coroutine
 from random import Random
 from typing import Any, TypeVar
@@ -74,6 +76,11 @@ class Simulation:
     def now(self) -> float:
         """Virtual seconds since the simulation began."""
         return self._loop.time() if self._loop is not None else self._now
+
+    def fingerprint(self) -> str:
+        """Of the time, and of where the scheduler's luck has got to: each choice among tasks that
+        were ready together has moved it."""
+        return f"{zlib.crc32(repr((self.now, self._scheduler.getstate())).encode()):08x}"
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Runs to the end of `coroutine` on a fresh loop, at the time where the last run ended."""

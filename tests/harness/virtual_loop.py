@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from concurrent.futures import Executor
 from contextvars import Context
 from random import Random
@@ -32,6 +32,29 @@ class SimulationDeadlock(Exception):
 
 class SimulationTimeout(Exception):
     """The run passed its limit of virtual time, or turned for ever in one moment of it."""
+
+
+class _NumberedFuture(asyncio.Future[Any]):
+    """Hashes by its number: asyncio and its users iterate sets of futures, and an address, which
+    a future hashes by otherwise, is another in every run."""
+
+    def __init__(self, *, number: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._number = number
+        super().__init__(loop=loop)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class _NumberedTask(asyncio.Task[Any]):
+    """Likewise. A `TaskGroup` cancels the members of a set, and a wait calls back from one."""
+
+    def __init__(self, coro: Any, *, number: int, **options: Any) -> None:
+        self._number = number
+        super().__init__(coro, **options)
+
+    def __hash__(self) -> int:
+        return self._number
 
 
 class _VirtualSelector:
@@ -60,6 +83,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._selector = _VirtualSelector(self)
         self._clock_resolution = 1e-9
         self._task_count = 0
+        self._future_count = 0
+        self._generator_count = 0
+        self._generators: weakref.WeakValueDictionary[int, AsyncGenerator[Any, Any]]
+        self._generators = weakref.WeakValueDictionary()
         self._tasks: weakref.WeakValueDictionary[int, asyncio.Task[Any]]
         self._tasks = weakref.WeakValueDictionary()
 
@@ -89,9 +116,29 @@ class VirtualLoop(asyncio.BaseEventLoop):
     ) -> asyncio.Task[T]:
         # The default name counts for the whole process, which no seed governs.
         self._task_count += 1
-        task = super().create_task(coro, name=name or f"sim-{self._task_count}", context=context)
-        self._tasks[self._task_count] = task
+        number = self._task_count
+        task = _NumberedTask(
+            coro, number=number, loop=self, name=name or f"sim-{number}", context=context
+        )
+        self._tasks[number] = task
         return task
+
+    def create_future(self) -> asyncio.Future[Any]:
+        self._future_count += 1
+        return _NumberedFuture(number=self._future_count, loop=self)
+
+    def _asyncgen_firstiter_hook(self, agen: AsyncGenerator[Any, Any]) -> None:
+        self._generator_count += 1
+        self._generators[self._generator_count] = agen
+        super()._asyncgen_firstiter_hook(agen)  # type: ignore[misc]
+
+    async def shutdown_asyncgens(self) -> None:
+        """Closes the generators that nobody closed, in order of their first step. One that has
+        ended may still await the garbage collector, whose moments no seed governs."""
+        for generator in list(self._generators.values()):
+            if getattr(generator, "ag_frame", None) is not None:
+                await generator.aclose()
+        self._asyncgens_shutdown_called = True
 
     def pending_tasks(self) -> list[asyncio.Task[Any]]:
         """Tasks that are not done, in order of creation."""

@@ -20,7 +20,8 @@ from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.keys import index_prefix, table_span
 from tailrace.kvlayer.span import Span
 from tailrace.kvlayer.store import Store
-from tests.simulation.schema_model import KEY_GAP, SeenStep, Shape
+from tests.simulation.schema_model import KEY_GAP
+from tests.simulation.schema_steps import SeenStep, Shape
 
 TOKEN_ID = 3
 """The column id of `w`: the third of CREATE TABLE."""

@@ -29,15 +29,14 @@ from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode
 from tests.simulation.raw_history import shape_of
 from tests.simulation.row_model import PrefixMaximum
-from tests.simulation.schema_model import (
-    KEY_GAP,
+from tests.simulation.schema_model import KEY_GAP, TableModel
+from tests.simulation.schema_steps import (
     Add,
     Become,
     Drop,
     Fill,
     Rekey,
     Step,
-    TableModel,
     Truncate,
 )
 

@@ -21,127 +21,25 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from typing import Final
 
 from tailrace.kvlayer.clock import MAX_TIMESTAMP, ZERO, Timestamp
+from tests.simulation.schema_explanation import explain
+from tests.simulation.schema_steps import (
+    Change,
+    Drop,
+    Era,
+    Fill,
+    ModelColumn,
+    Outcome,
+    Schema,
+    SeenStep,
+    Shape,
+    Step,
+    Truncate,
+)
 
 KEY_GAP = 1000
-
-
-class Fill(Enum):
-    """What a row holds in a column that its writer did not name."""
-
-    NULL = "null"
-    CONSTANT = "constant"
-    DRAWN = "drawn"  # a value of its own
-    COMPUTED = "computed"  # twice `w`
-
-
-@dataclass(frozen=True, slots=True)
-class ModelColumn:
-    """A column. A retype makes another number of the same name."""
-
-    number: int
-    name: str
-    type: str
-    fill: Fill = Fill.NULL
-    constant: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What a client sees of a schema: names and types in the order of SELECT *, and the key."""
-
-    columns: tuple[tuple[str, str], ...]
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class Schema:
-    """The columns behind `k`, `j` and `w`, and which of the first two is the key."""
-
-    columns: tuple[ModelColumn, ...] = ()
-    key: str = "k"
-
-    @property
-    def shape(self) -> Shape:
-        fixed = (("k", "INT8"), ("j", "INT8"), ("w", "INT8"))
-        return Shape(fixed + tuple((c.name, c.type) for c in self.columns), self.key)
-
-    def find(self, number: int) -> ModelColumn | None:
-        return next((column for column in self.columns if column.number == number), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Add:
-    column: ModelColumn
-
-    def on(self, schema: Schema) -> Schema | None:
-        if schema.find(self.column.number):
-            return None
-        return replace(schema, columns=(*schema.columns, self.column))
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    number: int
-
-    def on(self, schema: Schema) -> Schema | None:
-        left = tuple(c for c in schema.columns if c.number != self.number)
-        return replace(schema, columns=left) if len(left) < len(schema.columns) else None
-
-
-@dataclass(frozen=True, slots=True)
-class Become:
-    """The column takes another name, or another type."""
-
-    number: int
-    name: str | None = None
-    type: str | None = None
-
-    def on(self, schema: Schema) -> Schema | None:
-        found = schema.find(self.number)
-        if found is None:
-            return None
-        changed = replace(found, name=self.name or found.name, type=self.type or found.type)
-        columns = tuple(changed if c is found else c for c in schema.columns)
-        return replace(schema, columns=columns) if changed != found else None
-
-
-@dataclass(frozen=True, slots=True)
-class Rekey:
-    key: str
-
-    def on(self, schema: Schema) -> Schema | None:
-        return replace(schema, key=self.key) if schema.key != self.key else None
-
-
-@dataclass(frozen=True, slots=True)
-class Truncate:
-    def on(self, schema: Schema) -> Schema | None:
-        return schema
-
-
-Step = Add | Drop | Become | Rekey | Truncate
-
-
-class Outcome(Enum):
-    IN_DOUBT = "in doubt"  # the client never heard
-    DONE = "done"
-    REFUSED = "refused"  # failed, or was canceled: done wholly, or undone
-
-
-@dataclass(slots=True, eq=False)
-class Change:
-    """One statement that changes the schema. `applied` are its steps that were seen."""
-
-    text: str
-    steps: tuple[Step, ...]
-    begun_at: Timestamp
-    ended_at: Timestamp = MAX_TIMESTAMP
-    outcome: Outcome = Outcome.IN_DOUBT
-    applied: list[Step] = field(default_factory=list)
 
 
 class _Anything:
@@ -189,29 +87,6 @@ class Write:
     def tokens(self) -> dict[int, int | None]:
         """What the transaction leaves under each key."""
         return {key: token for key, token, _, _ in self.items}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeenStep:
-    """A published version that looks different from the one before.
-
-    `emptied` tells a truncation. `kept` are the tokens of the rows in the primary index from here
-    on, as of just below the step, where that is another index than before.
-    """
-
-    at: Timestamp
-    shape: Shape
-    emptied: bool
-    kept: Mapping[int, int] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Era:
-    """A schema from its timestamp on, and the steps that led to it."""
-
-    at: Timestamp
-    schema: Schema
-    steps: tuple[Step, ...]
 
 
 class TableModel:
@@ -276,19 +151,10 @@ class TableModel:
         tokens by timestamp and key. Raises AssertionError where the store did what nobody asked
         for, or has lost what it had acknowledged."""
         self._explain_writes(found)
-        for change in self.changes:
-            change.applied.clear()
-        self.eras = [Era(ZERO, Schema(), ())]
-        for step in seen:
-            self._explain_step(step)
-        for change in self.changes:
-            done = [s for s in change.steps if s not in change.applied]
-            if change.outcome is Outcome.DONE:
-                schema = self.eras[-1].schema
-                lost = [s for s in done if not (isinstance(s, Truncate) or s.on(schema) is None)]
-                assert not lost, f"{change.text} was done, and {lost} is not to be seen"
-            if change.outcome is Outcome.REFUSED:
-                assert not change.applied or not done, f"half of {change.text} was done"
+        explanation = explain(self.name, self.changes, seen)
+        self.eras = explanation.eras
+        for change, applied in zip(self.changes, explanation.applied, strict=True):
+            change.applied = applied
         self._replay(seen)
 
     def _explain_writes(self, found: Mapping[Timestamp, Mapping[int, int | None]]) -> None:
@@ -304,41 +170,6 @@ class TableModel:
             assert match, f"nobody wrote {tokens} at {at} into {self.name}"
             match[0].at = at
             doubtful.remove(match[0])
-
-    def _explain_step(self, step: SeenStep) -> None:
-        former = self.eras[-1].schema
-        for change in self.changes:
-            if not change.begun_at < step.at < change.ended_at:
-                continue
-            for steps in self._candidates(change):
-                schema = _all_on(former, steps, step)
-                if schema is not None:
-                    change.applied += steps
-                    self.eras.append(Era(step.at, schema, tuple(steps)))
-                    return
-        undone = self._undone(step)
-        assert undone, f"{self.name}: nobody asked for {step}, {former} before; {self.changes}"
-
-    def _candidates(self, change: Change) -> list[list[Step]]:
-        left = [step for step in change.steps if step not in change.applied]
-        return [[step] for step in left] + ([left] if len(left) > 1 else [])
-
-    def _undone(self, step: SeenStep) -> bool:
-        """Whether a change that was not done was undone here."""
-        for change in self.changes:
-            if not change.applied or change.outcome is Outcome.DONE:
-                continue
-            others = [s for era in self.eras for s in era.steps if s not in change.applied]
-            schema = Schema()
-            for other in others:
-                schema = other.on(schema) or schema
-            if set(schema.shape.columns) == set(step.shape.columns):
-                order = [name for name, _ in step.shape.columns[3:]]
-                columns = sorted(schema.columns, key=lambda c: order.index(c.name))
-                change.applied.clear()
-                self.eras.append(Era(step.at, replace(schema, columns=tuple(columns)), ()))
-                return True
-        return False
 
     def _replay(self, seen: Sequence[SeenStep]) -> None:
         """Every version of every row."""
@@ -455,18 +286,6 @@ class TableModel:
             if numbers:
                 known = self._ids.setdefault(id, (str(numbers[0]), name))
                 assert known[0] == str(numbers[0]), (id, name, known)
-
-
-def _all_on(schema: Schema, steps: Sequence[Step], seen: SeenStep) -> Schema | None:
-    """The schema behind the steps, if that is what was seen."""
-    if seen.emptied != any(isinstance(step, Truncate) for step in steps):
-        return None
-    for step in steps:
-        behind = step.on(schema)
-        if behind is None:
-            return None
-        schema = behind
-    return schema if schema.shape == seen.shape else None
 
 
 def _text(value: object) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 from random import Random
 
-from tests.simulation.schema_model import (
+from tests.simulation.schema_steps import (
     Add,
     Become,
     Drop,

@@ -13,6 +13,7 @@ import pytest
 
 from tailrace.kvlayer.offload import ThreadOffload
 from tailrace.sql.executor.duckdb import Analytics, Answer
+from tests.harness.simulation import Simulation
 
 
 def run(scenario: Callable[[Analytics], Awaitable[None]]) -> None:
@@ -103,3 +104,21 @@ def test_cancelled_query_stops() -> None:
         assert answer.table.num_rows == 1
 
     run(scenario)
+
+
+def test_cancelled_query_that_has_just_ended_is_cancelled() -> None:
+    """Its thread has closed its cursor, and the loop has not heard of its answer."""
+
+    async def scenario() -> None:
+        analytics = Analytics(sim.offload)
+        for lane in sim.offload._lanes:
+            lane.mute()
+        query = asyncio.create_task(analytics.run("SELECT 1", {}, []))
+        await asyncio.sleep(1.0)
+        query.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await query
+        analytics.close()
+
+    sim = Simulation(1)
+    sim.run(scenario())

@@ -1,0 +1,215 @@
+"""The clients of a storm: they write, read and change tables on any node, and hold leases.
+
+What each was told goes to the models, and what readers saw is kept for the judgement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from tailrace.catalog.errors import SQLError
+from tailrace.kvlayer.clock import Timestamp, format_timestamp
+from tailrace.kvlayer.errors import KVError, OutcomeUnknown
+from tailrace.sql import Result, Session
+from tests.simulation.schema_model import TableModel, Write
+from tests.simulation.schema_statements import Statements
+from tests.simulation.schema_steps import Outcome
+from tests.simulation.storm_places import NodeDied, Place, choose
+
+KEYS = 12
+
+REFUSED_STATES = ("23", "42", "2B", "57014", "55", "0A", "22", "25", "57000")
+"""SQLSTATEs, or classes of them, that say that nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a statement saw of a table as of a timestamp."""
+
+    model: TableModel
+    at: Timestamp
+    columns: tuple[tuple[str, str], ...]
+    rows: Sequence[tuple[object, ...]]
+
+
+class Clients:
+    """Each of its coroutines is one client, which goes on until `stop` is set."""
+
+    def __init__(self, random: Random, models: Sequence[TableModel]) -> None:
+        self._random = random
+        self._models = models
+        self._statements = {model.name: Statements(model.name, random) for model in models}
+        self._tokens = 0
+        self.reads: list[Read] = []
+
+    async def writer(self, places: list[Place], stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            model = self._random.choice(self._models)
+            place = choose(self._random, places)
+            await self._transact(place, model, self._random.random() < 0.25)
+            await asyncio.sleep(self._random.choice([0.0, 0.005, 0.05]))
+
+    async def _transact(self, place: Place, model: TableModel, explicit: bool) -> None:
+        """Writes a few rows, in one statement or in a transaction that takes its time."""
+        session = Session(place.node.services)
+        write = model.begin_write(place.node.store.clock.last)
+        try:
+            if explicit:
+                at = await place.attend(
+                    self._write_at_leisure(session, model, write), "a transaction"
+                )
+            else:
+                at = await place.attend(self._write(session, model, write), "a write")
+        except (SQLError, KVError) as error:
+            if not _unknown(error):
+                model.end_write(write, None)
+        except NodeDied:
+            pass
+        else:
+            model.end_write(write, at)
+        finally:
+            await _end(session, place)
+
+    async def _write_at_leisure(
+        self, session: Session, model: TableModel, write: Write
+    ) -> Timestamp | None:
+        await session.execute("BEGIN")
+        for _ in range(self._random.randint(1, 3)):
+            await self._write(session, model, write)
+            await asyncio.sleep(self._random.choice([0.0, 0.01, 0.2]))
+        [result] = await session.execute("COMMIT")
+        return result.commit_timestamp
+
+    async def _write(self, session: Session, model: TableModel, write: Write) -> Timestamp | None:
+        """Adds to `write` what a statement did, in the way that `TableModel` counts."""
+        random = self._random
+        self._tokens += 1
+        token, key = self._tokens, random.randrange(KEYS)
+        plain = [c for c in model.guess().columns if c.fill.value in ("null", "constant")]
+        named = random.sample(plain, random.randint(0, min(2, len(plain))))
+        values = {c.number: random.choice([None, token, token, token]) for c in named}
+        texts = ["NULL" if value is None else f"'{value}'" for value in values.values()]
+        table, draw = model.name, random.random()
+        place = len(write.items)
+        if draw < 0.5:
+            names = ", ".join(["k", "j", "w", *(c.name for c in named)])
+            literals = ", ".join([str(key), str(key + 1000), str(token), *texts])
+            text = f"INSERT INTO {table} ({names}) VALUES ({literals})"
+            write.insert(key, token, values)
+        elif draw < 0.85:
+            sets = [f"{c.name} = {text}" for c, text in zip(named, texts, strict=True)]
+            text = f"UPDATE {table} SET {', '.join([f'w = {token}', *sets])} WHERE k = {key}"
+            write.update(key, token, values)
+        else:
+            text = f"DELETE FROM {table} WHERE k = {key}"
+            write.delete(key)
+        [result] = await session.execute(text)
+        if not result.row_count:
+            del write.items[place]
+        return result.commit_timestamp
+
+    async def reader(self, places: list[Place], stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            await asyncio.sleep(self._random.random() * 0.5)
+            place, model = choose(self._random, places), self._random.choice(self._models)
+            session = Session(place.node.services)
+            try:
+                at = await place.attend(place.node.store.now(), "the clock")
+                text = f"SELECT * FROM {model.name} AS OF SYSTEM TIME '{format_timestamp(at)}'"
+                [result] = await place.attend(session.execute(text), "a read")
+            except (SQLError, KVError, NodeDied):
+                continue
+            else:
+                if not model.frozen:
+                    columns = tuple((c.name, c.type.kind.name) for c in result.columns)
+                    self.reads.append(Read(model, at, columns, result.fetch_rows()))
+            finally:
+                await _end(session, place)
+
+    async def changer(self, places: list[Place], stop: asyncio.Event) -> None:
+        """One schema change after the other, and now and then two at once."""
+        while not stop.is_set():
+            await asyncio.sleep(self._random.random() * 0.05)
+            changes = [
+                self._change(choose(self._random, places))
+                for _ in range(self._random.choice([1, 1, 2]))
+            ]
+            await asyncio.gather(*changes)
+
+    async def _change(self, place: Place) -> None:
+        model = self._random.choice(self._models)
+        text, steps = self._statements[model.name].next(model.guess())
+        session = Session(place.node.services)
+        explicit = self._random.random() < 0.15
+        write = model.begin_write(place.node.store.clock.last) if explicit else None
+        change = model.begin_change(text, steps, place.node.store.clock.last)
+        outcome, at = Outcome.IN_DOUBT, None
+        try:
+            result = await place.attend(self._run_change(session, model, text, write), text)
+            at = result.commit_timestamp
+            # A job that is paused goes on later.
+            outcome = Outcome.DONE if result.notice is None else Outcome.IN_DOUBT
+        except (SQLError, KVError) as error:
+            if _refused(error):
+                outcome = Outcome.REFUSED
+        except NodeDied:
+            pass
+        else:
+            if write is not None:
+                model.end_write(write, at)
+        finally:
+            model.end_change(change, outcome, _end_of(outcome, place))
+            await _end(session, place)
+
+    async def _run_change(
+        self, session: Session, model: TableModel, text: str, write: Write | None
+    ) -> Result:
+        if write is None:
+            return (await session.execute(text))[-1]
+        await session.execute("BEGIN")
+        await self._write(session, model, write)
+        await session.execute(text)
+        return (await session.execute("COMMIT"))[-1]
+
+    async def lessee(self, places: list[Place], stop: asyncio.Event) -> None:
+        """Takes leases and holds them, as a long statement does."""
+        while not stop.is_set():
+            await asyncio.sleep(self._random.random())
+            place, model = choose(self._random, places), self._random.choice(self._models)
+            try:
+                leases = place.node.services.leases
+                at = await place.attend(place.node.store.now(), "the clock")
+                lease = await place.attend(leases.acquire(model.table_id, at), "a lease")
+            except (SQLError, KVError, NodeDied):
+                continue
+            await asyncio.sleep(self._random.choice([0.05, 0.5, 3.0]))
+            lease.release()
+
+
+def _unknown(error: BaseException) -> bool:
+    """Whether what the statement asked for may have been done."""
+    return isinstance(error, OutcomeUnknown) or (
+        isinstance(error, SQLError) and error.sqlstate in ("40003", "08006", "08007", "58030")
+    )
+
+
+def _refused(error: BaseException) -> bool:
+    return isinstance(error, SQLError) and error.sqlstate.startswith(REFUSED_STATES)
+
+
+def _end_of(outcome: Outcome, place: Place) -> Timestamp:
+    if outcome is Outcome.IN_DOUBT:
+        return Timestamp((1 << 63) - 1)
+    return Timestamp(place.node.store.clock.last + (1 << 30))
+
+
+async def _end(session: Session, place: Place) -> None:
+    """Closes a session; one of a node that says nothing more is forgotten with it."""
+    if not place.dead:
+        try:
+            await place.attend(session.close(), "the end of a session")
+        except (KVError, NodeDied):
+            pass

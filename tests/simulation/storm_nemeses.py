@@ -1,0 +1,111 @@
+"""The misfortunes of a storm: nodes that stop, go deaf or die, and jobs that are stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from tailrace.catalog.errors import SQLError
+from tailrace.catalog.jobs import JobState
+from tailrace.catalog.schema_change.job import JOB_KIND
+from tailrace.kvlayer.errors import KVError
+from tests.harness.simulation import Simulation
+from tests.harness.sql_node import SqlNode
+from tests.simulation.schema_feeds import StormFeed
+from tests.simulation.storm_places import Place, choose
+
+SILENT_SECONDS_MAX = 6.0
+"""A job that has come no further for so long says what it waits for."""
+
+
+class Nemeses:
+    """Each of its coroutines is one, which goes on until `stop` is set."""
+
+    def __init__(self, sim: Simulation, feeds: Sequence[StormFeed]) -> None:
+        self._sim = sim
+        self._random = sim.random
+        self._feeds = feeds
+        self.deaths = 0
+
+    async def trouble_nodes(self, places: list[Place], stop: asyncio.Event) -> None:
+        """Nodes that stop, lose their connections or their notices, and die."""
+        while not stop.is_set():
+            await asyncio.sleep(self._random.random() * 0.5)
+            place = choose(self._random, places)
+            if place.network is None or stop.is_set():
+                continue
+            match self._random.randrange(8):
+                case 0 | 1 | 2:
+                    place.stop()
+                    await asyncio.sleep(self._random.choice([0.05, 0.5, 2.5]))
+                    place.go_on()
+                case 3 | 4:
+                    place.network.disconnect()
+                case 5 | 6:
+                    place.network.mute()
+                    await asyncio.sleep(self._random.choice([0.2, 1.0, 4.0]))
+                    place.go_on()
+                case _ if self._random.random() < 0.5:
+                    place.stop()
+                    place.dead = True
+                    place.died.set()
+                    self.deaths += 1
+                    await self._move_feeds(places, place)
+
+    async def _move_feeds(self, places: list[Place], dead: Place) -> None:
+        for feed in self._feeds:
+            task = feed.task
+            if task is not None:
+                task.cancel()  # its node says nothing more
+                feed.start(choose(self._random, places).node)
+
+    async def trouble_jobs(self, places: list[Place], stop: asyncio.Event) -> None:
+        """Jobs that are stopped as a crash would, paused, resumed and canceled."""
+        while not stop.is_set():
+            await asyncio.sleep(self._random.random() * 0.1)
+            registry = places[0].node.registry
+            jobs = [j for j in await registry.list() if j.kind == JOB_KIND and not j.state.final]
+            if not jobs:
+                continue
+            job = self._random.choice(jobs)
+            try:
+                match self._random.randrange(8):
+                    case 0:
+                        await registry.request_cancel(job.id)
+                    case 1 | 2:
+                        await registry.request_pause(job.id)
+                    case 3 | 4:
+                        await registry.request_resume(job.id)
+                    case _:
+                        for runner in list(registry._runners.values()):
+                            await runner.close()
+            except (SQLError, KVError):
+                pass  # it was faster
+            if job.state is JobState.PAUSED:
+                await resume_jobs(places[0].node)
+
+    async def watch_jobs(self, places: list[Place], stop: asyncio.Event) -> None:
+        """A job that comes no further says why."""
+        node = places[0].node
+        known: dict[int, tuple[object, float]] = {}
+        while not stop.is_set():
+            await asyncio.sleep(1.0)
+            for job in await node.registry.list():
+                if job.kind != JOB_KIND or job.state is not JobState.RUNNING:
+                    known.pop(job.id, None)
+                    continue
+                state = (await node.registry.progress(job.id), job.epoch, job.error)
+                former, since = known.get(job.id, (None, 0.0))
+                if former != state:
+                    known[job.id] = (state, self._sim.now)
+                elif self._sim.now - since > SILENT_SECONDS_MAX:
+                    assert job.error, f"{job} has stood still since {since}, and does not say why"
+
+
+async def resume_jobs(node: SqlNode) -> None:
+    for job in await node.registry.list():
+        if job.state is JobState.PAUSED:
+            try:
+                await node.registry.request_resume(job.id)
+            except (SQLError, KVError):
+                pass  # somebody was faster

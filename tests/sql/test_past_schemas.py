@@ -1,0 +1,66 @@
+"""What a table was at a timestamp is what the catalog said then, whatever a node has on lease."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tailrace.catalog.bootstrap import bootstrap
+from tailrace.kvlayer.clock import format_timestamp
+from tests.harness.sim_network import SimNetwork
+from tests.harness.simulation import Simulation
+from tests.harness.sql_node import SqlNode
+from tests.harness.stores import open_store
+from tests.simulation.storm_places import start_places
+
+
+@asynccontextmanager
+async def node_behind(sim: Simulation) -> AsyncIterator[tuple[SqlNode, SimNetwork]]:
+    """A node that has `t (k, v)` on lease and has not heard that `v` became `w` on another."""
+    store = await open_store(sim)
+    await bootstrap(store)
+    async with start_places(sim, store, 1, {}) as [home, away]:
+        assert away.network is not None
+        await home.node.sql("CREATE TABLE t (k INT8 PRIMARY KEY, v INT8)")
+        await home.node.sql("INSERT INTO t VALUES (1, 10)")
+        await away.node.sql("SELECT * FROM t WHERE k = 1")
+        away.network.mute()
+        renaming = asyncio.create_task(home.node.sql("ALTER TABLE t RENAME COLUMN v TO w"))
+        await asyncio.sleep(0.2)
+        assert not renaming.done(), "it waits for the lease of the node that has not heard"
+        yield away.node, away.network
+        away.network.heal()
+        await renaming
+    await store.close()
+
+
+def test_as_of_reads_the_canonical_schema() -> None:
+    """A lease on the version before is good for writing, and is not what the table was."""
+
+    async def scenario() -> None:
+        async with node_behind(sim) as (node, _):
+            at = format_timestamp(await node.store.now())
+            assert [c.name for c in (await node.sql("SELECT * FROM t WHERE k = 1")).columns] == [
+                "k",
+                "v",
+            ]
+            past = await node.sql(f"SELECT * FROM t AS OF SYSTEM TIME '{at}' WHERE k = 1")
+            assert [column.name for column in past.columns] == ["k", "w"]
+            assert past.fetch_rows() == [(1, 10)]
+
+    sim = Simulation(1, time_limit=60.0)
+    sim.run(scenario())
+
+
+def test_transaction_in_the_past_reads_the_canonical_schema() -> None:
+    async def scenario() -> None:
+        async with node_behind(sim) as (node, _):
+            at = format_timestamp(await node.store.now())
+            await node.sql(f"BEGIN AS OF SYSTEM TIME '{at}'")
+            past = await node.sql("SELECT * FROM t WHERE k = 1")
+            assert [column.name for column in past.columns] == ["k", "w"]
+            await node.sql("COMMIT")
+
+    sim = Simulation(1, time_limit=60.0)
+    sim.run(scenario())
