@@ -8,6 +8,7 @@ from ..catalog.jobs import JobContext, JobRecord, JobRegistry, RetryableJobError
 from ..catalog.schema_change.job import JOB_KIND as SCHEMA_CHANGE
 from ..catalog.schema_change.payload import decode_change, decode_progress
 from ..catalog.schema_change.status import status_of
+from ..catalog.users import ROOT
 from ..changefeed import JOB_KIND, Changefeeds, FeedStatus
 from ..changefeed import ChangefeedStream as FeedStream
 from ..changefeed.attempt import retryable
@@ -61,7 +62,7 @@ class FeedServices:
         self._registry = registry
 
     async def create(self, transaction: Transaction, request: ChangefeedRequest, sink: str) -> int:
-        return await self._feeds.create(transaction, request, sink)
+        return await self._feeds.create(transaction, request, sink, user_name=request.user)
 
     async def stream(self, request: ChangefeedRequest) -> ChangefeedStream:
         return ChangefeedStream(CHANGEFEED_COLUMNS, _rows(await self._feeds.stream(request)))
@@ -110,7 +111,7 @@ class FeedServices:
             modified=await self._registry.modified(job.id),
             error=job.error if job.state.final else None,
             running_status=running_status,
-            user_name=None if status is None else status.user_name,
+            user_name=job.owner or ROOT,
             tables=None if status is None else ", ".join(status.full_table_names),
             topics=None if status is None else ", ".join(status.topics),
             format=None if status is None else status.format,

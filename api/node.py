@@ -17,6 +17,7 @@ from ..catalog.jobs import JobRegistry, Resumer
 from ..catalog.leases import LeaseManager, LivenessSession
 from ..catalog.names import TableName
 from ..catalog.node_ids import FIRST_NODE_ID
+from ..catalog.rights_watcher import RightsWatcher
 from ..catalog.schema_change.job import JOB_KIND as SCHEMA_CHANGE
 from ..catalog.schema_change.job import SchemaChanger
 from ..catalog.schema_change.jobs import SchemaChanges
@@ -221,6 +222,9 @@ async def _assemble(
     settings = SettingsWatcher(store)
     await settings.start()
     closing.push_async_callback(settings.close)
+    rights = RightsWatcher(store)
+    await rights.start()
+    closing.push_async_callback(rights.close)
     descriptors = DescriptorStore(store)
     session = LivenessSession(store, node_id)
     await session.start()
@@ -273,6 +277,7 @@ async def _assemble(
         changefeeds=adapter,
         schema_changes=SchemaChanges(store, descriptors),
         images=images,
+        rights=rights,
     )
     served = store if isinstance(store, Store) else None
     node = Node(services, registry, feeds, files, node_id=node_id, served=served)

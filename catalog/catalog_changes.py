@@ -30,6 +30,8 @@ class CatalogChanges:
         self._bookkeeping = 0
         self.jobs: list[int] = []
         """The schema changes that begin with this transaction."""
+        self.rights_changed = False
+        """Whether the transaction sees rights that nobody else does."""
         self.drafts: dict[int, object] = {}
         """By table, what whoever wrote a schema change's job needs to add to it."""
 

@@ -8,7 +8,10 @@
     job_progress       id -> progress, epoch                           written often, so apart
     settings           name -> value                                   what SET changed
     id_sequence        name -> next                                    ids are never used again
-    users              name -> verifier                                who may log in
+    users              name -> verifier, login                         roles, and who may log in
+    privileges         (object_id, grantee) -> privileges, ...         see `rights`
+    role_members       (role, member) -> admin
+    default_privileges (database_id, schema_id, role, kind, grantee)
 
 They live in the same key space as all tables, under ids below `FIRST_USER_ID`, are read and written
 by the same codec, and can be queried. Timestamps in them are the store's 64-bit ones. Their
@@ -40,6 +43,7 @@ DEFAULT_DATABASE = "defaultdb"
 
 DESCRIPTOR_ID_SEQUENCE = "descriptor_id"
 
+_BOOL = ColumnType(TypeKind.BOOL)
 _INT8 = ColumnType(TypeKind.INT8)
 _STRING = ColumnType(TypeKind.STRING)
 _BYTES = ColumnType(TypeKind.BYTES)
@@ -104,13 +108,35 @@ JOBS = _table(
         "epoch": _INT8,
         "error": _STRING,
         "started": _TIMESTAMPTZ,
+        "owner": _STRING,
     },
-    nullable="finished claim_session_id claim_node_id error started",
+    nullable="finished claim_session_id claim_node_id error started owner",
 )
 SETTINGS = _table(8, "settings", {"name": _STRING}, {"value": _STRING})
 ID_SEQUENCE = _table(9, "id_sequence", {"name": _STRING}, {"next": _INT8})
 JOB_PROGRESS = _table(10, "job_progress", {"id": _INT8}, {"progress": _BYTES, "epoch": _INT8})
-USERS = _table(11, "users", {"name": _STRING}, {"verifier": _STRING}, nullable="verifier")
+USERS = _table(
+    11, "users", {"name": _STRING}, {"verifier": _STRING, "login": _BOOL}, nullable="verifier login"
+)
+PRIVILEGES = _table(
+    12,
+    "privileges",
+    {"object_id": _INT8, "grantee": _STRING},
+    {"privileges": _INT8, "grantable": _INT8, "owner": _BOOL},
+)
+ROLE_MEMBERS = _table(13, "role_members", {"role": _STRING, "member": _STRING}, {"admin": _BOOL})
+DEFAULT_PRIVILEGES = _table(
+    14,
+    "default_privileges",
+    {
+        "database_id": _INT8,
+        "schema_id": _INT8,
+        "role": _STRING,
+        "kind": _STRING,
+        "grantee": _STRING,
+    },
+    {"privileges": _INT8, "grantable": _INT8},
+)
 
 SYSTEM_TABLES = (
     DESCRIPTOR,
@@ -122,6 +148,9 @@ SYSTEM_TABLES = (
     ID_SEQUENCE,
     JOB_PROGRESS,
     USERS,
+    PRIVILEGES,
+    ROLE_MEMBERS,
+    DEFAULT_PRIVILEGES,
 )
 
 INITIAL_DESCRIPTORS: tuple[Descriptor, ...] = (

@@ -4,8 +4,9 @@ A password is never kept: what is kept is its SCRAM-SHA-256 verifier, in Postgre
 
     SCRAM-SHA-256$<iterations>:<salt>$<stored key>:<server key>
 
-with the last three in base 64. `root` always exists and cannot be dropped. What users may do is not
-decided here: every user has every right until rights are granted.
+with the last three in base 64. Users and roles are one kind of thing, in one name space: a user is
+a role that may log in. `root` and the role `admin` always exist and cannot be dropped; `public` is
+everybody, and no role. What roles may do is said in `rights`.
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ from .row_codec import codec_for
 from .system_tables import USERS
 
 ROOT = "root"
+ADMIN = "admin"
+PUBLIC = "public"
 MECHANISM = "SCRAM-SHA-256"
 ITERATIONS = 4096
 """As PostgreSQL 15 has it: about two milliseconds for each guess."""
 
 SALT_BYTES = 16
 NAME_BYTES_MAX = 63
-_RESERVED = frozenset({"public", "none"})
+_RESERVED = frozenset({PUBLIC, "none", "node", "current_user", "session_user"})
 
 _users = codec_for(USERS)
 
@@ -63,10 +66,16 @@ class Verifier:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """`verifier` is None for a user who has no password, and so cannot log in with one."""
+    """`verifier` is None for a user who has no password, and so cannot log in with one. A role
+    without `login` is only there to have members."""
 
     name: str
     verifier: Verifier | None
+    login: bool = True
+
+
+_BUILT_IN = {ROOT: User(ROOT, None), ADMIN: User(ADMIN, None, login=False)}
+"""Roles that exist without a row."""
 
 
 def make_verifier(password: str, random: Random) -> Verifier:
@@ -84,7 +93,7 @@ async def find_user(reader: DescriptorReader, name: str) -> User | None:
     key = _users.encode_key((name,))
     body = await reader.get(key)
     if body is None:
-        return User(ROOT, None) if name == ROOT else None
+        return _BUILT_IN.get(name)
     return _user(key, body)
 
 
@@ -92,7 +101,7 @@ async def list_users(reader: DescriptorReader) -> list[User]:
     """All users, by name."""
     rows = await reader.scan(USERS.primary_span)
     users = {user.name: user for user in (_user(key, body) for key, body in rows)}
-    users.setdefault(ROOT, User(ROOT, None))
+    users = {**_BUILT_IN, **users}
     return [users[name] for name in sorted(users)]
 
 
@@ -115,9 +124,9 @@ async def alter_user(transaction: Transaction, user: User) -> None:
 
 
 async def drop_user(transaction: Transaction, name: str, *, if_exists: bool = False) -> bool:
-    """Says whether there was one. Raises SQLError 42704, or 2BP01 for `root`."""
-    if name == ROOT:
-        raise SQLError("2BP01", f'role "{ROOT}" cannot be dropped')
+    """Says whether there was one. Raises SQLError 42704, or 2BP01 for `root` and `admin`."""
+    if name in _BUILT_IN:
+        raise SQLError("2BP01", f'role "{name}" cannot be dropped')
     if await find_user(transaction, name) is None:
         if if_exists:
             return False
@@ -130,6 +139,12 @@ def unknown_user(name: str) -> SQLError:
     return SQLError("42704", f'role "{name}" does not exist')
 
 
+async def require_role(reader: DescriptorReader, name: str) -> None:
+    """Raises SQLError 42704 for what is neither a role nor `public`."""
+    if name != PUBLIC and await find_user(reader, name) is None:
+        raise unknown_user(name)
+
+
 def _check_name(name: str) -> None:
     if name in _RESERVED:
         raise SQLError("42939", f'role name "{name}" is reserved')
@@ -139,11 +154,11 @@ def _check_name(name: str) -> None:
 
 async def _put(transaction: Transaction, user: User) -> None:
     written = None if user.verifier is None else str(user.verifier)
-    key, body = _users.encode_row((user.name, written))
+    key, body = _users.encode_row((user.name, written, user.login))
     await transaction.put([key], [body])
 
 
 def _user(key: bytes, body: bytes) -> User:
-    name, verifier = _users.decode_row(key, body)
+    name, verifier, login = _users.decode_row(key, body)
     parsed = None if verifier is None else Verifier.parse(str(verifier))
-    return User(str(name), parsed)
+    return User(str(name), parsed, login is not False)

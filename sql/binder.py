@@ -38,6 +38,13 @@ def tables_of(statement: Statement) -> list[ObjectName]:
     return list(found.values())
 
 
+def tables_read(statement: Statement) -> list[ObjectName]:
+    """The names of what a statement reads, as often as it is named: the target of DML is among
+    them only where a query in it reads it."""
+    found = list(_mentioned(statement))
+    return found[1:] if isinstance(statement, Insert | Update | Delete) else found
+
+
 def _mentioned(statement: Statement) -> Iterator[ObjectName]:
     match statement:
         case Query(tree=tree):

@@ -6,9 +6,14 @@ and return when what they began can be seen.
 
 from __future__ import annotations
 
+from ..catalog.catalog_changes import CatalogChanges
+from ..catalog.descriptor import Descriptor
 from ..kvlayer.access import Transaction
+from .authorization import Actor, changes_rights, check_changes
+from .ddl_needs import check_ddl
 from .executor.ddl import DDL, jobs_begun, run_ddl, wait_until_seen
 from .executor.feeds import create_changefeed
+from .executor.ownership import own_jobs, settle_rights
 from .implicit import attempts, in_transaction
 from .parser import statements
 from .relations import LeaseScope
@@ -18,7 +23,11 @@ from .transactions import OpenTransaction
 
 
 async def change_catalog(
-    services: Services, statement: DDL, opened: OpenTransaction | None, database: str
+    services: Services,
+    statement: DDL,
+    opened: OpenTransaction | None,
+    database: str,
+    user: str,
 ) -> Result:
     """DDL. By itself it returns when every node has seen the change, and its job has done it."""
     if opened is not None:
@@ -26,25 +35,44 @@ async def change_catalog(
         async def work() -> Result:
             # The catalog's invariants rest on what was read, whatever the isolation.
             with opened.transaction.tracking(True):
-                return await run_ddl(
-                    services, statement, opened.transaction, opened.scope, database
+                return await _run_as(
+                    Actor(services, user, database, opened.transaction), statement, opened.scope
                 )
 
         return await opened.statement(work)
 
-    async def alone(transaction: Transaction, scope: LeaseScope) -> tuple[Result, tuple[int, ...]]:
-        result = await run_ddl(services, statement, transaction, scope, database)
-        return result, jobs_begun(transaction)
+    async def alone(
+        transaction: Transaction, scope: LeaseScope
+    ) -> tuple[Result, tuple[int, ...], bool]:
+        actor = Actor(services, user, database, transaction)
+        result = await _run_as(actor, statement, scope)
+        return result, jobs_begun(transaction), changes_rights(transaction)
 
-    (result, jobs), at, changed = await attempts(
+    (result, jobs, new_rights), at, changed = await attempts(
         services,
         lambda scope: in_transaction(
             services.store, scope, lambda transaction: alone(transaction, scope)
         ),
     )
     # Behind the attempts: what is committed must not be run again.
+    if new_rights:
+        await services.rights.catch_up(at)
     late = await wait_until_seen(services, changed, jobs)
     return Result(tag=result.tag, notice=late or result.notice, commit_timestamp=at)
+
+
+async def _run_as(actor: Actor, statement: DDL, scope: LeaseScope) -> Result:
+    """The statement as its user's: with the rights that it needs, and what it makes is theirs."""
+    transaction = actor.reader
+    before: tuple[Descriptor, ...] = ()
+    if transaction.commit_checks:
+        before = CatalogChanges.of(transaction).published
+    await check_ddl(actor, statement)
+    result = await run_ddl(actor.services, statement, transaction, scope, actor.database)
+    await check_changes(actor, before)
+    await settle_rights(transaction, actor.user, before)
+    await own_jobs(transaction, actor.user, jobs_begun(transaction))
+    return result
 
 
 async def begin_changefeed(
@@ -52,6 +80,7 @@ async def begin_changefeed(
     statement: statements.CreateChangefeed,
     opened: OpenTransaction | None,
     database: str,
+    user: str,
 ) -> Result:
     """CREATE CHANGEFEED into a sink: its job, which starts when the transaction has committed."""
     if opened is not None:
@@ -59,7 +88,7 @@ async def begin_changefeed(
         async def work() -> Result:
             with opened.transaction.tracking(True):
                 return await create_changefeed(
-                    services, statement, opened.transaction, opened.scope, database
+                    services, statement, opened.transaction, opened.scope, database, user
                 )
 
         return await opened.statement(work)
@@ -70,7 +99,7 @@ async def begin_changefeed(
             services.store,
             scope,
             lambda transaction: create_changefeed(
-                services, statement, transaction, scope, database
+                services, statement, transaction, scope, database, user
             ),
         ),
     )
@@ -78,14 +107,14 @@ async def begin_changefeed(
 
 
 async def stream_changefeed(
-    services: Services, statement: statements.CreateChangefeed, database: str
+    services: Services, statement: statements.CreateChangefeed, database: str, user: str
 ) -> Result:
     """CREATE CHANGEFEED without a sink: its rows are the statement's, for as long as it is read."""
     transaction = services.store.begin(read_only=True)
     await transaction.started()
     scope = LeaseScope(services.leases)
     try:
-        return await create_changefeed(services, statement, transaction, scope, database)
+        return await create_changefeed(services, statement, transaction, scope, database, user)
     finally:
         scope.release()
         await transaction.rollback()

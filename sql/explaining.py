@@ -27,7 +27,7 @@ async def run_explain(
 ) -> Result:
     """EXPLAIN of a statement, which with `analyze` is carried out: in the open transaction, or by
     itself. `reader` sees the tables that the statement will."""
-    plan = await explain(services, execution.statement, execution.database, reader)
+    plan = await explain(services, execution.statement, execution.database, reader, execution.user)
     if not analyze:
         return explained(plan, services.images)
     trace = Trace(services.store.clock.wall)

@@ -6,6 +6,7 @@ tables and compares. Parameters are not part of it.
 
 from __future__ import annotations
 
+from .needs import Needs
 from .parser import ParsedText, parse
 from .parser.statements import Statement
 from .plans import Plan
@@ -18,18 +19,24 @@ TEXT_LENGTH_MAX = 16 * 1024
 class Prepared:
     """One text: its statements and, by statement and current database, their plans."""
 
-    __slots__ = ("_plans", "parameter_count", "statements")
+    __slots__ = ("_needs", "_plans", "parameter_count", "statements")
 
     def __init__(self, parsed: ParsedText) -> None:
         self.statements: tuple[Statement, ...] = parsed.statements
         self.parameter_count = parsed.parameter_count
         self._plans: dict[tuple[int, str], Plan] = {}
+        self._needs: dict[tuple[int, str], Needs] = {}
 
     def plan(self, index: int, database: str) -> Plan | None:
         return self._plans.get((index, database))
 
-    def keep(self, index: int, database: str, plan: Plan) -> None:
+    def needs(self, index: int, database: str) -> Needs:
+        """The privileges that the plan needs."""
+        return self._needs[index, database]
+
+    def keep(self, index: int, database: str, plan: Plan, needs: Needs) -> None:
         self._plans[index, database] = plan
+        self._needs[index, database] = needs
 
     def forget(self, index: int, database: str) -> None:
         self._plans.pop((index, database), None)

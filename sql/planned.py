@@ -17,6 +17,7 @@ from ..catalog.users import ROOT
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.txn import Transaction
 from .as_of import datetime_of, resolve_as_of
+from .authorization import require
 from .binder import tables_of
 from .client_functions import ClientFacts
 from .executor.dml import DML, OnePhase, one_phase_applies, result_of, run_in
@@ -24,6 +25,7 @@ from .executor.locking import run_locking
 from .executor.reading import run_select
 from .implicit import attempts, in_transaction
 from .introspection.rows import Introspection
+from .needs import needs_of
 from .parser import statements
 from .parser.as_of_clause import AsOf
 from .plan_cache import Prepared
@@ -186,7 +188,7 @@ def _refuse_system_tables(plan: DML) -> None:
 
 
 async def explain(
-    services: Services, statement: Planned, database: str, reader: Transaction
+    services: Services, statement: Planned, database: str, reader: Transaction, user: str
 ) -> Plan:
     """The plan that a statement would have now."""
     scope = LeaseScope(services.leases)
@@ -194,9 +196,9 @@ async def explain(
         await reader.started()
         at = reader.read_timestamp
         names = tables_of(statement)
-        return plan_statement(
-            statement, await resolve_all(services, reader, names, database, scope, at, reader)
-        )
+        relations = await resolve_all(services, reader, names, database, scope, at, reader)
+        await require(services, user, needs_of(statement, relations), reader)
+        return plan_statement(statement, relations)
     finally:
         scope.release()
 
@@ -207,6 +209,7 @@ async def _plan_at(
     """The plan of a statement that is not in a transaction."""
     known = execution.prepared.plan(execution.index, execution.database)
     if known is not None and await holds(known, scope, at, frozenset()):
+        await _authorize(services, execution, None)
         return known
     reader = services.store.snapshot(at)
     return await _plan_anew(services, execution, scope, reader, at, None)
@@ -219,6 +222,7 @@ async def _plan_in(
     at, changed = transaction.read_timestamp, changed_tables(transaction)
     known = execution.prepared.plan(execution.index, execution.database)
     if known is not None and await holds(known, scope, at, changed):
+        await _authorize(services, execution, transaction)
         return known
     return await _plan_anew(services, execution, scope, transaction, at, transaction)
 
@@ -233,11 +237,26 @@ async def _plan_anew(
 ) -> Plan:
     names, database = tables_of(execution.statement), execution.database
     relations = await resolve_all(services, reader, names, database, scope, at, transaction)
+    # Before it is planned: what is said of columns is for those who may see the table.
+    needs = needs_of(execution.statement, relations)
+    await require(services, execution.user, needs, transaction)
     plan = plan_statement(execution.statement, relations)
+    needs = needs_of(execution.statement, relations, plan)
+    await require(services, execution.user, needs, transaction)
     check_columns_same(execution.described, plain_columns(plan))
     if not changed_tables(transaction):
-        execution.prepared.keep(execution.index, database, plan)
+        execution.prepared.keep(execution.index, database, plan, needs)
     return plan
+
+
+async def _authorize(
+    services: Services, execution: Execution, transaction: Transaction | None
+) -> None:
+    """Raises SQLError 42501 where the user may not run the plan that is kept."""
+    if execution.user == ROOT:
+        return
+    needs = execution.prepared.needs(execution.index, execution.database)
+    await require(services, execution.user, needs, transaction)
 
 
 async def holds(plan: Plan, scope: LeaseScope, at: Timestamp, changed: frozenset[int]) -> bool:

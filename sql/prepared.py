@@ -18,11 +18,14 @@ import duckdb
 from ..catalog.column_types import ColumnType
 from ..catalog.errors import SQLError
 from ..catalog.type_kinds import TypeKind
+from ..catalog.users import ROOT
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.txn import Transaction
+from .authorization import require
 from .binder import tables_of
 from .errors import from_duckdb
 from .executor.ddl import DDL
+from .needs import needs_of
 from .parameter_types import Hints, type_parameters
 from .parser import ParsedText
 from .parser.statements import (
@@ -88,7 +91,10 @@ def statements_of(services: Services, text: str) -> list[PreparedStatement]:
 class Preparing:
     """Prepares and describes for one session: what its open transaction sees, if it has one."""
 
-    def __init__(self, services: Services, database: str, opened: Transaction | None) -> None:
+    def __init__(
+        self, services: Services, database: str, opened: Transaction | None, user: str = ROOT
+    ) -> None:
+        self._user = user
         self._services = services
         self._database = database
         self._opened = opened
@@ -99,6 +105,8 @@ class Preparing:
         typed = self._services.plans.typed
         known = typed.find(key)
         if isinstance(known, PreparedStatement) and await self._current(known):
+            needs = known.prepared.needs(0, self._database)
+            await require(self._services, self._user, needs, self._opened)
             return known
         prepared = self._services.plans.prepare(text)
         if len(prepared.statements) > 1:
@@ -123,6 +131,8 @@ class Preparing:
             relations = await resolve_all(
                 self._services, reader, names, self._database, scope, at, self._opened
             )
+            needs = needs_of(statement, relations)
+            await require(self._services, self._user, needs, self._opened)
             typed = type_parameters(statement, relations, hints, count)
             plan = plan_statement(typed.statement, relations)
         finally:
@@ -130,7 +140,7 @@ class Preparing:
             await self._done(reader)
         own = Prepared(ParsedText((typed.statement,), count))
         if not self._changed():
-            own.keep(0, self._database, plan)
+            own.keep(0, self._database, plan, needs_of(typed.statement, relations, plan))
         made = PreparedStatement(text, own, 0, typed.parameter_types, _plan=plan)
         made.columns = plain_columns(plan)
         return made

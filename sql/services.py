@@ -11,7 +11,9 @@ from typing import Protocol
 from ..catalog.catalog import Catalog
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.leases import LeaseManager
+from ..catalog.rights_watcher import RightsWatcher
 from ..catalog.schema_change.jobs import SchemaChanges
+from ..catalog.users import ROOT
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.txn import Transaction
@@ -38,6 +40,7 @@ class ChangefeedRequest:
     options: Mapping[str, str | None]
     statement: str
     at: Timestamp
+    user: str = ROOT
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,7 @@ class Services:
     jobs: Jobs
     changefeeds: Changefeeds
     schema_changes: SchemaChanges
+    rights: RightsWatcher
     virtual_tables: VirtualTables = field(default_factory=default_tables)
     plans: PlanCache = field(default_factory=PlanCache)
     images: Images | None = None

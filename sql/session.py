@@ -8,12 +8,15 @@ from enum import Enum
 
 from ..catalog.cluster_settings import reset_setting, set_setting
 from ..catalog.errors import SQLError
+from ..catalog.privileges import Privilege
 from ..catalog.system_tables import DEFAULT_DATABASE
 from ..catalog.users import ROOT
 from ..kvlayer.errors import KVError
 from ..kvlayer.settings import SettingError
 from ..kvlayer.txn import Transaction
+from .authorization import Actor, check_show
 from .catalog_statements import begin_changefeed, change_catalog, stream_changefeed
+from .ddl_needs import check_ddl
 from .errors import from_kv
 from .executor.copy import CopyIn, begin_copy
 from .executor.ddl import DDL, locked_unless_said
@@ -21,13 +24,15 @@ from .executor.feeds import check_sink_options, control_jobs, list_jobs
 from .executor.ranges import RangeStatement, run_ranges
 from .executor.schema_changes import SchemaChangeStatements
 from .executor.show import Show, check_setting, run_show
-from .executor.users import change_user, show_users
+from .executor.show_grants import show_rights
+from .executor.users import UserChange, change_user, show_users
 from .explaining import run_explain
 from .parameter_types import Hints
 from .parameters import check_parameters
 from .parser import ParsedText, statements
+from .parser.rights_statements import RightsChange, RightsListing
 from .parser.transaction_statements import TransactionStatement
-from .parser.user_statements import AlterUser, CreateUser, DropUser, ShowUsers
+from .parser.user_statements import ShowUsers
 from .plan_cache import Prepared
 from .planned import Execution, run_planned
 from .planner import Planned
@@ -188,7 +193,7 @@ class Session:
                 assert opened is not None, "a batch was opened"
                 opened.shown = True  # the rows come once, so it cannot begin anew
                 opened.statement_count += 1
-                return await begin_copy(self._services, self.database, statement, opened)
+                return await begin_copy(self._services, self.database, statement, opened, self.user)
             except BaseException as error:
                 raise await self._failed(error) from error.__cause__
 
@@ -218,7 +223,7 @@ class Session:
 
     def _preparing(self) -> Preparing:
         opened = None if self._open is None else self._open.transaction
-        return Preparing(self._services, self.database, opened)
+        return Preparing(self._services, self.database, opened, self.user)
 
     async def _describe(self, prepared: PreparedStatement) -> tuple[ResultColumn, ...]:
         statement = prepared.statement
@@ -323,10 +328,11 @@ class Session:
             case statements.CreateChangefeed():
                 return await self._run_changefeed(statement)
             case statements.ShowJobs():
-                return await list_jobs(self._services, statement)
+                reader = None if self._open is None else self._open.transaction
+                return await list_jobs(self._services, statement, self.user, reader)
             case statements.ControlJobs():
                 self._refuse_transaction(f"{statement.action.value} JOB")
-                return await control_jobs(self._services, statement)
+                return await control_jobs(self._services, statement, self.user)
             case statements.SetClusterSetting():
                 return await self._set_setting(statement)
             case statements.Discard(target=target):
@@ -340,8 +346,12 @@ class Session:
                 return self._transactions.show(name, position)
             case statements.CopyFrom() | statements.CopyTo():
                 raise _copy_refused()
-            case CreateUser() | AlterUser() | DropUser():
-                return await change_user(self._services, statement, self._open)
+            case _ if isinstance(statement, UserChange | RightsChange):
+                return await change_user(
+                    self._services, statement, self._open, self.user, self.database
+                )
+            case _ if isinstance(statement, RightsListing):
+                return await self._show_rights(statement)
             case ShowUsers():
                 return await self._show_users()
             case _:
@@ -353,6 +363,16 @@ class Session:
             return await show_users(reader)
         finally:
             await self._done(reader)
+
+    async def _show_rights(self, statement: RightsListing) -> Result:
+        reader = self._reader()
+        try:
+            return await show_rights(self._actor(reader), statement)
+        finally:
+            await self._done(reader)
+
+    def _actor(self, reader: Transaction) -> Actor:
+        return Actor(self._services, self.user, self.database, reader)
 
     async def _statement(self, work: Callable[[], Awaitable[Result]]) -> Result:
         """Runs a statement, as one of the open transaction if there is one."""
@@ -405,6 +425,7 @@ class Session:
         reader = self._reader()
         scope = LeaseScope(self._services.leases)
         try:
+            await check_ddl(self._actor(reader), statement.statement)
             changer = SchemaChangeStatements(self._services, reader, scope, self.database)
             return await changer.explain(statement.statement)
         finally:
@@ -426,15 +447,17 @@ class Session:
         self._refuse_read_only("DDL")
         if isinstance(statement, statements.CreateTable) and self.variables.get(NEW_TABLES_LOCKED):
             statement = locked_unless_said(statement)
-        return await change_catalog(self._services, statement, self._open, self.database)
+        return await change_catalog(self._services, statement, self._open, self.database, self.user)
 
     async def _run_changefeed(self, statement: statements.CreateChangefeed) -> Result:
         check_sink_options(statement)
         if statement.sink is None:
             self._refuse_transaction("a changefeed without a sink")
-            return await stream_changefeed(self._services, statement, self.database)
+            return await stream_changefeed(self._services, statement, self.database, self.user)
         self._refuse_read_only("CREATE CHANGEFEED")
-        return await begin_changefeed(self._services, statement, self._open, self.database)
+        return await begin_changefeed(
+            self._services, statement, self._open, self.database, self.user
+        )
 
     def _discard(self, target: str) -> Result:
         """DISCARD, CLOSE ALL, UNLISTEN: there are no temporary tables, cursors or channels."""
@@ -449,6 +472,7 @@ class Session:
         reader = self._reader()
         try:
             names = await self._services.catalog.list_databases(reader)
+            await self._actor(reader).need_database(name, Privilege.CONNECT)
         finally:
             await self._done(reader)
         if name not in names:
@@ -459,6 +483,7 @@ class Session:
     async def _set_setting(self, statement: statements.SetClusterSetting) -> Result:
         self._refuse_transaction("SET CLUSTER SETTING")
         check_setting(statement.name, statement.position)
+        await self._need_system(Privilege.MODIFYCLUSTERSETTING)
         try:
             if statement.value is None:
                 await reset_setting(self._store, statement.name)
@@ -468,10 +493,21 @@ class Session:
             raise SQLError("22023", f"{error}", position=statement.position) from error
         return Result(tag="SET CLUSTER SETTING")
 
+    async def _need_system(self, *any_of: Privilege) -> None:
+        reader = self._reader()
+        try:
+            await self._actor(reader).need_system(*any_of)
+        finally:
+            await self._done(reader)
+
     async def _run_ranges(self, statement: RangeStatement, parameters: Sequence[object]) -> Result:
         async def work() -> Result:
             reader = self._reader()
             try:
+                actor = self._actor(reader)
+                shows = isinstance(statement, statements.ShowRanges)
+                needed = Privilege.SELECT if shows else Privilege.INSERT
+                await actor.need_named(statement.of.table, needed)
                 return await run_ranges(
                     self._services, statement, reader, self.database, parameters
                 )
@@ -484,6 +520,7 @@ class Session:
         async def work() -> Result:
             reader = self._reader()
             try:
+                await check_show(self._actor(reader), statement)
                 return await run_show(self._services, statement, reader, self.database)
             finally:
                 await self._done(reader)

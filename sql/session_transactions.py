@@ -10,6 +10,7 @@ from dataclasses import replace
 from ..catalog.errors import SQLError
 from ..kvlayer.errors import KVError, RetryableTransaction, StoreClosed
 from .as_of import datetime_of, resolve_as_of
+from .authorization import changes_rights
 from .executor.ddl import jobs_begun, wait_until_seen
 from .implicit import ATTEMPTS_MAX, pause_before
 from .parser import transaction_statements as statements
@@ -126,6 +127,8 @@ class SessionTransactions:
         self.opened, self._committing = None, opened
         at, changed = await opened.commit(called_ns)
         self._committing = None
+        if changes_rights(opened.transaction):
+            await self._services.rights.catch_up(at)
         notice = await wait_until_seen(self._services, changed, jobs_begun(opened.transaction))
         return Result(tag="COMMIT", commit_timestamp=at, notice=notice)
 

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ...catalog.errors import SQLError
+from ...catalog.privileges import Privilege
 from ...catalog.system_tables import DEFAULT_DATABASE
-from ...catalog.users import find_user
+from ...catalog.users import User, find_user
 from ...sql import Session
+from ...sql.authorization import Actor
 from ...sql.client_variables import REPORTED
 from ..node import Node
 from . import replies
@@ -87,7 +89,10 @@ async def greet(
     if not user:
         raise SQLError("28000", "no PostgreSQL user name specified in startup packet")
     _check_encoding(startup.parameters.get("client_encoding"))
-    await _authenticate(channel, await _exchange(channel, node, method, user, decoy_key))
+    known = await _find(node, user)
+    await _authenticate(channel, _exchange(channel, node, method, user, known, decoy_key))
+    if known is not None and not known.login:
+        raise SQLError("28000", f'role "{user}" is not permitted to log in')
     channel.machine.authenticated()
     channel.write(replies.AUTHENTICATION_OK)
     database = await _database(node, startup.parameters.get("database"), user)
@@ -123,14 +128,17 @@ def _check_encoding(name: str | None) -> None:
         )
 
 
-async def _exchange(
-    channel: Channel, node: Node, method: Method, name: str, decoy_key: bytes
-) -> Exchange:
+async def _find(node: Node, name: str) -> User | None:
     snapshot = node.store.begin(read_only=True)
     try:
-        user = await find_user(snapshot, name)
+        return await find_user(snapshot, name)
     finally:
         await snapshot.rollback()
+
+
+def _exchange(
+    channel: Channel, node: Node, method: Method, name: str, user: User | None, decoy_key: bytes
+) -> Exchange:
     match method:
         case Method.TRUST:
             return Trusting(name, user)
@@ -164,15 +172,15 @@ async def _database(node: Node, name: str | None, user: str) -> str:
 
     libpq names the user's own where it is told of none, and `postgres` is what tools look for.
     """
-    if name is None:
-        return DEFAULT_DATABASE
     reader = node.store.begin(read_only=True)
     try:
         known = await node.services.catalog.list_databases(reader)
+        if name is None or (name not in known and name in (user, "postgres")):
+            name = DEFAULT_DATABASE
+        if name not in known:
+            raise SQLError("3D000", f'database "{name}" does not exist')
+        actor = Actor(node.services, user, name, reader)
+        await actor.need_database(name, Privilege.CONNECT)
     finally:
         await reader.rollback()
-    if name in known:
-        return name
-    if name in (user, "postgres"):
-        return DEFAULT_DATABASE
-    raise SQLError("3D000", f'database "{name}" does not exist')
+    return name

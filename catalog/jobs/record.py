@@ -38,6 +38,8 @@ class JobRecord:
     error: str | None = None
     started: datetime | None = None
     """When it was first taken up."""
+    owner: str | None = None
+    """Who made it; None for `root`."""
 
     @property
     def running_status(self) -> str | None:
@@ -59,14 +61,15 @@ class JobRecord:
                 self.epoch,
                 self.error,
                 self.started,
+                self.owner,
             )
         )
 
     @classmethod
     def decode(cls, key: bytes, body: bytes) -> JobRecord:
         row = _jobs.decode_row(key, body)
-        id, kind, description, state, payload, created, finished, *claim, error, started = row
-        session, node, epoch = claim
+        id, kind, description, state, payload, created, finished, *others = row
+        session, node, epoch, error, started, owner = others
         assert isinstance(id, int)
         assert isinstance(kind, str)
         assert isinstance(description, str)
@@ -78,6 +81,7 @@ class JobRecord:
         assert isinstance(epoch, int)
         assert error is None or isinstance(error, str)
         assert started is None or isinstance(started, datetime)
+        assert owner is None or isinstance(owner, str)
         return cls(
             id=id,
             kind=kind,
@@ -91,6 +95,7 @@ class JobRecord:
             epoch=epoch,
             error=error,
             started=started,
+            owner=owner,
         )
 
 

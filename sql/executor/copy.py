@@ -12,10 +12,12 @@ import pyarrow as pa
 from ...catalog.arrow_conform import conform
 from ...catalog.descriptor import Column, TableDescriptor
 from ...catalog.errors import SQLError
+from ...catalog.privileges import Privilege
 from ...catalog.row_codec import codec_for
 from ...catalog.system_tables import FIRST_USER_ID
 from ...kvlayer.errors import KVError
 from ...kvlayer.txn import Transaction
+from ..authorization import Actor
 from ..binder import column_of
 from ..errors import from_kv
 from ..parser.statements import CopyFrom
@@ -55,7 +57,7 @@ class CopyIn:
 
 
 async def begin_copy(
-    services: Services, database: str, statement: CopyFrom, opened: OpenTransaction
+    services: Services, database: str, statement: CopyFrom, opened: OpenTransaction, user: str
 ) -> CopyIn:
     """A COPY FROM in a transaction. Raises SQLError."""
     transaction = opened.transaction
@@ -65,6 +67,8 @@ async def begin_copy(
         services, transaction, [statement.table], database, opened.scope, at, transaction
     )
     descriptor = relations[statement.table.parts]
+    actor = Actor(services, user, database, transaction)
+    await actor.need_table(descriptor, Privilege.INSERT)
     return CopyIn(descriptor, _columns(statement, descriptor), transaction)
 
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ...catalog.descriptor import TableDescriptor
 from ...catalog.errors import SQLError
-from ...kvlayer.txn import Transaction
+from ...catalog.privileges import SYSTEM, Privilege
+from ...catalog.rights import Rights
+from ...catalog.users import ROOT
+from ...kvlayer.access import Transaction
+from ..authorization import Actor, current_rights
 from ..parser.statements import ControlJobs, CreateChangefeed, ShowJobs
 from ..relations import LeaseScope, full_name, resolve_all
 from ..results import INT8, Result, listing
-from ..services import ChangefeedRequest, Services
+from ..services import ChangefeedRequest, JobSummary, Services
+from .ownership import own_jobs
 from .show import show_changefeed_jobs, show_jobs
 
 
@@ -29,6 +37,7 @@ async def create_changefeed(
     transaction: Transaction,
     scope: LeaseScope,
     database: str,
+    user: str = ROOT,
 ) -> Result:
     """The job's id, or the rows of a feed without a sink. Does not commit."""
     at = transaction.read_timestamp
@@ -36,6 +45,7 @@ async def create_changefeed(
         services, transaction, statement.tables, database, scope, at, transaction
     )
     tables = [relations[name.parts] for name in statement.tables]
+    await _check_rights(Actor(services, user, database, transaction), statement, tables)
     seen: set[int] = set()
     for name, table in zip(statement.tables, tables, strict=True):
         if table.id in seen:
@@ -48,17 +58,43 @@ async def create_changefeed(
         options={option.name: option.value for option in statement.options},
         statement=statement.text,
         at=at,
+        user=user,
     )
     if statement.sink is None:
         stream = await services.changefeeds.stream(request)
         columns = tuple(stream.columns)
         return Result(tag="CREATE CHANGEFEED", columns=columns, stream=stream.rows)
     job_id = await services.changefeeds.create(transaction, request, statement.sink)
+    await own_jobs(transaction, user, [job_id])
     return listing("CREATE CHANGEFEED", [("job_id", INT8)], [(job_id,)])
 
 
-async def list_jobs(services: Services, statement: ShowJobs) -> Result:
+async def _check_rights(
+    actor: Actor, statement: CreateChangefeed, tables: Sequence[TableDescriptor]
+) -> None:
+    """A feed into a sink needs CHANGEFEED on every table; for one to the client SELECT will do."""
+    for table in tables:
+        try:
+            await actor.need_table(table, Privilege.CHANGEFEED)
+        except SQLError as error:
+            if statement.sink is not None:
+                raise SQLError(
+                    "42501",
+                    f'user "{actor.user}" requires the CHANGEFEED privilege on all target tables '
+                    "to be able to run an enterprise changefeed",
+                    detail=f"{error.message}.",
+                ) from error
+            await actor.need_table(table, Privilege.SELECT)
+
+
+async def list_jobs(
+    services: Services, statement: ShowJobs, user: str, opened: Transaction | None
+) -> Result:
+    """One's own jobs; all of them for who has VIEWJOB or CONTROLJOB."""
     jobs = list(await services.jobs.list(changefeeds_only=statement.changefeeds_only))
+    rights = await current_rights(services, opened)
+    if not rights.held(user, SYSTEM) & (Privilege.VIEWJOB | Privilege.CONTROLJOB):
+        jobs = [job for job in jobs if (job.user_name or ROOT) in rights.roles_of(user)]
     if statement.job_id is not None:
         jobs = [job for job in jobs if job.id == statement.job_id]
         if not jobs:
@@ -66,8 +102,33 @@ async def list_jobs(services: Services, statement: ShowJobs) -> Result:
     return show_changefeed_jobs(jobs) if statement.changefeeds_only else show_jobs(jobs)
 
 
-async def control_jobs(services: Services, statement: ControlJobs) -> Result:
+async def control_jobs(services: Services, statement: ControlJobs, user: str) -> Result:
+    """Raises SQLError 42501 for a job of another user, where CONTROLJOB is missing."""
+    rights = services.rights.current
+    if not rights.admin(user):
+        jobs = {job.id: job for job in await services.jobs.list(changefeeds_only=False)}
+        for job_id in statement.job_ids:
+            _check_control(rights, user, job_id, jobs.get(job_id))
     for job_id in statement.job_ids:
         await services.jobs.control(job_id, statement.action)
     count = len(statement.job_ids)
     return Result(tag=f"{statement.action.value} JOBS {count}", row_count=count)
+
+
+def _check_control(rights: Rights, user: str, job_id: int, job: JobSummary | None) -> None:
+    """Of a job that one may not even see it is not told that it exists."""
+    held = rights.held(user, SYSTEM)
+    owner = ROOT if job is None else job.user_name or ROOT
+    if job is not None and owner in rights.roles_of(user):
+        return
+    if job is not None and held & Privilege.CONTROLJOB and not rights.admin(owner):
+        return
+    if held & (Privilege.CONTROLJOB | Privilege.VIEWJOB):
+        if job is None:
+            return  # there is none, and the registry says so
+        raise SQLError(
+            "42501",
+            f"user {user} may not control job {job_id} of {owner}",
+            hint="CONTROLJOB is for the jobs of users that are no admins.",
+        )
+    raise SQLError("42704", f"job with ID {job_id} does not exist")

@@ -108,6 +108,14 @@ class Cursor:
             self._index += 1
         return lexeme
 
+    def mark(self) -> int:
+        """Where it stands, for `rewind`."""
+        return self._index
+
+    def rewind(self, mark: int) -> None:
+        assert mark <= self._index, (mark, self._index)
+        self._index = mark
+
     def skip_to_token(self, token_index: int) -> None:
         """Moves on to the first lexeme of a later token."""
         while self.current.token_index < token_index:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.errors import SQLError
-from . import alter, copy, feeds, prepared, tables, transactions, users
+from . import alter, copy, feeds, prepared, rights, tables, transactions, users
 from .cursor import Cursor, LexemeKind, syntax_error
 from .lexer import statements, tokenize
 from .queries import parse_query
@@ -158,7 +158,14 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("create", "database"): tables.create_database,
     ("create", "table"): tables.create_table,
     ("drop", "table"): tables.drop_table,
-    ("alter", "table"): alter.alter_table,
+    ("alter", "table"): rights.alter_table,
+    ("alter", "schema"): rights.alter_schema,
+    ("alter", "database"): rights.alter_database,
+    ("alter", "default", "privileges"): rights.alter_default_privileges,
+    ("grant",): rights.grant,
+    ("revoke",): rights.revoke,
+    ("reassign", "owned", "by"): rights.reassign_owned,
+    ("drop", "owned", "by"): rights.drop_owned,
     ("alter", "index"): alter.alter_index,
     ("create", "index"): alter.create_index,
     ("create", "unique", "index"): alter.create_unique_index,
@@ -174,6 +181,10 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("pause",): lambda cursor: feeds.control_jobs(cursor, JobAction.PAUSE),
     ("resume",): lambda cursor: feeds.control_jobs(cursor, JobAction.RESUME),
     ("show", "users"): users.show_users,
+    ("show", "roles"): users.show_users,
+    ("show", "grants"): rights.show_grants,
+    ("show", "system", "grants"): rights.show_system_grants,
+    ("show", "default", "privileges"): rights.show_default_privileges,
     ("show",): feeds.show,
     ("set",): feeds.set_statement,
     ("reset",): feeds.reset_statement,
@@ -187,7 +198,7 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("savepoint",): transactions.savepoint,
     ("release",): transactions.release,
     ("create", "user"): users.create_user,
-    ("create", "role"): users.create_user,
+    ("create", "role"): users.create_role,
     ("alter", "user"): users.alter_user,
     ("alter", "role"): users.alter_user,
     ("drop", "user"): users.drop_user,
@@ -203,8 +214,8 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
 
 # fmt: off
 _REFUSED = frozenset({
-    "analyze", "call", "declare", "do", "fetch", "grant",
-    "listen", "lock", "merge", "notify", "refresh", "reindex", "revoke",
+    "analyze", "call", "declare", "do", "fetch",
+    "listen", "lock", "merge", "notify", "refresh", "reindex",
     "vacuum", "verify",
 })
 # fmt: on

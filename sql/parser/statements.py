@@ -18,6 +18,7 @@ from .copy_options import CopyOptions
 from .names import ObjectName as ObjectName
 from .names import Option as Option
 from .names import TypeName as TypeName
+from .rights_statements import RightsStatement
 from .row_locks import RowLock
 from .schema_statements import (
     ColumnDefinition,
@@ -315,6 +316,7 @@ Statement = (
     | ExecutePrepared
     | Deallocate
     | UserStatement
+    | RightsStatement
     | Discard
     | CopyFrom
     | CopyTo

@@ -6,20 +6,33 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoleOptions:
+    """What stands behind a role's name; None where it is not said. `password_given` tells PASSWORD
+    NULL from no PASSWORD. `granted` and `revoked` name system privileges, in capitals."""
+
+    password: str | None = None
+    password_given: bool = False
+    login: bool | None = None
+    granted: tuple[str, ...] = ()
+    revoked: tuple[str, ...] = ()
+    in_roles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CreateUser:
-    """`password` is None for none."""
+    """CREATE USER, and CREATE ROLE, which may not log in unless it says so."""
 
     name: str
-    password: str | None
+    options: RoleOptions
     if_not_exists: bool
+    login: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterUser:
-    """Sets the password, or takes it away where it is None."""
-
     name: str
-    password: str | None
+    options: RoleOptions
+    if_exists: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,32 +1,48 @@
-"""The grammar of users.
+"""The grammar of users and roles.
 
-    CREATE USER [IF NOT EXISTS] name [[WITH] [LOGIN] [PASSWORD 'secret' | PASSWORD NULL]]
-    ALTER USER name [WITH] [LOGIN] PASSWORD 'secret'
+    CREATE USER [IF NOT EXISTS] name [[WITH] option …]
+    ALTER USER [IF EXISTS] name [WITH] option …
     DROP USER [IF EXISTS] name, …
 
-ROLE may stand for USER.
+An option is `[NO]LOGIN`, `PASSWORD 'secret'`, `PASSWORD NULL`, `IN ROLE name, …`, or a system
+privilege with or without NO before it, such as `CREATEDB`. ROLE may stand for USER; a role may not
+log in unless it says so.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...catalog.errors import SQLError
+from ...catalog.privileges import ALL_OF, SecurableKind
 from .cursor import Cursor, LexemeKind
-from .user_statements import AlterUser, CreateUser, DropUser, ShowUsers
+from .user_statements import AlterUser, CreateUser, DropUser, RoleOptions, ShowUsers
+
+SYSTEM_OPTIONS = frozenset(str(one.name).lower() for one in ALL_OF[SecurableKind.SYSTEM])
 
 
 def create_user(cursor: Cursor) -> CreateUser:
+    return _create(cursor, login=True)
+
+
+def create_role(cursor: Cursor) -> CreateUser:
+    return _create(cursor, login=False)
+
+
+def _create(cursor: Cursor, *, login: bool) -> CreateUser:
     if_not_exists = cursor.accept_words("if", "not", "exists")
     name = _name(cursor)
-    password, _ = _options(cursor)
-    return CreateUser(name=name, password=password, if_not_exists=if_not_exists)
+    options = _options(cursor)
+    return CreateUser(name=name, options=options, if_not_exists=if_not_exists, login=login)
 
 
 def alter_user(cursor: Cursor) -> AlterUser:
+    if_exists = cursor.accept_words("if", "exists")
     name = _name(cursor)
-    password, given = _options(cursor)
-    if not given:
-        cursor.fail(expected="PASSWORD")
-    return AlterUser(name=name, password=password)
+    options = _options(cursor)
+    if options == RoleOptions():
+        cursor.fail(expected="PASSWORD, LOGIN or a system privilege")
+    return AlterUser(name=name, options=options, if_exists=if_exists)
 
 
 def drop_user(cursor: Cursor) -> DropUser:
@@ -47,20 +63,44 @@ def _name(cursor: Cursor) -> str:
     return cursor.identifier("a user's name")
 
 
-def _options(cursor: Cursor) -> tuple[str | None, bool]:
-    """The password, and whether PASSWORD was written."""
+def _options(cursor: Cursor) -> RoleOptions:
     cursor.accept_words("with")
-    password, given = None, False
+    options = RoleOptions()
     while not cursor.finished:
-        if cursor.accept_words("login"):
-            continue
-        if cursor.accept_words("nologin"):
-            raise SQLError("0A000", "NOLOGIN is not supported", position=cursor.position)
-        cursor.accept_words("encrypted")
-        if given or not cursor.accept_words("password"):
-            cursor.fail(expected="PASSWORD or the end of the statement")
-        given = True
-        if cursor.current.kind is LexemeKind.WORD and cursor.accept_words("null"):
-            continue
-        password = cursor.string("a password")
-    return password, given
+        options = _option(cursor, options)
+    return options
+
+
+def _option(cursor: Cursor, options: RoleOptions) -> RoleOptions:
+    if cursor.accept_words("login") or cursor.at_words("nologin"):
+        return replace(options, login=not cursor.accept_words("nologin"))
+    if cursor.accept_words("inherit"):
+        return options  # there is no other way
+    if cursor.accept_words("in", "role"):
+        roles = [_name(cursor)]
+        while cursor.accept_symbol(","):
+            roles.append(_name(cursor))
+        return replace(options, in_roles=(*options.in_roles, *roles))
+    if cursor.at_words("superuser"):
+        raise SQLError(
+            "0A000",
+            "SUPERUSER is not supported",
+            position=cursor.position,
+            hint="GRANT admin TO the role: its members may do everything.",
+        )
+    word = cursor.current.text if cursor.current.kind is LexemeKind.WORD else ""
+    if word in SYSTEM_OPTIONS:
+        cursor.advance()
+        return replace(options, granted=(*options.granted, word.upper()))
+    if word.startswith("no") and word[2:] in SYSTEM_OPTIONS:
+        cursor.advance()
+        return replace(options, revoked=(*options.revoked, word[2:].upper()))
+    return _password(cursor, options)
+
+
+def _password(cursor: Cursor, options: RoleOptions) -> RoleOptions:
+    cursor.accept_words("encrypted")
+    if options.password_given or not cursor.accept_words("password"):
+        cursor.fail(expected="PASSWORD, LOGIN, a system privilege or the end of the statement")
+    password = None if cursor.accept_words("null") else cursor.string("a password")
+    return replace(options, password=password, password_given=True)

@@ -20,6 +20,7 @@ from tailrace.catalog.descriptor_store import DescriptorStore
 from tailrace.catalog.errors import SQLError
 from tailrace.catalog.jobs import JobRegistry
 from tailrace.catalog.leases import LeaseManager, LivenessSession
+from tailrace.catalog.rights_watcher import RightsWatcher
 from tailrace.catalog.schema_change.job import JOB_KIND, SchemaChanger
 from tailrace.catalog.schema_change.jobs import SchemaChanges
 from tailrace.kvlayer.store import Store
@@ -95,8 +96,8 @@ class SqlNode:
         self.feeds = feeds
         self.first = Session(services)
 
-    def session(self) -> Session:
-        return Session(self.services)
+    def session(self, user: str = "root") -> Session:
+        return Session(self.services, user=user)
 
     async def sql(self, text: str, *parameters: object) -> Result:
         """The last result of a text."""
@@ -118,6 +119,8 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
     descriptors = DescriptorStore(store)
     session = LivenessSession(store, node_id)
     leases = LeaseManager(store, descriptors, session)
+    rights = RightsWatcher(store)
+    await rights.start()
     await session.start()
     await leases.start()
     feeds = RecordedFeeds()
@@ -135,6 +138,7 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
         changefeeds=feeds,
         schema_changes=SchemaChanges(store, descriptors),
         images=images,
+        rights=rights,
     )
     node = SqlNode(store, services, feeds, registry)
     try:
@@ -146,6 +150,7 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
         analytics.close()
         await leases.close()
         await session.close()
+        await rights.close()
 
 
 @asynccontextmanager

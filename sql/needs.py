@@ -1,0 +1,110 @@
+"""Needs: the privileges that a query or DML needs, on which tables.
+
+They follow from the statement and from what its names stand for, never from whose it is: so they
+are kept beside the plan, and compared with the rights of the moment each time that it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from ..catalog.descriptor import TableDescriptor
+from ..catalog.errors import SQLError
+from ..catalog.privileges import Privilege, Securable, SecurableKind, securable
+from ..catalog.rights import Rights
+from ..catalog.users import ROOT
+from .binder import Relations, tables_read
+from .parser.statements import Delete, Insert, InsertMode, Query, Update
+from .plans import Plan, SelectPlan
+
+Planned = Query | Insert | Update | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Privileges, all of which must be held on one object."""
+
+    privileges: int
+    object: Securable
+
+
+Needs = tuple[Need, ...]
+
+
+def needs_of(statement: Planned, relations: Relations, plan: Plan | None = None) -> Needs:
+    """What a query or DML needs. Locking needs a plan to be seen."""
+    wanted: dict[int, int] = {}
+    tables = {table.id: table for table in relations.values()}
+    for name in tables_read(statement):
+        _want(wanted, relations[name.parts], Privilege.SELECT)
+    if not isinstance(statement, Query):
+        _want(wanted, relations[statement.table.parts], _writing(statement))
+    if isinstance(plan, SelectPlan) and plan.locking is not None:
+        for locked in plan.locking.tables:
+            _want(wanted, locked.descriptor, Privilege.UPDATE)
+    return tuple(
+        need
+        for table_id, privileges in wanted.items()
+        for need in needs_on(tables[table_id], privileges)
+    )
+
+
+def _want(wanted: dict[int, int], table: TableDescriptor, privileges: int) -> None:
+    wanted[table.id] = wanted.get(table.id, 0) | int(privileges)
+
+
+def _writing(statement: Insert | Update | Delete) -> Privilege:
+    """What is needed on the table that is written; to read its rows is SELECT there too."""
+    reads = bool(statement.returning)
+    match statement:
+        case Insert(mode=InsertMode.UPSERT):
+            return Privilege.INSERT | Privilege.UPDATE | Privilege.SELECT
+        case Insert(conflict=conflict):
+            needed = Privilege.INSERT
+            if conflict is not None:
+                reads = True  # it tells which rows are there
+                needed |= Privilege.UPDATE if conflict.assignments else Privilege.INSERT
+        case Update(where=where):
+            needed = Privilege.UPDATE
+            reads = reads or where is not None or _reads_columns(statement)
+        case Delete(where=where):
+            needed = Privilege.DELETE
+            reads = reads or where is not None
+    return needed | Privilege.SELECT if reads else needed
+
+
+def _reads_columns(statement: Update) -> bool:
+    return any(value.find(exp.Column) is not None for _, value in statement.assignments)
+
+
+def needs_on(table: TableDescriptor, privileges: int) -> Iterable[Need]:
+    """Privileges on a table, and the schema's door. Virtual tables are everybody's."""
+    if table.id < 0:
+        return
+    yield Need(privileges, securable(table))
+    schema = Securable(SecurableKind.SCHEMA, table.schema_id, "", (table.database_id,))
+    yield Need(int(Privilege.USAGE), schema)
+
+
+def missing(rights: Rights, user: str, needs: Needs) -> Need | None:
+    """The first need that is not met, less what of it is."""
+    if user == ROOT:
+        return None
+    for need in needs:
+        lacking = need.privileges & ~rights.held(user, need.object)
+        if lacking:
+            return Need(lacking, need.object)
+    return None
+
+
+def refused(user: str, privileges: int, kind: SecurableKind, name: str) -> SQLError:
+    """What somebody is told who lacks privileges: the first of them is named."""
+    lacking = next(str(one.name) for one in Privilege if one & privileges)
+    if kind is SecurableKind.SYSTEM:
+        return SQLError("42501", f"user {user} does not have {lacking} system privilege")
+    return SQLError(
+        "42501", f"user {user} does not have {lacking} privilege on {kind.value} {name}"
+    )

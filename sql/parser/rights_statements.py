@@ -1,0 +1,113 @@
+"""Statements about rights, as the parser hands them on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from .names import ObjectName
+
+
+class TargetKind(Enum):
+    """What privileges are granted on."""
+
+    TABLE = "table"
+    SCHEMA = "schema"
+    DATABASE = "database"
+    TABLES_IN_SCHEMA = "all tables in schema"  # those that are there now
+    SYSTEM = "system"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantTarget:
+    """`names` is empty for the system. A table's last part may be `*`."""
+
+    kind: TargetKind
+    names: tuple[ObjectName, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PrivilegeName:
+    """A privilege as written, in capitals."""
+
+    name: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantPrivileges:
+    """GRANT and REVOKE of privileges. `option` is WITH GRANT OPTION, or GRANT OPTION FOR."""
+
+    privileges: tuple[PrivilegeName, ...]
+    target: GrantTarget
+    grantees: tuple[str, ...]
+    option: bool
+    revoke: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantRoles:
+    """GRANT and REVOKE of membership. `option` is WITH ADMIN OPTION, or ADMIN OPTION FOR."""
+
+    roles: tuple[str, ...]
+    members: tuple[str, ...]
+    option: bool
+    revoke: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterDefaultPrivileges:
+    """`roles` makes the things: empty for the session's user, None for everybody. `schemas` is
+    empty for all of the database. `kind` is of the things, `option` and `revoke` as above."""
+
+    roles: tuple[str, ...] | None
+    schemas: tuple[ObjectName, ...]
+    privileges: tuple[PrivilegeName, ...]
+    kind: TargetKind
+    grantees: tuple[str, ...]
+    option: bool
+    revoke: bool
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetOwner:
+    """ALTER TABLE, SCHEMA or DATABASE … OWNER TO."""
+
+    target: GrantTarget
+    owner: str
+    if_exists: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReassignOwned:
+    """REASSIGN OWNED BY … TO; `to` is None for DROP OWNED BY, which takes grants away too."""
+
+    roles: tuple[str, ...]
+    to: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowGrants:
+    """`target` is None for the current database, `grantees` empty for all."""
+
+    target: GrantTarget | None
+    grantees: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowRoleGrants:
+    """SHOW GRANTS ON ROLE. Both are empty for all."""
+
+    roles: tuple[str, ...]
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShowDefaultPrivileges:
+    pass
+
+
+RightsChange = GrantPrivileges | GrantRoles | AlterDefaultPrivileges | SetOwner | ReassignOwned
+RightsListing = ShowGrants | ShowRoleGrants | ShowDefaultPrivileges
+RightsStatement = RightsChange | RightsListing

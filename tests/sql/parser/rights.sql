@@ -1,0 +1,106 @@
+GRANT SELECT, INSERT ON orders TO ada
+----
+GrantPrivileges(privileges=(PrivilegeName(name='SELECT', position=7), PrivilegeName(name='INSERT', position=15)), target=GrantTarget(kind=TABLE, names=(ObjectName(parts=('orders'), position=25))), grantees=('ada'), option=False, revoke=False)
+
+GRANT ALL PRIVILEGES ON TABLE shop.public.orders, lines TO ada, bo WITH GRANT OPTION
+----
+GrantPrivileges(privileges=(PrivilegeName(name='ALL', position=7)), target=GrantTarget(kind=TABLE, names=(ObjectName(parts=('shop', 'public', 'orders'), position=31), ObjectName(parts=('lines'), position=51))), grantees=('ada', 'bo'), option=True, revoke=False)
+
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO ada
+----
+GrantPrivileges(privileges=(PrivilegeName(name='SELECT', position=7)), target=GrantTarget(kind=TABLES_IN_SCHEMA, names=(ObjectName(parts=('public'), position=38))), grantees=('ada'), option=False, revoke=False)
+
+GRANT CREATE ON DATABASE shop TO public
+----
+GrantPrivileges(privileges=(PrivilegeName(name='CREATE', position=7)), target=GrantTarget(kind=DATABASE, names=(ObjectName(parts=('shop'), position=26))), grantees=('public'), option=False, revoke=False)
+
+GRANT SELECT ON shop.* TO ada
+----
+GrantPrivileges(privileges=(PrivilegeName(name='SELECT', position=7)), target=GrantTarget(kind=TABLE, names=(ObjectName(parts=('shop', '*'), position=17))), grantees=('ada'), option=False, revoke=False)
+
+GRANT SYSTEM CONTROLJOB, VIEWJOB TO ada
+----
+GrantPrivileges(privileges=(PrivilegeName(name='CONTROLJOB', position=14), PrivilegeName(name='VIEWJOB', position=26)), target=GrantTarget(kind=SYSTEM, names=()), grantees=('ada'), option=False, revoke=False)
+
+GRANT reader, writer TO ada WITH ADMIN OPTION
+----
+GrantRoles(roles=('reader', 'writer'), members=('ada'), option=True, revoke=False)
+
+GRANT SELECT TO ada
+----
+position 20: syntax error at end of input (SQLSTATE 42601)
+HINT: Expected ON.
+
+REVOKE GRANT OPTION FOR SELECT ON orders FROM ada CASCADE
+----
+GrantPrivileges(privileges=(PrivilegeName(name='SELECT', position=25)), target=GrantTarget(kind=TABLE, names=(ObjectName(parts=('orders'), position=35))), grantees=('ada'), option=True, revoke=True)
+
+REVOKE ADMIN OPTION FOR reader FROM ada
+----
+GrantRoles(roles=('reader'), members=('ada'), option=True, revoke=True)
+
+ALTER DEFAULT PRIVILEGES FOR ROLE ada IN SCHEMA public GRANT SELECT ON TABLES TO reader
+----
+AlterDefaultPrivileges(roles=('ada'), schemas=(ObjectName(parts=('public'), position=49)), privileges=(PrivilegeName(name='SELECT', position=62)), kind=TABLE, grantees=('reader'), option=False, revoke=False, position=26)
+
+ALTER DEFAULT PRIVILEGES FOR ALL ROLES REVOKE ALL ON TABLES FROM reader
+----
+AlterDefaultPrivileges(roles=None, schemas=(), privileges=(PrivilegeName(name='ALL', position=47)), kind=TABLE, grantees=('reader'), option=False, revoke=True, position=26)
+
+ALTER TABLE IF EXISTS orders OWNER TO ada
+----
+SetOwner(target=GrantTarget(kind=TABLE, names=(ObjectName(parts=('orders'), position=23))), owner='ada', if_exists=True)
+
+ALTER DATABASE shop OWNER TO ada
+----
+SetOwner(target=GrantTarget(kind=DATABASE, names=(ObjectName(parts=('shop'), position=16))), owner='ada', if_exists=False)
+
+REASSIGN OWNED BY ada, bo TO root
+----
+ReassignOwned(roles=('ada', 'bo'), to='root')
+
+DROP OWNED BY ada
+----
+ReassignOwned(roles=('ada'), to=None)
+
+SHOW GRANTS
+----
+ShowGrants(target=None, grantees=())
+
+SHOW GRANTS ON TABLE orders FOR ada
+----
+ShowGrants(target=GrantTarget(kind=TABLE, names=(ObjectName(parts=('orders'), position=22))), grantees=('ada'))
+
+SHOW GRANTS ON ROLE reader FOR ada
+----
+ShowRoleGrants(roles=('reader'), members=('ada'))
+
+SHOW SYSTEM GRANTS FOR ada
+----
+ShowGrants(target=GrantTarget(kind=SYSTEM, names=()), grantees=('ada'))
+
+SHOW DEFAULT PRIVILEGES
+----
+ShowDefaultPrivileges()
+
+CREATE ROLE reader
+----
+CreateUser(name='reader', options=RoleOptions(password=None, password_given=False, login=None, granted=(), revoked=(), in_roles=()), if_not_exists=False, login=False)
+
+CREATE USER ada WITH PASSWORD 'x' CREATEDB NOCREATEROLE IN ROLE reader
+----
+CreateUser(name='ada', options=RoleOptions(password='x', password_given=True, login=None, granted=('CREATEDB'), revoked=('CREATEROLE'), in_roles=('reader')), if_not_exists=False, login=True)
+
+CREATE USER ada SUPERUSER
+----
+position 17: SUPERUSER is not supported (SQLSTATE 0A000)
+HINT: GRANT admin TO the role: its members may do everything.
+
+ALTER USER ada PASSWORD NULL
+----
+AlterUser(name='ada', options=RoleOptions(password=None, password_given=True, login=None, granted=(), revoked=(), in_roles=()), if_exists=False)
+
+ALTER USER ada
+----
+position 15: syntax error at end of input (SQLSTATE 42601)
+HINT: Expected PASSWORD, LOGIN or a system privilege.
