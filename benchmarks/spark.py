@@ -34,7 +34,7 @@ import pyarrow.csv
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.outcome import print_outcome
-from benchmarks.pgwire import BINARIES, postgres_server
+from benchmarks.servers import BINARIES, postgres_server
 from tailrace import register_spark
 from tailrace.api.demo.flights import FLIGHTS, read_table
 
