@@ -123,3 +123,9 @@ def copy_response(kind: bytes, *, binary: bool, column_count: int) -> bytes:
 
 def copy_data(data: bytes) -> bytes:
     return frame(b"d", data)
+
+
+def copy_rows(rows: Sequence[bytes]) -> bytes:
+    """A message for each row: clients take them apart by that."""
+    length = _LENGTH.pack
+    return b"".join([b"d" + length(len(row) + 4) + row for row in rows])

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ....catalog.arrow_columns import datum_array
+from ....catalog.arrow_columns import AnyArray, datum_array
 from ....catalog.column_types import ColumnType, Datum, coerce
 from ....catalog.descriptor import Column
 from ....catalog.errors import SQLError
 from ....catalog.type_kinds import INTEGERS, TEXTS, TypeKind
+from ..column_texts import text_bytes
 
 ROW_BYTES_MAX = 32 * 1024 * 1024
 """A row that has not ended by then is refused."""
+
+BLOCK_BYTES = 64 * 1024
+"""Lines are gathered until they are this long, and what is longer is cut: a few milliseconds."""
 
 BATCH_ROWS = 1000
 """Rows that are written together: a few milliseconds of the loop."""
@@ -67,6 +73,21 @@ class BatchBuilder:
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
+    def from_columns(self, texts: pa.RecordBatch, lines: Sequence[int]) -> pa.RecordBatch:
+        """A batch of columns of texts, as many as the table's. Raises SQLError."""
+        arrays = [
+            self._column_of(column, cast(pa.StringArray, array), lines)
+            for column, array in zip(self.columns, texts.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _column_of(self, column: Column, texts: pa.StringArray, lines: Sequence[int]) -> AnyArray:
+        if column.nullable or not texts.null_count:
+            array = _cast(column.type, texts)
+            if array is not None:
+                return array
+        return self._column(column, texts.to_pylist(), lines)
+
     def from_values(self, rows: Sequence[Sequence[Datum]], lines: Sequence[int]) -> pa.RecordBatch:
         """A batch of rows of canonical datums."""
         arrays = []
@@ -75,9 +96,7 @@ class BatchBuilder:
             arrays.append(datum_array(column.type, list(values)))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _column(
-        self, column: Column, values: list[str | None], lines: Sequence[int]
-    ) -> pa.Array[pa.Scalar[pa.DataType]]:
+    def _column(self, column: Column, values: list[str | None], lines: Sequence[int]) -> AnyArray:
         self._check_nulls(column, values, lines)
         array = _fast(column.type, values)
         if array is not None:
@@ -99,25 +118,47 @@ class BatchBuilder:
             raise self.error("23502", message, lines[values.index(None)], column)
 
 
-_FAST = (*INTEGERS, TypeKind.FLOAT8, TypeKind.DATE)
-"""Types whose plain texts Arrow reads as `coerce` does."""
-
-_NOT_PLAIN = set("xXnNiI_ ")
-"""Hexadecimal, words and blanks: there the two differ."""
+def in_slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    for start in range(0, batch.num_rows, BATCH_ROWS):
+        yield batch.slice(start, BATCH_ROWS)
 
 
-def _fast(type: ColumnType, values: list[str | None]) -> pa.Array[pa.Scalar[pa.DataType]] | None:
+_PLAIN: dict[TypeKind, bytes] = {
+    **dict.fromkeys(INTEGERS, b"0123456789-"),
+    TypeKind.FLOAT8: b"0123456789-+.eE",
+    TypeKind.DECIMAL: b"0123456789-.",
+    TypeKind.DATE: b"0123456789-",
+    TypeKind.TIMESTAMP: b"0123456789-: .",
+}
+"""Types whose texts Arrow reads as `coerce` does, and of which bytes these texts are made."""
+
+_TIMESTAMP_LENGTH_MIN = len("2000-01-01 00:00:00")
+
+
+def _fast(type: ColumnType, values: list[str | None]) -> AnyArray | None:
     """The column as Arrow reads it, where that is just what `coerce` would say; else None."""
     if type.kind in TEXTS and type.width is None:
         try:
             return pa.array(values, pa.string())
         except (pa.ArrowInvalid, UnicodeEncodeError):
             return None
-    if type.kind not in _FAST:
+    return _cast(type, pa.array(values, pa.string())) if type.kind in _PLAIN else None
+
+
+def _cast(type: ColumnType, texts: pa.StringArray) -> AnyArray | None:
+    """As `_fast`, of texts that are in Arrow already."""
+    if type.kind in TEXTS:
+        fits = type.width is None or (
+            type.kind is TypeKind.VARCHAR
+            and (pc.max(pc.utf8_length(texts)).as_py() or 0) <= type.width
+        )
+        return texts if fits else None
+    if type.kind not in _PLAIN or text_bytes(texts).translate(None, _PLAIN[type.kind]):
         return None
-    if not _NOT_PLAIN.isdisjoint("".join([value for value in values if value is not None])):
-        return None
-    texts = pa.array(values, pa.string())
+    if type.kind is TypeKind.TIMESTAMP:
+        shortest = pc.min(pc.utf8_length(texts)).as_py()
+        if shortest is not None and shortest < _TIMESTAMP_LENGTH_MIN:
+            return None
     try:
         return texts.cast(type.arrow_type)
     except pa.ArrowInvalid:

@@ -8,11 +8,14 @@ A quote in a quoted value is doubled, and line ends may stand in it: a row may b
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 
 from ....catalog.errors import SQLError
 from ....sql.parser.copy_options import CopyOptions, Header
-from .batches import BATCH_ROWS, ROW_BYTES_MAX, BatchBuilder
+from .batches import BATCH_ROWS, ROW_BYTES_MAX, BatchBuilder, in_slices
+from .blocks import BlockReader
 from .lines import END_OF_DATA, LineSplitter
 from .text import check_header
 
@@ -24,24 +27,32 @@ class CSVReader:
         self._options = options
         self._builder = builder
         self._splitter = LineSplitter(keep_returns=True)
+        self._blocks = BlockReader(options, builder)
         self._line = 0
         self._open: list[str] = []  # the lines of a row whose quotes are not closed yet
         self._open_length = 0
         self._ended = False
         self._header_due = options.header is not Header.NONE
 
-    def feed(self, data: bytes) -> list[pa.RecordBatch]:
-        return self._batches(self._splitter.feed(data))
+    def feed(self, data: bytes) -> Iterator[pa.RecordBatch]:
+        for block in self._splitter.feed(data):
+            yield from self._batches(block)
 
-    def end(self) -> list[pa.RecordBatch]:
-        batches = self._batches(self._splitter.end())
+    def end(self) -> Iterator[pa.RecordBatch]:
+        for block in self._splitter.end():
+            yield from self._batches(block)
         if self._open:
             line = self._line - len(self._open) + 1
             raise self._builder.error("22P04", "unterminated CSV quoted field", line)
-        return batches
 
-    def _batches(self, lines: list[str]) -> list[pa.RecordBatch]:
-        batches = []
+    def _batches(self, block: bytes) -> Iterator[pa.RecordBatch]:
+        if not (self._open or self._ended or self._header_due):
+            whole = self._blocks.read(block, self._line + 1)
+            if whole is not None:
+                self._line += whole.num_rows
+                yield from in_slices(whole)
+                return
+        lines = self._splitter.lines(block)
         rows: list[list[str | None]] = []
         numbers: list[int] = []
         for line in lines:
@@ -53,11 +64,10 @@ class CSVReader:
             rows.append(row)
             numbers.append(self._line)
             if len(rows) == BATCH_ROWS:
-                batches.append(self._builder.from_text(rows, numbers))
+                yield self._builder.from_text(rows, numbers)
                 rows, numbers = [], []
         if rows:
-            batches.append(self._builder.from_text(rows, numbers))
-        return batches
+            yield self._builder.from_text(rows, numbers)
 
     def _take(self, line: str) -> list[str | None] | None:
         """The row that ends with this line, if one does."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -18,11 +18,11 @@ from .text import TextReader
 class RowReader(Protocol):
     """Takes bytes in pieces of any size, and gives the rows that are whole."""
 
-    def feed(self, data: bytes) -> list[pa.RecordBatch]:
-        """Batches of the rows that have come. Raises SQLError."""
+    def feed(self, data: bytes) -> Iterable[pa.RecordBatch]:
+        """Batches of rows that have come; others wait for more data. Raises SQLError."""
         ...
 
-    def end(self) -> list[pa.RecordBatch]:
+    def end(self) -> Iterable[pa.RecordBatch]:
         """The rows that are left, all data being in. Raises SQLError."""
         ...
 

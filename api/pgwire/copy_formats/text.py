@@ -5,11 +5,14 @@ r"""COPY's text format: a line for a row, tabs between its values, `\N` for NULL
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 
 from ....catalog.errors import SQLError
 from ....sql.parser.copy_options import CopyOptions, Header
-from .batches import BATCH_ROWS, BatchBuilder
+from .batches import BATCH_ROWS, BatchBuilder, in_slices
+from .blocks import BlockReader
 from .lines import END_OF_DATA, LineSplitter
 
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
@@ -24,18 +27,28 @@ class TextReader:
         self._options = options
         self._builder = builder
         self._splitter = LineSplitter()
+        self._blocks = BlockReader(options, builder)
         self._line = 0
         self._ended = False
 
-    def feed(self, data: bytes) -> list[pa.RecordBatch]:
-        return self._batches(self._splitter.feed(data))
+    def feed(self, data: bytes) -> Iterator[pa.RecordBatch]:
+        for block in self._splitter.feed(data):
+            yield from self._batches(block)
 
-    def end(self) -> list[pa.RecordBatch]:
-        return self._batches(self._splitter.end())
+    def end(self) -> Iterator[pa.RecordBatch]:
+        for block in self._splitter.end():
+            yield from self._batches(block)
 
-    def _batches(self, lines: list[str]) -> list[pa.RecordBatch]:
+    def _batches(self, block: bytes) -> Iterator[pa.RecordBatch]:
         if self._ended:
-            return []
+            return
+        if self._line or self._options.header is Header.NONE:
+            whole = self._blocks.read(block, self._line + 1)
+            if whole is not None:
+                self._line += whole.num_rows
+                yield from in_slices(whole)
+                return
+        lines = self._splitter.lines(block)
         if END_OF_DATA in lines:
             self._ended = True
             lines = lines[: lines.index(END_OF_DATA)]
@@ -43,14 +56,12 @@ class TextReader:
             self._check_header(lines[0])
             lines = lines[1:]
             self._line = 1
-        batches = []
         for start in range(0, len(lines), BATCH_ROWS):
             part = lines[start : start + BATCH_ROWS]
             numbers = range(self._line + 1, self._line + 1 + len(part))
             self._line += len(part)
             rows = [self._row(line) for line in part]
-            batches.append(self._builder.from_text(rows, numbers))
-        return batches
+            yield self._builder.from_text(rows, numbers)
 
     def _row(self, line: str) -> list[str | None]:
         options = self._options

@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Protocol
 
-from ....sql import ResultColumn, Row
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....sql import Result, ResultColumn, Row
 from ....sql.parser.copy_options import CopyFormat, CopyOptions, Header
+from ..column_texts import column_texts, joined_rows, text_bytes
 from ..wire_types import BINARY, TEXT, encoder
 from .binary import HEADER, TRAILER
 
@@ -26,6 +30,10 @@ class RowWriter(Protocol):
 
     def row(self, row: Row) -> bytes: ...
 
+    def rows(self, table: pa.Table) -> list[bytes]:
+        """Some rows of a result that is Arrow: each as `row` writes it."""
+        ...
+
 
 def make_writer(options: CopyOptions, columns: Sequence[ResultColumn]) -> RowWriter:
     match options.format:
@@ -41,6 +49,7 @@ class TextWriter:
     """Tabs between values, a backslash before what would be read as something else."""
 
     def __init__(self, options: CopyOptions, columns: Sequence[ResultColumn]) -> None:
+        self._types = [column.type for column in columns]
         self._encoders = [encoder(column.type, TEXT) for column in columns]
         self._delimiter = options.delimiter
         self._escaped = {**_ESCAPED, ord(options.delimiter): f"\\{options.delimiter}"}
@@ -58,12 +67,27 @@ class TextWriter:
         ]
         return (self._delimiter.join(fields) + "\n").encode()
 
+    def rows(self, table: pa.Table) -> list[bytes]:
+        columns = [
+            self._escape(column_texts(type, column))
+            for type, column in zip(self._types, table.columns, strict=True)
+        ]
+        return [row + b"\n" for row in joined_rows(columns, self._delimiter, self._null)]
+
+    def _escape(self, texts: pa.StringArray) -> pa.StringArray:
+        found = set(text_bytes(texts).decode(errors="ignore")) & set(map(chr, self._escaped))
+        for character in sorted(found, key=lambda c: c != "\\"):  # backslashes first
+            instead = self._escaped[ord(character)]
+            texts = pc.replace_substring(texts, character, instead)
+        return texts
+
 
 class CSVWriter:
     """Quotes around what would be read as something else, and where they are asked for."""
 
     def __init__(self, options: CopyOptions, columns: Sequence[ResultColumn]) -> None:
         self._options = options
+        self._types = [column.type for column in columns]
         self._encoders = [encoder(column.type, TEXT) for column in columns]
         forced = options.force_quote
         self._forced = [forced is None or column.name in forced for column in columns]
@@ -81,6 +105,28 @@ class CSVWriter:
         ]
         return (self._options.delimiter.join(fields) + "\n").encode()
 
+    def rows(self, table: pa.Table) -> list[bytes]:
+        options = self._options
+        columns = [
+            self._quoted(column_texts(type, column), forced=forced)
+            for type, column, forced in zip(self._types, table.columns, self._forced, strict=True)
+        ]
+        return [row + b"\n" for row in joined_rows(columns, options.delimiter, options.null)]
+
+    def _quoted(self, texts: pa.StringArray, *, forced: bool) -> pa.StringArray:
+        """Value by value where there may be something to quote."""
+        written = text_bytes(texts)
+        plain = not forced and not any(part.encode() in written for part in self._special)
+        if plain and not (self._single and b"\\." in written):
+            null = self._options.null
+            if not pc.any(pc.equal(texts, pa.scalar(null))).as_py():
+                return texts
+        fields = [
+            None if value is None else self._field(value, forced=forced)
+            for value in texts.to_pylist()
+        ]
+        return pa.array(fields, pa.string())
+
     def _field(self, value: str, *, forced: bool) -> str:
         options = self._options
         plain = not forced and value != options.null and not (self._single and value == "\\.")
@@ -94,6 +140,7 @@ class CSVWriter:
 
 class BinaryWriter:
     def __init__(self, columns: Sequence[ResultColumn]) -> None:
+        self._columns = tuple(columns)
         self._encoders = [encoder(column.type, BINARY) for column in columns]
         self.head = HEADER
         self.tail = TRAILER
@@ -108,3 +155,7 @@ class BinaryWriter:
                 parts.append(_LENGTH.pack(len(raw)))
                 parts.append(raw)
         return b"".join(parts)
+
+    def rows(self, table: pa.Table) -> list[bytes]:
+        result = Result(tag="", columns=self._columns, table=table)
+        return [self.row(row) for row in result.fetch_rows()]

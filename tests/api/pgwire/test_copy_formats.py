@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pyarrow as pa
 import pytest
 
 from tailrace.api.pgwire.copy_formats import make_reader, make_writer
@@ -11,7 +12,7 @@ from tailrace.catalog.column_types import ColumnType
 from tailrace.catalog.descriptor import Column
 from tailrace.catalog.errors import SQLError
 from tailrace.catalog.type_kinds import TypeKind
-from tailrace.sql import ResultColumn, Row
+from tailrace.sql import Result, ResultColumn, Row
 from tailrace.sql.parser import parse
 from tailrace.sql.parser.copy_options import CopyOptions
 from tailrace.sql.parser.statements import CopyFrom
@@ -34,7 +35,8 @@ def options(written: str) -> CopyOptions:
 
 def read(data: bytes, written: str, seed: int = 0) -> list[tuple[object, ...]]:
     reader = make_reader(options(written), "t", COLUMNS)
-    random, at, batches = Random(seed), 0, []
+    random, at = Random(seed), 0
+    batches: list[pa.RecordBatch] = []
     while at < len(data):
         size = random.randrange(1, 12)
         batches += reader.feed(data[at : at + size])
@@ -57,6 +59,8 @@ def test_what_is_written_is_read_back(written: str) -> None:
     columns = [ResultColumn(column.name, column.type) for column in COLUMNS]
     writer = make_writer(options(written), columns)
     data = writer.head + b"".join(writer.row(row) for row in rows) + writer.tail
+    table = Result(tag="", columns=tuple(columns), rows=rows).fetch_arrow()
+    assert b"".join(writer.rows(table)) == data.removeprefix(writer.head).removesuffix(writer.tail)
     for seed in range(5):
         assert read(data, written, seed) == rows
 
