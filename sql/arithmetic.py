@@ -4,7 +4,8 @@
     DECIMAL with INT8       DECIMAL, exact; a quotient has 38 significant digits
     FLOAT8  with any        FLOAT8; overflow to infinity is 22003
 
-Division by zero is 22012 in all of them. NULL with anything is NULL.
+Times and intervals are in `time_arithmetic`. Division by zero is 22012 in all of them. NULL with
+anything is NULL.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from math import fmod, isinf
 from ..catalog.column_types import INT8_MAX, INT8_MIN, ColumnType, Datum
 from ..catalog.errors import SQLError
 from ..catalog.type_kinds import TypeKind
+from .time_arithmetic import time_operation
 
 Operation = Callable[[Datum, Datum], Datum]
 
@@ -39,7 +41,7 @@ def operation(
         return ColumnType(TypeKind.DECIMAL), _DECIMAL[operator]
     if kinds <= {TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT8}:
         return ColumnType(TypeKind.FLOAT8), _FLOAT[operator]
-    return None
+    return time_operation(operator, left, right)
 
 
 def negate(kind: TypeKind, value: Datum) -> Datum:

@@ -120,6 +120,9 @@ def _sentence(error: Exception) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
+ERROR_MARK = "SQLSTATE "
+"""Begins what our functions raise in DuckDB, which passes on nothing of them but their text."""
+
 _BY_CLASS: tuple[tuple[type[duckdb.Error], str], ...] = (
     (duckdb.ConversionException, "22P02"),
     (duckdb.OutOfRangeException, "22003"),
@@ -157,6 +160,9 @@ def _function_name(message: str) -> str | None:
 
 def _translated(error: duckdb.Error, message: str, tables: Sequence[TableDescriptor]) -> SQLError:
     lower = message.lower()
+    _, marked, told = message.partition(ERROR_MARK)
+    if marked:  # what a function of ours raised
+        return SQLError(told[:5], told[7:])
     quoted = _between(message, '"', '"')
     if lower.startswith("referenced column") and quoted is not None:
         return unknown_column(quoted, tables, None)

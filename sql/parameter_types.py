@@ -14,36 +14,35 @@ the same statement has the same result columns whatever the values are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
 
-from ..catalog.column_types import ColumnType
+from ..catalog.column_types import ColumnType, array_of
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.errors import SQLError
-from ..catalog.type_kinds import TypeKind
-from .arithmetic import operation
 from .binder import Relations, column_type, scopes_in
+from .expression_types import (
+    ALTERNATIVES,
+    BOOL,
+    COMPARISONS,
+    FLOAT8,
+    INT8,
+    JSONB,
+    NUMERIC,
+    STRING,
+    TEXTUAL,
+    Hints,
+    Lookup,
+    type_of,
+)  # fmt: skip
 from .parser import folded
 from .parser.statements import Delete, Insert, Query, Update
 from .planner import Planned
 from .scalars import OPERATORS, broad_type_of_cast, parameter_number
 from .transpile import TYPED_PARAMETER
-
-INT8 = ColumnType(TypeKind.INT8)
-FLOAT8 = ColumnType(TypeKind.FLOAT8)
-DECIMAL = ColumnType(TypeKind.DECIMAL)
-STRING = ColumnType(TypeKind.STRING)
-BOOL = ColumnType(TypeKind.BOOL)
-DATE = ColumnType(TypeKind.DATE)
-TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
-WIDE_INTEGER = ColumnType(TypeKind.DECIMAL, 38, 0)
-"""What sum() of integers is."""
-
-Lookup = Callable[[exp.Column], ColumnType | None]
-Hints = Sequence[ColumnType | None]
 
 PARAMETERS_MAX = 65_535
 """As many as the wire protocol counts."""
@@ -219,19 +218,6 @@ def _in_tree(
             yield node, _context(node, lookup, declared)
 
 
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
-_TEXTUAL = (
-    exp.DPipe, exp.Like, exp.ILike, exp.RegexpLike, exp.Lower, exp.Upper, exp.Length, exp.Concat,
-    exp.Trim, exp.Substring,
-)  # fmt: skip
-_ALTERNATIVES = (exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif, exp.In, exp.Between)
-_NUMERIC = (exp.Abs, exp.Sqrt, exp.Ln, exp.Exp, exp.Pow, exp.Floor, exp.Ceil, exp.Round)
-_TRUTHS = (
-    exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.Exists,
-    exp.RegexpLike, *_COMPARISONS,
-)  # fmt: skip
-
-
 def _context(node: exp.Expr, lookup: Lookup, declared: Hints) -> ColumnType | None:
     """The type that the place of `node` says it has."""
     place = node
@@ -249,19 +235,58 @@ def _context(node: exp.Expr, lookup: Lookup, declared: Hints) -> ColumnType | No
             return _context(parent, lookup, declared)
         case exp.If() | exp.Case():
             return _of_branches(parent, place, lookup, declared)
-    if isinstance(parent, _TEXTUAL):
+    if isinstance(parent, exp.Any | exp.All):
+        return _of_set(parent, lookup, declared)
+    if parent is not None and isinstance(parent, WIDE_OPERATORS):
+        return _of_wide_operand(parent, place, lookup, declared)
+    if isinstance(parent, TEXTUAL):
         return STRING
-    if isinstance(parent, _ALTERNATIVES):
+    if isinstance(parent, ALTERNATIVES):
         return _of_siblings(parent, place, lookup, declared)
-    if isinstance(parent, _COMPARISONS) or type(parent) in OPERATORS:
+    if isinstance(parent, COMPARISONS) or type(parent) in OPERATORS:
         assert parent is not None
         found = _of_siblings(parent, place, lookup, declared)
         if found is None and type(parent) in OPERATORS:
             return _context(parent, lookup, declared)
         return found
-    if isinstance(parent, _NUMERIC):
+    if isinstance(parent, NUMERIC):
         return FLOAT8
     return None
+
+
+WIDE_OPERATORS = (
+    exp.ArrayContainsAll, exp.ArrayContainedBy, exp.ArrayOverlaps, exp.JSONExtract,
+    exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar, exp.JSONBContainsTopKey,
+    exp.JSONBContainsAnyTopKeys, exp.JSONBContainsAllTopKeys, exp.JSONBDeleteAtPath, exp.DPipe,
+)  # fmt: skip
+_PATHS = (
+    exp.JSONBExtract, exp.JSONBExtractScalar, exp.JSONBContainsAnyTopKeys,
+    exp.JSONBContainsAllTopKeys, exp.JSONBDeleteAtPath,
+)  # fmt: skip
+
+
+def _of_set(parent: exp.Expr, lookup: Lookup, declared: Hints) -> ColumnType | None:
+    """`x = ANY ($1)`: an array of what x is."""
+    comparison = parent.parent
+    if comparison is None or not isinstance(comparison, COMPARISONS):
+        return None
+    found = _of_siblings(comparison, parent, lookup, declared)
+    return None if found is None or found.element is not None else array_of(found)
+
+
+def _of_wide_operand(
+    parent: exp.Expr, place: exp.Expr, lookup: Lookup, declared: Hints
+) -> ColumnType | None:
+    """An operand of an operator on documents or arrays."""
+    other = _of_siblings(parent, place, lookup, declared)
+    if isinstance(parent, exp.DPipe):
+        wide = other is not None and (other == JSONB or other.element is not None)
+        return other if wide else STRING
+    if isinstance(parent, exp.ArrayContainsAll | exp.ArrayContainedBy | exp.ArrayOverlaps):
+        return other
+    if parent.this is place:
+        return JSONB
+    return array_of(STRING) if isinstance(parent, _PATHS) else STRING
 
 
 def _of_siblings(
@@ -286,58 +311,3 @@ def _of_branches(
             return BOOL if operand is None else type_of(operand, lookup, declared)
         parent = parent.parent if isinstance(parent.parent, exp.Case) else parent
     return type_of(parent, lookup, declared)
-
-
-def type_of(tree: exp.Expr, lookup: Lookup, declared: Hints = ()) -> ColumnType | None:
-    """The type of an expression, as far as it is plain to see; None for the rest."""
-
-    def inner(part: exp.Expr | None) -> ColumnType | None:
-        return None if part is None else type_of(part, lookup, declared)
-
-    match tree:
-        case exp.Paren() | exp.Alias() | exp.Neg() | exp.Max() | exp.Min() | exp.Abs():
-            return inner(tree.this)
-        case exp.Literal():
-            if tree.is_string:
-                return None
-            return INT8 if tree.this.isdecimal() else DECIMAL
-        case exp.Boolean():
-            return BOOL
-        case exp.Column():
-            return lookup(tree)
-        case exp.Parameter():
-            number = parameter_number(tree)
-            return declared[number - 1] if 0 < number <= len(declared) else None
-        case exp.Cast():
-            return broad_type_of_cast(tree)
-        case exp.CurrentTimestamp():
-            return TIMESTAMPTZ
-        case exp.CurrentDate():
-            return DATE
-        case exp.Count() | exp.Length():
-            return INT8
-        case exp.Sum():
-            summed = inner(tree.this)
-            return WIDE_INTEGER if summed == INT8 else summed
-        case exp.Avg():
-            return FLOAT8
-        case exp.Coalesce() | exp.Greatest() | exp.Least() | exp.Nullif():
-            return next((found for part in tree.iter_expressions() if (found := inner(part))), None)
-        case exp.Case():
-            results = [branch.args.get("true") for branch in tree.args.get("ifs") or ()]
-            results.append(tree.args.get("default"))
-            return next((found for part in results if (found := inner(part))), None)
-    if type(tree) in OPERATORS:
-        return _of_arithmetic(OPERATORS[type(tree)], inner(tree.this), inner(tree.expression))
-    if isinstance(tree, _TRUTHS):
-        return BOOL
-    return STRING if isinstance(tree, _TEXTUAL) else None
-
-
-def _of_arithmetic(
-    operator: str, left: ColumnType | None, right: ColumnType | None
-) -> ColumnType | None:
-    if left is None or right is None:
-        return left or right
-    found = operation(operator, left.kind, right.kind)
-    return found[0] if found is not None else None

@@ -25,8 +25,9 @@ from .authorization import require
 from .binder import tables_of
 from .errors import from_duckdb
 from .executor.ddl import DDL
+from .expression_types import Hints
 from .needs import needs_of
-from .parameter_types import Hints, type_parameters
+from .parameter_types import type_parameters
 from .parser import ParsedText
 from .parser.statements import (
     CreateChangefeed,

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from sqlglot import exp
 
-from ..catalog.column_types import INT8_MAX, ColumnType, Datum, coerce, truncate
+from ..catalog.column_types import INT8_MAX, ColumnType, Datum, array_of, coerce, truncate
 from ..catalog.errors import SQLError
 from ..catalog.literals import read_decimal
 from ..catalog.type_kinds import TypeKind
@@ -88,6 +88,7 @@ STRING = ColumnType(TypeKind.STRING)
 BOOL = ColumnType(TypeKind.BOOL)
 DATE = ColumnType(TypeKind.DATE)
 TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
+INTERVAL = ColumnType(TypeKind.INTERVAL)
 
 OPERATORS: dict[type[exp.Expr], str] = {
     exp.Add: "+",
@@ -105,6 +106,10 @@ def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) ->
             return compile_scalar(tree.this, scope, relation)
         case exp.Literal():
             return _literal(tree)
+        case exp.Interval():
+            return _interval(tree)
+        case exp.Array():
+            return _array([compile_scalar(item, scope, relation) for item in tree.expressions])
         case exp.Null():
             return _constant(None, None)
         case exp.Boolean():
@@ -142,6 +147,8 @@ def adapt(scalar: Scalar, type: ColumnType, *, position: int | None = None) -> S
     """
     kind = scalar.type.kind if scalar.type is not None else None
     _refuse_least_int8(scalar)
+    if kind is TypeKind.ARRAY and type.element is not None and scalar.type != type:
+        return _array_of_others(scalar, type)
     if kind is type.kind and (kind is not TypeKind.DECIMAL or not scalar.constant):
         return scalar
     if kind is not None and (kind, type.kind) not in _IMPLICIT:
@@ -158,6 +165,16 @@ def adapt(scalar: Scalar, type: ColumnType, *, position: int | None = None) -> S
     except SQLError as error:
         error.position = error.position or position
         raise
+
+
+def _array_of_others(scalar: Scalar, type: ColumnType) -> Scalar:
+    """An array whose elements are converted one by one."""
+    evaluate = scalar.evaluate
+    if isinstance(evaluate, _Constant):
+        return _constant(type, coerce(type, evaluate.datum))
+    return Scalar(
+        type, lambda values, bindings: coerce(type, evaluate(values, bindings)), scalar.constant
+    )
 
 
 _IMPLICIT = {
@@ -223,6 +240,32 @@ def _literal(tree: exp.Literal) -> Scalar:
     except ArithmeticError:
         raise NotNative(text) from None
     return _constant(DECIMAL, number)
+
+
+def _interval(tree: exp.Interval) -> Scalar:
+    """`INTERVAL '1 day'`, whose last word sqlglot takes for a unit."""
+    literal = tree.this
+    if not isinstance(literal, exp.Literal) or not literal.is_string:
+        raise NotNative("interval")
+    unit = tree.args.get("unit")
+    text = literal.this if unit is None else f"{literal.this} {unit.sql()}"
+    return _constant(INTERVAL, coerce(INTERVAL, text))
+
+
+def _array(items: Sequence[Scalar]) -> Scalar:
+    """ARRAY[…] of items that have one type, or will take it."""
+    types = {item.type for item in items} - {None}
+    if len(types) > 1 or any(type is not None and type.element is not None for type in types):
+        raise NotNative("an array of several types")
+    type = array_of(types.pop() or STRING) if types else None
+    evaluators = [item.evaluate for item in items]
+    if all(isinstance(evaluate, _Constant) for evaluate in evaluators):
+        return _constant(type, [evaluate.datum for evaluate in evaluators])  # type: ignore[attr-defined]
+    return Scalar(
+        type,
+        lambda values, bindings: [evaluate(values, bindings) for evaluate in evaluators],
+        all(item.constant for item in items),
+    )
 
 
 def parameter_number(tree: exp.Parameter) -> int:
@@ -348,11 +391,14 @@ def broad_type_of_cast(tree: exp.Cast) -> ColumnType | None:
 def type_of_cast(tree: exp.Cast) -> ColumnType | None:
     """The column type that a cast names, or None where it is not one of ours."""
     target = tree.to
-    name, _, arguments = target.sql("postgres").partition("(")
+    text = target.sql("postgres")
+    array = text.endswith("[]")
+    name, _, arguments = text.removesuffix("[]").partition("(")
     numbers = [part.strip() for part in arguments.rstrip(")").split(",") if part.strip()]
     if not all(number.isdecimal() for number in numbers):
         return None
     try:
-        return ColumnType.from_sql(name, [int(number) for number in numbers])
+        type = ColumnType.from_sql(name, [int(number) for number in numbers])
+        return array_of(type) if array else type
     except SQLError:
         return None

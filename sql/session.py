@@ -27,7 +27,7 @@ from .executor.show import Show, check_setting, run_show
 from .executor.show_grants import show_rights
 from .executor.users import UserChange, change_user, show_users
 from .explaining import run_explain
-from .parameter_types import Hints
+from .expression_types import Hints
 from .parameters import check_parameters
 from .parser import ParsedText, statements
 from .parser.rights_statements import RightsChange, RightsListing

@@ -22,6 +22,7 @@ from ..catalog.column_types import ColumnType
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.errors import SQLError
 from ..catalog.interval import Interval
+from ..catalog.json_text import write_json
 from ..catalog.type_kinds import TypeKind
 from .binder import Relations, column_type, scopes_in, tables_in
 from .client_functions import CLIENT_NODES, client_fact
@@ -40,6 +41,7 @@ from .scalars import (
     compile_scalar,
     type_of_cast,
 )
+from .wide_operators import rewrite
 
 TYPED_PARAMETER = "typed_parameter"
 """Marks a cast that nobody wrote: it says the type of a parameter, and names no column."""
@@ -55,8 +57,9 @@ def transpile(
     query = _as_query(tree.copy())
     declared = declared_types(query, relations)
     _name_columns(query)
-    _retype_casts(query)
     parameters = _Parameters()
+    rewrite(query, relations, parameters.typed)
+    _retype_casts(query)
     for scope in scopes_in(query):
         _type_constants(scope, relations, parameters)
     _replace_rest(query, parameters)
@@ -355,6 +358,8 @@ def parameter_values(select: AnalyticSelect, bindings: Bindings) -> list[object]
 def _as_parameter(value: object) -> object:
     if isinstance(value, Interval):
         return value.fields
+    if isinstance(value, dict):
+        return write_json(value)
     if isinstance(value, date | time):  # a datetime is a date
         return str(value)
     return [_as_parameter(item) for item in value] if isinstance(value, list) else value

@@ -27,6 +27,7 @@ from ...catalog.column_types import ColumnType, array_of
 from ...catalog.type_kinds import TypeKind
 from ...kvlayer.offload import Offload
 from ..results import ResultColumn
+from .jsonb import install
 
 LANES_MAX = 2
 """Queries that run at once: each uses all of DuckDB's threads, and more would only share them."""
@@ -125,6 +126,7 @@ class Analytics:
                     "memory_limit": MEMORY_LIMIT,
                 },
             )
+            install(connection)
             for statement in _CONFIGURATION:
                 connection.execute(statement)
             self._connection = connection

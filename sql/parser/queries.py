@@ -14,6 +14,7 @@ from ...catalog.errors import SQLError
 from .as_of_clause import AsOf
 from .catalog_functions import expand, plain_tokens
 from .cursor import syntax_error
+from .json_functions import plain_documents
 from .lexer import POSTGRES, is_string
 from .row_locks import cut_row_locks
 from .statements import Query
@@ -36,7 +37,7 @@ def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     tree = trees[0] if trees else None
     if tree is None or isinstance(tree, exp.Command):
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
-    return tree
+    return plain_documents(tree)
 
 
 def parse_query(text: str, tokens: list[Token]) -> Query:
@@ -127,6 +128,8 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
         kind = token.token_type
         if kind not in _SUSPECT:
             continue
+        if kind == TokenType.PLACEHOLDER and tokens[index - 1].token_type in _OPERANDS:
+            continue
         following = tokens[index + 1] if index + 1 < len(tokens) else None
         if kind == TokenType.COMMA:
             if following is None or following.token_type in _NEVER_AFTER_COMMA:
@@ -142,6 +145,12 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
             )
 
 
+# fmt: off
+_OPERANDS = frozenset({
+    TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.R_PAREN, TokenType.R_BRACKET,
+})
+# fmt: on
+"""What ends an operand: a question mark behind it is the operator on documents."""
 _SUSPECT = frozenset({TokenType.COMMA, TokenType.EQ, TokenType.PARAMETER, TokenType.PLACEHOLDER})
 _NEVER_AFTER_COMMA = frozenset(
     {

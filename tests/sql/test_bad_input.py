@@ -97,7 +97,7 @@ def test_bad_input_is_refused_and_changes_nothing() -> None:
     sim.run(main())
 
 
-@pytest.mark.parametrize("parameter", [[object()], {"a": 1}, object()])
+@pytest.mark.parametrize("parameter", [[object()], {1}, object()])
 def test_parameters_must_be_datums(parameter: object) -> None:
     sim = Simulation(seed=3)
 

@@ -35,7 +35,7 @@ position 29: conflicting NULL/NOT NULL declarations for column "k" (SQLSTATE 426
 
 CREATE TABLE t (a INT8[])
 ----
-position 23: array types are not supported (SQLSTATE 0A000)
+CreateTable(table=ObjectName(parts=('t'), position=14), columns=(ColumnDefinition(name='a', type=TypeName(name='int8[]', arguments=(), position=19), nullable=None, default=None, primary_key=False, position=17, computed=None, constraints=())), primary_key=(), if_not_exists=False, parameters=(), elements=())
 
 CREATE TABLE t ()
 ----
