@@ -272,4 +272,5 @@ async def holds(plan: Plan, scope: LeaseScope, at: Timestamp, changed: frozenset
             return False
         if leased is not table and leased != table:
             return False
-    return True
+    # It changes no lease of these: each is then the only version that the plan was made for.
+    return scope.known_together(at)

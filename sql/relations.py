@@ -12,6 +12,7 @@ from ..catalog.leases import DescriptorMissing, Lease, LeaseManager
 from ..catalog.names import TableName
 from ..catalog.system_tables import FIRST_USER_ID
 from ..kvlayer.clock import MAX_TIMESTAMP, Timestamp
+from ..kvlayer.errors import RetryableTransaction
 from ..kvlayer.txn import Transaction
 from .binder import Relations
 from .parser.statements import ObjectName
@@ -29,6 +30,8 @@ class LeaseScope:
     def __init__(self, leases: LeaseManager) -> None:
         self._leases = leases
         self._held: dict[int, Lease] = {}
+        self.settled: frozenset[int] = frozenset()
+        """The tables that an earlier statement has used: they cannot become others any more."""
         self._past: tuple[DescriptorStore, DescriptorReader] | None = None
 
     def look_back(self, descriptors: DescriptorStore, reader: DescriptorReader) -> None:
@@ -47,6 +50,49 @@ class LeaseScope:
             self._held[table_id] = lease
         return lease.descriptor
 
+    async def settle(self, at: Timestamp) -> None:
+        """Sees to it that all that is held was canonical at one timestamp, at or below `at`.
+
+        A schema change of several tables is published at one timestamp T. Of two leases one may be
+        on the version before T, because its node has not heard, and the other on the one from T on:
+        a statement would see half of the change. So whatever is not known to have lasted up to the
+        youngest of the versions is read anew. Raises RetryableTransaction where that is another
+        version than an earlier statement of the transaction has used.
+        """
+        while behind := self._behind(at):
+            for table_id in behind:
+                held = self._held[table_id]
+                fresh = await self._leases.acquire_canonical(table_id, at)
+                if fresh.descriptor.version == held.descriptor.version:
+                    held.prove_canonical(at)
+                    fresh.release()
+                elif table_id in self.settled:
+                    fresh.release()
+                    raise RetryableTransaction(
+                        f"the schema of {held.descriptor.name} changed together with that of "
+                        "another table while the transaction ran"
+                    )
+                else:
+                    held.release()
+                    fresh.prove_canonical(at)
+                    self._held[table_id] = fresh
+        self.settled = frozenset(self._held)
+
+    def known_together(self, at: Timestamp) -> bool:
+        """Whether `settle` has nothing to read."""
+        if self._behind(at):
+            return False
+        self.settled = frozenset(self._held)
+        return True
+
+    def _behind(self, at: Timestamp) -> list[int]:
+        """The tables that may have become others before the youngest version was published."""
+        if len(self._held) < 2:
+            return []
+        since = max(lease.descriptor.modification_time for lease in self._held.values())
+        since = min(since, at)
+        return [id for id, lease in self._held.items() if lease.canonical_until < since]
+
     def deadline(self) -> Timestamp:
         deadlines = [lease.deadline() for lease in self._held.values()]
         return min(deadlines, default=MAX_TIMESTAMP)
@@ -61,6 +107,7 @@ class LeaseScope:
         for lease in self._held.values():
             lease.release()
         self._held.clear()
+        self.settled = frozenset()
 
 
 async def _read_past(
@@ -136,11 +183,17 @@ async def resolve_all(
     """The tables of a statement, leased at `at`, but for those that only the transaction sees."""
     relations: dict[tuple[str, ...], TableDescriptor] = {}
     unpublished = changed_tables(transaction)
+    leased: dict[tuple[str, ...], int] = {}
     for name in names:
         found = await resolve(services, reader, name, database)
         if found.id >= FIRST_USER_ID and found.id not in unpublished:
             found = await scope.table(found.id, at)
+            leased[name.parts] = found.id
         relations[name.parts] = found
+    if leased:
+        await scope.settle(at)
+        for parts, table_id in leased.items():
+            relations[parts] = await scope.table(table_id, at)
     return relations
 
 

@@ -48,7 +48,15 @@ class RowState(Enum):
 class HeldVersion:
     """A version of a descriptor in this node's memory, and how many leases refer to it."""
 
-    __slots__ = ("descriptor", "ended_at", "expires_at", "incarnation", "references", "row")
+    __slots__ = (
+        "canonical_until",
+        "descriptor",
+        "ended_at",
+        "expires_at",
+        "incarnation",
+        "references",
+        "row",
+    )
 
     def __init__(
         self, descriptor: TableDescriptor, incarnation: Incarnation | None, expires_at: Timestamp
@@ -58,6 +66,7 @@ class HeldVersion:
         self.incarnation = incarnation
         self.expires_at = expires_at
         self.ended_at = expires_at
+        self.canonical_until = descriptor.modification_time
         self.references = 0
         self.row = RowState.NONE if incarnation is None else RowState.HELD
 
@@ -74,6 +83,10 @@ class HeldVersion:
 
     def covers(self, at: Timestamp) -> bool:
         return self.descriptor.modification_time <= at < self.coverage_end()
+
+    def prove_canonical(self, until: Timestamp) -> None:
+        """No successor was published at or below `until`, which may be told in any order."""
+        self.canonical_until = max(self.canonical_until, until)
 
     def limit(self, expires_at: Timestamp) -> None:
         """The lease expires at `expires_at` at the latest.
@@ -174,20 +187,28 @@ class HeldVersions:
         self.version_seen = version
         return True
 
-    def add_acquired(self, descriptor: TableDescriptor, incarnation: Incarnation) -> HeldVersion:
-        """A lease row for `descriptor` stands in the store. Taking it twice is taking it once."""
+    def add_acquired(
+        self, descriptor: TableDescriptor, incarnation: Incarnation, taken_at: Timestamp
+    ) -> HeldVersion:
+        """A lease row for `descriptor` stands in the store, where it was the newest at `taken_at`.
+        Taking it twice is taking it once."""
         assert descriptor.id == self.table_id, (descriptor.id, self.table_id)
         for held in self.versions:
+            if held.version == descriptor.version - 1:
+                held.prove_canonical(Timestamp(descriptor.modification_time - 1))
             same = held.version == descriptor.version and held.incarnation is incarnation
             if same and held.row is RowState.HELD:
+                held.prove_canonical(taken_at)
                 return held
         held = HeldVersion(descriptor, incarnation, MAX_TIMESTAMP)
+        held.prove_canonical(taken_at)
         insort(self.versions, held, key=lambda version: version.version)
         return held
 
     def add_history(self, descriptor: TableDescriptor, expires_at: Timestamp) -> HeldVersion:
         """A version read from history, valid up to `expires_at`: at most its successor's time."""
         held = HeldVersion(descriptor, None, expires_at)
+        held.prove_canonical(Timestamp(expires_at - 1))
         insort(self.versions, held, key=lambda version: version.version)
         return held
 

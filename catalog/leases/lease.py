@@ -39,6 +39,16 @@ class Lease:
         return self.coverage_end()
 
     @property
+    def canonical_until(self) -> Timestamp:
+        """Up to there the version is known to have been the canonical one, from its modification
+        time on. What it *covers* may reach further: there its successor may be canonical."""
+        return self._held.canonical_until
+
+    def prove_canonical(self, until: Timestamp) -> None:
+        """Somebody read that the version was canonical at `until`."""
+        self._held.prove_canonical(until)
+
+    @property
     def released(self) -> bool:
         return self._release is None
 

@@ -32,9 +32,11 @@ class LeaseStore:
         incarnation: Incarnation,
         *,
         keep: Collection[int] | None = None,
-    ) -> TableDescriptor:
-        """Leases the newest version of a table. With `keep`, other rows of this session on the
-        table go, but for those on these versions: nobody remembers what they are for.
+    ) -> tuple[TableDescriptor, Timestamp]:
+        """Leases the newest version of a table, and says when that was.
+
+        With `keep`, other rows of this session on the table go, but for those on these versions:
+        nobody remembers what they are for.
 
         The descriptor is read and the row written in one step, and publishing reads the rows in its
         transaction: whichever of the two comes second sees the other. The session is read there as
@@ -64,7 +66,7 @@ class LeaseStore:
         assert newest.version == descriptor.version, (newest, descriptor)
         if descriptor.dropped:
             raise DescriptorDropped(table_id, descriptor.name, descriptor.modification_time)
-        return descriptor
+        return descriptor, taken_at
 
     async def drop(self, table_id: int, version: int, incarnation: Incarnation) -> Timestamp:
         """Deletes the row that this session holds on this version; says when it went."""

@@ -167,6 +167,17 @@ class LeaseManager:
             table_id, self._store.clock.last, self._session.incarnation.expiration
         )
 
+    async def acquire_canonical(self, table_id: int, at: Timestamp) -> Lease:
+        """A lease on the very version that was canonical at `at`, as it is read now.
+
+        What `acquire` answers may be the one before, which is as good for reading and writing rows.
+        """
+        lease = await self.acquire_freshest(table_id)
+        if lease.descriptor.modification_time <= at:
+            return lease
+        lease.release()
+        return await self._acquire_from_history(self._entry(table_id), at)
+
     def _join_acquisition(self, entry: _Entry) -> asyncio.Task[HeldVersion]:
         """The acquisition under way, or a new one: there is one at a time."""
         if entry.acquiring is None or entry.acquiring.done():
@@ -194,7 +205,7 @@ class LeaseManager:
                 keep = entry.held.leased_versions if entry.doubtful else None
                 entry.doubtful = True
                 try:
-                    descriptor = await self._rows.take(table_id, incarnation, keep=keep)
+                    descriptor, taken_at = await self._rows.take(table_id, incarnation, keep=keep)
                 except SessionLost:
                     await self._session.heartbeat()
                     continue
@@ -208,16 +219,20 @@ class LeaseManager:
                     table_id, self._store.clock.last, self._session.incarnation.expiration
                 )
             entry.doubtful = False
-            return self._record(entry, descriptor, incarnation)
+            return self._record(entry, descriptor, incarnation, taken_at)
 
     def _record(
-        self, entry: _Entry, descriptor: TableDescriptor, incarnation: Incarnation
+        self,
+        entry: _Entry,
+        descriptor: TableDescriptor,
+        incarnation: Incarnation,
+        taken_at: Timestamp,
     ) -> HeldVersion:
         """A lease row stands: in one step, so that no notice and no observer falls in between."""
         news = entry.held.note(descriptor.version)
         newest = entry.held.newest
         again = newest is not None and newest.version == descriptor.version
-        held = entry.held.add_acquired(descriptor, incarnation)
+        held = entry.held.add_acquired(descriptor, incarnation, taken_at)
         entry.held.retire(descriptor.version)
         if news:
             self._observers.tell_new_version(descriptor.id, descriptor.version)

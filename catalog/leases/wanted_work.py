@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Spawn(Protocol):
     """Starts a task and keeps it until it is done."""
 
-    def __call__(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]: ...
+    def __call__(self, work: Coroutine[Any, Any, None], /) -> asyncio.Task[None]: ...
 
 
 class WantedWork:

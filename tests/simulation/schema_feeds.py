@@ -112,7 +112,7 @@ class Record:
             later = [
                 number
                 for (table_id, shown, ts, live), number in self.flushed_in.items()
-                if (table_id, shown) == (model.table_id, key) and (ts > at if live else ts == at)
+                if (table_id, shown) == (model.table_id, key) and (ts >= at if live else ts == at)
             ]
             assert later, f"{self.name}: {key} as of {at} never came, and resolved passed it"
             assert min(later) <= claimed, f"{self.name}: resolved passed {at} before {key} of it"

@@ -64,3 +64,66 @@ def test_transaction_in_the_past_reads_the_canonical_schema() -> None:
 
     sim = Simulation(1, time_limit=60.0)
     sim.run(scenario())
+
+
+@asynccontextmanager
+async def node_behind_of_two(sim: Simulation) -> AsyncIterator[tuple[SqlNode, SqlNode]]:
+    """A deaf node that has `a` on lease and not `b`, while another changes both at once."""
+    store = await open_store(sim)
+    await bootstrap(store)
+    async with start_places(sim, store, 1, {}) as [home, away]:
+        assert away.network is not None
+        for name in ("a", "b"):
+            await home.node.sql(f"CREATE TABLE {name} (k INT8 PRIMARY KEY, v INT8)")
+            await home.node.sql(f"INSERT INTO {name} VALUES (1, 10)")
+        await away.node.sql(POINT.format("a"))
+        away.network.mute()
+
+        async def change_both() -> None:
+            session = home.node.session()
+            await session.execute("BEGIN")
+            for name in ("a", "b"):
+                await session.execute(f"ALTER TABLE {name} RENAME COLUMN v TO w")
+            await session.execute("COMMIT")
+            await session.close()
+
+        changing = asyncio.create_task(change_both())
+        await asyncio.sleep(0.2)
+        yield home.node, away.node
+        away.network.heal()
+        await changing
+    await store.close()
+
+
+POINT = "SELECT * FROM {} WHERE k = 1"
+BOTH = "SELECT a.*, b.* FROM a, b WHERE a.k = 1 AND b.k = 1"
+
+
+async def columns_of(node: SqlNode, text: str) -> list[str]:
+    return [column.name for column in (await node.sql(text)).columns]
+
+
+def test_change_of_two_tables_is_seen_whole() -> None:
+    """`b` is leased from the change on, and so `a` may not be what it was before."""
+
+    async def scenario() -> None:
+        async with node_behind_of_two(sim) as (_, away):
+            assert await columns_of(away, POINT.format("a")) == ["k", "v"], "it has not heard"
+            assert await columns_of(away, f"EXPLAIN {BOTH}")
+            assert await columns_of(away, POINT.format("a")) == ["k", "w"], "it looked again"
+
+    sim = Simulation(1, time_limit=60.0)
+    sim.run(scenario())
+
+
+def test_transaction_that_saw_half_of_a_change_begins_anew() -> None:
+    async def scenario() -> None:
+        async with node_behind_of_two(sim) as (_, away):
+            await away.sql("BEGIN")
+            assert await columns_of(away, POINT.format("a")) == ["k", "v"]
+            error = await away.error(POINT.format("b"))
+            assert error.sqlstate == "40001"
+            await away.sql("ROLLBACK")
+
+    sim = Simulation(1, time_limit=60.0)
+    sim.run(scenario())

@@ -20,7 +20,7 @@ def holding(*versions: tuple[int, int], incarnation: Incarnation) -> HeldVersion
     held = HeldVersions(104)
     for version, modified_at in versions:
         held.note(version)
-        held.add_acquired(table(version, modified_at), incarnation)
+        held.add_acquired(table(version, modified_at), incarnation, at(modified_at))
     held.check_invariants()
     return held
 
@@ -118,7 +118,21 @@ def test_a_limit_ends_coverage_for_good() -> None:
 def test_a_second_lease_on_one_version_is_the_first() -> None:
     incarnation = session()
     held = holding((1, 100), incarnation=incarnation)
-    assert held.add_acquired(table(1, 100), incarnation) is held.versions[0]
+    assert held.add_acquired(table(1, 100), incarnation, at(150)) is held.versions[0]
+
+
+def test_version_is_canonical_up_to_where_it_was_read() -> None:
+    """And up to its successor, once that is known: what it covers reaches further."""
+    incarnation = session(900)
+    held = holding((1, 100), incarnation=incarnation)
+    [first] = held.versions
+    assert first.canonical_until == 100
+    held.add_acquired(table(1, 100), incarnation, at(150))
+    assert first.canonical_until == 150
+    held.note(2)
+    held.add_acquired(table(2, 200), incarnation, at(250))
+    assert first.canonical_until == 199
+    assert first.covers(at(300))
 
 
 def test_a_lost_session_takes_its_versions_with_it() -> None:
