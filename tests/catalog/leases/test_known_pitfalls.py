@@ -178,8 +178,11 @@ def test_a_dead_session_counts_for_nothing_while_its_row_is_there() -> None:
 
 
 def test_heartbeats_wait_for_no_work_on_leases() -> None:
-    """Renewal was starved by validation (#97630): here somebody holds a descriptor's intent for
-    longer than a session lives, so that whoever looks at descriptors or leases waits for as long."""
+    """Renewal was starved by validation (#97630).
+
+    Here somebody holds a descriptor's intent for longer than a session lives, so that whoever looks
+    at descriptors waits for as long.
+    """
     sim = Simulation(7)
 
     async def scenario() -> None:
