@@ -39,6 +39,7 @@ class ColumnDefinition:
     has_default: bool = False
     default_expression: str | None = None
     computed: str | None = None
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,6 +248,7 @@ def _columns(definition: TableDefinition) -> tuple[Column, ...]:
                 has_default=given.has_default,
                 default_expression=given.default_expression,
                 computed=given.computed,
+                hidden=given.hidden,
             )
         )
     return tuple(columns)

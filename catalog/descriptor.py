@@ -44,7 +44,8 @@ class Column:
     `default_expression` is SQL for a default that is drawn anew for each row (`now()`), and
     `computed` SQL over other columns, whose value the row stores: nobody else writes the column.
     A column that is not public is no column to any statement (`visible_columns`); one that is
-    write-only is written into every row (`written_columns`).
+    write-only is written into every row (`written_columns`). One that is `hidden` (NOT VISIBLE) is
+    a column like any other, but only to those who name it (`shown_columns`).
     """
 
     id: int
@@ -58,6 +59,7 @@ class Column:
     default_expression: str | None = None
     computed: str | None = None
     comment: str | None = None
+    hidden: bool = False
 
     def __post_init__(self) -> None:
         assert self.id > 0, self
@@ -140,8 +142,18 @@ class TableDescriptor:
 
     @cached_property
     def visible_columns(self) -> tuple[Column, ...]:
-        """The columns that statements, readers and feeds know, in the order of SELECT *."""
+        """The columns that statements, readers and feeds know, in their order."""
         return tuple(column for column in self.columns if column.public)
+
+    @cached_property
+    def shown_columns(self) -> tuple[Column, ...]:
+        """Those of SELECT *, and of an INSERT or COPY that names none."""
+        return tuple(column for column in self.visible_columns if not column.hidden)
+
+    @property
+    def keyless(self) -> bool:
+        """Whether the table was made without a primary key: its key is a hidden column."""
+        return all(column.hidden for column in self.key_columns)
 
     @cached_property
     def written_columns(self) -> tuple[Column, ...]:

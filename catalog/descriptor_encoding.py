@@ -64,6 +64,7 @@ class ColumnWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     comment: str | None = None
     width: int | None = None
     element: TypeWire | None = None
+    hidden: bool = False
 
 
 class _DatabaseWire(msgspec.Struct, frozen=True, tag_field="kind", tag="database"):
@@ -218,6 +219,7 @@ def column_to_wire(column: Column) -> ColumnWire:
         default_expression=column.default_expression,
         computed=column.computed,
         comment=column.comment,
+        hidden=column.hidden,
     )
 
 
@@ -265,4 +267,5 @@ def column_from_wire(wire: ColumnWire) -> Column:
         default_expression=wire.default_expression,
         computed=wire.computed,
         comment=wire.comment,
+        hidden=wire.hidden,
     )

@@ -52,6 +52,8 @@ def show_create(
 
 def _column(column: Column) -> str:
     parts = [quote_identifier(column.name), column.type.sql_name]
+    if column.hidden:
+        parts.append("NOT VISIBLE")
     if not column.nullable:
         parts.append("NOT NULL")
     default = default_text(column)

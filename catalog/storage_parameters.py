@@ -20,6 +20,10 @@ LOCK_ALIAS = "schema_locked"
 GC_TTL_SECONDS = "gc.ttlseconds"
 KNOWN = (LOCK_PARAMETER, LOCK_ALIAS, GC_TTL_SECONDS)
 
+IGNORED = ("fillfactor", "toast_tuple_target", "parallel_workers", "user_catalog_table")
+"""Parameters of PostgreSQL that say how pages are kept: there are none here."""
+_IGNORED_PREFIXES = ("autovacuum_", "toast.", "vacuum_")
+
 GC_TTL_SECONDS_MAX = 10 * 365 * 86_400
 
 
@@ -49,6 +53,16 @@ def parse_parameters(given: Mapping[str, object]) -> StorageParameters:
         else:
             others[known] = str(_ttl_seconds(name, value))
     return StorageParameters(locked=locked, others=others)
+
+
+def without_ignored(given: Mapping[str, object]) -> tuple[dict[str, object], list[str]]:
+    """The parameters that mean something, and the names of those that mean nothing here."""
+    ignored = [
+        name
+        for name in given
+        if name.lower() in IGNORED or name.lower().startswith(_IGNORED_PREFIXES)
+    ]
+    return {name: value for name, value in given.items() if name not in ignored}, ignored
 
 
 def parse_names(given: Iterable[str]) -> frozenset[str]:

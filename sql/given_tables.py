@@ -2,7 +2,8 @@
 
 What a part of a statement has found (the rows that an INSERT collides with, what a WITH returns) is
 handed to the next part as a table of this kind. It is planned like any other: a descriptor, with an
-id that no other table has, stands for it in `Relations`. Its first column numbers the rows.
+id that no other table has, stands for it in `Relations`. Its first column, hidden, numbers the
+rows.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def given_table(
         database_id=0,
         schema_id=0,
         columns=tuple(
-            Column(id=place, name=name, type=type, nullable=place != 1)
+            Column(id=place, name=name, type=type, nullable=place != 1, hidden=place == 1)
             for place, (name, type) in enumerate(types, start=1)
         ),
         primary_key=(1,),

@@ -126,6 +126,8 @@ def _columns(
         inner = item.this if isinstance(item, exp.Alias) else item
         if isinstance(inner, exp.Star) and not any(inner.args.values()):
             for place, column in enumerate(descriptor.visible_columns):
+                if column.hidden:
+                    continue
                 places.append(place)
                 names.append(ResultColumn(column.name, column.type))
             continue

@@ -55,4 +55,4 @@ def _of_star(query: exp.Select, scope: QueryScope, relations: Relations) -> list
     if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
         return None
     descriptor = relations.get(table_name(source).parts)
-    return None if descriptor is None else [column.type for column in descriptor.visible_columns]
+    return None if descriptor is None else [column.type for column in descriptor.shown_columns]

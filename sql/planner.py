@@ -103,7 +103,8 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
 def _targets(statement: Insert, descriptor: TableDescriptor) -> tuple[int, ...]:
     """The places of the columns that an INSERT names, or of all of them."""
     if statement.columns is None:
-        return tuple(range(len(descriptor.visible_columns)))
+        columns = enumerate(descriptor.visible_columns)
+        return tuple(place for place, column in columns if not column.hidden)
     places: list[int] = []
     for identifier in statement.columns:
         position = position_of(identifier)
@@ -212,7 +213,7 @@ def _finder(
     except NotNative:
         pass
     if access is None:
-        analytic = transpile(_finding(statement, relation, computed), relations)
+        analytic = transpile(_finding(statement, descriptor, relation, computed), relations)
     return RowFinder(
         descriptor=descriptor,
         codec=codec_for(descriptor),
@@ -222,13 +223,21 @@ def _finder(
     )
 
 
-def _finding(statement: Update | Delete, relation: str, computed: Sequence[exp.Expr]) -> exp.Select:
-    """`SELECT relation.*, computed … FROM table AS relation WHERE …`"""
+def _finding(
+    statement: Update | Delete,
+    descriptor: TableDescriptor,
+    relation: str,
+    computed: Sequence[exp.Expr],
+) -> exp.Select:
+    """`SELECT relation.…, computed … FROM table AS relation WHERE …`"""
     parts = [exp.to_identifier(part, quoted=True) for part in statement.table.parts]
     names = dict(zip(("this", "db", "catalog"), reversed(parts), strict=False))
     alias = exp.TableAlias(this=exp.to_identifier(relation, quoted=True))
-    star = exp.Column(this=exp.Star(), table=exp.to_identifier(relation, quoted=True))
-    query = exp.select(star, *(value.copy() for value in computed))
+    columns = [
+        exp.column(column.name, table=relation, quoted=True)
+        for column in descriptor.visible_columns
+    ]
+    query = exp.select(*columns, *(value.copy() for value in computed))
     query = query.from_(exp.Table(**names, alias=alias))
     if statement.where is not None:
         query = query.where(statement.where.copy())

@@ -39,7 +39,7 @@ def projection(
     for item in items:
         inner = item.this if isinstance(item, exp.Alias) else item
         star = isinstance(inner, exp.Star) or isinstance(inner.this, exp.Star)
-        trees = [exp.column(column.name, quoted=True) for column in descriptor.visible_columns]
+        trees = [exp.column(column.name, quoted=True) for column in descriptor.shown_columns]
         for tree in trees if star else [inner]:
             check_columns(tree, descriptor, relation)
             try:

@@ -26,6 +26,7 @@ from ..catalog.json_text import write_json
 from ..catalog.type_kinds import TypeKind
 from .binder import Relations, column_type, scopes_in, tables_in
 from .client_functions import CLIENT_NODES, client_fact
+from .hidden_columns import hide_columns, named
 from .key_access import KeyAccess
 from .output_types import declared_types
 from .parser import folded, position_of
@@ -236,6 +237,7 @@ def _replace_tables(
     query: exp.Query, relations: Relations, access: KeyAccess | None
 ) -> tuple[TableScan, ...]:
     names = _names_used(query)
+    hide_columns(query, relations)
     columns = {folded(column.this) for column in query.find_all(exp.Column) if names is not None}
     scans: dict[tuple[str, ...], TableScan] = {}
     for table in tables_in(query):
@@ -246,7 +248,7 @@ def _replace_tables(
             whole = alias in columns and descriptor.find_column(alias) is None
             # `t AS x (a, b)` renames columns by their places, so none may be left out.
             whole = whole or bool(table.args.get("alias") and table.args["alias"].columns)
-            places = _places(descriptor, None if whole else names)
+            places = _places(descriptor, None if whole else names, query)
             scans[parts] = TableScan(
                 registered=f"scan_{len(scans)}", descriptor=descriptor, places=places, access=access
             )
@@ -284,11 +286,17 @@ def _names_used(query: exp.Query) -> set[str] | None:
     return names
 
 
-def _places(descriptor: TableDescriptor, names: set[str] | None) -> tuple[int, ...]:
+def _places(
+    descriptor: TableDescriptor, names: set[str] | None, query: exp.Query
+) -> tuple[int, ...]:
     """The columns to read: those of the names, or all (`SELECT *`, and `SELECT t FROM t`)."""
     places = range(len(descriptor.visible_columns))
     if names is None:
-        return tuple(places)
+        return tuple(
+            place
+            for place in places
+            if not (column := descriptor.visible_columns[place]).hidden or named(query, column.name)
+        )
     wanted = [place for place in places if descriptor.visible_columns[place].name in names]
     return tuple(wanted) or (0,)
 

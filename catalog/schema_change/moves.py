@@ -31,13 +31,17 @@ def apply_stage(
     """The table as the stage leaves it, version number and job aside."""
     if stage.lock is not None:
         return replace(table, locked=stage.lock)
-    # Primary indexes last: a key column is public when the index becomes the primary one.
-    moves = sorted(
-        stage.moves, key=lambda move: isinstance(targets[move.target].element, PrimaryElement)
-    )
-    for move in moves:
+    for move in sorted(stage.moves, key=lambda move: _turn(targets[move.target])):
         table = apply_move(table, targets[move.target], move)
     return table
+
+
+def _turn(target: Target) -> int:
+    """Elements come, primary indexes are swapped, columns go: at no moment is a column of the
+    primary key not public."""
+    if isinstance(target.element, PrimaryElement):
+        return 1
+    return 2 if isinstance(target.element, ColumnElement) and not target.present else 0
 
 
 def apply_move(table: TableDescriptor, target: Target, move: Move) -> TableDescriptor:

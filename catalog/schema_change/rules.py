@@ -152,17 +152,24 @@ def _columns_first(position: Position, place: int) -> bool:
 
 
 def _users_leave_first(position: Position, place: int) -> bool:
-    """A column is written for as long as an index is made of it."""
+    """A column is written for as long as an index is made of it.
+
+    Where the primary key changes, every index that goes may carry the key of before.
+    """
     target, to = position.targets[place], position.after[place]
     if target.present or not isinstance(target.element, ColumnElement):
         return True
     if to not in (Status.DELETE_ONLY, Status.ABSENT):
         return True
     gone = (Status.ABSENT, Status.REMOVED)
+    new_key = any(isinstance(other.element, PrimaryElement) for other in position.targets)
     return all(
         other.present
-        or not position.uses(other.element, target.element.column.id)
         or position.after[i] in gone
+        or not (
+            position.uses(other.element, target.element.column.id)
+            or (new_key and isinstance(other.element, IndexElement))
+        )
         for i, other in enumerate(position.targets)
     )
 

@@ -114,6 +114,10 @@ class _Table:
     def __init__(self, descriptor: TableDescriptor) -> None:
         columns = descriptor.visible_columns
         position = {column.id: index for index, column in enumerate(columns)}
+        self._shown = [
+            (column.name, place) for place, column in enumerate(columns) if not column.hidden
+        ]
+        self._hides = len(self._shown) != len(columns)
         self._names = [column.name for column in columns]
         self._key_positions = [position[column_id] for column_id in descriptor.primary_key]
         self._printers = _printers([column.type for column in columns])
@@ -121,7 +125,10 @@ class _Table:
         self._decode_key = codec_for(descriptor).decode_key
 
     def value_of(self, row: tuple[Datum, ...]) -> bytes:
-        return _encode(dict(zip(self._names, _printed(row, self._printers), strict=True)))
+        printed = _printed(row, self._printers)
+        if self._hides:
+            return _encode({name: printed[place] for name, place in self._shown})
+        return _encode(dict(zip(self._names, printed, strict=True)))
 
     def key_of(self, row: tuple[Datum, ...]) -> bytes:
         return _encode(_printed([row[index] for index in self._key_positions], self._key_printers))

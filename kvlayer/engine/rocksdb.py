@@ -26,6 +26,7 @@ from rocksdict import (
     Options,
     Rdict,
     RdictIter,
+    ReadOptions,
     WriteBatch,
     WriteOptions,
 )
@@ -170,7 +171,13 @@ class RocksEngine:
     def scan(
         self, start: bytes, end: bytes, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        items = self._database.items(backwards=reverse, from_key=end if reverse else start)
+        # Without a bound an iterator runs on over all that was deleted behind it, to the next key
+        # that is there: behind a large transaction's intents that is milliseconds a scan.
+        bounds = ReadOptions()
+        bounds.set_iterate_lower_bound(start)
+        bounds.set_iterate_upper_bound(end + b"\x00" if reverse else end)
+        first = end if reverse else start
+        items = self._database.items(backwards=reverse, from_key=first, read_opt=bounds)
         for entry in cast(Iterator[tuple[bytes, bytes]], items):
             if start <= entry[0] < end:
                 yield entry

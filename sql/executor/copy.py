@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ...catalog.arrow_conform import conform
 from ...catalog.descriptor import Column, TableDescriptor
 from ...catalog.errors import SQLError
 from ...catalog.privileges import Privilege
-from ...catalog.row_codec import codec_for
 from ...catalog.system_tables import FIRST_USER_ID
 from ...kvlayer.errors import KVError
-from ...kvlayer.txn import Transaction
+from ..as_of import datetime_of
 from ..authorization import Actor
 from ..binder import column_of
 from ..errors import from_kv
 from ..parser.statements import CopyFrom
 from ..relations import resolve_all
+from ..row_batches import encode_batch
+from ..row_rules import RowRules
+from ..scalars import Bindings
 from ..services import Services
 from ..transactions import OpenTransaction
 from .mutations import Mutation
@@ -32,23 +33,28 @@ class CopyIn:
 
     def __init__(
         self,
+        services: Services,
         descriptor: TableDescriptor,
         columns: tuple[Column, ...],
-        transaction: Transaction,
+        opened: OpenTransaction,
     ) -> None:
         self.table_name = descriptor.name
         self.columns = columns
-        self._descriptor = descriptor
-        self._codec = codec_for(descriptor)
-        self._transaction = transaction
+        self._rules = RowRules.of(descriptor)
+        self._analytics = services.analytics
+        self._bindings = Bindings((), datetime_of(opened.began), generators=services.generators)
+        self._transaction = opened.transaction
         self.row_count = 0
 
     async def write(self, batch: pa.RecordBatch) -> None:
         """Writes rows. Raises SQLError, and then the COPY is to be abandoned."""
-        keys, bodies = self._codec.encode_columns(conform(self._descriptor, batch))
-        mutation = Mutation(self._codec, keys=keys, bodies=bodies)
+        rules = self._rules
+        keys, bodies = await encode_batch(rules, batch, self._bindings, self._analytics)
+        mutation = Mutation(
+            rules.codec, keys=list(keys), bodies=list(bodies), carried=rules.carried
+        )
         mutation.check_distinct()
-        mutation.absent = keys
+        mutation.absent = mutation.keys
         try:
             await mutation.apply_in(self._transaction)
         except KVError as error:
@@ -69,7 +75,7 @@ async def begin_copy(
     descriptor = relations[statement.table.parts]
     actor = Actor(services, user, database, transaction)
     await actor.need_table(descriptor, Privilege.INSERT)
-    return CopyIn(descriptor, _columns(statement, descriptor), transaction)
+    return CopyIn(services, descriptor, _columns(statement, descriptor), opened)
 
 
 def _columns(statement: CopyFrom, descriptor: TableDescriptor) -> tuple[Column, ...]:
@@ -77,7 +83,7 @@ def _columns(statement: CopyFrom, descriptor: TableDescriptor) -> tuple[Column, 
     if descriptor.id < FIRST_USER_ID:
         raise SQLError("42501", f'permission denied for table "{descriptor.name}"')
     if statement.columns is None:
-        return descriptor.visible_columns
+        return descriptor.shown_columns
     position = statement.table.position
     chosen: list[Column] = []
     for name in statement.columns:

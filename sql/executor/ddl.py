@@ -17,9 +17,10 @@ from ...catalog.descriptor import Column, TableDescriptor
 from ...catalog.errors import SQLError
 from ...catalog.leases import LeaseWaitTimeout
 from ...catalog.publish_rules import LOCK_PARAMETER
-from ...catalog.storage_parameters import check_name, parse_names
+from ...catalog.storage_parameters import parse_names, without_ignored
 from ...kvlayer.access import Transaction
 from ...kvlayer.errors import LockTimeout, RetryableTransaction
+from ..hidden_columns import hidden_key
 from ..parser import statements, text_of
 from ..parser.names import ObjectName, Option
 from ..parser.schema_statements import (
@@ -149,12 +150,13 @@ async def _create_table(
             f'multiple primary keys for table "{name.name}" are not allowed',
             position=second.position,
         )
-    definition = TableDefinition(
-        name=name,
-        columns=[_column(column) for column in statement.columns],
-        primary_key=statement.primary_key or tuple(column.name for column in inline),
-        parameters=_given(statement.parameters),
-    )
+    columns = [_column(column) for column in statement.columns]
+    key = statement.primary_key or tuple(column.name for column in inline)
+    if not key:
+        columns.append(hidden_key(columns))
+        key = (columns[-1].name,)
+    parameters, ignored = without_ignored(_given(statement.parameters))
+    definition = TableDefinition(name=name, columns=columns, primary_key=key, parameters=parameters)
     with _position(_first_position(statement.parameters, statement.table.position)):
         created = await services.catalog.create_table(
             transaction, definition, if_not_exists=statement.if_not_exists
@@ -164,12 +166,18 @@ async def _create_table(
         return Result(tag="CREATE TABLE", notice=notice)
     changer = SchemaChangeStatements(services, transaction, scope, database)
     await changer.complete(created, statement)
-    return Result(tag="CREATE TABLE")
+    return Result(tag="CREATE TABLE", notice=_ignored(ignored))
+
+
+def _ignored(names: Sequence[str]) -> str | None:
+    """What is told of storage parameters that mean nothing here."""
+    return f"ignored, for they mean nothing here: {', '.join(names)}" if names else None
 
 
 def locked_unless_said(statement: statements.CreateTable) -> statements.CreateTable:
     """The statement, with the lock among its parameters where it does not speak of it."""
-    if any(check_name(parameter.name) == LOCK_PARAMETER for parameter in statement.parameters):
+    given, _ = without_ignored({parameter.name: None for parameter in statement.parameters})
+    if LOCK_PARAMETER in parse_names(given):
         return statement
     lock = Option(LOCK_PARAMETER, "true", statement.table.position)
     return replace(statement, parameters=(*statement.parameters, lock))
@@ -192,6 +200,7 @@ def _column(given: ColumnClause) -> ColumnDefinition:
         has_default=column.has_default,
         default_expression=column.default_expression,
         computed=None if given.computed is None else text_of(given.computed),
+        hidden=given.hidden,
     )
 
 
@@ -209,7 +218,9 @@ async def _alter(
             notice = f'relation "{statement.table}" does not exist, skipping'
             return Result(tag="ALTER TABLE", notice=notice)
     with _position(_first_position(statement.parameters, statement.table.position)):
-        given = _given(statement.parameters)
+        given, ignored = without_ignored(_given(statement.parameters))
+        if ignored and not given:
+            return Result(tag="ALTER TABLE", notice=_ignored(ignored))
         if found is None:
             raise unknown_relation(statement.table)
         locks = LOCK_PARAMETER in parse_names(given)

@@ -80,6 +80,8 @@ class SchemaChangeStatements:
                 for name in statement.tables:
                     table = await self.prepared(name)
                     _check_truncate(table, [t.parts[-1] for t in statement.tables])
+                    if not await self._transaction.scan(table.primary_span, limit=1):
+                        continue  # what it would do is done
                     changes = self._gathered(table)
                     changes.truncate()
                     await self._done(changes, table, statement.text, "TRUNCATE")

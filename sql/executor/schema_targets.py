@@ -73,6 +73,8 @@ class TableChanges(ElementChanges):
                 self.validate(command)
             case s.RenameConstraint():
                 self.rename_constraint(command)
+            case s.AddPrimaryKey():
+                self._add_primary_key(command)
             case s.AlterPrimaryKey():
                 self._alter_primary_key(command)
             case s.SetParameters():
@@ -282,6 +284,23 @@ class TableChanges(ElementChanges):
         )
         self._primary = index.id
         self.add(Target(PrimaryElement(index=index)))
+
+    def _add_primary_key(self, command: s.AddPrimaryKey) -> None:
+        """A key in place of the hidden one, whose column goes with it."""
+        table = self.table
+        if not table.keyless:
+            raise SQLError(
+                "42P16",
+                f'multiple primary keys for table "{table.name}" are not allowed',
+                hint="ALTER PRIMARY KEY USING COLUMNS (…) changes the one that is there.",
+                position=command.position,
+            )
+        hidden = table.key_columns
+        self._alter_primary_key(
+            s.AlterPrimaryKey(columns=command.columns, position=command.position)
+        )
+        for column in hidden:
+            self.add(Target(ColumnElement(column=column), present=False))
 
     def _alter_primary_key(self, command: s.AlterPrimaryKey) -> None:
         if self._primary is not None:

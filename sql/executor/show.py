@@ -12,9 +12,11 @@ from ...kvlayer.clock import format_timestamp
 from ...kvlayer.settings import REGISTRY
 from ..as_of import datetime_of
 from ..parser import statements
+from ..parser.maintenance_statements import Maintain
 from ..relations import resolve
 from ..results import BOOL, INT8, STRING, TIMESTAMPTZ, Result, Row, listing
 from ..services import JobSummary, Services
+from .maintenance import maintain
 
 Show = (
     statements.ShowTables
@@ -23,6 +25,7 @@ Show = (
     | statements.ShowColumns
     | statements.ShowClusterSettings
     | statements.ShowSession
+    | Maintain
 )
 
 
@@ -50,6 +53,8 @@ async def run_show(
             return listing(
                 "SHOW CLUSTER SETTING", [(setting, STRING)], [(_value(services, setting),)]
             )
+        case Maintain():
+            return await maintain(services, statement, reader, database)
         case statements.ShowSession(name="database"):
             return listing("SHOW DATABASE", [("database", STRING)], [(database,)])
     raise AssertionError(statement)
@@ -83,6 +88,7 @@ def _columns(table: TableDescriptor) -> Result:
             column.nullable,
             default_text(column),
             places.get(column.id),
+            column.hidden,
         )
         for column in table.visible_columns
     ]
@@ -92,6 +98,7 @@ def _columns(table: TableDescriptor) -> Result:
         ("is_nullable", BOOL),
         ("column_default", STRING),
         ("key_position", INT8),
+        ("is_hidden", BOOL),
     ]
     return listing("SHOW COLUMNS", columns, rows)
 

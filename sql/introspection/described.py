@@ -6,7 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...catalog.descriptor import Column, TableDescriptor
-from ...catalog.elements import CheckConstraint, ElementState, ForeignKey, Index, Validity
+from ...catalog.elements import (
+    CheckConstraint,
+    ElementState,
+    ForeignKey,
+    Index,
+    IndexKind,
+    Validity,
+)
 from ...catalog.names import quote_identifier
 from ...catalog.show_create import literal
 from .context import IntrospectionContext
@@ -23,22 +30,22 @@ class DescribedTable:
     @property
     def columns(self) -> Sequence[tuple[int, Column]]:
         """With the numbers by which catalogs call them, which never change: their ids."""
-        return [(column.id, column) for column in self.table.visible_columns]
+        return [(column.id, column) for column in self.table.shown_columns]
 
     @property
     def indexes(self) -> Sequence[Index]:
-        """The primary one first."""
+        """The primary one first, if the table was given a key."""
         public = [i for i in self.table.indexes if i.state is ElementState.PUBLIC]
-        return [self.table.primary_index, *public]
+        return public if self.table.keyless else [self.table.primary_index, *public]
 
     @property
     def constraints(self) -> Iterator[NamedConstraint]:
         """All but NOT NULL, which is a property of a column."""
         table = self.table
-        yield _of_index(table, table.primary_index, "p")
-        for index in self.indexes[1:]:
+        for index in self.indexes:
             if index.unique:
-                yield _of_index(table, index, "u")
+                kind = "p" if index.kind is IndexKind.PRIMARY else "u"
+                yield _of_index(table, index, kind)
         for check in table.checks:
             if check.not_null_column is None:
                 yield NamedConstraint(

@@ -12,6 +12,7 @@ from .ranges import change_of_ranges
 from .schema_statements import (
     AddColumn,
     AddConstraint,
+    AddPrimaryKey,
     AlterCommand,
     AlterPrimaryKey,
     AlterTable,
@@ -94,8 +95,10 @@ def _add(cursor: Cursor, position: int) -> AlterCommand:
     constraint = constraint_of(cursor, name, position)
     if constraint is not None:
         return AddConstraint(constraint=constraint)
+    if cursor.accept_words("primary", "key"):
+        return AddPrimaryKey(columns=column_names(cursor), position=position)
     if name is not None:
-        cursor.fail(expected="UNIQUE, CHECK or FOREIGN KEY")
+        cursor.fail(expected="UNIQUE, CHECK, PRIMARY KEY or FOREIGN KEY")
     cursor.accept_words("column")
     if_not_exists = cursor.accept_words("if", "not", "exists")
     return AddColumn(definition=column_definition(cursor), if_not_exists=if_not_exists)

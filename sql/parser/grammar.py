@@ -10,7 +10,7 @@ from itertools import pairwise
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.errors import SQLError
-from . import alter, copy, feeds, prepared, rights, tables, transactions, users
+from . import alter, copy, feeds, maintenance, prepared, rights, tables, transactions, users
 from .cursor import Cursor, LexemeKind, syntax_error
 from .lexer import statements, tokenize
 from .queries import parse_query
@@ -210,12 +210,17 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("discard",): prepared.discard,
     ("close", "all"): prepared.close_all,
     ("unlisten",): prepared.unlisten,
+    ("vacuum",): maintenance.vacuum,
+    ("analyze",): maintenance.analyze,
+    ("analyse",): maintenance.analyze,
+    ("reindex",): maintenance.reindex,
+    ("cluster",): maintenance.cluster,
+    ("checkpoint",): maintenance.checkpoint,
 }
 
 # fmt: off
 _REFUSED = frozenset({
-    "analyze", "call", "declare", "do", "fetch",
-    "listen", "lock", "merge", "notify", "refresh", "reindex",
-    "vacuum", "verify",
+    "call", "declare", "do", "fetch",
+    "listen", "lock", "merge", "notify", "refresh", "verify",
 })
 # fmt: on

@@ -68,6 +68,7 @@ class ColumnDefinition:
     position: int
     computed: exp.Expr | None = None
     constraints: tuple[TableConstraint, ...] = ()
+    hidden: bool = False
 
 
 # What ALTER TABLE takes.
@@ -156,6 +157,14 @@ class RenameConstraint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AddPrimaryKey:
+    """ADD PRIMARY KEY: of a table that was made without one."""
+
+    columns: tuple[str, ...]
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AlterPrimaryKey:
     columns: tuple[str, ...]
     position: int
@@ -183,6 +192,7 @@ AlterCommand = (
     | DropConstraint
     | ValidateConstraint
     | RenameConstraint
+    | AddPrimaryKey
     | AlterPrimaryKey
     | SetParameters
 )

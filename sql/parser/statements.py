@@ -15,6 +15,7 @@ from sqlglot import exp
 from .as_of_clause import AsOf
 from .conflict_clause import OnConflict
 from .copy_options import CopyOptions
+from .maintenance_statements import Maintain
 from .names import ObjectName as ObjectName
 from .names import Option as Option
 from .names import TypeName as TypeName
@@ -320,4 +321,5 @@ Statement = (
     | Discard
     | CopyFrom
     | CopyTo
+    | Maintain
 )

@@ -268,6 +268,7 @@ class _ColumnClauses:
         self._default: exp.Expr | None = None
         self._computed: exp.Expr | None = None
         self._primary_key = False
+        self._hidden = False
         self._constraints: list[TableConstraint] = []
 
     def read(self, cursor: Cursor) -> None:
@@ -275,7 +276,9 @@ class _ColumnClauses:
         name = (
             cursor.identifier("a constraint's name") if cursor.accept_words("constraint") else None
         )
-        if cursor.at_words("not", "null") or cursor.at_words("null"):
+        if cursor.accept_words("not", "visible"):
+            self._hidden = True
+        elif cursor.at_words("not", "null") or cursor.at_words("null"):
             wanted = not cursor.accept_words("not")
             cursor.expect_words("null")
             if self._nullable is not None and self._nullable != wanted:
@@ -333,6 +336,7 @@ class _ColumnClauses:
             position=self._position,
             computed=self._computed,
             constraints=tuple(self._constraints),
+            hidden=self._hidden,
         )
 
     def _make_serial(self) -> None:

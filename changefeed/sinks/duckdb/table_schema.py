@@ -101,7 +101,7 @@ class TableSchema:
     def view(self) -> str:
         """The statement that makes the view."""
         shown = ", ".join(
-            f"c{column.id} AS {quoted(column.name)}" for column in self.descriptor.visible_columns
+            f"c{column.id} AS {quoted(column.name)}" for column in self.descriptor.shown_columns
         )
         return f"CREATE VIEW main.{quoted(self.name)} AS SELECT {shown} FROM {self.base}"
 
