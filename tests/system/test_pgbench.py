@@ -14,19 +14,6 @@ from tests.harness.server_process import ServerProcess
 
 pytestmark = pytest.mark.system
 
-# What `pgbench -i` makes, but for the history's key: it adds keys to tables that have none.
-TABLES = """
-CREATE TABLE pgbench_branches (bid INT4 PRIMARY KEY, bbalance INT4, filler CHAR(88));
-CREATE TABLE pgbench_tellers (tid INT4 PRIMARY KEY, bid INT4, tbalance INT4, filler CHAR(84));
-CREATE TABLE pgbench_accounts (aid INT4 PRIMARY KEY, bid INT4, abalance INT4, filler CHAR(84));
-CREATE TABLE pgbench_history (
-    id SERIAL PRIMARY KEY, tid INT4, bid INT4, aid INT4, delta INT4, mtime TIMESTAMP,
-    filler CHAR(22)
-);
-INSERT INTO pgbench_branches VALUES (1, 0, NULL);
-INSERT INTO pgbench_tellers SELECT g, 1, 0, '' FROM generate_series(1, 10) AS s(g);
-INSERT INTO pgbench_accounts SELECT g, 1, 0, '' FROM generate_series(1, 100000) AS s(g);
-"""
 SUMS = """
 SELECT sum(abalance), (SELECT sum(tbalance) FROM pgbench_tellers),
     (SELECT sum(bbalance) FROM pgbench_branches),
@@ -35,12 +22,23 @@ FROM pgbench_accounts
 """
 
 
+PGBENCH = shutil.which("pgbench") or "/usr/lib/postgresql/15/bin/pgbench"
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    if not Path(PGBENCH).exists():
+        pytest.skip("pgbench is not installed")
     with ServerProcess(tmp_path_factory.mktemp("pgbench") / "data", "--insecure") as process:
-        with _connect(process) as connection:
-            connection.execute(TABLES)
+        _pgbench(process, "-i", "-s", "1")
         yield process
+
+
+def _pgbench(server: ServerProcess, *options: str) -> subprocess.CompletedProcess[str]:
+    where = ("-h", "127.0.0.1", "-p", str(server.pg_port), "-U", "root", "defaultdb")
+    done = subprocess.run([PGBENCH, *options, *where], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 def _connect(server: ServerProcess) -> psycopg.Connection[tuple[object, ...]]:
@@ -49,23 +47,41 @@ def _connect(server: ServerProcess) -> psycopg.Connection[tuple[object, ...]]:
     )
 
 
+def test_tables_are_made_with_keys_and_again(server: ServerProcess) -> None:
+    """By each way of making rows, and over the tables of the run before."""
+    for steps in ("dtGvpf", "dtgvp"):
+        _pgbench(server, "-i", "-I", steps, "-s", "1")
+        with _connect(server) as connection:
+            counted = connection.execute(
+                "SELECT (SELECT count(*) FROM pgbench_accounts), "
+                "(SELECT count(*) FROM pgbench_tellers), (SELECT count(*) FROM pgbench_history), "
+                "(SELECT count(*) FROM information_schema.table_constraints "
+                "WHERE constraint_type = 'PRIMARY KEY')"
+            ).fetchone()
+        assert counted == (100_000, 10, 0, 3)
+
+
+@pytest.mark.parametrize("clients", ["1", "8"])
 @pytest.mark.parametrize("mode", ["simple", "extended", "prepared"])
 @pytest.mark.parametrize("script", ["tpcb-like", "simple-update", "select-only"])
-def test_pgbench_keeps_the_books(server: ServerProcess, script: str, mode: str) -> None:
+def test_pgbench_keeps_the_books(
+    server: ServerProcess, script: str, mode: str, clients: str
+) -> None:
     """Of each transaction all of its updates are there, or none."""
-    pgbench = shutil.which("pgbench") or "/usr/lib/postgresql/15/bin/pgbench"
-    if not Path(pgbench).exists():
-        pytest.skip("pgbench is not installed")
-    done = subprocess.run(
-        [pgbench, "-n", "-b", script, "-M", mode, "-c", "2", "-t", "20", "--max-tries", "20",
-         "-h", "127.0.0.1", "-p", str(server.pg_port), "-U", "root", "defaultdb"],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "number of transactions actually processed: 40/40" in done.stdout
+    done = _pgbench(
+        server, "-n", "-b", script, "-M", mode, "-c", clients, "-T", "1", "--max-tries", "50"
+    )
+    assert "number of failed transactions: 0 " in done.stdout
     with _connect(server) as connection:
         sums = connection.execute(SUMS).fetchone()
     assert sums is not None
     accounts, tellers, branches, history = sums
     assert accounts == history
     assert tellers == branches
+
+
+def test_pgbench_vacuums_and_truncates_first(server: ServerProcess) -> None:
+    done = _pgbench(server, "-t", "5")
+    assert "number of transactions actually processed: 5/5" in done.stdout
+    with _connect(server) as connection:
+        assert connection.execute("SELECT count(*) FROM pgbench_history").fetchone() == (5,)
