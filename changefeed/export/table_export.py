@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import struct
 from bisect import bisect_left
 from collections.abc import AsyncGenerator, Sequence
@@ -15,6 +14,7 @@ from ...catalog.descriptor import TableDescriptor
 from ...catalog.row_codec import RowCodec, codec_for
 from ...catalog.table_reader import VersionSlice, read_versions
 from ...kvlayer.access import StoreAccess
+from ...kvlayer.background import give_way
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.span import Span
 from .row_filter import RowFilter
@@ -68,10 +68,11 @@ async def export_snapshot(
     async with aclosing(store.snapshot(at).scan_slices(Span(start, span.end))) as slices:
         last = start
         async for rows in slices:
-            await asyncio.sleep(0)  # reading a slice takes a millisecond, decoding it another
+            await give_way()  # reading a slice takes a millisecond, decoding it another
             bodies = [body for _, body in rows]
             parts.append(_select(codec, bodies, places, columns, row_filter))
             last = rows[-1][0]
+            await give_way()
             if len(parts) == BATCH_SLICES:
                 yield ExportBatch(_joined(parts), last)
                 parts = []
@@ -112,6 +113,7 @@ async def export_versions(
             place = place.behind(versions.timestamps)
             skipped = min(to_skip, len(versions))
             to_skip -= skipped
+            await give_way()
             rows = row_filter.apply(_versions(codec, versions).slice(skipped))
             if rows.num_rows:
                 names = [*columns, OPERATION, COMMIT_TIMESTAMP]
