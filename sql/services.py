@@ -17,6 +17,7 @@ from ..catalog.users import ROOT
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.txn import Transaction
+from .activity import Sessions
 from .default_expressions import StoreGenerators
 from .executor.duckdb import Analytics
 from .introspection import VirtualTables, default_tables
@@ -109,6 +110,7 @@ class Services:
     rights: RightsWatcher
     virtual_tables: VirtualTables = field(default_factory=default_tables)
     plans: PlanCache = field(default_factory=PlanCache)
+    sessions: Sessions = field(default_factory=Sessions)
     images: Images | None = None
 
     @cached_property

@@ -6,33 +6,29 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 
-from ..catalog.cluster_settings import reset_setting, set_setting
 from ..catalog.errors import SQLError
 from ..catalog.privileges import Privilege
 from ..catalog.system_tables import DEFAULT_DATABASE
 from ..catalog.users import ROOT
 from ..kvlayer.errors import KVError
-from ..kvlayer.settings import SettingError
 from ..kvlayer.txn import Transaction
-from .authorization import Actor, check_show
+from .activity import Activity
+from .authorization import Actor
 from .catalog_statements import begin_changefeed, change_catalog, stream_changefeed
-from .ddl_needs import check_ddl
+from .client_variables import APPLICATION_NAME
 from .errors import from_kv
+from .executor.cluster_settings import set_cluster_setting
 from .executor.copy import CopyIn, begin_copy
 from .executor.ddl import DDL, locked_unless_said
 from .executor.feeds import check_sink_options, control_jobs, list_jobs
-from .executor.ranges import RangeStatement, run_ranges
-from .executor.schema_changes import SchemaChangeStatements
-from .executor.show import Show, check_setting, run_show
-from .executor.show_grants import show_rights
-from .executor.users import UserChange, change_user, show_users
+from .executor.users import UserChange, change_user
 from .explaining import run_explain
 from .expression_types import Hints
+from .listings import Listing, run_listing
 from .parameters import check_parameters
 from .parser import ParsedText, statements
-from .parser.rights_statements import RightsChange, RightsListing
+from .parser.rights_statements import RightsChange
 from .parser.transaction_statements import TransactionStatement
-from .parser.user_statements import ShowUsers
 from .plan_cache import Prepared
 from .planned import Execution, run_planned
 from .planner import Planned
@@ -43,7 +39,6 @@ from .prepared_names import (
     argument_values,
     declared_types,
 )
-from .relations import LeaseScope
 from .result_shape import check_columns_same, known_columns
 from .results import Result, ResultColumn
 from .services import Services
@@ -79,6 +74,8 @@ class Session:
         self._transactions = SessionTransactions(services, self.variables)
         self._turn = asyncio.Lock()
         self.prepared_names = PreparedNames()
+        self.activity = Activity(services.sessions.next_number(), user, services.store)
+        services.sessions.add(self)
 
     @property
     def state(self) -> SessionState:
@@ -92,6 +89,23 @@ class Session:
         return self._transactions.terminated
 
     @property
+    def application_name(self) -> str:
+        return self.variables.get(APPLICATION_NAME)
+
+    @property
+    def transaction_status(self) -> str:
+        return self._transactions.status
+
+    def terminate(self) -> None:
+        """Ends the session from outside: what runs is cut short, and nothing runs after it."""
+        self._transactions.terminate(
+            SQLError("57P01", "terminating connection due to administrator command")
+        )
+        self.activity.interrupt()
+        if self.activity.on_terminate is not None:
+            self.activity.on_terminate()
+
+    @property
     def _open(self) -> OpenTransaction | None:
         return self._transactions.opened
 
@@ -101,9 +115,11 @@ class Session:
             try:
                 prepared = self._services.plans.prepare(text)
                 given = check_parameters(parameters, prepared.parameter_count)
-                return await self._transactions.run_all(
-                    len(prepared.statements), lambda index: self._run_at(prepared, index, given)
-                )
+                with self.activity.running(text):
+                    return await self._transactions.run_all(
+                        len(prepared.statements),
+                        lambda index: self._run_at(prepared, index, given),
+                    )
             except BaseException as error:
                 raise await self._failed(error) from error.__cause__
 
@@ -156,12 +172,13 @@ class Session:
                 given = check_parameters(parameters, prepared.prepared.parameter_count)
                 if prepared.statement is None:
                     return Result(tag="")
-                (result,) = await self._transactions.run_all(
-                    1,
-                    lambda _: self._run_at(
-                        prepared.prepared, prepared.index, given, prepared.columns
-                    ),
-                )
+                with self.activity.running(prepared.text):
+                    (result,) = await self._transactions.run_all(
+                        1,
+                        lambda _: self._run_at(
+                            prepared.prepared, prepared.index, given, prepared.columns
+                        ),
+                    )
                 if prepared.planned:
                     check_columns_same(prepared.columns, result.columns)
                 return result
@@ -270,6 +287,7 @@ class Session:
 
     async def close(self) -> None:
         """Rolls back what is open."""
+        self._services.sessions.remove(self)
         await self._transactions.close()
 
     async def _run_at(
@@ -320,11 +338,9 @@ class Session:
             case statements.SplitAt() | statements.UnsplitAt():
                 self._refuse_transaction("a split of ranges")
                 self._refuse_read_only("ALTER")
-                return await self._run_ranges(statement, parameters)
+                return await self._list(statement, parameters)
             case statements.ShowRanges():
-                return await self._run_ranges(statement, parameters)
-            case statements.ExplainChange():
-                return await self._explain_change(statement)
+                return await self._list(statement, parameters)
             case statements.CreateChangefeed():
                 return await self._run_changefeed(statement)
             case statements.ShowJobs():
@@ -334,7 +350,8 @@ class Session:
                 self._refuse_transaction(f"{statement.action.value} JOB")
                 return await control_jobs(self._services, statement, self.user)
             case statements.SetClusterSetting():
-                return await self._set_setting(statement)
+                self._refuse_transaction("SET CLUSTER SETTING")
+                return await set_cluster_setting(self._services, statement, self.user)
             case statements.Discard(target=target):
                 return self._discard(target)
             case statements.Prepare() | statements.Deallocate() if self._open is not None:
@@ -350,26 +367,8 @@ class Session:
                 return await change_user(
                     self._services, statement, self._open, self.user, self.database
                 )
-            case _ if isinstance(statement, RightsListing):
-                return await self._show_rights(statement)
-            case ShowUsers():
-                return await self._show_users()
             case _:
-                return await self._show(statement)
-
-    async def _show_users(self) -> Result:
-        reader = self._reader()
-        try:
-            return await show_users(reader)
-        finally:
-            await self._done(reader)
-
-    async def _show_rights(self, statement: RightsListing) -> Result:
-        reader = self._reader()
-        try:
-            return await show_rights(self._actor(reader), statement)
-        finally:
-            await self._done(reader)
+                return await self._list(statement)
 
     def _actor(self, reader: Transaction) -> Actor:
         return Actor(self._services, self.user, self.database, reader)
@@ -421,17 +420,6 @@ class Session:
         finally:
             await self._done(reader)
 
-    async def _explain_change(self, statement: statements.ExplainChange) -> Result:
-        reader = self._reader()
-        scope = LeaseScope(self._services.leases)
-        try:
-            await check_ddl(self._actor(reader), statement.statement)
-            changer = SchemaChangeStatements(self._services, reader, scope, self.database)
-            return await changer.explain(statement.statement)
-        finally:
-            scope.release()
-            await self._done(reader)
-
     def _reader(self) -> Transaction:
         """The open transaction, or a new one that only reads."""
         if self._open is not None:
@@ -480,48 +468,11 @@ class Session:
         self.database = name
         return Result(tag="SET")
 
-    async def _set_setting(self, statement: statements.SetClusterSetting) -> Result:
-        self._refuse_transaction("SET CLUSTER SETTING")
-        check_setting(statement.name, statement.position)
-        await self._need_system(Privilege.MODIFYCLUSTERSETTING)
-        try:
-            if statement.value is None:
-                await reset_setting(self._store, statement.name)
-            else:
-                await set_setting(self._store, statement.name, statement.value)
-        except SettingError as error:
-            raise SQLError("22023", f"{error}", position=statement.position) from error
-        return Result(tag="SET CLUSTER SETTING")
-
-    async def _need_system(self, *any_of: Privilege) -> None:
-        reader = self._reader()
-        try:
-            await self._actor(reader).need_system(*any_of)
-        finally:
-            await self._done(reader)
-
-    async def _run_ranges(self, statement: RangeStatement, parameters: Sequence[object]) -> Result:
+    async def _list(self, statement: Listing, parameters: Sequence[object] = ()) -> Result:
         async def work() -> Result:
             reader = self._reader()
             try:
-                actor = self._actor(reader)
-                shows = isinstance(statement, statements.ShowRanges)
-                needed = Privilege.SELECT if shows else Privilege.INSERT
-                await actor.need_named(statement.of.table, needed)
-                return await run_ranges(
-                    self._services, statement, reader, self.database, parameters
-                )
-            finally:
-                await self._done(reader)
-
-        return await self._statement(work)
-
-    async def _show(self, statement: Show) -> Result:
-        async def work() -> Result:
-            reader = self._reader()
-            try:
-                await check_show(self._actor(reader), statement)
-                return await run_show(self._services, statement, reader, self.database)
+                return await run_listing(self._actor(reader), statement, parameters)
             finally:
                 await self._done(reader)
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from difflib import get_close_matches
 
 from ..catalog.errors import SQLError
 from ..kvlayer.errors import KVError, RetryableTransaction, StoreClosed
@@ -14,6 +15,7 @@ from .authorization import changes_rights
 from .executor.ddl import jobs_begun, wait_until_seen
 from .implicit import ATTEMPTS_MAX, pause_before
 from .parser import transaction_statements as statements
+from .parser.show_statements import SHOWN
 from .results import STRING, Result, listing
 from .scalars import Bindings
 from .services import Services
@@ -27,6 +29,7 @@ from .variables import (
     REGISTRY,
     STATEMENT_TIMEOUT,
     SessionVariables,
+    Variable,
     find,
     parse_bool,
     parse_isolation,
@@ -253,7 +256,9 @@ class SessionTransactions:
             yield
         finally:
             seconds = self._variables.get(IDLE_IN_TRANSACTION_TIMEOUT)
-            if seconds and self.opened is not None and not self.batch:
+            if self.terminated is not None:
+                await self._end()
+            elif seconds and self.opened is not None and not self.batch:
                 loop = asyncio.get_running_loop()
                 self._idle = loop.call_later(seconds, self._idle_for_too_long)
 
@@ -270,6 +275,11 @@ class SessionTransactions:
             await self.rollback()
         except KVError:
             pass  # it has ended already, or the store will end it at its next start
+
+    def terminate(self, why: SQLError) -> None:
+        """The session is over: what is open is rolled back, once nothing runs in it."""
+        if self.terminated is None:
+            self.terminated = why
 
     async def timed(self, work: Awaitable[Result]) -> Result:
         """Runs a statement for `statement_timeout` at most. Raises SQLError 57014."""
@@ -343,7 +353,7 @@ class SessionTransactions:
         if name in _MODE_VARIABLES or name == "transaction_status":
             text = self._mode_shown(name)
         else:
-            text = self._variables.show(find(name, position))
+            text = self._variables.show(_shown_variable(name, position))
         return listing("SHOW", [(name, STRING)], [(text,)])
 
     def _mode_shown(self, name: str) -> str:
@@ -357,11 +367,27 @@ class SessionTransactions:
                 return show_bool(modes.deferrable)
             case "transaction_priority":
                 return show_priority(modes.priority)
+        return self.status
+
+    @property
+    def status(self) -> str:
+        """What SHOW TRANSACTION STATUS says."""
         if self.opened is None or self.batch:
             return "NoTxn"
         if self.opened.committed_at is not None:
             return "CommitWait"
         return "Aborted" if self.opened.failed else "Open"
+
+
+def _shown_variable(name: str, position: int) -> Variable[object]:
+    """As `find`; where no variable is called so, SHOW of something else may be meant."""
+    try:
+        return find(name, position)
+    except SQLError as error:
+        near = get_close_matches(name, SHOWN, n=1, cutoff=0.7)
+        if near:
+            error.hint = f"Did you mean SHOW {near[0].upper()}?"
+        raise
 
 
 def _mode_of(

@@ -125,6 +125,8 @@ class PostgresServer:
         process_id = self._next_process_id()
         secret = self._node.store.random.getrandbits(31)
         self._conversations[process_id] = (secret, conversation)
+        session.activity.client_address = channel.peer
+        session.activity.on_terminate = conversation.stop
         try:
             begin_session(channel, session, greeting)
             channel.write(replies.backend_key(process_id, secret))

@@ -10,7 +10,18 @@ from itertools import pairwise
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.errors import SQLError
-from . import alter, copy, feeds, maintenance, prepared, rights, tables, transactions, users
+from . import (
+    alter,
+    copy,
+    feeds,
+    maintenance,
+    prepared,
+    rights,
+    show,
+    tables,
+    transactions,
+    users,
+)
 from .cursor import Cursor, LexemeKind, syntax_error
 from .lexer import statements, tokenize
 from .queries import parse_query
@@ -125,11 +136,13 @@ def _unknown(cursor: Cursor) -> SQLError:
     first = cursor.advance()
     if first.kind is not LexemeKind.WORD:
         return syntax_error(cursor.text, first.start, first.end, hint="Expected a statement.")
-    begun = [words for words in _GRAMMARS if words[0] == first.text]
+    begun = sorted(" ".join(words) for words in _GRAMMARS if words[0] == first.text)
     if begun:
         found = cursor.current
-        choices = sorted(" ".join(words).upper() for words in begun)
-        hint = f"Statements that begin so: {', '.join(choices)}."
+        hint = f"Statements that begin so: {', '.join(begun).upper()}."
+        near = get_close_matches(f"{first.text} {found.text.lower()}", begun, n=1, cutoff=0.8)
+        if near:
+            hint = f"Did you mean {near[0].upper()}? {hint}"
         return syntax_error(cursor.text, found.start, found.end, hint=hint)
     if first.text in _REFUSED:
         return SQLError("0A000", f"{first.text.upper()} is not supported", position=first.start + 1)
@@ -177,9 +190,21 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("comment", "on"): alter.comment_on,
     ("create", "changefeed"): feeds.create_changefeed,
     ("experimental", "changefeed"): feeds.create_changefeed,
-    ("cancel",): lambda cursor: feeds.control_jobs(cursor, JobAction.CANCEL),
+    ("cancel",): show.cancel,
     ("pause",): lambda cursor: feeds.control_jobs(cursor, JobAction.PAUSE),
     ("resume",): lambda cursor: feeds.control_jobs(cursor, JobAction.RESUME),
+    ("show", "schemas"): show.show_schemas,
+    **{("show", word): show.show_indexes for word in ("indexes", "index", "keys")},
+    **{("show", word): show.show_constraints for word in ("constraints", "constraint")},
+    **{
+        ("show", *scope, "sessions"): show.show_sessions
+        for scope in ((), ("cluster",), ("local",), ("all",))
+    },
+    **{
+        ("show", *scope, word): show.show_queries
+        for scope in ((), ("cluster",), ("local",), ("all",))
+        for word in ("queries", "statements")
+    },
     ("show", "users"): users.show_users,
     ("show", "roles"): users.show_users,
     ("show", "grants"): rights.show_grants,

@@ -28,6 +28,7 @@ from .schema_statements import (
     TableChange,
     TableConstraint,
 )
+from .show_statements import Cancel, ShowObjects
 from .transaction_statements import TransactionStatement
 from .user_statements import UserStatement
 
@@ -318,6 +319,8 @@ Statement = (
     | Deallocate
     | UserStatement
     | RightsStatement
+    | ShowObjects
+    | Cancel
     | Discard
     | CopyFrom
     | CopyTo

@@ -1,0 +1,137 @@
+"""Sessions as others see them: who is connected, what runs, and how it is cut short.
+
+    SHOW SESSIONS;  SHOW QUERIES
+    CANCEL QUERY '<query id>';  CANCEL SESSION '<session id>'
+
+A node knows its own sessions. Ids are of that node and that run of it; they are never used again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from types import TracebackType
+from typing import Protocol
+
+from ..catalog.errors import SQLError
+from ..kvlayer.access import StoreAccess
+from .as_of import datetime_of
+
+STATEMENT_SHOWN_MAX = 10_000
+"""Characters of a statement that are shown: a load of megabytes is known by how it begins."""
+
+
+class Activity:
+    """One session's part. The session says what it runs; others may interrupt it.
+
+    The task is cancelled only while it is inside `running`, so an interruption that comes between
+    two statements changes nothing.
+    """
+
+    def __init__(self, number: int, user: str, store: StoreAccess) -> None:
+        self.id = f"{number:016x}"
+        self.user = user
+        self.began = datetime_of(store.clock.last)
+        self.client_address = ""
+        self.last_text: str | None = None
+        self.text: str | None = None
+        self.text_began = self.began
+        self.on_terminate: Callable[[], None] | None = None
+        """What ends the connection whose session this is, where there is one."""
+        self._store = store
+        self._query_count = 0
+        self._task: asyncio.Task[object] | None = None
+        self._interrupted = False
+
+    @property
+    def query_id(self) -> str:
+        return f"{self.id}{self._query_count:016x}"
+
+    def running(self, text: str) -> Activity:
+        """`with activity.running(text):` around the work."""
+        self.text = text
+        return self
+
+    def __enter__(self) -> None:
+        self._query_count += 1
+        self.text_began = datetime_of(self._store.clock.last)
+        self._task = asyncio.current_task()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        task, self._task = self._task, None
+        self.last_text, self.text = self.text, None
+        if self._interrupted:
+            self._interrupted = False
+            assert task is not None, "what did not run was not interrupted"
+            task.uncancel()
+            if kind is None or kind is asyncio.CancelledError:
+                raise SQLError("57014", "canceling statement due to user request") from None
+
+    def interrupt(self) -> bool:
+        """Says whether there was something to interrupt."""
+        if self._task is None:
+            return False
+        if not self._interrupted:
+            self._interrupted = True
+            self._task.cancel()
+        return True
+
+
+class Sessions:
+    """The open sessions of a node."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, SessionView] = {}
+        self._count = 0
+
+    def next_number(self) -> int:
+        self._count += 1
+        return self._count
+
+    def add(self, session: SessionView) -> None:
+        self._open[session.activity.id] = session
+
+    def remove(self, session: SessionView) -> None:
+        self._open.pop(session.activity.id, None)
+
+    def find(self, session_id: str) -> SessionView | None:
+        return self._open.get(session_id.lower())
+
+    def find_query(self, query_id: str) -> SessionView | None:
+        """The session that runs a statement at this moment."""
+        session = self.find(query_id[:16])
+        if session is None or session.activity.text is None:
+            return None
+        return session if session.activity.query_id == query_id.lower() else None
+
+    def __iter__(self) -> Iterator[SessionView]:
+        """In the order in which they began."""
+        return iter(list(self._open.values()))
+
+
+class SessionView(Protocol):
+    """What is told of a session, and how it is ended."""
+
+    @property
+    def activity(self) -> Activity: ...
+    @property
+    def database(self) -> str: ...
+    @property
+    def application_name(self) -> str: ...
+    @property
+    def transaction_status(self) -> str: ...
+    def terminate(self) -> None: ...
+
+
+def shown(text: str | None) -> str:
+    return "" if text is None else text[:STATEMENT_SHOWN_MAX]
+
+
+def started(activity: Activity) -> datetime | None:
+    return None if activity.text is None else activity.text_began

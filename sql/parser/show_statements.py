@@ -1,0 +1,52 @@
+"""What SHOW shows of the catalog and of sessions, and CANCEL, as the parser hands them on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .names import ObjectName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowSchemas:
+    database: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowIndexes:
+    table: ObjectName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowConstraints:
+    table: ObjectName
+
+
+@dataclass(frozen=True, slots=True)
+class ShowSessions:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ShowQueries:
+    """SHOW QUERIES, and SHOW STATEMENTS."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancel:
+    """CANCEL QUERY and CANCEL SESSION, with their plurals."""
+
+    ids: tuple[str, ...]
+    session: bool
+    if_exists: bool
+    position: int
+
+
+ShowObjects = ShowSchemas | ShowIndexes | ShowConstraints | ShowSessions | ShowQueries
+
+SHOWN = (
+    "changefeed jobs", "cluster settings", "columns", "constraints", "create table", "databases",
+    "default privileges", "grants", "indexes", "jobs", "queries", "ranges", "roles", "schemas",
+    "sessions", "statements", "system grants", "tables", "transaction", "users",
+)  # fmt: skip
+"""What SHOW takes beside variables: what a misspelt name may have meant."""

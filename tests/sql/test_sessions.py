@@ -1,0 +1,126 @@
+"""Sessions seen from others: shown, their statements cancelled, themselves ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tailrace.catalog.errors import SQLError
+from tailrace.sql import Result, Session
+from tests.harness.simulation import Simulation
+from tests.harness.sql_node import SqlNode, sql_node
+
+
+def run(scenario: Callable[[SqlNode, Session], Awaitable[None]]) -> None:
+    sim = Simulation(seed=1)
+
+    async def main() -> None:
+        async with sql_node(sim) as node:
+            await node.sql("CREATE TABLE t (k INT8 PRIMARY KEY); INSERT INTO t VALUES (1)")
+            await node.sql("CREATE USER ada")
+            other = node.session("ada")
+            try:
+                await scenario(node, other)
+            finally:
+                await other.close()
+
+    sim.run(main())
+
+
+async def blocked(node: SqlNode) -> tuple[Session, asyncio.Task[list[Result]]]:
+    """A session that waits for a row which the node's first session holds."""
+    await node.sql("BEGIN; UPDATE t SET k = 1 WHERE k = 1; SELECT 1")
+    waiting = node.session()
+    await waiting.execute("BEGIN")
+    task = asyncio.create_task(waiting.execute("DELETE FROM t WHERE k = 1"))
+    await asyncio.sleep(0.1)
+    return waiting, task
+
+
+def test_a_cancelled_query_leaves_its_session() -> None:
+    async def scenario(node: SqlNode, _: Session) -> None:
+        waiting, task = await blocked(node)
+        shown = await node.rows("SHOW QUERIES")
+        [query_id] = [str(row[0]) for row in shown if str(row[4]).startswith("DELETE")]
+        await node.sql(f"CANCEL QUERY '{query_id}'")
+        with pytest.raises(SQLError) as caught:
+            await task
+        assert caught.value.sqlstate == "57014"
+        await node.sql("COMMIT")
+        await waiting.execute("ROLLBACK; SELECT k FROM t")
+        await waiting.close()
+
+    run(scenario)
+
+
+def test_a_cancelled_session_is_over() -> None:
+    async def scenario(node: SqlNode, _: Session) -> None:
+        waiting, task = await blocked(node)
+        await node.sql(f"CANCEL SESSION '{waiting.activity.id}'")
+        with pytest.raises(SQLError):
+            await task
+        with pytest.raises(SQLError) as caught:
+            await waiting.execute("SELECT 1")
+        assert caught.value.sqlstate == "57P01"
+        await waiting.close()
+        await node.sql("COMMIT")
+
+    run(scenario)
+
+
+def test_sessions_of_others_need_viewactivity() -> None:
+    async def scenario(node: SqlNode, ada: Session) -> None:
+        async def users() -> set[object]:
+            return {row[2] for row in (await ada.execute("SHOW SESSIONS"))[0].fetch_rows()}
+
+        assert await users() == {"ada"}
+        await node.sql("GRANT SYSTEM VIEWACTIVITY, CANCELQUERY TO ada")
+        assert await users() == {"ada", "root"}
+        with pytest.raises(SQLError) as caught:
+            await ada.execute(f"CANCEL SESSION '{node.first.activity.id}'")
+        assert caught.value.sqlstate == "42704"  # root is an admin
+
+    run(scenario)
+
+
+def test_a_query_that_is_over_is_not_found() -> None:
+    async def scenario(node: SqlNode, ada: Session) -> None:
+        await ada.execute("SELECT 1")
+        old = ada.activity.query_id
+        assert (await node.error(f"CANCEL QUERY '{old}'")).sqlstate == "42704"
+        assert (await node.sql(f"CANCEL QUERY IF EXISTS '{old}'")).tag == "CANCEL QUERIES 0"
+
+    run(scenario)
+
+
+def test_indexes_and_constraints_are_shown() -> None:
+    async def scenario(node: SqlNode, _: Session) -> None:
+        await node.sql(
+            "CREATE TABLE u (a INT8 PRIMARY KEY, b INT8 UNIQUE REFERENCES t (k), c STRING, "
+            "CONSTRAINT small CHECK (b < 10), INDEX by_c (c) STORING (b))"
+        )
+        shown = await node.rows("SHOW INDEXES FROM u")
+        assert [row[1:] for row in shown if row[1] == "by_c"] == [
+            ("by_c", True, 1, "c", "ASC", False, False),
+            ("by_c", True, 2, "b", "N/A", True, False),
+            ("by_c", True, 3, "a", "ASC", False, True),
+        ]
+        kinds = {row[1]: row[2] for row in await node.rows("SHOW CONSTRAINTS FROM u")}
+        assert kinds["small"] == "CHECK"
+        assert set(kinds.values()) == {"CHECK", "FOREIGN KEY", "PRIMARY KEY", "UNIQUE"}
+        schemas = [row[0] for row in await node.rows("SHOW SCHEMAS")]
+        assert "public" in schemas
+
+    run(scenario)
+
+
+def test_unknown_statements_name_the_nearest_form() -> None:
+    async def scenario(node: SqlNode, _: Session) -> None:
+        error = await node.error("CREATE TABEL t (k INT8)")
+        assert str(error.hint).startswith("Did you mean CREATE TABLE?")
+        error = await node.error("SHOW TABELS")
+        assert str(error.hint) == "Did you mean SHOW TABLES?"
+
+    run(scenario)
