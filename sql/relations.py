@@ -97,6 +97,10 @@ class LeaseScope:
         deadlines = [lease.deadline() for lease in self._held.values()]
         return min(deadlines, default=MAX_TIMESTAMP)
 
+    @property
+    def holds_any(self) -> bool:
+        return bool(self._held)
+
     def drop(self, table_id: int) -> None:
         """Lets go of one table, if it is held."""
         lease = self._held.pop(table_id, None)

@@ -45,7 +45,8 @@ from .namespaces import (
     drop_tables,
     new_table_name,
 )
-from .schema_changes import LEASE_WAIT, SchemaChangeStatements
+from .schema_changes import SchemaChangeStatements
+from .table_turn import LEASE_WAIT, wait_for_room
 
 DDL = (
     statements.CreateDatabase
@@ -250,12 +251,7 @@ async def _prepare(
     found = await find_table(services, transaction, table, database)
     if found is None or found.id in changed_tables(transaction):
         return found
-    scope.drop(found.id)
-    if found.schema_change_job is not None:
-        await services.schema_changes.wait_for_turn(found)
-        raise RetryableTransaction(f'table "{found.name}" has just been changed')
-    timeout = services.store.settings.get(LEASE_WAIT)
-    await services.leases.wait_for_one_version(found.id, timeout=timeout)
+    await wait_for_room(services, transaction, scope, found)
     return found
 
 

@@ -6,7 +6,6 @@ committed. Several statements of one transaction about one table are one change.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -21,8 +20,7 @@ from ...catalog.schema_change.status import describe_stage
 from ...catalog.schema_change.targets import ConstraintElement, FactsElement, Target
 from ...catalog.system_tables import FIRST_USER_ID
 from ...kvlayer.access import Transaction
-from ...kvlayer.errors import RetryableTransaction
-from ...kvlayer.settings import declare_bool, declare_duration
+from ...kvlayer.settings import declare_bool
 from ..parser import schema_statements as s
 from ..parser import statements
 from ..parser.names import ObjectName
@@ -31,12 +29,8 @@ from ..results import INT8, STRING, Result, listing
 from ..services import Services
 from .given_columns import constraint_definitions
 from .schema_targets import TableChanges
+from .table_turn import wait_for_room
 
-LEASE_WAIT = declare_duration(
-    "sql.schema_change.lease_wait_timeout",
-    30.0,
-    "how long a schema change waits for leases on older versions to end",
-)
 AUTO_UNLOCK = declare_bool(
     "sql.schema.auto_unlock.enabled",
     True,
@@ -244,32 +238,8 @@ class SchemaChangeStatements:
         settings = self._services.store.settings
         if unlocks and table.locked and not settings.get(AUTO_UNLOCK):
             raise locked_error(table)
-        self._scope.drop(table.id)
-        if table.schema_change_job is not None:
-            await self._wait_for_turn(table)
-            raise RetryableTransaction(f'table "{table.name}" has just been changed')
-        await self._services.leases.wait_for_one_version(table.id, timeout=settings.get(LEASE_WAIT))
+        await wait_for_room(self._services, self._transaction, self._scope, table)
         return table
-
-    async def _wait_for_turn(self, table: TableDescriptor) -> None:
-        """Waits until the job that changes the table is done with it.
-
-        A transaction that has written waits for a bounded time alone: the job may be waiting for
-        its rows, and nobody else would see that the two wait for each other. Raises SQLError 55P03.
-        """
-        bound = self._services.store.settings.get(LEASE_WAIT)
-        seconds = bound if self._transaction.write_count else None
-        try:
-            async with asyncio.timeout(seconds):
-                await self._services.schema_changes.wait_for_turn(table)
-        except TimeoutError:
-            raise SQLError(
-                "55P03",
-                f'table "{table.name}" is still being changed by job {table.schema_change_job} '
-                f"after {bound:g} s",
-                detail="The job may be waiting for rows that this transaction has written.",
-                hint="Commit them, and change the table in a transaction of its own.",
-            ) from None
 
     def _gathered(self, table: TableDescriptor) -> TableChanges:
         """What the transaction has begun to do to the table, to add to."""

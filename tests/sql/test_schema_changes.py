@@ -425,7 +425,10 @@ def test_explain_shows_unlock_and_lock_as_stages(sim: Simulation) -> None:
     sim.run(scenario())
 
 
-def test_a_change_behind_its_own_rows_does_not_wait_for_ever(sim: Simulation) -> None:
+@pytest.mark.parametrize(
+    "change", ["ALTER TABLE t ADD COLUMN w INT8", "ALTER TABLE t SET (changefeed_optimized = true)"]
+)
+def test_a_change_behind_its_own_rows_does_not_wait_for_ever(sim: Simulation, change: str) -> None:
     """The table's job waits for the transaction's rows, and the transaction for the job."""
 
     async def scenario() -> None:
@@ -442,7 +445,7 @@ def test_a_change_behind_its_own_rows_does_not_wait_for_ever(sim: Simulation) ->
             await writer.execute("UPDATE t SET n = 11 WHERE k = 1")
             await reader.execute("ROLLBACK")
             with pytest.raises(SQLError, match="still being changed by job") as refused:
-                await writer.execute("ALTER TABLE t ADD COLUMN w INT8")
+                await writer.execute(change)
             assert refused.value.sqlstate == "55P03"
             await writer.execute("ROLLBACK")
             await asyncio.wait_for(filling, 5)
