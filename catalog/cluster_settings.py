@@ -5,17 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from ..kvlayer.access import StoreAccess
-from ..kvlayer.clock import Timestamp
-from ..kvlayer.errors import BatchTimestampBeforeGC, KVError, StoreClosed
-from ..kvlayer.events import Event, ValueBatch
+from ..kvlayer.events import ValueBatch
 from ..kvlayer.settings import REGISTRY, SettingError
 from .row_codec import codec_for
+from .span_follower import follow_spans
 from .system_tables import SETTINGS
 
 _settings = codec_for(SETTINGS)
-
-RESTART_SECONDS = 0.1
-"""Between two feeds of settings, where the first one ended."""
 
 
 async def load_settings(store: StoreAccess) -> list[str]:
@@ -43,7 +39,15 @@ class SettingsWatcher:
         assert self._task is None, "the settings are followed already"
         after = await self._store.now()
         await load_settings(self._store)
-        self._task = asyncio.create_task(self._follow(after), name="settings watcher")
+        following = follow_spans(
+            self._store,
+            [SETTINGS.primary_span],
+            after,
+            refresh=self._refresh,  # as of later than `after`: nothing is missed
+            take=self._take,
+            restarts="settings_watcher_restarts_total",
+        )
+        self._task = asyncio.create_task(following, name="settings watcher")
 
     async def close(self) -> None:
         if self._task is not None:
@@ -51,30 +55,11 @@ class SettingsWatcher:
             await asyncio.wait([self._task])
             self._task = None
 
-    async def _follow(self, after: Timestamp) -> None:
-        while True:
-            try:
-                await load_settings(self._store)  # as of later than `after`: nothing is missed
-                feed = self._store.span_feed([SETTINGS.primary_span], after)
-                try:
-                    while True:
-                        for event in await feed.next():
-                            self._take(event)
-                        after = max(after, feed.frontier.low_water)
-                finally:
-                    feed.close()
-            except StoreClosed:
-                return
-            except BatchTimestampBeforeGC:
-                after = self._store.clock.last
-            except KVError:
-                self._store.metrics.add("settings_watcher_restarts_total")
-            await asyncio.sleep(RESTART_SECONDS)
+    async def _refresh(self) -> None:
+        await load_settings(self._store)
 
-    def _take(self, event: Event) -> None:
-        if not isinstance(event, ValueBatch):
-            return
-        for key, body in zip(event.keys, event.values, strict=True):
+    async def _take(self, written: ValueBatch) -> None:
+        for key, body in zip(written.keys, written.values, strict=True):
             if body is None:
                 name = str(_settings.decode_key(key)[0])
                 if name in REGISTRY:

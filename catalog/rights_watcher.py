@@ -12,13 +12,10 @@ import asyncio
 
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import ZERO, Timestamp
-from ..kvlayer.errors import BatchTimestampBeforeGC, KVError, StoreClosed
 from ..kvlayer.events import ValueBatch
 from .rights import Rights, read_rights
+from .span_follower import follow_spans
 from .system_tables import PRIVILEGES, ROLE_MEMBERS
-
-RESTART_SECONDS = 0.1
-"""Between two feeds of rights, where the first one ended."""
 
 _SPANS = (PRIVILEGES.primary_span, ROLE_MEMBERS.primary_span)
 
@@ -38,7 +35,15 @@ class RightsWatcher:
         assert self._task is None, "rights are followed already"
         after = await self._store.now()
         await self.catch_up(after)
-        self._task = asyncio.create_task(self._follow(after), name="rights watcher")
+        following = follow_spans(
+            self._store,
+            _SPANS,
+            after,
+            refresh=self._refresh,
+            take=self._take,
+            restarts="rights_watcher_restarts_total",
+        )
+        self._task = asyncio.create_task(following, name="rights watcher")
 
     async def close(self) -> None:
         if self._task is not None:
@@ -55,23 +60,8 @@ class RightsWatcher:
             self.current = await read_rights(self._store.snapshot(now))
             self._read_at = now
 
-    async def _follow(self, after: Timestamp) -> None:
-        while True:
-            try:
-                await self.catch_up(await self._store.now())
-                feed = self._store.span_feed(list(_SPANS), after)
-                try:
-                    while True:
-                        for event in await feed.next():
-                            if isinstance(event, ValueBatch):
-                                await self.catch_up(max(event.timestamps))
-                        after = max(after, feed.frontier.low_water)
-                finally:
-                    feed.close()
-            except StoreClosed:
-                return
-            except BatchTimestampBeforeGC:
-                after = self._store.clock.last
-            except KVError:
-                self._store.metrics.add("rights_watcher_restarts_total")
-            await asyncio.sleep(RESTART_SECONDS)
+    async def _refresh(self) -> None:
+        await self.catch_up(await self._store.now())
+
+    async def _take(self, written: ValueBatch) -> None:
+        await self.catch_up(max(written.timestamps))

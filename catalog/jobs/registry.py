@@ -8,20 +8,13 @@ from contextlib import suppress
 from datetime import datetime
 
 from ...kvlayer.access import StoreAccess
-from ...kvlayer.clock import Timestamp
-from ...kvlayer.errors import (
-    BatchTimestampBeforeGC,
-    KVError,
-    LockTimeout,
-    OutcomeUnknown,
-    RetryableTransaction,
-    StoreClosed,
-)
-from ...kvlayer.events import Event, ValueBatch
+from ...kvlayer.errors import LockTimeout, OutcomeUnknown, RetryableTransaction, StoreClosed
+from ...kvlayer.events import ValueBatch
 from ...kvlayer.settings import declare_duration
 from ...kvlayer.txn import Transaction
 from ..leases.incarnation import Incarnation
 from ..leases.liveness import LivenessSession
+from ..span_follower import follow_spans
 from ..system_tables import JOBS
 from .job_store import JobStore
 from .record import JobRecord
@@ -34,9 +27,6 @@ ADOPT_INTERVAL = declare_duration(
     1.0,
     "how often a node looks for jobs whose node died (new ones it hears of at once)",
 )
-
-RESTART_SECONDS = 0.1
-"""Between two feeds of job changes, where the first one ended."""
 
 
 class JobRegistry:
@@ -69,9 +59,16 @@ class JobRegistry:
         """Begins to adopt jobs."""
         assert not self._tasks, "the job registry is started already"
         self._session.on_lost(self._on_session_lost)
-        after = await self._store.now()
+        watching = follow_spans(
+            self._store,
+            [JOBS.primary_span],
+            await self._store.now(),
+            refresh=self._look_for_work,
+            take=self._take,
+            restarts="job_watcher_restarts_total",
+        )
         self._tasks = [
-            asyncio.create_task(self._watch(after), name="job watcher"),
+            asyncio.create_task(watching, name="job watcher"),
             asyncio.create_task(self._adopt_for_ever(), name="job adoption"),
         ]
 
@@ -182,31 +179,12 @@ class JobRegistry:
             runner.fence()
         self._wanted.set()
 
-    async def _watch(self, after: Timestamp) -> None:
-        """Hears of every change of a job, and tells its runner or looks for work."""
-        while True:
-            try:
-                feed = self._store.span_feed([JOBS.primary_span], after)
-                try:
-                    while True:
-                        for event in await feed.next():
-                            self._take(event)
-                        after = max(after, feed.frontier.low_water)
-                finally:
-                    feed.close()
-            except StoreClosed:
-                return
-            except BatchTimestampBeforeGC:
-                after = self._store.clock.last
-            except KVError:
-                self._store.metrics.add("job_watcher_restarts_total")
-            self._wanted.set()
-            await asyncio.sleep(RESTART_SECONDS)
+    async def _look_for_work(self) -> None:
+        self._wanted.set()
 
-    def _take(self, event: Event) -> None:
-        if not isinstance(event, ValueBatch):
-            return
-        for key, body in zip(event.keys, event.values, strict=True):
+    async def _take(self, written: ValueBatch) -> None:
+        """Tells a job's runner of its change, or looks for work."""
+        for key, body in zip(written.keys, written.values, strict=True):
             if body is None:
                 continue
             job = JobRecord.decode(key, body)
