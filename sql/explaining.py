@@ -8,6 +8,7 @@ from dataclasses import replace
 from ..catalog.descriptor import TableDescriptor
 from ..kvlayer.txn import Transaction
 from .introspection.virtual_table import is_virtual
+from .key_access import KeyAccess
 from .planned import Execution, explain, run_planned
 from .plans import DeletePlan, InsertPlan, Plan, SelectPlan, TableScan, UpdatePlan, engine_of
 from .result_shape import EXPLAIN_COLUMNS
@@ -40,11 +41,14 @@ def explained(plan: Plan, images: Images | None) -> Result:
     """The plan as it would be carried out now."""
     rows: list[Row] = [("engine", engine_of(plan).value)]
     scans = {scan.descriptor.id: scan for scan in _scans(plan)}
+    indexes = {access.descriptor.id: access.index.name for access in _accesses(plan)}
     for table in plan.relations:
         rows.append(("table", table.name))
         scan = scans.get(table.id)
         if scan is not None:
             rows.append(("read", _source(scan, images).value))
+        if table.id in indexes:
+            rows.append(("index", indexes[table.id]))
     return _result(rows)
 
 
@@ -84,7 +88,11 @@ def _source(scan: TableScan, images: Images | None) -> Source:
         return Source.VIRTUAL
     if images is not None and images.holds(table):
         return Source.CACHE
-    return Source.SCAN if scan.access is None else Source.SPANS
+    if scan.access is None:
+        return Source.SCAN
+    if scan.access.secondary:
+        return Source.INDEX if scan.covered else Source.INDEX_JOIN
+    return Source.SPANS
 
 
 def _scans(plan: Plan) -> Iterator[TableScan]:
@@ -97,3 +105,16 @@ def _scans(plan: Plan) -> Iterator[TableScan]:
         case UpdatePlan(finder=finder) | DeletePlan(finder=finder):
             if finder.analytic is not None:
                 yield from finder.analytic.scans
+
+
+def _accesses(plan: Plan) -> Iterator[KeyAccess]:
+    """The accesses by secondary indexes."""
+    found: list[KeyAccess | None] = [scan.access for scan in _scans(plan)]
+    match plan:
+        case SelectPlan(native=native) if native is not None:
+            found.append(native.access)
+        case InsertPlan(query=SelectPlan(native=native)) if native is not None:
+            found.append(native.access)
+        case UpdatePlan(finder=finder) | DeletePlan(finder=finder):
+            found.append(finder.access)
+    return (access for access in found if access is not None and access.secondary)

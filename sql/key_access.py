@@ -1,11 +1,20 @@
-"""Which keys of a table a WHERE clause allows.
+"""Which keys of an index a WHERE clause allows.
 
-Equalities and IN lists on the first columns of the primary key, then at most one range on the next:
+Equalities and IN lists on the first columns of the key, then at most one range on the next:
 
     PRIMARY KEY (a, b, c)
     a = 1 AND b IN (2, 3) AND c = 4      two keys
     a = 1 AND b > 2                      one span: the prefix (1), after the last key of b = 2
     b = 2                                nothing: the key does not begin with it
+
+A secondary index has a marker before each value, and NULLs before all values; its key goes on with
+the primary key, unless it is unique:
+
+    INDEX (b), the same primary key
+    b = 2                                one span: the prefix (01 2)
+    b = 2 AND a > 1                      one span of it
+    b < 2                                one span, behind the NULLs
+    b IS NULL                            one span: the prefix (00)
 
 The predicates themselves are still tested on every row that is found, so an access may be wider
 than its clause; it is never narrower. A range on a FLOAT8 column is not used, because NaN sorts
@@ -14,24 +23,31 @@ below all floats in keys and above all of them in comparisons.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from itertools import product
 
 from ..catalog.column_types import ColumnType, Datum, round_decimal
-from ..catalog.descriptor import TableDescriptor
+from ..catalog.descriptor import Column, TableDescriptor
+from ..catalog.elements import Index, IndexKind
 from ..catalog.errors import SQLError
-from ..catalog.key_encoding import KeyEncoding
+from ..catalog.key_encoding import PartWriter, part_writer
 from ..catalog.physical import physical_of
 from ..catalog.type_kinds import FLOATS, TypeKind
 from ..kvlayer.keys import index_prefix
 from ..kvlayer.span import Span, prefix_end
-from .predicates import Comparator, Comparison, Membership, Predicate
+from .predicates import Comparator, Comparison, Membership, NullTest, Predicate
 from .scalars import Bindings, Scalar
 
 PREFIXES_MAX = 1000
 """A product of IN lists beyond this is read as one span and filtered."""
+
+_NULL = b"\x00"
+_VALUE = b"\x01"
+
+Alternatives = tuple[Scalar | None, ...]
+"""What one column of a key may be; None stands for IS NULL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +58,45 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyAccess:
-    """`alternatives[i]` are the constants allowed for the i-th column of the key.
+    """`alternatives[i]` are the constants allowed for the i-th of the key's `columns`.
 
-    `encoding` is that of the key's columns which have alternatives.
+    `prefix` is how all keys of the index begin, and `writers` write the columns' parts.
     """
 
     descriptor: TableDescriptor
-    encoding: KeyEncoding
-    alternatives: tuple[tuple[Scalar, ...], ...]
+    index: Index
+    columns: tuple[Column, ...]
+    prefix: bytes
+    writers: tuple[PartWriter, ...]
+    alternatives: tuple[Alternatives, ...]
     lower: Bound | None
     upper: Bound | None
 
     @property
+    def secondary(self) -> bool:
+        """Whether entries of an index are read, and not rows."""
+        return self.index.kind is IndexKind.SECONDARY
+
+    @property
     def points(self) -> bool:
-        """Whether the whole key is fixed."""
-        return len(self.alternatives) == len(self.descriptor.primary_key)
+        """Whether the whole primary key is fixed."""
+        return not self.secondary and len(self.alternatives) == len(self.columns)
+
+    @property
+    def unique(self) -> bool:
+        """Whether each prefix that is allowed is of one row at most."""
+        count = len(self.index.columns)
+        fixed = self.alternatives[:count]
+        return self.index.unique and len(fixed) == count and not any(None in part for part in fixed)
 
     @property
     def restricts(self) -> bool:
-        return bool(self.alternatives) or self.lower is not None or self.upper is not None
+        return bool(self.alternatives) or self.bounds > 0
+
+    @property
+    def bounds(self) -> int:
+        """How many ends the range has."""
+        return (self.lower is not None) + (self.upper is not None)
 
     @property
     def fixed_columns(self) -> int:
@@ -72,8 +108,12 @@ class KeyAccess:
             count += 1
         return count
 
+    def holds(self, column_ids: Collection[int]) -> bool:
+        """Whether the entries say these columns' values, so that no row need be read."""
+        return not self.secondary or held_columns(self.descriptor, self.index) >= set(column_ids)
+
     def keys(self, bindings: Bindings) -> list[bytes]:
-        """The keys, ascending, each once. Only where the whole key is fixed."""
+        """The keys, ascending, each once. Only where the whole primary key is fixed."""
         assert self.points, self
         return sorted(set(self._prefixes(bindings)))
 
@@ -87,51 +127,77 @@ class KeyAccess:
         return spans
 
     def _prefixes(self, bindings: Bindings) -> list[bytes]:
-        encoding = self.encoding
-        columns = [
+        parts = [
             [
-                value
+                part
                 for constant in constants
-                if (value := _exact(column.type, constant.value(bindings))) is not None
+                if (part := self._part_of(column.type, write, constant, bindings)) is not None
             ]
-            for column, constants in zip(
-                self.descriptor.key_columns, self.alternatives, strict=False
+            for column, write, constants in zip(
+                self.columns, self.writers, self.alternatives, strict=False
             )
         ]
-        return [
-            encoding.encode([physical_of(value) for value in values])
-            for values in product(*columns)
-        ]
+        prefix = self.prefix
+        return [prefix + b"".join(chosen) for chosen in product(*parts)]
+
+    def _part_of(
+        self, type: ColumnType, write: PartWriter, constant: Scalar | None, bindings: Bindings
+    ) -> bytes | None:
+        """How a key says that a column has this value; None where no value of it equals it."""
+        if constant is None:
+            return _NULL
+        value = _exact(type, constant.value(bindings))
+        if value is None:
+            return None
+        part = write(physical_of(value))
+        return _VALUE + part if self.secondary else part
 
     def _span(self, prefix: bytes, bindings: Bindings) -> Span | None:
+        if not self.bounds:
+            return Span(prefix, prefix_end(prefix))
+        if self.secondary:
+            prefix += _VALUE
         start, end = prefix, prefix_end(prefix)
-        column = len(self.alternatives)
+        place = len(self.alternatives)
+        type, write = self.columns[place].type, self.writers[place]
         if self.lower is not None:
             value = self.lower.constant.value(bindings)
             if value is None:
                 return None
-            part, exact = _part(self.descriptor, column, value, ROUND_FLOOR)
+            part, exact = _part(type, write, value, ROUND_FLOOR)
             inclusive = self.lower.inclusive or not exact
             start = prefix + part if inclusive else prefix_end(prefix + part)
         if self.upper is not None:
             value = self.upper.constant.value(bindings)
             if value is None:
                 return None
-            part, exact = _part(self.descriptor, column, value, ROUND_CEILING)
+            part, exact = _part(type, write, value, ROUND_CEILING)
             inclusive = self.upper.inclusive or not exact
             end = prefix_end(prefix + part) if inclusive else prefix + part
         return Span(start, end) if start < end else None
 
 
-def key_access(descriptor: TableDescriptor, predicates: Sequence[Predicate]) -> KeyAccess:
-    """The narrowest access that the predicates allow."""
+def held_columns(descriptor: TableDescriptor, index: Index) -> frozenset[int]:
+    """The columns whose values the entries of a secondary index hold."""
+    row_key = descriptor.primary_key if index.suffix is None else index.suffix
+    return frozenset((*index.columns, *index.storing, *row_key))
+
+
+def key_access(
+    descriptor: TableDescriptor, index: Index, predicates: Sequence[Predicate]
+) -> KeyAccess:
+    """The narrowest access by an index that the predicates allow."""
+    columns = _key_columns(descriptor, index)
     places = {column.id: place for place, column in enumerate(descriptor.visible_columns)}
-    alternatives: list[tuple[Scalar, ...]] = []
+    secondary = index.kind is IndexKind.SECONDARY
+    alternatives: list[Alternatives] = []
     lower = upper = None
     count = 1
-    for column in descriptor.key_columns:
+    for column in columns:
         place = places[column.id]
-        constants = _constants(place, predicates)
+        constants: Alternatives | None = _constants(place, predicates)
+        if constants is None and secondary and _is_null(place, predicates):
+            constants = (None,)
         if constants is not None and count * len(constants) <= PREFIXES_MAX:
             alternatives.append(constants)
             count *= len(constants)
@@ -141,11 +207,26 @@ def key_access(descriptor: TableDescriptor, predicates: Sequence[Predicate]) -> 
         break
     return KeyAccess(
         descriptor=descriptor,
-        encoding=_encoding(descriptor, len(alternatives)),
+        index=index,
+        columns=columns,
+        prefix=index_prefix(descriptor.id, index.id),
+        writers=tuple(part_writer(column.type) for column in columns),
         alternatives=tuple(alternatives),
         lower=lower,
         upper=upper,
     )
+
+
+def _key_columns(descriptor: TableDescriptor, index: Index) -> tuple[Column, ...]:
+    """The columns of the keys of an index, in their order.
+
+    Of a unique index that is its own alone: the primary key is only behind those with a NULL.
+    """
+    suffix: tuple[int, ...] = ()
+    if not index.unique:
+        suffix = descriptor.primary_key if index.suffix is None else index.suffix
+    ids = (*index.columns, *(id for id in suffix if id not in index.columns))
+    return tuple(descriptor.column_by_id(id) for id in ids)
 
 
 def _constants(place: int, predicates: Sequence[Predicate]) -> tuple[Scalar, ...] | None:
@@ -159,6 +240,13 @@ def _constants(place: int, predicates: Sequence[Predicate]) -> tuple[Scalar, ...
                 if found is None or len(constants) < len(found):
                     found = constants
     return found
+
+
+def _is_null(place: int, predicates: Sequence[Predicate]) -> bool:
+    return any(
+        isinstance(predicate, NullTest) and predicate.column == place and predicate.null
+        for predicate in predicates
+    )
 
 
 _LOWER = {Comparator.GREATER: False, Comparator.GREATER_OR_EQUAL: True}
@@ -178,11 +266,6 @@ def _bounds(place: int, predicates: Sequence[Predicate]) -> tuple[Bound | None, 
     return lower, upper
 
 
-def _encoding(descriptor: TableDescriptor, columns: int) -> KeyEncoding:
-    prefix = index_prefix(descriptor.id, descriptor.primary_index_id)
-    return KeyEncoding(prefix, [column.type for column in descriptor.key_columns[:columns]])
-
-
 def _exact(type: ColumnType, value: object) -> Datum:
     """A constant as a key column can hold it; None where no value of the column equals it."""
     if type.kind is not TypeKind.DECIMAL or value is None:
@@ -195,15 +278,12 @@ def _exact(type: ColumnType, value: object) -> Datum:
     return rounded if rounded == value else None
 
 
-def _part(
-    descriptor: TableDescriptor, column: int, value: object, rounding: str
-) -> tuple[bytes, bool]:
+def _part(type: ColumnType, write: PartWriter, value: object, rounding: str) -> tuple[bytes, bool]:
     """The encoding of one key column's value alone, and whether it is that value.
 
     A decimal that the column cannot hold is rounded, as far as its precision reaches: the span is
     wider then, never narrower.
     """
-    type = descriptor.key_columns[column].type
     datum: Datum = value  # type: ignore[assignment]
     exact = True
     if isinstance(datum, Decimal):
@@ -215,4 +295,4 @@ def _part(
         rounded = min(max(rounded, -greatest), greatest)
         exact = rounded == datum
         datum = rounded
-    return KeyEncoding(b"", [type]).encode([physical_of(datum)]), exact
+    return write(physical_of(datum)), exact

@@ -2,25 +2,29 @@
 
     SELECT columns FROM t WHERE conjunction [ORDER BY key] [LIMIT n] [OFFSET n]
 
-The conjunction must fix a first part of the primary key; without one, a LIMIT alone makes reading
-row by row worth while.
+The conjunction must fix a first part of the key of an index, the primary one or a secondary one;
+without one, a LIMIT alone makes reading row by row worth while, in the order of any index.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.type_kinds import FLOATS
 from .binder import Relations, check_columns, row_scope
-from .key_access import KeyAccess, key_access
+from .index_choice import best_access, ranked_accesses
+from .key_access import KeyAccess
 from .parser import folded
 from .parser.queries import table_name
 from .plans import NativeSelect
 from .predicates import Predicate, compile_predicates
 from .results import ResultColumn
 from .scalars import INT8, NotNative, Scalar, Scope, adapt, compile_scalar
-from .transpile import folded_alias, output_name
+from .transpile import folded_alias, names_used, output_name
 
 _SIMPLE = {
     "expressions",
@@ -50,22 +54,30 @@ def native_select(tree: exp.Expr, relations: Relations) -> NativeSelect | None:
     check_columns(condition, descriptor, relation)
     try:
         predicates = compile_predicates(condition, scope, relation)
-        access = key_access(descriptor, predicates)
         limit = row_count(tree.args.get("limit"))
-        if not access.restricts and (limit is None or predicates):
-            return None
+        offset = row_count(tree.args.get("offset"))
         columns, names = _columns(tree, descriptor, scope, relation)
+        order = _order(tree, descriptor, scope, relation)
+    except NotNative:
+        return None
+    places = {*columns, *(predicate.column for predicate in predicates)}
+    needed = {descriptor.visible_columns[place].id for place in places}
+    any_row_will_do = limit is not None and not predicates
+    for access in ranked_accesses(descriptor, predicates, needed):
+        reverse = _direction(access, order)
+        if reverse is None or not (access.restricts or any_row_will_do):
+            continue
         return NativeSelect(
             access=access,
             predicates=predicates,
             columns=columns,
             names=names,
-            reverse=_direction(tree, descriptor, access, scope, relation),
+            covered=access.holds(needed),
+            reverse=reverse,
             limit=limit,
-            offset=row_count(tree.args.get("offset")),
+            offset=offset,
         )
-    except NotNative:
-        return None
+    return None
 
 
 def scan_access(tree: exp.Expr, relations: Relations) -> KeyAccess | None:
@@ -85,7 +97,11 @@ def scan_access(tree: exp.Expr, relations: Relations) -> KeyAccess | None:
             predicates += compile_predicates(conjunct, scope, relation)
         except NotNative:
             continue
-    access = key_access(descriptor, predicates)
+    assert isinstance(tree, exp.Query), tree
+    names = names_used(tree)
+    columns = descriptor.visible_columns
+    needed = [column.id for column in columns if names is None or column.name in names]
+    access = best_access(descriptor, predicates, needed)
     return access if access.restricts else None
 
 
@@ -141,25 +157,21 @@ def _columns(
     return tuple(places), tuple(names)
 
 
-def _direction(
-    tree: exp.Select,
-    descriptor: TableDescriptor,
-    access: KeyAccess,
-    scope: Scope,
-    relation: str,
-) -> bool:
-    """Whether keys must be read in reverse. Raises NotNative where their order is not the one."""
-    order = tree.args.get("order")
-    if order is None:
-        return False
-    places = {column.id: place for place, column in enumerate(descriptor.visible_columns)}
-    key = [places[column.id] for column in descriptor.key_columns]
-    if any(column.type.kind in FLOATS for column in descriptor.key_columns):
-        raise NotNative("NaN sorts elsewhere in keys")
-    remaining = key[access.fixed_columns :]
+@dataclass(frozen=True, slots=True)
+class _OrderItem:
+    column_id: int
+    descending: bool
+    nulls_first: bool
+
+
+def _order(
+    tree: exp.Select, descriptor: TableDescriptor, scope: Scope, relation: str
+) -> tuple[_OrderItem, ...]:
+    """ORDER BY, where it is by columns alone."""
+    clause = tree.args.get("order")
     aliases = {item.alias for item in tree.expressions if isinstance(item, exp.Alias)}
-    directions = set()
-    for item in order.expressions:
+    items: list[_OrderItem] = []
+    for item in clause.expressions if clause is not None else ():
         column = item.this
         if not isinstance(item, exp.Ordered) or not isinstance(column, exp.Column):
             raise NotNative("order by expression")
@@ -168,11 +180,35 @@ def _direction(
         check_columns(column, descriptor, relation)
         compile_scalar(column, scope, relation)
         place, _ = scope[folded(column.this)]
-        if place in key[: access.fixed_columns]:
+        found = descriptor.visible_columns[place]
+        descending, nulls_first = bool(item.args.get("desc")), bool(item.args.get("nulls_first"))
+        items.append(_OrderItem(found.id, descending, nulls_first))
+    return tuple(items)
+
+
+def _direction(access: KeyAccess, order: Sequence[_OrderItem]) -> bool | None:
+    """Whether keys must be read in reverse; None where their order is not the one asked for."""
+    if not order:
+        return False
+    fixed = access.fixed_columns
+    if any(column.type.kind in FLOATS for column in access.columns):
+        return None  # NaN sorts elsewhere in keys
+    done = {column.id for column in access.columns[:fixed]}
+    remaining = list(enumerate(access.columns))[fixed:]
+    directions = set()
+    for item in order:
+        if item.column_id in done:
             continue
-        if not remaining or remaining.pop(0) != place:
-            raise NotNative("not the order of the key")
-        directions.add(bool(item.args.get("desc")))
+        if not remaining or remaining[0][1].id != item.column_id:
+            return None
+        place, column = remaining.pop(0)
+        bounded = place < len(access.alternatives) or (
+            place == len(access.alternatives) and access.bounds > 0
+        )
+        # Keys have NULLs first, and where a predicate compares the column they have none.
+        if column.nullable and not bounded and item.nulls_first is item.descending:
+            return None
+        directions.add(item.descending)
     if len(directions) > 1:
-        raise NotNative("mixed directions")
+        return None
     return directions == {True}

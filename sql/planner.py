@@ -14,8 +14,9 @@ from .binder import Relations, check_columns, column_of, row_scope
 from .column_values import is_default, refuse_computed, value_for
 from .conflict_plan import plan_conflict
 from .default_expressions import default_of
+from .index_choice import best_access
 from .introspection.virtual_table import is_virtual
-from .key_access import KeyAccess, key_access
+from .key_access import KeyAccess
 from .locking_plan import plan_locking
 from .native_select import native_select, scan_access
 from .parser import folded, position_of
@@ -207,13 +208,14 @@ def _finder(
     analytic = None
     try:
         predicates = compile_predicates(statement.where, row_scope(descriptor), relation)
-        found = key_access(descriptor, predicates)
+        found = best_access(descriptor, predicates, [c.id for c in descriptor.visible_columns])
         if not computed and (found.restricts or statement.where is None):
             access = found
     except NotNative:
         pass
     if access is None:
-        analytic = transpile(_finding(statement, descriptor, relation, computed), relations)
+        query = _finding(statement, descriptor, relation, computed)
+        analytic = transpile(query, relations, scan_access(query, relations))
     return RowFinder(
         descriptor=descriptor,
         codec=codec_for(descriptor),

@@ -25,6 +25,8 @@ class Engine(Enum):
 
     POINTS = "native: point reads"
     SPANS = "native: key range scan"
+    INDEX = "native: index scan"
+    INDEX_JOIN = "native: index scan, then rows by primary key"
     DUCKDB = "duckdb over a snapshot"
 
 
@@ -39,6 +41,14 @@ class TableScan:
     descriptor: TableDescriptor
     places: tuple[int, ...]
     access: KeyAccess | None
+
+    @property
+    def covered(self) -> bool:
+        """Whether the entries that the access reads say all that is asked for."""
+        columns = self.descriptor.visible_columns
+        return self.access is None or self.access.holds(
+            [columns[place].id for place in self.places]
+        )
 
     @property
     def stored_schema(self) -> pa.Schema:
@@ -89,10 +99,11 @@ class NativeSelect:
     """A query on one table's keys.
 
     `columns` are the places of the result's columns in a row. Rows come in key order, or against
-    it when `reverse`.
+    it when `reverse`. Of rows that are `covered` the access's entries say all that is asked for.
     """
 
     access: KeyAccess
+    covered: bool
     predicates: tuple[Predicate, ...]
     columns: tuple[int, ...]
     names: tuple[ResultColumn, ...]
@@ -248,7 +259,7 @@ def engine_of(plan: Plan) -> Engine:
             return Engine.DUCKDB
         case SelectPlan(native=native):
             assert native is not None
-            return Engine.POINTS if native.access.points else Engine.SPANS
+            return _engine_by(native.access, covered=native.covered)
         case InsertPlan(query=None):
             return Engine.POINTS
         case InsertPlan(query=query):
@@ -257,4 +268,10 @@ def engine_of(plan: Plan) -> Engine:
         case UpdatePlan(finder=finder) | DeletePlan(finder=finder):
             if finder.access is None:
                 return Engine.DUCKDB
-            return Engine.POINTS if finder.access.points else Engine.SPANS
+            return _engine_by(finder.access, covered=False)
+
+
+def _engine_by(access: KeyAccess, *, covered: bool) -> Engine:
+    if access.secondary:
+        return Engine.INDEX if covered else Engine.INDEX_JOIN
+    return Engine.POINTS if access.points else Engine.SPANS

@@ -22,6 +22,8 @@ class Source(Enum):
     BUILD = "full scan, kept as columns"  # a scan that makes an image
     SCAN = "full scan"
     SPANS = "key range scan"
+    INDEX = "index scan"
+    INDEX_JOIN = "index scan, then rows by primary key"
     VIRTUAL = "made for the query"
 
 

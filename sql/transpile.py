@@ -236,7 +236,7 @@ def _replace_rest(query: exp.Query, parameters: _Parameters) -> None:
 def _replace_tables(
     query: exp.Query, relations: Relations, access: KeyAccess | None
 ) -> tuple[TableScan, ...]:
-    names = _names_used(query)
+    names = names_used(query)
     hide_columns(query, relations)
     columns = {folded(column.this) for column in query.find_all(exp.Column) if names is not None}
     scans: dict[tuple[str, ...], TableScan] = {}
@@ -274,7 +274,7 @@ def folded_alias(table: exp.Table) -> str:
     return folded(named)
 
 
-def _names_used(query: exp.Query) -> set[str] | None:
+def names_used(query: exp.Query) -> set[str] | None:
     """Every name that may be a column's, or None where a star takes all of them."""
     for star in query.find_all(exp.Star):
         if not isinstance(star.parent, exp.Count):

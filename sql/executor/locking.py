@@ -7,7 +7,7 @@ where that moved the transaction up to newer rows it runs again, until it shows 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...catalog.row_codec import codec_for
 from ...kvlayer.errors import LockUnavailable, RetryableTransaction
@@ -29,11 +29,15 @@ the one before: so many rounds mean that they change faster than they can be loc
 
 @dataclass(slots=True)
 class _Found:
-    """What a round found: `keys[i]` are the i-th row's keys, one a locked table (None: no row)."""
+    """What a round found: `keys[i]` are the i-th row's keys, one a locked table (None: no row).
+
+    `read` are the keys of the rows that were looked at by a native query.
+    """
 
     keys: list[tuple[bytes | None, ...]]
     rows: list[Row]
     answer: Answer | None
+    read: list[bytes] = field(default_factory=list)
 
 
 async def run_locking(
@@ -111,12 +115,14 @@ async def _find_native(
         codec,
         transaction,
         bindings,
+        covered=native.covered,
         reverse=native.reverse,
         wanted=wanted,
         bounded=False,
         when_locked=table.when_locked,
         only=only,
     ):
+        found.read += [key for key, _ in pairs]
         for key, row in pairs:
             if test is None or test(row):
                 found.keys.append((key,))
@@ -184,12 +190,20 @@ def _track(
                 if key is not None:
                     transaction.track_read(Span.point(key))
         return
-    scans = plan.analytic.scans
-    accesses = [plan.native.access] if plan.native else [scan.access for scan in scans]
-    for access, scan in zip(accesses, scans, strict=True):
-        spans = access.spans(bindings) if access else [scan.descriptor.primary_span]
-        for span in spans:
+    if plan.native is not None:
+        access = plan.native.access
+        for span in access.spans(bindings):
             transaction.track_read(span)
+        for key in found.read if access.secondary and not plan.native.covered else ():
+            transaction.track_read(Span.point(key))
+        return
+    for scan in plan.analytic.scans:
+        access_of, primary = scan.access, scan.descriptor.primary_span
+        whole = access_of is None or (access_of.secondary and not scan.covered)
+        for span in [primary] if access_of is None else access_of.spans(bindings):
+            transaction.track_read(span)
+        if whole:
+            transaction.track_read(primary)
 
 
 def _result(plan: SelectPlan, found: _Found, taken: Sequence[int]) -> Result:

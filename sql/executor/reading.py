@@ -27,12 +27,20 @@ from ..scalars import Bindings, Scalar
 from ..table_reads import Images, Source, TableRead
 from ..transpile import parameter_values
 from .duckdb import Analytics, Answer
+from .index_entries import rows_of_entries
 
 CHUNK_ROWS = 256
 """Rows that a native scan reads at a time: decoding them takes about a millisecond."""
 
 NATIVE_ROWS_MAX = 4096
 """A native scan that passes this many rows is left to DuckDB, which is faster from there on."""
+
+JOINED_ROWS_MAX = 1024
+"""The same for one that reads a row by its key for each entry of an index: some 20 µs each."""
+
+JOINED_FOR_DUCKDB_MAX = 10_000
+"""So many reads by key take a fifth of a second, as a full scan of 60,000 rows does: from there on
+DuckDB is given all rows."""
 
 KeyedRow = tuple[bytes, Row]
 
@@ -66,7 +74,13 @@ async def _run_native(native: NativeSelect, transaction: Transaction, bindings: 
     columns = native.columns
     if wanted != 0:
         async for rows in read_rows(
-            native.access, codec, transaction, bindings, reverse=native.reverse, wanted=wanted
+            native.access,
+            codec,
+            transaction,
+            bindings,
+            covered=native.covered,
+            reverse=native.reverse,
+            wanted=wanted,
         ):
             found += [row for _, row in rows if test is None or test(row)]
             if wanted is not None and len(found) >= wanted:
@@ -101,6 +115,7 @@ async def read_rows(
     transaction: Transaction,
     bindings: Bindings,
     *,
+    covered: bool = False,
     reverse: bool = False,
     wanted: int | None = None,
     bounded: bool = True,
@@ -109,7 +124,8 @@ async def read_rows(
 ) -> AsyncIterator[list[KeyedRow]]:
     """The rows of an access in key order, in chunks. Where `bounded`, TooManyRows may be raised.
 
-    Of an access by points, `only` narrows the keys.
+    Of an access by points, `only` narrows the keys. Of one by a secondary index rows are known by
+    their own keys, and those `covered` have only the columns that its entries hold.
     """
     if access.points:
         keys = access.keys(bindings) if only is None else only
@@ -120,6 +136,7 @@ async def read_rows(
         return
     spans = access.spans(bindings)
     read = 0
+    rows_max = JOINED_ROWS_MAX if access.secondary and not covered else NATIVE_ROWS_MAX
     for span in reversed(spans) if reverse else spans:
         rest: Span | None = span
         while rest is not None:
@@ -127,9 +144,14 @@ async def read_rows(
             pairs = await transaction.scan(
                 rest, limit=chunk, reverse=reverse, when_locked=when_locked
             )
-            yield [(key, codec.decode_row(key, body)) for key, body in pairs]
+            rows = pairs
+            if access.secondary:
+                rows = await rows_of_entries(
+                    access.descriptor, pairs, transaction, covered=covered, when_locked=when_locked
+                )
+            yield [(key, codec.decode_row(key, body)) for key, body in rows]
             read += len(pairs)
-            if bounded and read > NATIVE_ROWS_MAX:
+            if bounded and read > rows_max:
                 raise TooManyRows
             rest = _behind(rest, pairs[-1][0], reverse=reverse) if len(pairs) == chunk else None
 
@@ -180,11 +202,16 @@ async def read_arrow(
     if is_virtual(scan.descriptor):
         read = await _read_virtual(scan, transaction, bindings), Source.VIRTUAL, 0
     else:
-        spans = None if scan.access is None else scan.access.spans(bindings)
-        if when_locked is WhenLocked.WAIT:
-            read = await _read_image(scan, transaction, spans, bindings.images)
+        access, images = scan.access, bindings.images
+        by_index = access is not None and access.secondary
+        spans = None if access is None or by_index else access.spans(bindings)
+        held = images is not None and images.holds(scan.descriptor)
+        if when_locked is WhenLocked.WAIT and (held or not by_index):
+            read = await _read_image(scan, transaction, spans, images)
+        if read is None and by_index:
+            read = await _scan_index(scan, transaction, bindings, when_locked)
         if read is None:
-            read = await _scan(scan, transaction, spans, bindings.images, when_locked)
+            read = await _scan(scan, transaction, spans, images, when_locked)
     table, source, changed = read
     if trace is not None:
         trace.reads.append(
@@ -220,6 +247,31 @@ async def _read_image(
     if found is None:
         return None
     return found.image.table(scan.descriptor, scan.places), found.source, found.changed
+
+
+async def _scan_index(
+    scan: TableScan, transaction: Transaction, bindings: Bindings, when_locked: WhenLocked
+) -> _Read | None:
+    """The rows of a secondary index's entries, or None where a full scan is better than so many
+    reads by key."""
+    access, covered = scan.access, scan.covered
+    assert access is not None, scan
+    codec, places = codec_for(scan.descriptor), list(scan.places)
+    batches: list[pa.RecordBatch] = []
+    joined = 0
+    for span in access.spans(bindings):
+        async for entries in transaction.scan_slices(span, when_locked=when_locked):
+            joined += 0 if covered else len(entries)
+            if joined > JOINED_FOR_DUCKDB_MAX:
+                return None
+            rows = await rows_of_entries(
+                scan.descriptor, entries, transaction, covered=covered, when_locked=when_locked
+            )
+            if rows:
+                batches.append(codec.decode_columns([body for _, body in rows], places=places))
+            await asyncio.sleep(0)
+    table = pa.Table.from_batches(batches, schema=scan.stored_schema).cast(scan.arrow_schema)
+    return table, Source.INDEX if covered else Source.INDEX_JOIN, 0
 
 
 async def _scan(
