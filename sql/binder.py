@@ -19,7 +19,17 @@ from ..catalog.descriptor import Column, TableDescriptor
 from ..catalog.errors import SQLError
 from .parser import folded, position_of
 from .parser.queries import table_name
-from .parser.statements import Delete, Explain, Insert, ObjectName, Query, Statement, Update
+from .parser.statements import (
+    Delete,
+    Explain,
+    Insert,
+    ObjectName,
+    Query,
+    Statement,
+    Update,
+    WithWrites,
+)
+from .parser.writes import with_ctes
 from .scalars import Scope
 
 TABLE_FUNCTIONS = (exp.ExplodingGenerateSeries, exp.GenerateSeries, exp.Unnest)
@@ -42,6 +52,10 @@ def tables_read(statement: Statement) -> list[ObjectName]:
     """The names of what a statement reads, as often as it is named: the target of DML is among
     them only where a query in it reads it."""
     found = list(_mentioned(statement))
+    if isinstance(statement, WithWrites):
+        parts = (*(step.statement for step in statement.steps), statement.main)
+        found = [name for part in parts for name in tables_read(part)]
+        return [name for name in found if name.parts[0] != STEPS]
     return found[1:] if isinstance(statement, Insert | Update | Delete) else found
 
 
@@ -57,16 +71,46 @@ def _mentioned(statement: Statement) -> Iterator[ObjectName]:
                 yield from _in_subqueries(conflict.where)
                 for _, value in conflict.assignments:
                     yield from _in_subqueries(value)
-        case Update(table=table, where=where, assignments=assignments):
+        case Update(table=table, assignments=assignments):
             yield table
-            yield from _in_subqueries(where)
-            for _, value in assignments:
-                yield from _in_subqueries(value)
-        case Delete(table=table, where=where):
+            reading = reading_query(statement, [value for _, value in assignments])
+            yield from (table_name(inner) for inner in tables_in(reading))
+        case Delete(table=table):
             yield table
-            yield from _in_subqueries(where)
+            reading = reading_query(statement, [])
+            yield from (table_name(inner) for inner in tables_in(reading))
+        case WithWrites(steps=steps, main=main):
+            for part in (*(step.statement for step in steps), main):
+                yield from (name for name in _mentioned(part) if name.parts[0] != STEPS)
         case Explain(statement=inner):
             yield from _mentioned(inner)
+
+
+STEPS = "$with"
+"""The schema of what the parts of a WITH return."""
+
+
+def reading_query(statement: Update | Delete, items: Sequence[exp.Expr]) -> exp.Select:
+    """`WITH … SELECT items FROM sources WHERE …`: what a statement reads beside its own table."""
+    query = exp.select(*(item.copy() for item in items or [exp.null()]))
+    for number, source in enumerate(statement.sources):
+        query = query.from_(source.copy()) if number == 0 else joined(query, [source])
+    if statement.where is not None:
+        query.set("where", exp.Where(this=statement.where.copy()))
+    return with_ctes_of(statement, query)
+
+
+def joined(query: exp.Select, sources: Sequence[exp.Expr]) -> exp.Select:
+    """The query with more items in its FROM clause."""
+    joins = [*(query.args.get("joins") or ()), *(exp.Join(this=s.copy()) for s in sources)]
+    query.set("joins", joins)
+    return query
+
+
+def with_ctes_of(statement: Update | Delete, query: exp.Select) -> exp.Select:
+    made = with_ctes(query, statement.ctes)
+    assert isinstance(made, exp.Select), made
+    return made
 
 
 def _in_subqueries(tree: exp.Expr | None) -> Iterator[ObjectName]:

@@ -17,10 +17,10 @@ from ..catalog.privileges import Privilege, Securable, SecurableKind, securable
 from ..catalog.rights import Rights
 from ..catalog.users import ROOT
 from .binder import Relations, tables_read
-from .parser.statements import Delete, Insert, InsertMode, Query, Update
+from .parser.statements import Delete, Insert, InsertMode, Query, Update, WithWrites
 from .plans import Plan, SelectPlan
 
-Planned = Query | Insert | Update | Delete
+Planned = Query | Insert | Update | Delete | WithWrites
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,9 @@ def needs_of(statement: Planned, relations: Relations, plan: Plan | None = None)
     tables = {table.id: table for table in relations.values()}
     for name in tables_read(statement):
         _want(wanted, relations[name.parts], Privilege.SELECT)
-    if not isinstance(statement, Query):
-        _want(wanted, relations[statement.table.parts], _writing(statement))
+    for part in parts_of(statement):
+        if not isinstance(part, Query):
+            _want(wanted, relations[part.table.parts], _writing(part))
     if isinstance(plan, SelectPlan) and plan.locking is not None:
         for locked in plan.locking.tables:
             _want(wanted, locked.descriptor, Privilege.UPDATE)
@@ -50,6 +51,13 @@ def needs_of(statement: Planned, relations: Relations, plan: Plan | None = None)
         for table_id, privileges in wanted.items()
         for need in needs_on(tables[table_id], privileges)
     )
+
+
+def parts_of(statement: Planned) -> tuple[Query | Insert | Update | Delete, ...]:
+    """The statement, or the parts of a WITH that writes."""
+    if isinstance(statement, WithWrites):
+        return (*(step.statement for step in statement.steps), statement.main)
+    return (statement,)
 
 
 def _want(wanted: dict[int, int], table: TableDescriptor, privileges: int) -> None:

@@ -39,7 +39,7 @@ from .expression_types import (
     type_of,
 )  # fmt: skip
 from .parser import folded
-from .parser.statements import Delete, Insert, Query, Update
+from .parser.statements import Delete, Insert, Query, Update, WithWrites
 from .planner import Planned
 from .scalars import OPERATORS, broad_type_of_cast, parameter_number
 from .transpile import TYPED_PARAMETER
@@ -86,13 +86,25 @@ def type_parameters(
 
 def _copied(statement: Planned) -> Planned:
     """The same statement with trees of its own."""
+    if isinstance(statement, WithWrites):
+        steps = [replace(step, statement=_copied_write(step.statement)) for step in statement.steps]
+        return WithWrites(steps=tuple(steps), main=_copied_part(statement.main))
+    return _copied_part(statement)
 
+
+def _copied_part(
+    statement: Query | Insert | Update | Delete,
+) -> Query | Insert | Update | Delete:
+    if isinstance(statement, Query):
+        return replace(statement, tree=statement.tree.copy())
+    return _copied_write(statement)
+
+
+def _copied_write(statement: Insert | Update | Delete) -> Insert | Update | Delete:
     def tree(node: exp.Expr | None) -> exp.Expr | None:
         return None if node is None else exp.Paren(this=node.copy())
 
     match statement:
-        case Query():
-            return replace(statement, tree=statement.tree.copy())
         case Insert(source=source, conflict=conflict):
             if conflict is not None:
                 assigned = _copied_assignments(conflict.assignments)
@@ -101,9 +113,20 @@ def _copied(statement: Planned) -> Planned:
             return replace(statement, source=source, conflict=conflict)
         case Update():
             assignments = _copied_assignments(statement.assignments)
-            return replace(statement, assignments=assignments, where=tree(statement.where))
+            return replace(
+                statement,
+                assignments=assignments,
+                where=tree(statement.where),
+                sources=tuple(source.copy() for source in statement.sources),
+                ctes=tuple(cte.copy() for cte in statement.ctes),
+            )
         case Delete():
-            return replace(statement, where=tree(statement.where))
+            return replace(
+                statement,
+                where=tree(statement.where),
+                sources=tuple(source.copy() for source in statement.sources),
+                ctes=tuple(cte.copy() for cte in statement.ctes),
+            )
 
 
 Assignments = tuple[tuple[exp.Column, exp.Expr], ...]
@@ -122,6 +145,9 @@ Context = tuple[exp.Parameter, ColumnType | None]
 def _contexts(statement: Planned, relations: Relations, declared: Hints) -> Iterator[Context]:
     """Every use of a parameter, with the type that its place gives it."""
     match statement:
+        case WithWrites(steps=steps, main=main):
+            for part in (*(step.statement for step in steps), main):
+                yield from _contexts(part, relations, declared)
         case Query(tree=tree):
             yield from _in_query(tree, relations, declared)
         case Insert(source=exp.Values() as values):
@@ -138,9 +164,13 @@ def _contexts(statement: Planned, relations: Relations, declared: Hints) -> Iter
         case Update(table=table, where=where, assignments=assignments):
             lookup = _by_name(relations[table.parts], relations)
             yield from _in_changes(assignments, where, lookup, declared)
+            for tree in (*statement.sources, *statement.ctes):
+                yield from _in_tree(tree, lookup, declared, None)
         case Delete(table=table, where=where):
             lookup = _by_name(relations[table.parts], relations)
             yield from _in_changes((), where, lookup, declared)
+            for tree in (*statement.sources, *statement.ctes):
+                yield from _in_tree(tree, lookup, declared, None)
     if isinstance(statement, Insert) and statement.conflict is not None:
         conflict = statement.conflict
         lookup = _by_name(relations[statement.table.parts], relations)

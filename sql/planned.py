@@ -23,6 +23,7 @@ from .client_functions import ClientFacts
 from .executor.dml import DML, OnePhase, one_phase_applies, result_of, run_in
 from .executor.locking import run_locking
 from .executor.reading import run_select
+from .executor.with_writes import result_with_writes, run_with_writes
 from .implicit import attempts, in_transaction
 from .introspection.rows import Introspection
 from .needs import needs_of
@@ -30,7 +31,7 @@ from .parser import statements
 from .parser.as_of_clause import AsOf
 from .plan_cache import Prepared
 from .planner import Planned, plan_statement
-from .plans import Plan, SelectPlan
+from .plans import Plan, SelectPlan, WithPlan
 from .relations import LeaseScope, changed_tables, resolve_all
 from .result_shape import check_columns_same, plain_columns
 from .results import Result, ResultColumn
@@ -134,6 +135,14 @@ async def _write(services: Services, execution: Execution, scope: LeaseScope) ->
     plan = await _plan_at(services, execution, scope, at)
     assert not isinstance(plan, SelectPlan), plan
     _refuse_system_tables(plan)
+    if isinstance(plan, WithPlan):
+        outcome, committed_at, _ = await in_transaction(
+            store,
+            scope,
+            lambda transaction: run_with_writes(plan, transaction, bindings, services.analytics),
+            lock_timeout=execution.lock_timeout,
+        )
+        return result_with_writes(plan, outcome, bindings, committed_at)
     if one_phase_applies(plan):
         one_phase = await OnePhase.prepare(plan, bindings, services.analytics)
         called_ns = store.clock.wall.monotonic_ns()
@@ -159,6 +168,9 @@ async def _write_in(services: Services, execution: Execution, opened: OpenTransa
     plan = await _plan_in(services, execution, opened.scope, transaction)
     assert not isinstance(plan, SelectPlan), plan
     _refuse_system_tables(plan)
+    if isinstance(plan, WithPlan):
+        outcome = await run_with_writes(plan, transaction, bindings, services.analytics)
+        return result_with_writes(plan, outcome, bindings, None)
     written = await run_in(plan, transaction, bindings, services.analytics)
     return result_of(plan, written, bindings, None)
 
@@ -177,11 +189,11 @@ def _bindings(services: Services, execution: Execution, at: Timestamp) -> Bindin
     )
 
 
-def _refuse_system_tables(plan: DML) -> None:
+def _refuse_system_tables(plan: DML | WithPlan) -> None:
     """The system's tables are written by the system."""
-    written = plan.descriptor
-    if written.id < FIRST_USER_ID:
-        raise SQLError("42501", f'permission denied for table "{written.name}"')
+    for writing in plan.writing if isinstance(plan, WithPlan) else (plan,):
+        if writing.descriptor.id < FIRST_USER_ID:
+            raise SQLError("42501", f'permission denied for table "{writing.descriptor.name}"')
 
 
 # Plans

@@ -10,7 +10,15 @@ from sqlglot import exp
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.errors import SQLError
 from ..catalog.row_codec import codec_for
-from .binder import Relations, check_columns, column_of, row_scope
+from .binder import (
+    STEPS,
+    Relations,
+    check_columns,
+    column_of,
+    joined,
+    row_scope,
+    with_ctes_of,
+)
 from .column_values import is_default, refuse_computed, value_for
 from .conflict_plan import plan_conflict
 from .default_expressions import default_of
@@ -20,7 +28,7 @@ from .key_access import KeyAccess
 from .locking_plan import plan_locking
 from .native_select import native_select, scan_access
 from .parser import folded, position_of
-from .parser.statements import Delete, Insert, Query, Update
+from .parser.statements import Delete, Insert, Query, Update, WithWrites
 from .plans import (
     Assignment,
     DeletePlan,
@@ -28,18 +36,53 @@ from .plans import (
     Plan,
     RowFinder,
     SelectPlan,
+    StepPlan,
     UpdatePlan,
+    WithPlan,
 )
 from .predicates import Predicate, compile_predicates
+from .returned_rows import Returning, refuse_unreturned, returned_table
 from .returning import projection
 from .scalars import NotNative, Scalar
 from .transpile import transpile
 
-Planned = Query | Insert | Update | Delete
+Planned = Query | Insert | Update | Delete | WithWrites
 
 
 def plan_statement(statement: Planned, relations: Relations) -> Plan:
     """The plan of a statement whose tables are `relations`. Raises SQLError."""
+    if isinstance(statement, WithWrites):
+        return _with_writes(statement, relations)
+    return _plan_part(statement, relations)
+
+
+def _with_writes(statement: WithWrites, relations: Relations) -> WithPlan:
+    refuse_unreturned(statement)
+    known = dict(relations)
+    steps: list[StepPlan] = []
+    for number, step in enumerate(statement.steps, start=1):
+        if any(step.name == other.name for other in statement.steps[: number - 1]):
+            raise SQLError(
+                "42712",
+                f'WITH query name "{step.name}" specified more than once',
+                position=step.position,
+            )
+        plan = _plan_part(step.statement, known)
+        assert not isinstance(plan, SelectPlan), plan
+        returned = returned_table(number, step, plan.returning)
+        if returned is not None:
+            known[STEPS, step.name] = returned
+        steps.append(StepPlan(plan, returned))
+    return WithPlan(
+        relations=tuple(relations.values()),
+        steps=tuple(steps),
+        main=_plan_part(statement.main, known),
+    )
+
+
+def _plan_part(
+    statement: Query | Insert | Update | Delete, relations: Relations
+) -> SelectPlan | InsertPlan | UpdatePlan | DeletePlan:
     if not isinstance(statement, Query) and is_virtual(relations[statement.table.parts]):
         raise SQLError(
             "42501",
@@ -97,6 +140,7 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
         query=query,
         targets=targets,
         conflict=plan_conflict(statement, relations),
+        named=statement.columns is not None,
         returning=projection(statement.returning, descriptor, statement.alias),
     )
 
@@ -161,36 +205,41 @@ def _update(statement: Update, relations: Relations) -> UpdatePlan:
                 f'multiple assignments to same column "{column.name}"',
                 position=position_of(target),
             )
-        check_columns(None if is_default(value) else value, descriptor, relation)
         refuse_computed(column, target)
         try:
-            scalar = (
-                default_of(column)
-                if is_default(value)
-                else value_for(value, descriptor, place, scope, relation)
-            )
+            if is_default(value):
+                scalar = default_of(column)
+            elif statement.sources and value.find(exp.Column) is not None:
+                raise NotNative("a name that may be another table's")
+            else:
+                check_columns(value, descriptor, relation)
+                scalar = value_for(value, descriptor, place, scope, relation)
             assignments.append(Assignment(place, scalar, None))
         except NotNative:
             assignments.append(Assignment(place, None, len(computed)))
             computed.append(value)
-    finder = _finder(statement, descriptor, relation, relations, computed)
+    returning = Returning(statement, descriptor, relation, relations)
+    finder = _finder(statement, descriptor, relation, relations, [*computed, *returning.others])
+    finder = replace(finder, others=len(returning.others))
     keys = set(descriptor.primary_key)
     return UpdatePlan(
         relations=tuple(relations.values()),
         finder=finder,
         assignments=tuple(assignments),
         moves_keys=any(descriptor.visible_columns[a.place].id in keys for a in assignments),
-        returning=projection(statement.returning, descriptor, relation),
+        returning=returning.projection(),
     )
 
 
 def _delete(statement: Delete, relations: Relations) -> DeletePlan:
     descriptor = relations[statement.table.parts]
     relation = statement.alias or descriptor.name
+    returning = Returning(statement, descriptor, relation, relations)
+    finder = _finder(statement, descriptor, relation, relations, returning.others)
     return DeletePlan(
         relations=tuple(relations.values()),
-        finder=_finder(statement, descriptor, relation, relations, []),
-        returning=projection(statement.returning, descriptor, relation),
+        finder=replace(finder, others=len(returning.others)),
+        returning=returning.projection(),
     )
 
 
@@ -202,14 +251,16 @@ def _finder(
     computed: Sequence[exp.Expr],
 ) -> RowFinder:
     """How the rows are found: by keys where WHERE fixes some, else by DuckDB."""
-    check_columns(statement.where, descriptor, relation)
+    if not statement.sources:
+        check_columns(statement.where, descriptor, relation)
     access: KeyAccess | None = None
     predicates: tuple[Predicate, ...] = ()
     analytic = None
     try:
         predicates = compile_predicates(statement.where, row_scope(descriptor), relation)
         found = best_access(descriptor, predicates, [c.id for c in descriptor.visible_columns])
-        if not computed and (found.restricts or statement.where is None):
+        alone = not computed and not statement.sources
+        if alone and (found.restricts or statement.where is None):
             access = found
     except NotNative:
         pass
@@ -231,7 +282,7 @@ def _finding(
     relation: str,
     computed: Sequence[exp.Expr],
 ) -> exp.Select:
-    """`SELECT relation.…, computed … FROM table AS relation WHERE …`"""
+    """`WITH … SELECT relation.…, computed … FROM table AS relation, sources WHERE …`"""
     parts = [exp.to_identifier(part, quoted=True) for part in statement.table.parts]
     names = dict(zip(("this", "db", "catalog"), reversed(parts), strict=False))
     alias = exp.TableAlias(this=exp.to_identifier(relation, quoted=True))
@@ -240,7 +291,7 @@ def _finding(
         for column in descriptor.visible_columns
     ]
     query = exp.select(*columns, *(value.copy() for value in computed))
-    query = query.from_(exp.Table(**names, alias=alias))
+    query = joined(query.from_(exp.Table(**names, alias=alias)), statement.sources)
     if statement.where is not None:
         query = query.where(statement.where.copy())
-    return query
+    return with_ctes_of(statement, query)

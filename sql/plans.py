@@ -196,7 +196,8 @@ class InsertPlan:
 
     `rows` are VALUES, each a scalar per column of the table, in its order. Otherwise `query`
     computes the rows, and `targets[i]` is the table's column for the query's i-th; columns not
-    among them take their defaults.
+    among them take their defaults. Where the statement has not `named` them, the query may have
+    fewer columns.
     """
 
     relations: tuple[TableDescriptor, ...]
@@ -208,6 +209,7 @@ class InsertPlan:
     targets: tuple[int, ...]
     returning: Projection
     conflict: ConflictPlan | None = None
+    named: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +217,9 @@ class RowFinder:
     """The rows that a DELETE or UPDATE is about.
 
     By `access` and `predicates`, where the WHERE clause has that shape, else by `analytic`, which
-    returns whole rows and behind them the values that it computed for assignments.
+    returns whole rows and behind them the values that it computed for assignments, and at the end
+    as many `others` as RETURNING takes of the tables of FROM or USING. A row that was found more
+    than once counts once.
     """
 
     descriptor: TableDescriptor
@@ -223,6 +227,7 @@ class RowFinder:
     access: KeyAccess | None
     predicates: tuple[Predicate, ...]
     analytic: AnalyticSelect | None
+    others: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,12 +254,37 @@ class DeletePlan:
         return self.finder.descriptor
 
 
-Plan = SelectPlan | InsertPlan | UpdatePlan | DeletePlan
+@dataclass(frozen=True, slots=True)
+class StepPlan:
+    """A part of a WITH that writes, and the table in which the parts behind it read its rows."""
+
+    plan: InsertPlan | UpdatePlan | DeletePlan
+    returned: TableDescriptor | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithPlan:
+    """A statement whose WITH writes. All of it reads before any of it writes."""
+
+    relations: tuple[TableDescriptor, ...]
+    steps: tuple[StepPlan, ...]
+    main: SelectPlan | InsertPlan | UpdatePlan | DeletePlan
+
+    @property
+    def writing(self) -> tuple[InsertPlan | UpdatePlan | DeletePlan, ...]:
+        """The plans of the parts that write, in order."""
+        main = () if isinstance(self.main, SelectPlan) else (self.main,)
+        return (*(step.plan for step in self.steps), *main)
+
+
+Plan = SelectPlan | InsertPlan | UpdatePlan | DeletePlan | WithPlan
 
 
 def engine_of(plan: Plan) -> Engine:
     """Who does the reading of a plan."""
     match plan:
+        case WithPlan(main=main):
+            return engine_of(main)
         case SelectPlan(native=None):
             return Engine.DUCKDB
         case SelectPlan(native=native):

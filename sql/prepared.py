@@ -38,17 +38,19 @@ from .parser.statements import (
     Query,
     Statement,
     Update,
+    WithWrites,
 )
 from .plan_cache import Prepared
 from .planned import holds
 from .planner import plan_statement
-from .plans import AnalyticSelect, Plan, SelectPlan
+from .plans import AnalyticSelect, Plan, SelectPlan, WithPlan
 from .relations import LeaseScope, changed_tables, resolve_all
 from .result_shape import plain_columns
 from .results import ResultColumn
 from .services import Services
 
 STRING = ColumnType(TypeKind.STRING)
+PLANNED = Query | Insert | Update | Delete | WithWrites
 
 
 @dataclass(slots=True, eq=False)
@@ -73,7 +75,7 @@ class PreparedStatement:
 
     @property
     def planned(self) -> bool:
-        return isinstance(self.statement, Query | Insert | Update | Delete)
+        return isinstance(self.statement, PLANNED)
 
 
 def statements_of(services: Services, text: str) -> list[PreparedStatement]:
@@ -120,7 +122,7 @@ class Preparing:
     async def _typed(self, text: str, prepared: Prepared, hints: Hints) -> PreparedStatement:
         count = prepared.parameter_count
         statement = prepared.statements[0] if prepared.statements else None
-        if not isinstance(statement, Query | Insert | Update | Delete):
+        if not isinstance(statement, PLANNED):
             types = tuple(hint or STRING for hint in [*hints, *([None] * count)][:count])
             return PreparedStatement(text, prepared, 0, types)
         scope = LeaseScope(self._services.leases)
@@ -152,6 +154,8 @@ class Preparing:
             plan = statement._plan
             if plan is None:
                 plan = (await self._typed(statement.text, statement.prepared, ()))._plan
+            if isinstance(plan, WithPlan):
+                plan = plan.main
             assert isinstance(plan, SelectPlan), statement
             statement.columns = await self._ask(plan.analytic)
         return statement.columns
@@ -207,4 +211,4 @@ def joins_batch(statement: Statement | None) -> bool:
             return True
         case Explain(analyze=analyze):
             return analyze
-    return isinstance(statement, Insert | Update | Delete | DDL)
+    return isinstance(statement, Insert | Update | Delete | WithWrites | DDL)

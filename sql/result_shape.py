@@ -8,12 +8,14 @@ from ..catalog.column_types import ColumnType
 from ..catalog.errors import SQLError
 from ..catalog.type_kinds import TypeKind
 from .parser.statements import CreateChangefeed, Explain, SplitAt, Statement, UnsplitAt
-from .plans import Plan, SelectPlan
+from .plans import Plan, SelectPlan, WithPlan
 from .results import INT8, STRING, ResultColumn
 
 
 def plain_columns(plan: Plan) -> tuple[ResultColumn, ...] | None:
     """The columns of a plan's result, where they are known without DuckDB."""
+    if isinstance(plan, WithPlan):
+        return plain_columns(plan.main)
     if isinstance(plan, SelectPlan):
         return None if plan.native is None else plan.native.names
     return plan.returning.columns

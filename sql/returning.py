@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
@@ -32,8 +32,19 @@ def projection(
     items: Sequence[exp.Expr], descriptor: TableDescriptor, relation: str | None
 ) -> Projection:
     """RETURNING. Raises SQLError 0A000 for what is not evaluated row by row."""
-    scope = row_scope(descriptor)
-    relation = relation or descriptor.name
+    return projection_over(items, descriptor, relation or descriptor.name, ())
+
+
+def projection_over(
+    items: Sequence[exp.Expr],
+    descriptor: TableDescriptor,
+    relation: str,
+    others: Sequence[tuple[str, ColumnType]],
+) -> Projection:
+    """The same over rows with more values behind the table's own, by names that are unique."""
+    scope = dict(row_scope(descriptor))
+    width, types = len(scope), dict(others)
+    scope.update((name, (width + place, type.broad)) for place, (name, type) in enumerate(others))
     columns: list[ResultColumn] = []
     scalars: list[Scalar] = []
     for item in items:
@@ -41,7 +52,8 @@ def projection(
         star = isinstance(inner, exp.Star) or isinstance(inner.this, exp.Star)
         trees = [exp.column(column.name, quoted=True) for column in descriptor.shown_columns]
         for tree in trees if star else [inner]:
-            check_columns(tree, descriptor, relation)
+            if not others:
+                check_columns(tree, descriptor, relation)
             try:
                 scalar = compile_scalar(tree, scope, relation)
             except NotNative:
@@ -52,12 +64,16 @@ def projection(
                 ) from None
             name = output_name(tree if star else item)
             type = scalar.type or ColumnType(TypeKind.STRING)
-            columns.append(ResultColumn(name, _declared(tree, descriptor) or type))
+            columns.append(ResultColumn(name, _declared(tree, descriptor, types) or type))
             scalars.append(_canonical(scalar, type))
     return Projection(tuple(columns), tuple(scalars))
 
 
-def _declared(tree: exp.Expr, descriptor: TableDescriptor) -> ColumnType | None:
-    """The type of an item that is one of the table's columns; None for all else."""
-    column = descriptor.find_column(folded(tree.this)) if isinstance(tree, exp.Column) else None
-    return None if column is None else column.type
+def _declared(
+    tree: exp.Expr, descriptor: TableDescriptor, others: Mapping[str, ColumnType]
+) -> ColumnType | None:
+    """The type of an item that is a column; None for all else."""
+    if not isinstance(tree, exp.Column):
+        return None
+    column = descriptor.find_column(folded(tree.this))
+    return others.get(folded(tree.this)) if column is None else column.type

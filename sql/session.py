@@ -321,7 +321,11 @@ class Session:
         self._transactions.refuse_failed()
         match statement:
             case (
-                statements.Query() | statements.Insert() | statements.Update() | statements.Delete()
+                statements.Query()
+                | statements.Insert()
+                | statements.Update()
+                | statements.Delete()
+                | statements.WithWrites()
             ):
                 execution = self._execution(prepared, index, statement, parameters, described)
                 if not isinstance(statement, statements.Query):

@@ -169,24 +169,48 @@ async def run_in(
     plan: DML, transaction: Transaction, bindings: Bindings, analytics: Analytics
 ) -> Written:
     """Carries the statement out in a transaction, and does not commit it."""
+    mutation, written = await read_in(plan, transaction, bindings, analytics, set())
+    await mutation.apply_in(transaction)
+    return written
+
+
+async def read_in(
+    plan: DML,
+    transaction: Transaction,
+    bindings: Bindings,
+    analytics: Analytics,
+    touched: set[bytes],
+) -> tuple[Mutation, Written]:
+    """What the statement is to write, and does not write yet.
+
+    Rows in `touched` are left alone, as those that an earlier part of the statement changes; those
+    that are found join them.
+    """
     if isinstance(plan, InsertPlan):
         mutation = await _insertion(plan, transaction, bindings, analytics)
         if plan.conflict is not None:
             collisions = Collisions(plan, mutation.keys, mutation.bodies)
             outcome = await collisions.settle_in(transaction, bindings, analytics)
-            await outcome.mutation.apply_in(transaction)
-            return Written(outcome.rows, outcome.count)
-        await mutation.apply_in(transaction)
-        return _written(plan, mutation)
+            return outcome.mutation, Written(outcome.rows, outcome.count)
+        return mutation, _written(plan, mutation)
     rows, computed = await _find(plan.finder, transaction, bindings, analytics)
+    if touched:
+        kept = [number for number, (key, _) in enumerate(rows) if key not in touched]
+        computed = [computed[number] for number in kept] if computed else computed
+        rows = [rows[number] for number in kept]
+    touched.update(key for key, _ in rows)
     changed = _changed_rows(plan, rows, bindings, computed)
     if isinstance(plan, UpdatePlan):
         changed = await RowRules.of(plan.finder.descriptor).complete_all(
             changed, bindings, analytics
         )
+    others = plan.finder.others
     mutation, written = _mutated(plan, rows, changed)
-    await mutation.apply_in(transaction)
-    return written
+    if not (others and plan.returning.columns):
+        return mutation, written
+    beside = [row[-others:] for row in computed]
+    shown = [(*row, *values) for row, values in zip(written.rows, beside, strict=True)]
+    return mutation, Written(shown, written.count)
 
 
 async def _insertion(
@@ -195,12 +219,13 @@ async def _insertion(
     if plan.query is None:
         return await _values_mutation(plan, bindings, analytics)
     found = (await run_select(plan.query, transaction, bindings, analytics)).fetch_arrow()
-    if found.num_columns != len(plan.targets):
+    targets = plan.targets if plan.named else plan.targets[: found.num_columns]
+    if found.num_columns != len(targets):
         more = "expressions" if found.num_columns > len(plan.targets) else "target columns"
         less = "target columns" if more == "expressions" else "expressions"
         raise SQLError("42601", f"INSERT has more {more} than {less}")
     descriptor = plan.descriptor
-    named = found.rename_columns([descriptor.visible_columns[place].name for place in plan.targets])
+    named = found.rename_columns([descriptor.visible_columns[place].name for place in targets])
     rules = RowRules.of(descriptor)
     mutation = Mutation(rules.codec, carried=rules.carried)
     for batch in named.to_batches(max_chunksize=SLICE_ROWS):
@@ -231,8 +256,11 @@ async def _find(
     found = _rows_of(answer.table)
     encode_key = finder.codec.encode_key
     places = _key_places(finder.codec)
-    keyed = [(encode_key([row[place] for place in places]), row[:width]) for row in found]
-    return keyed, [row[width:] for row in found]
+    keyed: dict[bytes, Row] = {}
+    for row in found:
+        keyed.setdefault(encode_key([row[place] for place in places]), row)
+    rows = [(key, row[:width]) for key, row in keyed.items()]
+    return rows, [row[width:] for row in keyed.values()]
 
 
 def _rows_of(table: pa.Table) -> list[Row]:
@@ -313,7 +341,7 @@ def result_of(
             tag = f"DELETE {count}"
     if not plan.returning.columns:
         return Result(tag=tag, row_count=count, commit_timestamp=committed_at)
-    rows = _returned(plan.returning, written.rows, bindings)
+    rows = returned_rows(plan.returning, written.rows, bindings)
     return Result(
         tag=tag,
         columns=plan.returning.columns,
@@ -323,7 +351,7 @@ def result_of(
     )
 
 
-def _returned(returning: Projection, rows: Sequence[Row], bindings: Bindings) -> list[Row]:
+def returned_rows(returning: Projection, rows: Sequence[Row], bindings: Bindings) -> list[Row]:
     return [
         tuple(scalar.evaluate(row, bindings) for scalar in returning.scalars)  # type: ignore[misc]
         for row in rows

@@ -39,6 +39,7 @@ from .statements import (
     Statement,
     Update,
 )
+from .with_writes import parse_with
 from .writes import parse_delete, parse_insert, parse_update
 
 STATEMENTS_MAX = 10_000
@@ -85,6 +86,8 @@ def _greatest_parameter(tokens: list[Token]) -> int:
 
 
 def _statement(text: str, tokens: list[Token]) -> Statement:
+    if tokens[0].token_type == TokenType.WITH:
+        return parse_with(text, tokens)
     if tokens[0].token_type in feeds.QUERY_TOKENS:
         return parse_query(text, tokens)
     first = text[tokens[0].start : tokens[0].end + 1].lower()

@@ -135,14 +135,20 @@ class Update:
     assignments: tuple[tuple[exp.Column, exp.Expr], ...]
     where: exp.Expr | None
     returning: tuple[exp.Expr, ...]
+    sources: tuple[exp.Expr, ...] = ()
+    ctes: tuple[exp.CTE, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
+    """`sources` are the tables of USING, of an UPDATE those of FROM; `ctes` the WITH before it."""
+
     table: ObjectName
     alias: str | None
     where: exp.Expr | None
     returning: tuple[exp.Expr, ...]
+    sources: tuple[exp.Expr, ...] = ()
+    ctes: tuple[exp.CTE, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +158,24 @@ class Query:
     tree: exp.Expr
     as_of: AsOf | None
     locks: tuple[RowLock, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritingStep:
+    """A CTE that writes. What it returns the parts behind it read as table `$with.name`."""
+
+    name: str
+    columns: tuple[str, ...]
+    statement: Insert | Update | Delete
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithWrites:
+    """A statement whose WITH writes. All its parts see the rows as they were before it."""
+
+    steps: tuple[WritingStep, ...]
+    main: Query | Insert | Update | Delete
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,6 +325,7 @@ Statement = (
     | Update
     | Delete
     | Query
+    | WithWrites
     | TransactionStatement
     | CreateChangefeed
     | ShowJobs

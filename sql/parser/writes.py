@@ -5,6 +5,8 @@ What sqlglot parses and nothing behind it carries out is refused here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -25,11 +27,24 @@ def parse_insert(text: str, tokens: list[Token], mode: InsertMode) -> Insert:
     tree = parse_tree(text, [insert, *tokens[1:]])
     if not isinstance(tree, exp.Insert):
         raise syntax_error(text, first.start, first.end + 1)
-    return _insert(tree, mode, tokens)
+    return insert_of(tree, mode, tokens)
 
 
-def _insert(tree: exp.Insert, mode: InsertMode, tokens: list[Token]) -> Insert:
-    _refuse(tree, "with_", "WITH before INSERT")
+def parse_update(text: str, tokens: list[Token]) -> Update:
+    tree = parse_tree(text, tokens)
+    if not isinstance(tree, exp.Update):
+        raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
+    return update_of(tree, tokens)
+
+
+def parse_delete(text: str, tokens: list[Token]) -> Delete:
+    tree = parse_tree(text, tokens)
+    if not isinstance(tree, exp.Delete):
+        raise syntax_error(text, tokens[-1].end + 1, tokens[-1].end + 1)
+    return delete_of(tree, tokens)
+
+
+def insert_of(tree: exp.Insert, mode: InsertMode, tokens: list[Token]) -> Insert:
     conflict = tree.args.get("conflict")
     position = word_at(tokens, "conflict")
     if conflict is not None and mode is InsertMode.UPSERT:
@@ -40,45 +55,39 @@ def _insert(tree: exp.Insert, mode: InsertMode, tokens: list[Token]) -> Insert:
         target = target.this
     source = tree.args.get("expression")
     if source is None and not tree.args.get("default"):
-        end = tokens[-1].end + 1
-        raise syntax_error("", end, end, hint="Expected VALUES.")
+        raise _ends_early(tokens, hint="Expected VALUES.")
     return Insert(
         table=table_name(target),
         alias=_alias(target),
         columns=columns,
-        source=source,
+        source=with_ctes(source, ctes_of(tree)),
         mode=mode,
         conflict=None if conflict is None else parse_conflict(conflict, position),
         returning=_returning(tree),
     )
 
 
-def parse_update(text: str, tokens: list[Token]) -> Update:
-    tree = parse_tree(text, tokens)
-    if not isinstance(tree, exp.Update):
-        raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
-    _refuse(tree, "from_", "UPDATE … FROM")
-    _refuse(tree, "with_", "WITH before UPDATE")
+def update_of(tree: exp.Update, tokens: list[Token]) -> Update:
     _refuse(tree, "order", "UPDATE … ORDER BY")
     _refuse(tree, "limit", "UPDATE … LIMIT")
     assigned = assignments(tree.expressions)
     if not assigned:
-        raise syntax_error(text, tokens[-1].end + 1, tokens[-1].end + 1)
+        raise _ends_early(tokens)
+    source = tree.args.get("from_")
     return Update(
         table=table_name(tree.this),
         alias=_alias(tree.this),
         assignments=assigned,
         where=_where(tree),
         returning=_returning(tree),
+        sources=() if source is None else (source.this,),
+        ctes=ctes_of(tree),
     )
 
 
-def parse_delete(text: str, tokens: list[Token]) -> Delete:
-    tree = parse_tree(text, tokens)
-    if not isinstance(tree, exp.Delete) or not isinstance(tree.this, exp.Table):
-        raise syntax_error(text, tokens[-1].end + 1, tokens[-1].end + 1)
-    _refuse(tree, "using", "DELETE … USING")
-    _refuse(tree, "with_", "WITH before DELETE")
+def delete_of(tree: exp.Delete, tokens: list[Token]) -> Delete:
+    if not isinstance(tree.this, exp.Table):
+        raise _ends_early(tokens)
     _refuse(tree, "order", "DELETE … ORDER BY")
     _refuse(tree, "limit", "DELETE … LIMIT")
     return Delete(
@@ -86,7 +95,50 @@ def parse_delete(text: str, tokens: list[Token]) -> Delete:
         alias=_alias(tree.this),
         where=_where(tree),
         returning=_returning(tree),
+        sources=tuple(tree.args.get("using") or ()),
+        ctes=ctes_of(tree),
     )
+
+
+def ctes_of(tree: exp.Expr) -> tuple[exp.CTE, ...]:
+    """What stands in the WITH of a statement, none of which may write here."""
+    clause = tree.args.get("with_")
+    if clause is None:
+        return ()
+    if clause.args.get("recursive"):
+        for cte in clause.expressions:
+            cte.meta[RECURSIVE] = True
+    return tuple(clause.expressions)
+
+
+RECURSIVE = "recursive"
+"""Marks a CTE of a WITH RECURSIVE."""
+
+
+def with_ctes(query: exp.Expr | None, ctes: Sequence[exp.CTE]) -> exp.Expr | None:
+    """The query with CTEs before its own."""
+    if query is None or not ctes:
+        return query
+    if not isinstance(query, exp.Select | exp.SetOperation):
+        raise SQLError(
+            "0A000",
+            "WITH before VALUES is not supported",
+            position=position_of(query),
+            hint="Write SELECT … instead of VALUES.",
+        )
+    own = query.args.get("with_")
+    recursive = any(cte.meta.get(RECURSIVE) for cte in ctes)
+    inner = [] if own is None else list(own.expressions)
+    recursive = recursive or bool(own is not None and own.args.get("recursive"))
+    made = query.copy()
+    copies = [cte.copy() for cte in (*ctes, *inner)]
+    made.set("with_", exp.With(expressions=copies, recursive=recursive))
+    return made
+
+
+def _ends_early(tokens: list[Token], *, hint: str | None = None) -> SQLError:
+    end = tokens[-1].end + 1
+    return syntax_error("", end, end, hint=hint)
 
 
 def _column_name(name: exp.Expr) -> exp.Identifier:

@@ -1,0 +1,57 @@
+"""Statements whose WITH writes: every part reads, and then every part writes, in order.
+
+So no part sees what another has written, and a row that two parts change is changed by the first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from ...kvlayer.clock import Timestamp
+from ...kvlayer.txn import Transaction
+from ..given_tables import filled, with_given
+from ..plans import SelectPlan, WithPlan
+from ..results import Result
+from ..scalars import Bindings
+from .dml import Written, read_in, result_of, returned_rows
+from .duckdb import Analytics
+from .mutations import Mutation
+from .reading import run_select
+
+
+async def run_with_writes(
+    plan: WithPlan, transaction: Transaction, bindings: Bindings, analytics: Analytics
+) -> Result | Written:
+    """Carries the statement out, and does not commit it: the rows of its query, or what its last
+    part wrote."""
+    given: dict[int, pa.Table] = {}
+    touched: set[bytes] = set()
+    mutations: list[Mutation] = []
+    for step in plan.steps:
+        seeing = with_given(bindings, given)
+        mutation, written = await read_in(step.plan, transaction, seeing, analytics, touched)
+        mutations.append(mutation)
+        if step.returned is not None:
+            rows = returned_rows(step.plan.returning, written.rows, seeing)
+            given[step.returned.id] = filled(step.returned, rows)
+    seeing = with_given(bindings, given)
+    outcome: Result | Written
+    if isinstance(plan.main, SelectPlan):
+        outcome = await run_select(plan.main, transaction, seeing, analytics)
+    else:
+        mutation, outcome = await read_in(plan.main, transaction, seeing, analytics, touched)
+        mutations.append(mutation)
+    for mutation in mutations:
+        await mutation.apply_in(transaction)
+    return outcome
+
+
+def result_with_writes(
+    plan: WithPlan, outcome: Result | Written, bindings: Bindings, at: Timestamp | None
+) -> Result:
+    if isinstance(outcome, Result):
+        return replace(outcome, commit_timestamp=at)
+    assert not isinstance(plan.main, SelectPlan), plan
+    return result_of(plan.main, outcome, bindings, at)
