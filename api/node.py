@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
+from secrets import token_urlsafe
 
 import pyarrow as pa
 
@@ -65,6 +66,8 @@ class NodeOptions:
 
     mirror_roots: tuple[Path, ...] = ()
     server_url: str | None = None
+    server_token: str = field(default_factory=lambda: token_urlsafe(32), repr=False)
+    """What lets those applications in, as root; another one for each start."""
 
 
 class Node:
@@ -79,6 +82,7 @@ class Node:
         *,
         node_id: int,
         served: Store | None,
+        own_token: str,
     ) -> None:
         self.id = node_id
         self.store = services.store
@@ -93,6 +97,7 @@ class Node:
             services.catalog.descriptors,
             ProtectedTimestamps(services.store, always=PROTECTED_WITH_ALL),
         )
+        self.own_token = own_token
         self.loop_delay = LoopDelay(services.store.clock.wall)
         self._files = files
         self._closing = AsyncExitStack()
@@ -235,7 +240,7 @@ async def _assemble(
     files = DuckDBFiles(MirrorLocations(options.mirror_roots), offload)
     kinds = default_kinds()
     kinds.register(SCHEME, DuckDBKind(files))
-    lakes = SparkKind(options.mirror_roots, offload, options.server_url)
+    lakes = SparkKind(options.mirror_roots, offload, options.server_url, options.server_token)
     for format in FORMATS:
         kinds.register(f"{SCHEME_PREFIX}{format}", lakes)
     resumers: dict[str, Resumer] = {}
@@ -280,7 +285,15 @@ async def _assemble(
         rights=rights,
     )
     served = store if isinstance(store, Store) else None
-    node = Node(services, registry, feeds, files, node_id=node_id, served=served)
+    node = Node(
+        services,
+        registry,
+        feeds,
+        files,
+        node_id=node_id,
+        served=served,
+        own_token=options.server_token,
+    )
     node.loop_delay.start()
     closing.callback(node.loop_delay.close)
     return node

@@ -12,6 +12,7 @@
     privileges         (object_id, grantee) -> privileges, ...         see `rights`
     role_members       (role, member) -> admin
     default_privileges (database_id, schema_id, role, kind, grantee)
+    web_sessions       token_hash -> user, created, expires            who is logged in over HTTP
 
 They live in the same key space as all tables, under ids below `FIRST_USER_ID`, are read and written
 by the same codec, and can be queried. Timestamps in them are the store's 64-bit ones. Their
@@ -138,6 +139,13 @@ DEFAULT_PRIVILEGES = _table(
     {"privileges": _INT8, "grantable": _INT8},
 )
 
+WEB_SESSIONS = _table(
+    15,
+    "web_sessions",
+    {"token_hash": _BYTES},
+    {"user": _STRING, "created": _TIMESTAMPTZ, "expires": _TIMESTAMPTZ},
+)
+
 SYSTEM_TABLES = (
     DESCRIPTOR,
     NAMESPACE,
@@ -151,6 +159,7 @@ SYSTEM_TABLES = (
     PRIVILEGES,
     ROLE_MEMBERS,
     DEFAULT_PRIVILEGES,
+    WEB_SESSIONS,
 )
 
 INITIAL_DESCRIPTORS: tuple[Descriptor, ...] = (

@@ -11,6 +11,7 @@ everybody, and no role. What roles may do is said in `rights`.
 
 from __future__ import annotations
 
+import hmac
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from random import Random
@@ -87,6 +88,17 @@ def make_verifier(password: str, random: Random) -> Verifier:
     except ScramException as error:
         raise SQLError("22023", "the password has characters that passwords cannot have") from error
     return Verifier(iterations, salt, stored, server)
+
+
+def password_matches(password: str, verifier: Verifier) -> bool:
+    """Whether a password is the one of a verifier. Takes milliseconds, on purpose."""
+    try:
+        _, stored, _, _ = ScramMechanism(MECHANISM).make_auth_info(
+            password, iteration_count=verifier.iterations, salt=verifier.salt
+        )
+    except ScramException:
+        return False  # a text that no password can be
+    return hmac.compare_digest(stored, verifier.stored_key)
 
 
 async def find_user(reader: DescriptorReader, name: str) -> User | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable
@@ -13,22 +14,23 @@ from typing import Annotated
 
 import typer
 
-from ..http import is_loopback
-from ..http.server import HttpServer, bind, url_of
+from ...catalog.users import ROOT, find_user
+from ..http.server import HttpOptions, HttpServer, bind, http_options, url_of
 from ..node import Node, NodeOptions
 from ..pgwire import PostgresOptions, serve_postgres
 from ..pgwire.authentication import Method
 from ..pgwire.options import postgres_options
-from ..refusal import NodeRefused
 from ..tuned_process import tuned_process
 from .joining import join_target, open_node
+
+ROOT_PASSWORD = "TAILRACE_ROOT_PASSWORD"
 
 
 def serve(
     folder: Annotated[Path, typer.Argument(help="The data folder; made if it is not there.")],
-    host: Annotated[str, typer.Option(help="A loopback address: there are no users yet.")] = (
-        "127.0.0.1"
-    ),
+    host: Annotated[
+        str, typer.Option(help="Where HTTP is spoken; other than loopback needs TLS.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8080,
     mirror_root: Annotated[
         list[Path] | None,
@@ -44,7 +46,7 @@ def serve(
     cert: Annotated[Path | None, typer.Option(help="TLS certificate (PEM).")] = None,
     key: Annotated[Path | None, typer.Option(help="The certificate's private key (PEM).")] = None,
     insecure: Annotated[
-        bool, typer.Option(help="Ask no Postgres client for a password; loopback only.")
+        bool, typer.Option(help="Ask nobody for a password, at no door; loopback only.")
     ] = False,
     rpc_port: Annotated[
         int | None,
@@ -59,46 +61,59 @@ def serve(
         typer.Option(help="The file join.token of the store's data folder, or a copy (mode 600)."),
     ] = None,
 ) -> None:
-    """Serve a store, or join one that is served, over HTTP and the Postgres protocol."""
-    _refuse_open_address(host)
+    """Serve a store, or join one that is served, over HTTP and the Postgres protocol.
+
+    TAILRACE_ROOT_PASSWORD gives root a password where it has none, so that it can log in.
+    """
+    web = http_options(host, insecure=insecure, cert=cert, key=key)
     listener = bind(host, port)
-    options = NodeOptions(mirror_roots=tuple(mirror_root or ()), server_url=url_of(host, listener))
+    url = url_of(host, listener, web.scheme)
+    options = NodeOptions(mirror_roots=tuple(mirror_root or ()), server_url=url)
     postgres = postgres_options(pg_host, pg_auth, insecure=insecure, cert=cert, key=key)
     target = join_target(join, join_token, rpc_port)
     rpc = None if rpc_port is None else (host, rpc_port)
     opening = partial(open_node, folder, options, rpc, target)
-    asyncio.run(_serve(opening, host, listener, (pg_host, pg_port), postgres))
+    asyncio.run(_serve(opening, url, web, listener, (pg_host, pg_port), postgres))
 
 
-def _refuse_open_address(host: str) -> None:
-    if not is_loopback(host):
-        raise NodeRefused(
-            f"will not listen on {host}: there is no authentication yet, so only a loopback "
-            "address is served (127.0.0.1, ::1, localhost)"
-        )
+async def _set_root_password(node: Node) -> None:
+    """Where root has none yet: one that was set since is not undone by a restart."""
+    password = os.environ.get(ROOT_PASSWORD)
+    if not password:
+        return
+    session = node.session()
+    try:
+        root = await find_user(node.store.snapshot(await node.store.now()), ROOT)
+        if root is not None and root.verifier is None:
+            quoted = password.replace("'", "''")
+            await session.execute(f"ALTER USER root PASSWORD '{quoted}'")
+    finally:
+        await session.close()
 
 
 async def _serve(
     opening: Callable[[], Awaitable[Node]],
-    host: str,
+    url: str,
+    web: HttpOptions,
     listener: socket.socket,
     postgres_address: tuple[str, int],
     postgres: PostgresOptions,
 ) -> None:
     with contextlib.closing(listener), contextlib.closing(bind(*postgres_address)) as pg:
         node = await opening()
-        server = HttpServer(node, listener)
+        server = HttpServer(node, listener, web)
         loop = asyncio.get_running_loop()
         for stop in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(stop, server.stop)
         try:
+            await _set_root_password(node)
             if node.notice:
                 print(f"tailrace: {node.notice}", flush=True)
             pg_shown = f"{postgres_address[0]}:{pg.getsockname()[1]}"
             print(f"tailrace: postgres at {pg_shown} ({postgres.method.value})", flush=True)
             for door in (listener, pg):  # so that who connects upon the next line is not refused
                 door.listen()
-            print(f"tailrace: ready on {url_of(host, listener)}", flush=True)
+            print(f"tailrace: ready on {url}", flush=True)
             async with serve_postgres(node, pg, postgres):
                 with tuned_process():
                     await server.run()

@@ -15,11 +15,13 @@ from ...changefeed import JOB_KIND
 from ...changefeed.export import PositionUnknown
 from ...kvlayer.errors import KVError
 from ..node import Node
+from .access import Access, Doorkeeper
 from .bodies import JSON, Health
 from .debug_routes import debug_routes
 from .export_routes import export_routes
 from .host_check import LoopbackHosts
 from .load_routes import load_routes
+from .login_routes import login_routes
 from .metrics_routes import metrics_routes
 from .openapi import described, install_openapi
 from .position_routes import answer_unknown_position, position_routes
@@ -30,7 +32,10 @@ from .problems import (
     answer_kv_error,
     answer_sql_error,
 )
+from .resource_routes import resource_routes
 from .sql_routes import sql_routes
+from .transaction_routes import transaction_routes
+from .transactions import HeldTransactions
 
 VERSION = version("tailrace")
 
@@ -38,10 +43,25 @@ PATIENCE_SECONDS = 5.0
 """A store that has not answered a small read by then is not well."""
 
 
-def create_app(node: Node, *more: APIRouter) -> FastAPI:
-    """REST for a node, with `more` beside it. The node is its maker's to close."""
+def create_app(
+    node: Node,
+    *more: APIRouter,
+    held: HeldTransactions | None = None,
+    trust: bool = True,
+    loopback: bool = True,
+) -> FastAPI:
+    """REST for a node, with `more` beside it. The node is its maker's to close, and so is `held`.
+
+    With `trust` everybody is root; `loopback` says that it listens there only, and so answers to
+    no other name.
+    """
+    doorkeeper = Doorkeeper(node, trust=trust)
+    held = held or HeldTransactions(node)
     app = FastAPI(title="Tailrace", version=VERSION, docs_url=None, redoc_url=None)
-    app.include_router(sql_routes(node))
+    app.include_router(login_routes(node, doorkeeper))
+    app.include_router(sql_routes(node, held))
+    app.include_router(transaction_routes(held))
+    app.include_router(resource_routes(node))
     app.include_router(load_routes(node))
     app.include_router(export_routes(node))
     app.include_router(position_routes(node))
@@ -50,7 +70,9 @@ def create_app(node: Node, *more: APIRouter) -> FastAPI:
     app.include_router(debug_routes(node))
     for router in more:
         app.include_router(router)
-    app.add_middleware(LoopbackHosts)
+    app.add_middleware(Access, node=node, doorkeeper=doorkeeper)
+    if loopback:
+        app.add_middleware(LoopbackHosts)
     app.add_exception_handler(SQLError, answer_sql_error)
     app.add_exception_handler(KVError, answer_kv_error)
     app.add_exception_handler(PositionUnknown, answer_unknown_position)

@@ -7,7 +7,8 @@ The structs here are what the OpenAPI document describes. Replies with rows are 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TypeVar
+from datetime import datetime
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from fastapi import Request
@@ -32,11 +33,77 @@ T = TypeVar("T")
 
 
 class SqlRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """One or more statements. `params` are the values of `$1`, `$2`, … in all of them."""
+    """One or more statements. `params` are the values of `$1`, `$2`, … in all of them.
+    `transaction` is of POST /v1/transactions; it has a database of its own."""
 
     sql: str
     params: list[JsonValue] = []
     database: str = "defaultdb"
+    transaction: str | None = None
+
+
+class LoginRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """`ttl_seconds` is how long the token is to be good for."""
+
+    user: str
+    password: str
+    ttl_seconds: Annotated[int, msgspec.Meta(ge=1, le=30 * 86_400)] = 86_400
+
+
+class LoginReply(msgspec.Struct):
+    token: str
+    user: str
+    expires: datetime
+
+
+class TransactionRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A transaction that is rolled back when nobody uses it for `idle_seconds`."""
+
+    database: str = "defaultdb"
+    isolation: Literal["serializable", "repeatable read", "read committed"] = "serializable"
+    read_only: bool = False
+    idle_seconds: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 30.0
+
+
+class TransactionReply(msgspec.Struct):
+    transaction: str
+    idle_seconds: float
+
+
+class EndReply(msgspec.Struct, omit_defaults=True):
+    """COMMIT, or ROLLBACK of what was asked to be or had failed."""
+
+    tag: str
+    commit_timestamp: str | None = None
+
+
+class ListReply(msgspec.Struct):
+    """Things as objects: the columns of the SHOW statement that lists them."""
+
+    items: list[dict[str, JsonValue]]
+
+
+class ItemReply(msgspec.Struct):
+    item: dict[str, JsonValue]
+
+
+class ChangefeedRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A changefeed of tables into a sink. An option without a value is null."""
+
+    tables: Annotated[list[str], msgspec.Meta(min_length=1)]
+    into: str
+    options: dict[str, str | None] = {}
+    database: str = "defaultdb"
+
+
+class ChangefeedReply(msgspec.Struct):
+    job_id: int
+
+
+class SettingRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """The value as SET CLUSTER SETTING takes it."""
+
+    value: str
 
 
 class ColumnReply(msgspec.Struct):
@@ -142,6 +209,16 @@ class Health(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 BODIES = (
     SqlRequest,
+    LoginRequest,
+    LoginReply,
+    TransactionRequest,
+    TransactionReply,
+    EndReply,
+    ListReply,
+    ItemReply,
+    ChangefeedRequest,
+    ChangefeedReply,
+    SettingRequest,
     SqlReply,
     MirrorRequest,
     MirrorReply,

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import msgspec
 import pyarrow as pa
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
@@ -34,6 +34,7 @@ from ...changefeed.export import (
 from ...kvlayer.clock import MAX_TIMESTAMP, Timestamp
 from ...kvlayer.span import Span
 from ..node import Node
+from .access import user_of
 from .arrow_writer import ArrowWriter
 from .bodies import ARROW_STREAM, JSON, SpansReply, TableReply
 from .openapi import described
@@ -56,16 +57,17 @@ def export_routes(node: Node) -> APIRouter:
 def _add_tables(router: APIRouter, node: Node) -> None:
     @router.get("/v1/tables/{table}", **described(reply=TableReply))
     async def one_table(
-        table: Table, as_of: Stamp = None, database: Database = DEFAULT_DATABASE
+        request: Request, table: Table, as_of: Stamp = None, database: Database = DEFAULT_DATABASE
     ) -> Response:
         """The table's columns as of a timestamp, or now."""
         at = await moment(node, as_of)
-        descriptor = await find_table(node, table, database, at)
+        descriptor = await find_table(node, table, database, at, user=user_of(request))
         body = TableReply(**_table(node, descriptor, at))
         return Response(msgspec.json.encode(body), media_type=JSON)
 
     @router.get("/v1/tables/{table}/spans", **described(reply=SpansReply))
     async def spans(
+        request: Request,
         table: Table,
         as_of: Stamp = None,
         cut: Annotated[bool, Query(description="whether to cut large ones")] = True,
@@ -73,7 +75,7 @@ def _add_tables(router: APIRouter, node: Node) -> None:
     ) -> Response:
         """The table's spans, to be exported side by side: one for each range, larger ones cut."""
         at = await moment(node, as_of)
-        descriptor = await find_table(node, table, database, at)
+        descriptor = await find_table(node, table, database, at, user=user_of(request))
         found = node.divide(descriptor.primary_span)
         if cut:
             found = await cut_table(node.store, at, borders=found)
@@ -85,6 +87,7 @@ def _add_tables(router: APIRouter, node: Node) -> None:
 def _add_export(router: APIRouter, node: Node) -> None:
     @router.get("/v1/tables/{table}/export", response_class=StreamingResponse)
     async def export(
+        request: Request,
         table: Table,
         as_of: Stamp = None,
         after: Annotated[Stamp, Query(alias="from")] = None,
@@ -103,7 +106,7 @@ def _add_export(router: APIRouter, node: Node) -> None:
         begin, end = await _interval(node, as_of, after, upto)
         # The version in force when the interval begins, which is at `from` + 1.
         seen_at = end if begin is None else Timestamp(min(begin + 1, end))
-        descriptor = await find_table(node, table, database, seen_at)
+        descriptor = await find_table(node, table, database, seen_at, user=user_of(request))
         names = _names(descriptor, columns)
         schema = pa.schema([codec_for(descriptor).arrow_schema.field(name) for name in names])
         row_filter = _row_filter(descriptor, where)

@@ -31,13 +31,20 @@ def reply(encoded: Iterator[bytes], row_count: int) -> Response:
     """A reply whole, or as a stream if it is long."""
     if row_count <= SLICE_ROWS:
         return Response(b"".join(encoded), media_type=JSON)
-    return StreamingResponse(_in_turns(encoded), media_type=JSON)
+    return StreamingResponse(in_turns(encoded), media_type=JSON)
 
 
-async def _in_turns(encoded: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def in_turns(encoded: Iterator[bytes]) -> AsyncIterator[bytes]:
     for part in encoded:
         yield part
         await asyncio.sleep(0)
+
+
+def encode_lines(result: Result) -> Iterator[bytes]:
+    """The rows as JSON lines: an object each, of columns by name."""
+    names = [column.name for column in result.columns]
+    for rows in _json_slices(result):
+        yield b"".join(_encode(dict(zip(names, row, strict=True))) + b"\n" for row in rows)
 
 
 def encode_results(results: Sequence[Result]) -> Iterator[bytes]:
@@ -62,13 +69,16 @@ def _encode_result(result: Result) -> Iterator[bytes]:
     head["columns"] = [
         {"name": column.name, "type": column.type.sql_name} for column in result.columns
     ]
+    yield from _with_rows(head, _json_slices(result))
+
+
+def _json_slices(result: Result) -> Iterator[Sequence[Sequence[object]]]:
     changed = [
         (place, column.type)
         for place, column in enumerate(result.columns)
         if not passes(column.type)
     ]
-    slices = (_changed(rows, changed) for rows in _row_slices(result))
-    yield from _with_rows(head, slices)
+    return (_changed(rows, changed) for rows in _row_slices(result))
 
 
 def _row_slices(result: Result) -> Iterator[Sequence[Sequence[object]]]:

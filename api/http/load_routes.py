@@ -12,11 +12,14 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from ...catalog.privileges import Privilege
 from ...catalog.system_tables import DEFAULT_DATABASE
+from ...catalog.users import ROOT
 from ...kvlayer.clock import format_timestamp
 from ...sql import LoadMode
 from ..node import Node
 from . import bodies
+from .access import user_of
 from .arrow_stream import arrow_batches
 from .bodies import ARROW_STREAM, JSON, JSON_LINES, LoadReply, drain, media_type
 from .json_lines import json_line_batches
@@ -44,6 +47,7 @@ def load_routes(node: Node) -> APIRouter:
         """
         chunks = request.stream()
         try:
+            await _check_rights(node, user_of(request), table, database, on_conflict)
             batches = await _batches(node, media_type(request), chunks, table, database)
             async with aclosing(batches):
                 report = await node.load(table, batches, mode=on_conflict, database=database)
@@ -60,6 +64,13 @@ def load_routes(node: Node) -> APIRouter:
     return router
 
 
+async def _check_rights(node: Node, user: str, table: str, database: str, mode: LoadMode) -> None:
+    needed = Privilege.INSERT
+    if mode is not LoadMode.ERROR:
+        needed |= Privilege.SELECT | Privilege.UPDATE
+    await find_table(node, table, database, user=user, privileges=needed)
+
+
 async def _batches(
     node: Node, kind: str, chunks: AsyncIterator[bytes], table: str, database: str
 ) -> AsyncGenerator[pa.RecordBatch, None]:
@@ -67,6 +78,6 @@ async def _batches(
         case bodies.ARROW_STREAM:
             return arrow_batches(chunks)
         case bodies.JSON_LINES:
-            descriptor = await find_table(node, table, database)
+            descriptor = await find_table(node, table, database, user=ROOT)
             return json_line_batches(chunks, descriptor)
     raise HTTPException(415, f"the body must be {ARROW_STREAM} or {JSON_LINES}")

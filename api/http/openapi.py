@@ -30,6 +30,15 @@ def described(
     return described_by
 
 
+def described_sql(*, reply: type[msgspec.Struct], request: type[msgspec.Struct]) -> dict[str, Any]:
+    """As `described`, for a reply whose form Accept chooses."""
+    found = described(reply=reply, request=request)
+    content = found["responses"][200]["content"]
+    content[JSON_LINES] = {"schema": {"type": "string", "description": "one JSON object a row"}}
+    content[ARROW_STREAM] = {"schema": {"type": "string", "format": "binary"}}
+    return found
+
+
 def described_load(*, reply: type[msgspec.Struct]) -> dict[str, Any]:
     """As `described`, for a body of rows."""
     rows = {

@@ -11,16 +11,18 @@ import msgspec
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.exceptions import HTTPException
 
+from ...catalog.descriptor import TableDescriptor
 from ...catalog.row_codec import codec_for
 from ...catalog.system_tables import DEFAULT_DATABASE
 from ...changefeed.export import PositionUnknown
 from ...kvlayer.clock import MAX_TIMESTAMP, Timestamp
 from ..node import Node
+from .access import user_of
 from .bodies import JSON, AdvanceRequest, NextReply, PositionReply, PositionRequest, read_json
 from .export_routes import schema_text
 from .openapi import described
 from .problems import Problem
-from .table_lookup import find_table, moment
+from .table_lookup import check_table, find_table, moment
 
 PositionId = Annotated[str, Path(description="as its creation returned it")]
 
@@ -37,20 +39,21 @@ def position_routes(node: Node) -> APIRouter:
         """A reader's position: what is above it stays readable until it is advanced."""
         asked = await read_json(request, PositionRequest)
         at = await moment(node, asked.at)
-        descriptor = await find_table(node, table, database, at)
+        descriptor = await find_table(node, table, database, at, user=user_of(request))
         made = await node.positions.create(descriptor, at)
         return _reply(
             PositionReply(id=made.hex(), store_id=node.store.id, table_id=descriptor.id, at=at)
         )
 
     @router.get("/v1/positions/{position}", **described(reply=PositionReply))
-    async def find(position: PositionId) -> Response:
+    async def find(request: Request, position: PositionId) -> Response:
         """Where the position stands. 404 for one of another store, or one that was given up."""
-        table_id, at = await node.positions.find(_id(position))
+        table_id, at = await _seen(node, request, position)
         return _reply(PositionReply(id=position, store_id=node.store.id, table_id=table_id, at=at))
 
     @router.get("/v1/positions/{position}/next", **described(reply=NextReply))
     async def next_batch(
+        request: Request,
         position: PositionId,
         after: Annotated[int, Query(gt=0, le=MAX_TIMESTAMP, description="where the reader is")],
     ) -> Response:
@@ -58,7 +61,7 @@ def position_routes(node: Node) -> APIRouter:
 
         Waits a few seconds for one above `after`; then answers with `after` itself.
         """
-        table_id, _ = await node.positions.find(_id(position))
+        table_id, _ = await _seen(node, request, position)
         found = await node.positions.next(table_id, Timestamp(after))
         schema = codec_for(found.descriptor).arrow_schema
         reply = NextReply(
@@ -75,16 +78,30 @@ def position_routes(node: Node) -> APIRouter:
     async def advance(request: Request, position: PositionId) -> Response:
         """The reader is done with everything at or below a timestamp."""
         asked = await read_json(request, AdvanceRequest)
+        await _seen(node, request, position)
         await node.positions.advance(_id(position), Timestamp(asked.upto))
-        return await find(position)
+        return await find(request, position)
 
     @router.delete("/v1/positions/{position}", status_code=204)
-    async def release(position: PositionId) -> Response:
+    async def release(request: Request, position: PositionId) -> Response:
         """The reader will not come back. Releasing twice is once."""
+        try:
+            await _seen(node, request, position)
+        except PositionUnknown:
+            return Response(status_code=204)
         await node.positions.release(_id(position))
         return Response(status_code=204)
 
     return router
+
+
+async def _seen(node: Node, request: Request, position: str) -> tuple[int, Timestamp]:
+    """A position's table and time, where the user may read the table. Raises SQLError 42501."""
+    table_id, at = await node.positions.find(_id(position))
+    table = await node.services.catalog.descriptors.read_at(table_id, await node.store.now())
+    if isinstance(table, TableDescriptor):
+        await check_table(node, table, user_of(request))
+    return table_id, at
 
 
 def _id(text: str) -> bytes:

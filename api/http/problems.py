@@ -25,6 +25,12 @@ _STATUS_BY_STATE = {
     "40001": 409,  # serialization failure: try again
     "40P01": 409,  # deadlock
     "23505": 409,  # duplicate key
+    "28000": 401,  # who is it?
+    "28P01": 401,  # not with that password
+    "25P01": 404,  # no such transaction
+    "25P03": 410,  # a transaction that has expired
+    "53300": 429,  # too many transactions
+    "42704": 404,  # unknown job, setting, session or role
     "42P07": 409,  # table exists
     "42P01": 404,  # unknown table
     "3D000": 404,  # unknown database

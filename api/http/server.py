@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import uvicorn
 
@@ -12,9 +14,42 @@ from ..node import Node
 from ..refusal import NodeRefused
 from ..web import Dashboard
 from .app import create_app
+from .host_check import is_loopback
+from .transactions import HeldTransactions
 
 STOP_PATIENCE_SECONDS = 10
 """How long requests that run have to end, once the server is told to stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpOptions:
+    """How the door lets clients in. With `trust` everybody is root, which is for loopback alone."""
+
+    trust: bool = True
+    loopback: bool = True
+    cert: Path | None = None
+    key: Path | None = None
+
+    @property
+    def scheme(self) -> str:
+        return "http" if self.cert is None else "https"
+
+
+def http_options(host: str, *, insecure: bool, cert: Path | None, key: Path | None) -> HttpOptions:
+    """The options of a server on `host`. Raises NodeRefused for what would let anybody in, or
+    would send passwords in the clear."""
+    if is_loopback(host):
+        return HttpOptions(trust=insecure)
+    if insecure:
+        raise NodeRefused(
+            f"will not listen on {host} with --insecure: without passwords only a loopback "
+            "address is served (127.0.0.1, ::1, localhost)"
+        )
+    if cert is None or key is None:
+        raise NodeRefused(
+            f"will not listen on {host} in the clear: give --cert and --key, or a loopback address"
+        )
+    return HttpOptions(trust=False, loopback=False, cert=cert, key=key)
 
 
 class HttpServer:
@@ -23,11 +58,23 @@ class HttpServer:
     `run` serves until `stop`; `close` comes after it, and before the node's own.
     """
 
-    def __init__(self, node: Node, listener: socket.socket) -> None:
+    def __init__(
+        self, node: Node, listener: socket.socket, options: HttpOptions | None = None
+    ) -> None:
+        options = options or HttpOptions()
         self._listener = listener
         self._dashboard = Dashboard(node)
+        self._held = HeldTransactions(node)
         config = uvicorn.Config(
-            create_app(node, self._dashboard.router),
+            create_app(
+                node,
+                self._dashboard.router,
+                held=self._held,
+                trust=options.trust,
+                loopback=options.loopback,
+            ),
+            ssl_certfile=options.cert,
+            ssl_keyfile=options.key,
             log_level="warning",
             access_log=False,
             lifespan="off",
@@ -44,7 +91,8 @@ class HttpServer:
         self._dashboard.close_streams()
 
     async def close(self) -> None:
-        """Ends what the dashboard runs."""
+        """Ends what the dashboard runs, and rolls back what nobody has committed."""
+        await self._held.close()
         await self._dashboard.close()
 
 
@@ -73,7 +121,7 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def url_of(host: str, listener: socket.socket) -> str:
+def url_of(host: str, listener: socket.socket, scheme: str = "http") -> str:
     """Where a client finds what listens there."""
     shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{listener.getsockname()[1]}"
+    return f"{scheme}://{shown}:{listener.getsockname()[1]}"

@@ -2,43 +2,114 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import StreamingResponse
+from starlette.exceptions import HTTPException
 
 from ...catalog.errors import SQLError
+from ...catalog.users import ROOT
 from ...sql import Result, SessionState
 from ...sql.parser.statements import CreateChangefeed
 from ..node import Node
-from .bodies import MirrorReply, MirrorRequest, SqlReply, SqlRequest, read_json
-from .json_replies import encode_results, encode_table, reply
-from .openapi import described
+from .access import user_of
+from .arrow_writer import plain_stream
+from .bodies import (
+    ARROW_STREAM,
+    JSON,
+    JSON_LINES,
+    MirrorReply,
+    MirrorRequest,
+    SqlReply,
+    SqlRequest,
+    read_json,
+)
+from .json_replies import encode_lines, encode_results, encode_table, in_turns, reply
+from .openapi import described, described_sql
+from .transactions import HeldTransactions
+
+FORMS = (JSON, JSON_LINES, ARROW_STREAM)
+"""What Accept may ask for; the first where it leaves the choice."""
 
 
-def sql_routes(node: Node) -> APIRouter:
+def sql_routes(node: Node, held: HeldTransactions) -> APIRouter:
     router = APIRouter(tags=["sql"])
 
-    @router.post("/v1/sql", **described(request=SqlRequest, reply=SqlReply))
+    @router.post("/v1/sql", **described_sql(request=SqlRequest, reply=SqlReply))
     async def run_sql(request: Request) -> Response:
         """Runs statements in order, and stops at the first error.
 
         The request is a session of its own. Each statement is a transaction, unless the text says
         BEGIN; what is not committed at the end of the text is rolled back, and is an error.
+        With `transaction` it runs in that one, which stays open.
+
+        Accept chooses the form: JSON for all results, or the last result's rows as JSON lines or as
+        an Arrow IPC stream.
         """
-        results = await _run(node, await read_json(request, SqlRequest))
-        return reply(encode_results(results), sum(_row_count(result) for result in results))
+        form = accepted(request)
+        asked = await read_json(request, SqlRequest)
+        _refuse_streams(node, asked.sql)
+        if asked.transaction is None:
+            results = await _run(node, asked, user_of(request))
+        else:
+            transaction = held.find(asked.transaction, user_of(request))
+            results = await held.run(transaction, asked.sql, list(asked.params))
+        if form == JSON:
+            return reply(encode_results(results), sum(_row_count(result) for result in results))
+        return _rows_only(results, form)
 
     @router.post("/v1/mirrors/sql", **described(request=MirrorRequest, reply=MirrorReply))
     async def read_mirror(request: Request) -> Response:
         """Runs one SELECT of DuckDB's SQL on a mirror, which may be fed meanwhile."""
         asked = await read_json(request, MirrorRequest)
+        await _check_mirror(node, user_of(request), asked.mirror)
         table = await node.mirrors.read(asked.mirror, asked.sql, asked.params)
         return reply(encode_table(table), table.num_rows)
 
     return router
 
 
-async def _run(node: Node, asked: SqlRequest) -> list[Result]:
-    _refuse_streams(node, asked.sql)
-    session = node.session(database=asked.database)
+def accepted(request: Request) -> str:
+    """The form that Accept asks for. Raises HTTPException 406 where there is none of those."""
+    wanted = request.headers.get("accept", "*/*")
+    kinds = [kind.partition(";")[0].strip().lower() for kind in wanted.split(",")]
+    for kind in kinds:
+        if kind in FORMS:
+            return kind
+        if kind in ("*/*", "application/*", ""):
+            return JSON
+    raise HTTPException(406, f"there is {', '.join(FORMS)}")
+
+
+def _rows_only(results: list[Result], form: str) -> Response:
+    """The rows of the last statement, as they are read."""
+    if not results or not results[-1].returns_rows:
+        raise SQLError(
+            "0A000",
+            f"{form} is for statements that return rows",
+            hint="It has run. Ask for application/json: rows come last here, or not at all.",
+        )
+    last = results[-1]
+    if form == JSON_LINES:
+        return StreamingResponse(in_turns(encode_lines(last)), media_type=JSON_LINES)
+    table: pa.Table = last.fetch_arrow()
+    return StreamingResponse(in_turns(plain_stream(table)), media_type=ARROW_STREAM)
+
+
+async def _check_mirror(node: Node, user: str, mirror: str) -> None:
+    """A mirror shows whole tables: it is for admins, and for whose feed fills it."""
+    rights = node.services.rights.current
+    if rights.admin(user):
+        return
+    wanted, roles = mirror.partition("?")[0], rights.roles_of(user)
+    for job in await node.services.jobs.list(changefeeds_only=True):
+        if (job.sink or "").partition("?")[0] == wanted and (job.user_name or ROOT) in roles:
+            return
+    raise SQLError("42501", f"user {user} may not read mirror {mirror}")
+
+
+async def _run(node: Node, asked: SqlRequest, user: str) -> list[Result]:
+    session = node.session(database=asked.database, user=user)
     try:
         results = await session.execute(asked.sql, asked.params)
         state = session.state

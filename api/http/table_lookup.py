@@ -7,7 +7,10 @@ from starlette.exceptions import HTTPException
 from ...catalog.catalog import unknown_table
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.names import TableName
+from ...catalog.privileges import Privilege
 from ...kvlayer.clock import Timestamp
+from ...sql.authorization import require
+from ...sql.needs import needs_on
 from ..node import Node
 
 
@@ -20,12 +23,36 @@ async def moment(node: Node, at: int | None) -> Timestamp:
 
 
 async def find_table(
-    node: Node, table: str, database: str, at: Timestamp | None = None
+    node: Node,
+    table: str,
+    database: str,
+    at: Timestamp | None = None,
+    *,
+    user: str,
+    privileges: Privilege = Privilege.SELECT,
 ) -> TableDescriptor:
     """The table as of `at`, or now: by its name, which dots may qualify, or by its id.
 
-    Raises SQLError 42P01, 3D000 or 3F000.
+    Raises SQLError 42P01, 3D000 or 3F000, and 42501 where the user lacks `privileges` on it.
     """
+    found = await _find(node, table, database, at)
+    await check_table(node, found, user, privileges)
+    return found
+
+
+async def check_table(
+    node: Node,
+    table: TableDescriptor,
+    user: str,
+    privileges: Privilege = Privilege.SELECT,
+) -> None:
+    """Raises SQLError 42501."""
+    await require(node.services, user, tuple(needs_on(table, int(privileges))))
+
+
+async def _find(
+    node: Node, table: str, database: str, at: Timestamp | None = None
+) -> TableDescriptor:
     when = await node.store.now() if at is None else at
     if table.isdecimal():
         found = await node.services.catalog.descriptors.read_at(int(table), when)

@@ -14,7 +14,7 @@ from random import Random
 from scramp import ScramException, ScramMechanism
 
 from ...catalog.errors import SQLError
-from ...catalog.users import ITERATIONS, MECHANISM, SALT_BYTES, User, Verifier
+from ...catalog.users import ITERATIONS, MECHANISM, SALT_BYTES, User, Verifier, password_matches
 from . import replies
 from .messages import decode_text
 
@@ -67,20 +67,10 @@ class Cleartext:
             raise SQLError("08P01", "invalid password packet size")
         verifier = self._verifier
         password = decode_text(body[:-1])
-        if verifier is None or not _matches(password, verifier):
+        if verifier is None or not password_matches(password, verifier):
             raise refused(self._name)
         self.done = True
         return b""
-
-
-def _matches(password: str, verifier: Verifier) -> bool:
-    try:
-        _, stored, _, _ = ScramMechanism(MECHANISM).make_auth_info(
-            password, iteration_count=verifier.iterations, salt=verifier.salt
-        )
-    except ScramException:
-        return False  # a text that no password can be
-    return hmac.compare_digest(stored, verifier.stored_key)
 
 
 class Scram:

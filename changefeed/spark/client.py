@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 import pyarrow as pa
 import pyarrow.ipc
@@ -28,6 +29,10 @@ UNDEFINED_TABLE = "42P01"
 
 PASSING = frozenset({"40001", "40P01", "55P03"})
 """What the next attempt may not meet again: conflicts, and a lock that another holds."""
+
+
+TOKEN_VARIABLE = "TAILRACE_TOKEN"
+"""Where a process finds the token that it shows, if its url names nobody."""
 
 
 class ServerRefused(Exception):
@@ -66,6 +71,7 @@ class ExportClient:
         if parts.scheme != "http" or not parts.hostname:
             raise ValueError(f"url {address.url!r}: write http://host:port")
         self._host, self._port = parts.hostname, parts.port or 80
+        self._headers = _authorization(unquote(parts.username or ""), unquote(parts.password or ""))
 
     def table(self, as_of: int | None) -> dict[str, Any]:
         """`TableReply`: the table as of a timestamp, or now."""
@@ -152,7 +158,9 @@ class ExportClient:
         body: object | None = None,
     ) -> http.client.HTTPResponse:
         """An answer whose status is 200. Raises ServerRefused, and what stands in `_AWAY`."""
-        headers = {} if body is None else {"content-type": "application/json"}
+        headers = dict(self._headers)
+        if body is not None:
+            headers["content-type"] = "application/json"
         connection.request(method, path, None if body is None else json.dumps(body), headers)
         answer = connection.getresponse()
         if answer.length is None and not answer.chunked:
@@ -170,6 +178,23 @@ class ExportClient:
         if answer.status == 503 or refused.sqlstate in PASSING:
             raise _NotNow(str(refused))
         raise refused
+
+
+def _authorization(name: str, password: str) -> dict[str, str]:
+    """`http://ada:secret@host` is a user and its password, `http://:token@host` a token."""
+    if name:
+        return {
+            "authorization": f"Basic {base64.b64encode(f'{name}:{password}'.encode()).decode()}"
+        }
+    return {"authorization": f"Bearer {password}"} if password else {}
+
+
+def with_token(url: str) -> str:
+    """A url that names nobody, with the token of this process, if it has one."""
+    token = os.environ.get(TOKEN_VARIABLE)
+    if not token or "@" in url:
+        return url
+    return url.replace("://", f"://:{quote(token, safe='')}@", 1)
 
 
 class _NotNow(ConnectionError):

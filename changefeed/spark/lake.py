@@ -22,6 +22,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from .client import with_token
 from .source import register
 
 FAILED = 1
@@ -79,7 +80,7 @@ def _run(arguments: argparse.Namespace, told: threading.Event) -> int:
 def _start(session: SparkSession, arguments: argparse.Namespace) -> StreamingQuery:
     rows = (
         session.readStream.format("changefeed")
-        .option("url", arguments.url)
+        .option("url", with_token(arguments.url))
         .option("table", arguments.table)
         .option("start", arguments.start)
         .option("initial_scan", arguments.initial_scan)

@@ -150,7 +150,12 @@ def test_openapi_describes_the_bodies(door: HttpDoor) -> None:
     schemas = document["components"]["schemas"]
     request = document["paths"]["/v1/sql"]["post"]["requestBody"]["content"]["application/json"]
     assert request["schema"] == {"$ref": "#/components/schemas/SqlRequest"}
-    assert set(schemas["SqlRequest"]["properties"]) == {"sql", "params", "database"}
+    assert set(schemas["SqlRequest"]["properties"]) == {
+        "sql",
+        "params",
+        "database",
+        "transaction",
+    }
     loads = document["paths"]["/v1/tables/{table}/rows"]["post"]["requestBody"]["content"]
     assert set(loads) == {"application/vnd.apache.arrow.stream", "application/x-ndjson"}
     assert {"SqlReply", "LoadReply", "Health", "Problem", "MirrorReply"} <= set(schemas)

@@ -20,6 +20,7 @@ import httpx2
 import uvicorn
 
 from tailrace.api.http import create_app
+from tailrace.api.http.transactions import HeldTransactions
 from tailrace.api.node import Node
 from tailrace.api.web import Dashboard
 
@@ -40,7 +41,8 @@ class _QuietServer(uvicorn.Server):
 class HttpDoor:
     """A client, and the server that it talks to."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, trust: bool = True) -> None:
+        self._trust = trust
         self._listener = socket.create_server(("127.0.0.1", 0))
         port = self._listener.getsockname()[1]
         self._ready: Future[Node] = Future()
@@ -58,13 +60,15 @@ class HttpDoor:
                 self._ready.set_exception(error)
                 return
             dashboard = Dashboard(node)
+            held = HeldTransactions(node)
             try:
-                app = create_app(node, dashboard.router)
+                app = create_app(node, dashboard.router, held=held, trust=self._trust)
                 config = uvicorn.Config(app, log_level="critical", lifespan="off")
                 self._server = _QuietServer(config)
                 self._ready.set_result(node)
                 await self._server.serve(sockets=[self._listener])
             finally:
+                await held.close()
                 await dashboard.close()
                 await node.close()
 

@@ -26,9 +26,10 @@ PATIENCE_SECONDS = 60.0
 class ServerProcess:
     """One server on one data folder. `output` is what it has printed since its last start."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, *options: str, insecure: bool = True) -> None:
         self.folder = folder
-        self._options = options
+        trust = ("--insecure",) if insecure and "--insecure" not in options else ()
+        self._options = (*options, *trust)
         self.pg_port = 0
         self.url = ""
         self.output: list[str] = []

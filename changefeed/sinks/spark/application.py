@@ -17,6 +17,7 @@ import msgspec
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.keys import table_span
 from ...options import ScanChoice
+from ...spark.client import TOKEN_VARIABLE
 from ..protocol import SinkError, SinkProgress, SinkRefused
 from ..worker import WorkerFeed
 from .location import LakeLocation
@@ -49,10 +50,13 @@ class _Report(msgspec.Struct):
 class LakeApplication:
     """Runs the application until the feed is cancelled, the work is done, or it fails."""
 
-    def __init__(self, location: LakeLocation, feed: WorkerFeed, server_url: str) -> None:
+    def __init__(
+        self, location: LakeLocation, feed: WorkerFeed, server_url: str, token: str = ""
+    ) -> None:
         self._location = location
         self._feed = feed
         self._server_url = server_url
+        self._token = token
         self._resolved = feed.resolved
         self._errors: deque[str] = deque(maxlen=ERROR_LINES)
 
@@ -73,7 +77,7 @@ class LakeApplication:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable, TOKEN_VARIABLE: self._token},
         )
         try:
             async with asyncio.TaskGroup() as group:

@@ -23,15 +23,19 @@ OPTIONS = ("cursor", "initial_scan", "min_checkpoint_frequency")
 class SparkKind(WorkerKind):
     """Appends every change of one table to a lake, by a PySpark application that it supervises.
 
-    `server_url` says where the application finds this server, or None if there is none.
+    `server_url` says where the application finds this server, or None if there is none, and `token`
+    is what it shows there.
     """
 
     local = True
 
-    def __init__(self, roots: Sequence[Path], offload: Offload, server_url: str | None) -> None:
+    def __init__(
+        self, roots: Sequence[Path], offload: Offload, server_url: str | None, token: str = ""
+    ) -> None:
         self._roots = tuple(roots)
         self._lane = offload.lane("spark")
         self._server_url = server_url
+        self._token = token
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         location = LakeLocation.read(uri, self._roots)
@@ -59,7 +63,7 @@ class SparkKind(WorkerKind):
 
     async def run(self, feed: WorkerFeed) -> None:
         location = LakeLocation.read(feed.uri, self._roots)
-        application = LakeApplication(location, feed, self._url())
+        application = LakeApplication(location, feed, self._url(), self._token)
         await application.run()
 
     async def release(self, uri: str, identity: FeedIdentity) -> None:

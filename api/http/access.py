@@ -1,0 +1,178 @@
+"""Who asks, and whether they may come in: before any route is asked.
+
+    Authorization: Basic …       a user and its password
+    Authorization: Bearer …      a token of POST /v1/login, or the node's own for what it starts
+
+A server that is insecure believes that everybody is `root`, and so listens on loopback only. Routes
+read `user_of(request)`, and what they run is run as that user. Doors into the node itself (its
+debug pages, the comparison, which runs statements as root) are named here with what they need.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from base64 import b64decode
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ...catalog.errors import SQLError
+from ...catalog.privileges import SYSTEM, Privilege
+from ...catalog.users import (
+    ITERATIONS,
+    ROOT,
+    SALT_BYTES,
+    Verifier,
+    find_user,
+    password_matches,
+)
+from ...catalog.web_sessions import find_web_session
+from ...kvlayer.errors import KVError
+from ...sql.as_of import datetime_of
+from ...sql.errors import from_kv
+from ..node import Node
+from .problems import Problem, problem
+
+REMEMBERED_MAX = 1_000
+"""Passwords that were right, remembered as keyed hashes: to check one takes milliseconds."""
+
+OPEN_PATHS = frozenset({"/healthz", "/v1/login"})
+"""What needs no user: whether the store is well, and to become one."""
+
+ADMIN_PATHS = ("/v1/debug/", "/v1/compare/")
+"""The store's keys and log, and what runs statements as root."""
+
+JOB_PATHS = ("/v1/overview/",)
+"""What shows everybody's feeds: VIEWJOB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What an Authorization header holds: a token, or a name and a password."""
+
+    token: str | None = None
+    name: str = ""
+    password: str = ""
+
+
+class Doorkeeper:
+    """Finds out who a user is. `trust` believes that it is root."""
+
+    def __init__(self, node: Node, *, trust: bool) -> None:
+        self.trust = trust
+        self._node = node
+        self._key = secrets.token_bytes(32)
+        self._right: dict[bytes, str] = {}
+        # What nobody's password matches: it takes as long to be refused as with a real one.
+        self._nobody = Verifier(ITERATIONS, self._key[:SALT_BYTES], self._key, self._key)
+
+    async def user(self, header: str | None) -> str | None:
+        """The user behind an Authorization header; None for nobody."""
+        if self.trust:
+            return ROOT
+        credentials = None if header is None else parse_authorization(header)
+        if credentials is None:
+            return None
+        if credentials.token is not None:
+            return await self._of_token(credentials.token)
+        return await self.check_password(credentials.name, credentials.password)
+
+    async def _of_token(self, token: str) -> str | None:
+        if secrets.compare_digest(token.encode(), self._node.own_token.encode()):
+            return ROOT
+        now = await self._node.store.now()
+        reader = self._node.store.snapshot(now)
+        session = await find_web_session(reader, token, datetime_of(now))
+        if session is None:
+            return None
+        user = await find_user(reader, session.user)
+        return None if user is None or not user.login else user.name
+
+    async def check_password(self, name: str, password: str) -> str | None:
+        """The name, if the password is its user's."""
+        reader = self._node.store.snapshot(await self._node.store.now())
+        user = await find_user(reader, name)
+        verifier = self._nobody if user is None or user.verifier is None else user.verifier
+        text = f"{name}\0{verifier}\0{password}".encode(errors="surrogatepass")
+        digest = hashlib.blake2b(text, key=self._key).digest()
+        if digest not in self._right:
+            if not password_matches(password, verifier):
+                return None
+            if len(self._right) >= REMEMBERED_MAX:
+                self._right.clear()
+            self._right[digest] = name
+        return name if user is not None and user.login else None
+
+
+def parse_authorization(header: str) -> Credentials | None:
+    """None for what is neither Basic nor Bearer."""
+    scheme, _, rest = header.strip().partition(" ")
+    match scheme.lower():
+        case "bearer":
+            return Credentials(token=rest.strip())
+        case "basic":
+            try:
+                name, colon, password = (
+                    b64decode(rest.strip(), validate=True).decode().partition(":")
+                )
+            except ValueError:
+                return None
+            return Credentials(name=name, password=password) if colon else None
+    return None
+
+
+class Access:
+    """Lets requests through with their user in the scope, or answers 401 or 403."""
+
+    def __init__(self, app: ASGIApp, node: Node, doorkeeper: Doorkeeper) -> None:
+        self._app = app
+        self._node = node
+        self._doorkeeper = doorkeeper
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        try:
+            user = await self._doorkeeper.user(request.headers.get("authorization"))
+        except KVError as error:
+            await problem(from_kv(error)).response()(scope, receive, send)
+            return
+        if user is None:
+            await _unauthorized().response({"WWW-Authenticate": 'Basic realm="tailrace"'})(
+                scope, receive, send
+            )
+            return
+        lacking = self._lacking(user, scope["path"])
+        if lacking is not None:
+            await problem(lacking).response()(scope, receive, send)
+            return
+        scope.setdefault("state", {})["user"] = user
+        await self._app(scope, receive, send)
+
+    def _lacking(self, user: str, path: str) -> SQLError | None:
+        rights = self._node.services.rights.current
+        if path.startswith(ADMIN_PATHS) and not rights.admin(user):
+            return SQLError("42501", f"{path} is for users with the admin role")
+        if path.startswith(JOB_PATHS) and not rights.held(user, SYSTEM) & Privilege.VIEWJOB:
+            return SQLError("42501", f"user {user} does not have VIEWJOB system privilege")
+        return None
+
+
+def _unauthorized() -> Problem:
+    return Problem(
+        title="authentication failed",
+        status=401,
+        sqlstate="28000",
+        hint="Send a user and its password (Basic), or a token of POST /v1/login (Bearer). A new "
+        "store has no passwords: start it with --insecure and ALTER USER root PASSWORD '…'.",
+    )
+
+
+def user_of(request: Request) -> str:
+    """Whose request it is."""
+    user: str = request.state.user
+    return user

@@ -1,0 +1,70 @@
+"""Sessions of the HTTP door: who holds a token, and until when.
+
+A token is never kept: what is kept is its SHA-256, which whoever reads the table cannot send.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+
+from ..kvlayer.access import Transaction
+from .descriptor_store import DescriptorReader
+from .row_codec import codec_for
+from .system_tables import WEB_SESSIONS
+
+_sessions = codec_for(WEB_SESSIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class WebSession:
+    """Valid before `expires`."""
+
+    user: str
+    created: datetime
+    expires: datetime
+
+
+async def put_web_session(transaction: Transaction, token: str, session: WebSession) -> None:
+    """Keeps a new session, and forgets those that have expired before it was made."""
+    expired = [
+        key
+        for key, body in await transaction.scan(WEB_SESSIONS.primary_span)
+        if _decoded(key, body).expires <= session.created
+    ]
+    if expired:
+        await transaction.delete(expired)
+    row = (_hash(token), session.user, session.created, session.expires)
+    key, body = _sessions.encode_row(row)
+    await transaction.put([key], [body])
+
+
+async def find_web_session(
+    reader: DescriptorReader, token: str, now: datetime
+) -> WebSession | None:
+    """The session of a token, unless it has expired."""
+    key = _sessions.encode_key((_hash(token),))
+    body = await reader.get(key)
+    if body is None:
+        return None
+    session = _decoded(key, body)
+    return session if now < session.expires else None
+
+
+async def remove_web_session(transaction: Transaction, token: str) -> None:
+    """Logs out. A token that is not known is logged out already."""
+    key = _sessions.encode_key((_hash(token),))
+    if await transaction.get(key) is not None:
+        await transaction.delete([key])
+
+
+def _hash(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
+
+
+def _decoded(key: bytes, body: bytes) -> WebSession:
+    _, user, created, expires = _sessions.decode_row(key, body)
+    assert isinstance(created, datetime), created
+    assert isinstance(expires, datetime), expires
+    return WebSession(str(user), created, expires)

@@ -1,0 +1,115 @@
+"""Users at the HTTP door: passwords, tokens, and the rights behind each route."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tailrace.api.http.server import http_options
+from tailrace.api.refusal import NodeRefused
+from tests.harness.http_door import HttpDoor, problem_of
+
+ADA = ("ada", "pässword")
+
+
+@pytest.fixture
+def secure() -> Iterator[HttpDoor]:
+    """A door that asks who one is, with a table that ada may read."""
+    with HttpDoor(trust=False) as door:
+        session = door.node.session()
+        door.run(
+            session.execute(
+                "CREATE USER ada PASSWORD 'pässword'; CREATE USER root2 PASSWORD 'x';"
+                "GRANT admin TO root2; CREATE ROLE nobody;"
+                "CREATE TABLE orders (k INT8 PRIMARY KEY);"
+                "CREATE TABLE secret (k INT8 PRIMARY KEY);"
+                "INSERT INTO orders VALUES (1); GRANT SELECT ON orders TO ada"
+            )
+        )
+        door.run(session.close())
+        yield door
+
+
+def login(door: HttpDoor, name: str = "ada", password: str = "pässword", **more: Any) -> str:
+    answer = door.post("/v1/login", {"user": name, "password": password, **more})
+    assert answer.status_code == 200, answer.text
+    token: str = answer.json()["token"]
+    return token
+
+
+def test_nobody_is_refused_at_every_door(secure: HttpDoor) -> None:
+    for path in ("/", "/metrics", "/v1/jobs", "/v1/debug/ranges", "/openapi.json", "/nosuch"):
+        answer = secure.client.get(path)
+        assert problem_of(answer)["sqlstate"] == "28000", path
+        assert answer.headers["www-authenticate"].startswith("Basic")
+    assert secure.client.get("/healthz").status_code == 200
+
+
+def test_a_password_lets_its_user_in(secure: HttpDoor) -> None:
+    for _ in range(2):  # the second time from what is remembered
+        answer = secure.client.post(
+            "/v1/sql", json={"sql": "SELECT current_user, k FROM orders"}, auth=ADA
+        )
+        assert answer.json()["results"][0]["rows"] == [["ada", 1]]
+    wrong = secure.client.post("/v1/sql", json={"sql": "SELECT 1"}, auth=("ada", "wrong"))
+    assert wrong.status_code == 401
+    assert secure.client.get("/v1/jobs", auth=("nobody", "")).status_code == 401
+
+
+def test_a_password_that_was_changed_is_forgotten(secure: HttpDoor) -> None:
+    assert secure.client.get("/v1/jobs", auth=ADA).status_code == 200
+    change = {"sql": "ALTER USER ada PASSWORD 'new'"}
+    assert secure.client.post("/v1/sql", json=change, auth=ADA).status_code == 200
+    assert secure.client.get("/v1/jobs", auth=ADA).status_code == 401
+
+
+def test_tokens_live_until_logout(secure: HttpDoor) -> None:
+    bearer = {"authorization": f"Bearer {login(secure)}"}
+    assert secure.client.get("/v1/tables", headers=bearer).status_code == 200
+    assert secure.client.post("/v1/logout", headers=bearer).status_code == 204
+    assert secure.client.get("/v1/tables", headers=bearer).status_code == 401
+
+
+def test_tokens_are_kept_as_hashes(secure: HttpDoor) -> None:
+    token = login(secure)
+    answer = secure.client.post(
+        "/v1/sql", json={"sql": "SELECT * FROM system.web_sessions"}, auth=("root2", "x")
+    )
+    assert answer.json()["results"][0]["row_count"] == 1
+    assert token not in answer.text
+
+
+def test_rights_hold_behind_every_route(secure: HttpDoor) -> None:
+    client = secure.client
+    assert client.get("/v1/tables/orders", auth=ADA).status_code == 200
+    for path in (
+        "/v1/tables/secret", "/v1/tables/secret/export", "/v1/tables/secret/spans",
+        "/v1/tables/secret/columns", "/v1/settings", "/v1/debug/ranges", "/v1/overview/events",
+    ):  # fmt: skip
+        assert problem_of(client.get(path, auth=ADA))["sqlstate"] == "42501", path
+    load = client.post(
+        "/v1/tables/orders/rows", content=b'{"k": 2}',
+        headers={"content-type": "application/x-ndjson"}, auth=ADA,
+    )  # fmt: skip
+    assert problem_of(load)["sqlstate"] == "42501"
+    mirror = {"mirror": "duckdb:///m.duckdb", "sql": "SELECT 1"}
+    assert problem_of(client.post("/v1/mirrors/sql", json=mirror, auth=ADA))["sqlstate"] == "42501"
+
+
+def test_the_nodes_own_token_is_roots(secure: HttpDoor) -> None:
+    bearer = {"authorization": f"Bearer {secure.node.own_token}"}
+    answer = secure.client.get("/v1/tables/secret", headers=bearer)
+    assert answer.status_code == 200
+
+
+def test_insecure_is_for_loopback_alone() -> None:
+    with pytest.raises(NodeRefused, match="--insecure"):
+        http_options("0.0.0.0", insecure=True, cert=None, key=None)
+    with pytest.raises(NodeRefused, match="--cert"):
+        http_options("0.0.0.0", insecure=False, cert=None, key=None)
+    open_door = http_options("0.0.0.0", insecure=False, cert=Path("c"), key=Path("k"))
+    assert not open_door.trust
+    assert http_options("127.0.0.1", insecure=True, cert=None, key=None).trust
