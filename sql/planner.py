@@ -30,6 +30,7 @@ from .native_select import native_select, scan_access
 from .parser import folded, position_of
 from .parser.statements import Delete, Insert, Query, Update, WithWrites
 from .plans import (
+    AnalyticSelect,
     Assignment,
     DeletePlan,
     InsertPlan,
@@ -107,14 +108,18 @@ def _plan_part(
 
 
 def plan_select(tree: exp.Expr, relations: Relations) -> SelectPlan:
-    """Native where the shape allows it. What DuckDB would do is planned too: a key range may turn
-    out to be too long to be read row by row."""
+    """Native where the shape allows it. DuckDB's plan is made at once where there is no other, and
+    otherwise when a key range turns out to be too long to be read row by row."""
     virtual = any(map(is_virtual, relations.values()))  # their rows have no keys to be read by
-    return SelectPlan(
-        relations=tuple(relations.values()),
-        native=None if virtual else native_select(tree, relations),
-        analytic=transpile(tree, relations, None if virtual else scan_access(tree, relations)),
-    )
+
+    def analytic() -> AnalyticSelect:
+        return transpile(tree, relations, None if virtual else scan_access(tree, relations))
+
+    native = None if virtual else native_select(tree, relations)
+    plan = SelectPlan(relations=tuple(relations.values()), native=native, make_analytic=analytic)
+    if native is None:
+        _ = plan.analytic  # what is wrong with the statement is said while it is planned
+    return plan
 
 
 def _insert(statement: Insert, relations: Relations) -> InsertPlan:

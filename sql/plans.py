@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -145,14 +146,22 @@ class LockingPlan:
     offset: Scalar | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SelectPlan:
-    """`native` where the statement has that shape; DuckDB can always do it too."""
+    """`native` where the statement has that shape; DuckDB can always do it too.
+
+    What DuckDB would do is made when it is first asked for: a point read never asks, and it is most
+    of the planning of one.
+    """
 
     relations: tuple[TableDescriptor, ...]
     native: NativeSelect | None
-    analytic: AnalyticSelect
+    make_analytic: Callable[[], AnalyticSelect] = field(compare=False, repr=False)
     locking: LockingPlan | None = None
+
+    @cached_property
+    def analytic(self) -> AnalyticSelect:
+        return self.make_analytic()
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,13 +96,13 @@ async def ask(node: SqlNode, query: str, parameters: list[object]) -> None:
     assert isinstance(plan, SelectPlan)
     bindings = Bindings(parameters, NOW)
     analytics: Analytics = node.services.analytics
-    whole = SelectPlan(relations=plan.relations, native=None, analytic=plan.analytic)
+    whole = SelectPlan(relations=plan.relations, native=None, make_analytic=lambda: plan.analytic)
     transaction = node.store.begin(read_only=True)
     ours = await run_select(plan, transaction, bindings, analytics)
     theirs = await run_select(whole, transaction, bindings, analytics)
     assert repr(ours.fetch_rows()) == repr(theirs.fetch_rows()), query
     assert ours.columns == theirs.columns
-    unnarrowed = SelectPlan(relations=plan.relations, native=None, analytic=without_access(plan))
+    unnarrowed = replace(whole, make_analytic=lambda: without_access(plan))
     everything = await run_select(unnarrowed, transaction, bindings, analytics)
     assert repr(everything.fetch_rows()) == repr(theirs.fetch_rows()), query
 
