@@ -18,6 +18,8 @@ BENCHMARKS = (
     "feed_fanout",
     "pgwire",
     "analytics",
+    "pgbench",
+    "ycsb",
     "leases",
     "spark",
 )
