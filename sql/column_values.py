@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sqlglot import exp
 
-from ..catalog.column_types import ColumnType, coerce
+from ..catalog.column_types import ColumnType, Datum, coerce
 from ..catalog.descriptor import Column, TableDescriptor
 from ..catalog.errors import SQLError
 from ..catalog.type_kinds import TypeKind
 from .default_expressions import computed_given
 from .parser import position_of
-from .scalars import NotNative, Scalar, Scope, compile_scalar, constant_datum
+from .scalars import (
+    SLOT,
+    Bindings,
+    NotNative,
+    Scalar,
+    Scope,
+    Values,
+    compile_scalar,
+    constant_datum,
+)
 
 
 def constant(datum: object) -> Scalar:
@@ -59,6 +70,8 @@ def value_for(
             hint="INSERT INTO … SELECT takes any expression.",
         ) from None
     _check_assignable(scalar.type, column.type, column.name, item)
+    if SLOT in _written_number(item).meta:
+        return Scalar(None, SlotValue(scalar, column, position_of(item)), True)
     return _converted(scalar, column, position_of(item))
 
 
@@ -68,8 +81,37 @@ def _converted(scalar: Scalar, column: Column, position: int | None) -> Scalar:
         datum = constant_datum(scalar)
     except NotNative:
         return scalar
+    return constant(_coerced(column, datum, position))
+
+
+def _written_number(item: exp.Expr) -> exp.Expr:
+    """What is left of an item without parentheses and signs."""
+    while isinstance(item, exp.Paren | exp.Neg):
+        item = item.this
+    return item
+
+
+@dataclass(frozen=True, slots=True)
+class SlotValue:
+    """A number that each text of its shape has another one of, as its column will hold it.
+
+    `check` says what is wrong with it, as planning says it of a number that is no slot.
+    """
+
+    scalar: Scalar
+    column: Column
+    position: int | None
+
+    def __call__(self, values: Values, bindings: Bindings) -> Datum:
+        return _coerced(self.column, self.scalar.evaluate(values, bindings), self.position)
+
+    def check(self, bindings: Bindings) -> None:
+        self((), bindings)
+
+
+def _coerced(column: Column, value: object, position: int | None) -> Datum:
     try:
-        return constant(coerce(column.type, datum, column=column.name))
+        return coerce(column.type, value, column=column.name)
     except SQLError as error:
         error.position = error.position or position
         raise

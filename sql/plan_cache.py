@@ -6,10 +6,15 @@ tables and compares. Parameters are not part of it.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from .needs import Needs
 from .parser import ParsedText, parse
 from .parser.statements import Statement
 from .plans import Plan
+from .shapes import give_slots, serves_shape, shape_of
+
+V = TypeVar("V")
 
 TEXTS_MAX = 1000
 TEXT_LENGTH_MAX = 16 * 1024
@@ -17,15 +22,36 @@ TEXT_LENGTH_MAX = 16 * 1024
 
 
 class Prepared:
-    """One text: its statements and, by statement and current database, their plans."""
+    """One text: its statements and, by statement and current database, their plans.
 
-    __slots__ = ("_needs", "_plans", "parameter_count", "statements")
+    Texts of one shape share statements and plans, and each has the numbers of its own in `slots`.
+    """
+
+    __slots__ = ("_needs", "_plans", "_template", "_text", "parameter_count", "slots", "statements")
 
     def __init__(self, parsed: ParsedText) -> None:
         self.statements: tuple[Statement, ...] = parsed.statements
         self.parameter_count = parsed.parameter_count
+        self.slots: tuple[int, ...] = ()
         self._plans: dict[tuple[int, str], Plan] = {}
         self._needs: dict[tuple[int, str], Needs] = {}
+        self._template: Template | None = None
+        self._text = ""
+
+    def takes(self, plan: Plan) -> bool:
+        """Whether a plan of these statements is one for this text's numbers as well.
+
+        If it is not, nobody will share the statements any more.
+        """
+        if self._template is None or serves_shape(plan):
+            return True
+        self._template.useful = False
+        return False
+
+    def own_statement(self) -> Statement:
+        """The one statement of a text that shares another text's, with the numbers of its own."""
+        (statement,) = parse(self._text).statements
+        return statement
 
     def plan(self, index: int, database: str) -> Plan | None:
         return self._plans.get((index, database))
@@ -62,21 +88,62 @@ class TypedTexts:
         self._kept[key] = statement
 
 
+class Template:
+    """The statement of a shape, and whether a plan was found that all its texts can share."""
+
+    __slots__ = ("prepared", "useful")
+
+    def __init__(self, prepared: Prepared) -> None:
+        self.prepared = prepared
+        self.useful = True
+
+    def of(self, text: str, numbers: tuple[int, ...]) -> Prepared:
+        shared = self.prepared
+        made = Prepared(ParsedText(shared.statements, 0))
+        made.slots = numbers
+        made._plans, made._needs = shared._plans, shared._needs
+        made._template, made._text = self, text
+        return made
+
+
 class PlanCache:
     """The texts that were prepared last, shared by a node's sessions."""
 
     def __init__(self) -> None:
         self.typed = TypedTexts()
         self._texts: dict[str, Prepared] = {}
+        self._templates: dict[str, Template] = {}
 
     def prepare(self, text: str) -> Prepared:
-        """The text's statements. Raises SQLError."""
+        """The text's statements, to be run. Raises SQLError."""
         prepared = self._texts.get(text)
         if prepared is not None:
             return prepared
-        prepared = Prepared(parse(text))
-        if len(text) <= TEXT_LENGTH_MAX:
-            if len(self._texts) >= TEXTS_MAX:
-                del self._texts[next(iter(self._texts))]
-            self._texts[text] = prepared
+        shape = shape_of(text)
+        if shape is None:
+            return self.read(text)
+        template = self._templates.get(shape.text)
+        if template is None:
+            parsed = parse(text)
+            template = Template(Prepared(parsed))
+            single = len(parsed.statements) == 1
+            template.useful = single and give_slots(parsed.statements[0], shape)
+            _keep(self._templates, shape.text, template)
+            if not template.useful:
+                _keep(self._texts, text, template.prepared)
+        return template.of(text, shape.numbers) if template.useful else self.read(text)
+
+    def read(self, text: str) -> Prepared:
+        """The text's statements as they are written, which no other text shares."""
+        prepared = self._texts.get(text)
+        if prepared is None:
+            prepared = Prepared(parse(text))
+            if len(text) <= TEXT_LENGTH_MAX:
+                _keep(self._texts, text, prepared)
         return prepared
+
+
+def _keep(kept: dict[str, V], text: str, value: V) -> None:
+    if len(kept) >= TEXTS_MAX:
+        del kept[next(iter(kept))]
+    kept[text] = value

@@ -186,6 +186,7 @@ def _bindings(services: Services, execution: Execution, at: Timestamp) -> Bindin
         facts,
         services.images,
         execution.trace,
+        execution.prepared.slots,
     )
 
 
@@ -253,10 +254,14 @@ async def _plan_anew(
     needs = needs_of(execution.statement, relations)
     await require(services, execution.user, needs, transaction)
     plan = plan_statement(execution.statement, relations)
+    if not execution.prepared.takes(plan):
+        own = execution.prepared.own_statement()
+        assert isinstance(own, Planned), own
+        plan = plan_statement(own, relations)
     needs = needs_of(execution.statement, relations, plan)
     await require(services, execution.user, needs, transaction)
     check_columns_same(execution.described, plain_columns(plan))
-    if not changed_tables(transaction):
+    if not changed_tables(transaction) and execution.prepared.takes(plan):
         execution.prepared.keep(execution.index, database, plan, needs)
     return plan
 

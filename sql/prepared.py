@@ -111,7 +111,7 @@ class Preparing:
             needs = known.prepared.needs(0, self._database)
             await require(self._services, self._user, needs, self._opened)
             return known
-        prepared = self._services.plans.prepare(text)
+        prepared = self._services.plans.read(text)
         if len(prepared.statements) > 1:
             raise SQLError("42601", "cannot insert multiple commands into a prepared statement")
         made = await self._typed(text, prepared, hints)

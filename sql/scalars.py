@@ -28,6 +28,9 @@ from .parser import folded, position_of
 from .table_reads import Images, Trace
 from .virtual_rows import VirtualRows
 
+SLOT = "slot"
+"""Marks a number of a statement's tree that is another one in other texts of the same shape."""
+
 
 class NotNative(Exception):
     """The expression is not one that this module evaluates. Never reaches a client."""
@@ -51,6 +54,7 @@ class Bindings:
 
     `virtual_rows` is asked where the plan reads virtual tables, `images` where it reads whole ones;
     `generators` are there for whatever writes rows. `trace`, if it is there, is told what is read.
+    `slots` are the numbers of the text, where the plan is that of its shape (`shapes`).
     """
 
     parameters: Sequence[object]
@@ -60,6 +64,7 @@ class Bindings:
     client: ClientFacts = SOMEBODY
     images: Images | None = None
     trace: Trace | None = None
+    slots: tuple[int, ...] = ()
 
 
 Values = Sequence[Datum]
@@ -105,7 +110,8 @@ def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) ->
         case exp.Paren():
             return compile_scalar(tree.this, scope, relation)
         case exp.Literal():
-            return _literal(tree)
+            slot = tree.meta.get(SLOT)
+            return _literal(tree) if slot is None else _slot(slot)
         case exp.Interval():
             return _interval(tree)
         case exp.Array():
@@ -240,6 +246,10 @@ def _literal(tree: exp.Literal) -> Scalar:
     except ArithmeticError:
         raise NotNative(text) from None
     return _constant(DECIMAL, number)
+
+
+def _slot(number: int) -> Scalar:
+    return Scalar(INT8, lambda values, bindings: bindings.slots[number], True)
 
 
 def _interval(tree: exp.Interval) -> Scalar:

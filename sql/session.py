@@ -233,7 +233,7 @@ class Session:
         return known_columns(statement)
 
     async def _prepare(self, text: str, hints: Hints) -> PreparedStatement:
-        parsed = self._services.plans.prepare(text)
+        parsed = self._services.plans.read(text)
         if not all(isinstance(found, TransactionStatement) for found in parsed.statements):
             self._transactions.refuse_failed()
         return await self._preparing().prepare(text, hints)

@@ -127,7 +127,7 @@ async def _run(node: Node, asked: SqlRequest, user: str) -> list[Result]:
 
 def _refuse_streams(node: Node, text: str) -> None:
     """Before anything runs: what never ends cannot be a reply, nor can what stands behind it."""
-    for place, statement in enumerate(node.services.plans.prepare(text).statements):
+    for place, statement in enumerate(node.services.plans.read(text).statements):
         if isinstance(statement, CreateChangefeed) and statement.sink is None:
             error = SQLError(
                 "0A000",

@@ -18,6 +18,7 @@ from ...catalog.errors import SQLError
 from ...catalog.row_codec import RowCodec
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.txn import Evaluation, Transaction
+from ..column_values import SlotValue
 from ..parser.statements import InsertMode
 from ..plans import DeletePlan, InsertPlan, Projection, RowFinder, UpdatePlan
 from ..predicates import bind_predicates
@@ -289,6 +290,11 @@ def _changed_rows(
     """The rows that were found, as an UPDATE leaves their visible columns; none of a DELETE."""
     if isinstance(plan, DeletePlan):
         return ()
+    if not rows:
+        # What is wrong with a number of the text is wrong whether there is a row or not.
+        for scalar in [a.scalar for a in plan.assignments if a.scalar is not None]:
+            if isinstance(scalar.evaluate, SlotValue):
+                scalar.evaluate.check(bindings)
     changed: list[Row] = []
     for number, (_, row) in enumerate(rows):
         values: list[Datum] = list(row)
