@@ -34,12 +34,13 @@ def ranked_accesses(
     descriptor: TableDescriptor, predicates: Sequence[Predicate], needed: Collection[int]
 ) -> list[KeyAccess]:
     """An access by each index that may be read, the narrowest first."""
-    accesses = [key_access(descriptor, index, predicates) for index in _readable(descriptor)]
+    indexes = [descriptor.primary_index, *readable_indexes(descriptor)]
+    accesses = [key_access(descriptor, index, predicates) for index in indexes]
     return sorted(accesses, key=lambda access: _rank(access, needed), reverse=True)
 
 
-def _readable(descriptor: TableDescriptor) -> Iterator[Index]:
-    yield descriptor.primary_index
+def readable_indexes(descriptor: TableDescriptor) -> Iterator[Index]:
+    """The secondary indexes in which every row is found, with its key."""
     key = set(descriptor.primary_key)
     visible = {column.id for column in descriptor.visible_columns}
     for index in descriptor.indexes:

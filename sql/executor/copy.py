@@ -25,6 +25,7 @@ from ..row_rules import RowRules
 from ..scalars import Bindings
 from ..services import Services
 from ..transactions import OpenTransaction
+from .cascades import write_in
 from .mutations import Mutation
 
 
@@ -56,7 +57,7 @@ class CopyIn:
         mutation.check_distinct()
         mutation.absent = mutation.keys
         try:
-            await mutation.apply_in(self._transaction)
+            await write_in(mutation, self._transaction, self._bindings, self._analytics)
         except KVError as error:
             raise from_kv(error) from error
         self.row_count += batch.num_rows

@@ -26,6 +26,7 @@ from ..results import Result, Row
 from ..row_batches import encode_batch
 from ..row_rules import RowRules
 from ..scalars import Bindings
+from .cascades import write_in
 from .conflicts import Collisions
 from .duckdb import Analytics
 from .foreign_keys import has_references
@@ -171,7 +172,7 @@ async def run_in(
 ) -> Written:
     """Carries the statement out in a transaction, and does not commit it."""
     mutation, written = await read_in(plan, transaction, bindings, analytics, set())
-    await mutation.apply_in(transaction)
+    await write_in(mutation, transaction, bindings, analytics)
     return written
 
 

@@ -93,9 +93,10 @@ class ElementChanges:
             columns=tuple(column.id for column in columns),
             referenced_id=referenced.id,
             referenced_columns=tuple(target.id for target in targets),
-            on_delete=_action(given.on_delete, given.position),
-            on_update=_action(given.on_update, given.position),
+            on_delete=ReferentialAction(given.on_delete),
+            on_update=ReferentialAction(given.on_update),
         )
+        _check_actions(key, columns, given.position)
         self.add(Target(ConstraintElement(constraint=key, unproven=given.not_valid)))
 
     def _referenced_columns(
@@ -213,8 +214,18 @@ class ElementChanges:
         self.add(Target(FactsElement(label=label, indexes=(changed,))))
 
 
-def _action(text: str, position: int) -> ReferentialAction:
-    action = ReferentialAction(text)
-    if action not in (ReferentialAction.NO_ACTION, ReferentialAction.RESTRICT):
-        raise SQLError("0A000", f"the action {text} is not supported", position=position)
-    return action
+def _check_actions(key: ForeignKey, columns: Sequence[Column], position: int) -> None:
+    """A computed column takes no value but its own."""
+    writing = (ReferentialAction.SET_NULL, ReferentialAction.SET_DEFAULT)
+    event = None
+    if key.on_update in (*writing, ReferentialAction.CASCADE):
+        event = f"ON UPDATE {key.on_update.value}"
+    elif key.on_delete in writing:
+        event = f"ON DELETE {key.on_delete.value}"
+    computed = next((column for column in columns if column.computed is not None), None)
+    if event is not None and computed is not None:
+        raise SQLError(
+            "42601",
+            f'foreign key with {event} cannot write computed column "{computed.name}"',
+            position=position,
+        )

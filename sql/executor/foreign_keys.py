@@ -1,4 +1,4 @@
-"""Foreign keys: what a statement's rows refer to must be there, and what is referred to must stay.
+"""Foreign keys: what a statement's rows refer to must be there, and who refers to what is gone.
 
 Both are looked up by the statement's own transaction behind its writes, the other table's
 descriptor too: whatever changes there before the commit makes the transaction retry.
@@ -6,12 +6,13 @@ descriptor too: whatever changes there before the commit makes the transaction r
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ...catalog.column_types import Datum
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.descriptor_store import decode_stored, descriptor_key
-from ...catalog.elements import ElementState, ForeignKey
+from ...catalog.elements import ForeignKey
 from ...catalog.errors import SQLError
 from ...catalog.index_codec import index_codec_for
 from ...catalog.schema_change.references import (
@@ -21,8 +22,14 @@ from ...catalog.schema_change.references import (
     referenced_key,
 )
 from ...catalog.show_create import plain_text
-from ...kvlayer.access import Transaction
+from ...kvlayer.access import Row, Transaction
 from ...kvlayer.span import Span, prefix_end
+from ..index_choice import readable_indexes
+from .index_entries import rows_of_entries
+
+REFERRING_ROWS_MAX = 100_000
+"""Rows that one statement changes by foreign keys, or looks at for them: they are held in memory
+until it is done."""
 
 
 def has_references(table: TableDescriptor) -> bool:
@@ -30,31 +37,32 @@ def has_references(table: TableDescriptor) -> bool:
     return bool(table.foreign_keys or table.referenced_by)
 
 
-async def check_references(
-    transaction: Transaction,
-    table: TableDescriptor,
-    old: Mapping[bytes, bytes],
-    new: Sequence[bytes],
-) -> None:
-    """Of the bodies of a statement's rows, `old` and `new`. Raises SQLError 23503.
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """A row's key and body before and after a statement; None where there was or is none."""
 
-    What is read must still hold at the commit, whatever the isolation: of two transactions, one
-    that refers to a row and one that deletes it, each sees the other's write too late.
-    """
-    with transaction.tracking(True):
-        for key in table.foreign_keys:
-            referenced = await _table(transaction, key.referenced_id)
-            await _check_present(transaction, table, key, referenced, new)
-        if not old:
-            return
-        for referrer_id in table.referenced_by:
-            referrer = await _table(transaction, referrer_id)
-            for key in referrer.foreign_keys:
-                if key.referenced_id == table.id and not referrer.dropped:
-                    await _check_unused(transaction, table, key, referrer, old.values(), new)
+    old: Row | None
+    new: Row | None
 
 
-async def _table(transaction: Transaction, table_id: int) -> TableDescriptor:
+def values_gone(
+    table: TableDescriptor, key: ForeignKey, changes: Sequence[RowChange]
+) -> dict[tuple[Datum, ...], RowChange]:
+    """The values that rows had which a foreign key may refer to, and have no longer."""
+    gone: dict[tuple[Datum, ...], RowChange] = {}
+    for change in changes:
+        if change.old is None:
+            continue
+        before = datums_of(table, key.referenced_columns, change.old[1])
+        if None in before:
+            continue
+        if change.new is None or before != datums_of(table, key.referenced_columns, change.new[1]):
+            gone[before] = change
+    return gone
+
+
+async def table_in(transaction: Transaction, table_id: int) -> TableDescriptor:
+    """A table as the transaction sees it. That it stays so is for the commit to prove."""
     key = descriptor_key(table_id)
     found = await transaction.get_with_timestamp(key)
     assert found is not None, table_id
@@ -63,13 +71,14 @@ async def _table(transaction: Transaction, table_id: int) -> TableDescriptor:
     return table
 
 
-async def _check_present(
+async def check_present(
     transaction: Transaction,
     table: TableDescriptor,
     key: ForeignKey,
     referenced: TableDescriptor,
     bodies: Sequence[bytes],
 ) -> None:
+    """Raises SQLError 23503 where a row with one of the bodies refers to one that is not there."""
     index = referenced_index(referenced, key)
     assert index is not None, (key, referenced)
     looked_up: set[bytes] = set()
@@ -89,47 +98,62 @@ async def _check_present(
             )
 
 
-async def _check_unused(
+async def referring_rows(
     transaction: Transaction,
     table: TableDescriptor,
     key: ForeignKey,
     referrer: TableDescriptor,
-    old: Collection[bytes],
-    new: Sequence[bytes],
-) -> None:
-    """Rows that are gone, or have other values now, must not be referred to."""
-    left = {datums_of(table, key.referenced_columns, body) for body in new}
-    gone = {datums_of(table, key.referenced_columns, body): body for body in old}
-    gone = {values: gone[values] for values in gone if None not in values and values not in left}
-    if not gone:
-        return
-    for span in _where_referred(table, key, referrer, list(gone.values())):
+    gone: Mapping[tuple[Datum, ...], RowChange],
+) -> list[tuple[tuple[Datum, ...], Row]]:
+    """The rows that refer to values that are gone: the values, and key and body of each row."""
+    found: list[tuple[tuple[Datum, ...], Row]] = []
+    bodies = [change.old[1] for change in gone.values() if change.old is not None]
+    spans, in_index = _where_referred(table, key, referrer, bodies)
+    for span in spans:
         async for rows in transaction.scan_slices(span):
-            for _, body in rows:
-                values = datums_of(referrer, key.columns, body)
-                if values in gone:
-                    raise _still_referenced(table, key, referrer, values)
+            matching = [
+                (values, row)
+                for row in rows
+                if (values := datums_of(referrer, key.columns, row[1])) in gone
+            ]
+            if in_index:
+                entries = [row for _, row in matching]
+                whole = await rows_of_entries(referrer, entries, transaction, covered=False)
+                matching = [(pair[0], row) for pair, row in zip(matching, whole, strict=True)]
+            found += matching
+            if len(found) > REFERRING_ROWS_MAX:
+                raise too_many_rows(table)
+    return found
+
+
+def too_many_rows(table: TableDescriptor) -> SQLError:
+    return SQLError(
+        "54000",
+        f'a change of table "{table.name}" concerns more than {REFERRING_ROWS_MAX} rows that refer '
+        "to it",
+        hint="Delete or update the referring rows first, some at a time.",
+    )
 
 
 def _where_referred(
     table: TableDescriptor, key: ForeignKey, referrer: TableDescriptor, bodies: Sequence[bytes]
-) -> Sequence[Span]:
+) -> tuple[Sequence[Span], bool]:
     """Where the rows are found that refer to rows with these bodies: in an index, if there is one
-    that begins with the foreign key's columns, else among all rows."""
+    that begins with the foreign key's columns (then True), else among all rows."""
     count = len(key.columns)
-    for index in referrer.indexes:
-        if index.state is ElementState.PUBLIC and set(index.columns[:count]) == set(key.columns):
+    for index in readable_indexes(referrer):
+        if set(index.columns[:count]) == set(key.columns):
             break
     else:
-        return [referrer.primary_span]
+        return [referrer.primary_span], False
     codec = index_codec_for(referrer, index)
     referenced = dict(zip(key.columns, key.referenced_columns, strict=True))
     ordered = [referenced[column_id] for column_id in index.columns[:count]]
     starts = {codec.beginning(physicals_of(table, ordered, body)) for body in bodies}
-    return [Span(start, prefix_end(start)) for start in sorted(starts)]
+    return [Span(start, prefix_end(start)) for start in sorted(starts)], True
 
 
-def _still_referenced(
+def still_referenced(
     table: TableDescriptor, key: ForeignKey, referrer: TableDescriptor, values: Sequence[Datum]
 ) -> SQLError:
     names = ", ".join(table.column_by_id(id).name for id in key.referenced_columns)

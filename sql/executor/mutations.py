@@ -23,7 +23,7 @@ from ...catalog.index_codec import IndexCodec, index_codec_for
 from ...catalog.row_codec import RowCodec
 from ...catalog.show_create import duplicate_key, duplicate_values
 from ...kvlayer.access import Evaluation, Transaction
-from .foreign_keys import check_references, has_references
+from .foreign_keys import RowChange, has_references
 
 _decode = msgspec.msgpack.Decoder(list).decode
 _encode = msgspec.msgpack.Encoder().encode
@@ -113,8 +113,12 @@ class Mutation:
         if self.keys:
             evaluation.put([*self.keys, *entries.puts], [*bodies, *entries.puts.values()])
 
-    async def apply_in(self, transaction: Transaction) -> None:
-        """Through a transaction. Raises 23505; the transaction is then for rolling back."""
+    async def apply_in(self, transaction: Transaction) -> list[RowChange]:
+        """Through a transaction. Raises 23505; the transaction is then for rolling back.
+
+        Returns what foreign keys have to look at (`cascades.write_in`): nothing in a table
+        without any.
+        """
         old: dict[bytes, bytes] = {}
         if self._reads_old:
             for key in self._old_keys():
@@ -134,8 +138,17 @@ class Mutation:
             await transaction.delete(entries.deletes)
         if self.keys:
             await transaction.put([*self.keys, *entries.puts], [*bodies, *entries.puts.values()])
-        if has_references(self.codec.descriptor):
-            await check_references(transaction, self.codec.descriptor, old, bodies)
+        return self._changes(old, bodies) if has_references(self.codec.descriptor) else []
+
+    def _changes(self, old: Mapping[bytes, bytes], bodies: Sequence[bytes]) -> list[RowChange]:
+        """Each row as it was and as it is."""
+        left, absent = dict(old), set(self.absent)
+        changes: list[RowChange] = []
+        for key, body in zip(self.keys, bodies, strict=True):
+            origin = self.origins.get(key, b"" if key in absent else key)
+            before = left.pop(origin, None)
+            changes.append(RowChange(None if before is None else (origin, before), (key, body)))
+        return changes + [RowChange(row, None) for row in left.items()]
 
     async def _check_absent(self, transaction: Transaction) -> None:
         if len(self.absent) > POINTS_MAX:

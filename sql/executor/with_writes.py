@@ -15,6 +15,7 @@ from ..given_tables import filled, with_given
 from ..plans import SelectPlan, WithPlan
 from ..results import Result
 from ..scalars import Bindings
+from .cascades import write_in
 from .dml import Written, read_in, result_of, returned_rows
 from .duckdb import Analytics
 from .mutations import Mutation
@@ -44,7 +45,7 @@ async def run_with_writes(
         mutation, outcome = await read_in(plan.main, transaction, seeing, analytics, touched)
         mutations.append(mutation)
     for mutation in mutations:
-        await mutation.apply_in(transaction)
+        await write_in(mutation, transaction, bindings, analytics)
     return outcome
 
 
