@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, time
 from decimal import Decimal, InvalidOperation
+from math import isinf
 from uuid import UUID
 
 from .errors import SQLError
@@ -44,9 +45,12 @@ def read_float(text: str) -> float:
     try:
         if not text.isascii() or "_" in text:
             raise ValueError
-        return float(text)
+        number = float(text)
     except ValueError:
         raise invalid_text("float8", text) from None
+    if isinf(number) and "inf" not in text.lower():
+        raise SQLError("22003", f'"{text}" is out of range for type float8')
+    return number
 
 
 def read_decimal(text: str) -> Decimal:

@@ -131,6 +131,8 @@ def tables_in(tree: exp.Expr) -> list[exp.Table]:
             if isinstance(source.this, exp.Identifier):
                 _refuse_clauses(source)
                 tables[id(source)] = source
+            elif source.this is None:
+                raise SQLError("42601", "syntax error: ROWS FROM is not supported")
             elif not isinstance(source.this, TABLE_FUNCTIONS):
                 shown = source.this.sql("postgres").partition("(")[0].lower()
                 raise SQLError(

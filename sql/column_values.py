@@ -11,7 +11,7 @@ from ..catalog.descriptor import Column, TableDescriptor
 from ..catalog.errors import SQLError
 from ..catalog.type_kinds import TypeKind
 from .default_expressions import computed_given
-from .parser import position_of
+from .parser import position_of, text_of
 from .scalars import (
     SLOT,
     Bindings,
@@ -57,7 +57,7 @@ def value_for(
     except NotNative:
         if scope:
             raise
-        if item.find(exp.Column) is not None:
+        if item.find(exp.Column) is not None and item.find(exp.Query) is None:
             found = item.find(exp.Column)
             assert found is not None
             raise SQLError(
@@ -65,7 +65,7 @@ def value_for(
             ) from None
         raise SQLError(
             "0A000",
-            f"VALUES takes constants and parameters, not {item.sql('postgres')}",
+            f"VALUES takes constants and parameters, not {text_of(item)}",
             position=position_of(item),
             hint="INSERT INTO … SELECT takes any expression.",
         ) from None

@@ -11,7 +11,7 @@ from ..catalog.descriptor import Column
 from ..catalog.errors import SQLError
 from ..catalog.type_kinds import TypeKind
 from ..kvlayer.access import StoreAccess
-from .parser import parse_expression, position_of
+from .parser import parse_expression, position_of, text_of
 from .scalars import Bindings, Evaluator, NotNative, Scalar, Values, compile_scalar
 
 _ROWID_BITS = (1 << 15) - 1
@@ -50,7 +50,7 @@ def compile_default(tree: exp.Expr) -> Scalar:
     if scalar is None or not scalar.constant or tree.find(exp.Parameter) is not None:
         raise SQLError(
             "0A000",
-            f"a default cannot be {tree.sql('postgres')}",
+            f"a default cannot be {text_of(tree)}",
             position=position_of(tree),
             hint="It may be a constant, arithmetic on constants, now(), current_date, "
             "gen_random_uuid() or unique_rowid().",

@@ -29,6 +29,7 @@ from ..kvlayer.errors import (
 )
 from ..kvlayer.log import LogFull
 from .binder import unknown_column
+from .postgres.macros import PREFIX
 
 RETRY_HINT = "Run the transaction again from its BEGIN."
 
@@ -137,6 +138,31 @@ _BY_CLASS: tuple[tuple[type[duckdb.Error], str], ...] = (
 )
 
 
+_BEGINNINGS: tuple[tuple[str, str], ...] = (
+    ("order term out of range", "42P10"),
+    ("limit/offset cannot be negative", "2201X"),
+    ("set operations can only apply", "42601"),
+    ("subquery returns", "42601"),
+    ("where clause cannot contain aggregates", "42803"),
+    ("aggregate function calls cannot be nested", "42803"),
+    ("where clause cannot contain window", "42P20"),
+    ("interval cannot be 0", "22023"),
+    ("unknown timezone", "22023"),
+    ("like pattern must not end", "22025"),
+    ("type with name", "42704"),
+    ("could not parse string", "22007"),
+    ("invalid date field format", "22007"),
+    ("unimplemented type for cast", "42846"),
+    ("missing )", "2201B"),
+    ("casting value", "22003"),
+    ("date out of range", "22008"),
+    ("timestamp out of range", "22008"),
+    ("timestamptz out of range", "22008"),
+    ("cannot compare values of type", "42883"),
+)
+"""How some of DuckDB's messages begin, and PostgreSQL's SQLSTATE for what they say."""
+
+
 def from_duckdb(
     error: duckdb.Error, tables: Sequence[TableDescriptor], positions: Mapping[str, int]
 ) -> SQLError:
@@ -159,6 +185,9 @@ def _function_name(message: str) -> str | None:
 
 
 def _translated(error: duckdb.Error, message: str, tables: Sequence[TableDescriptor]) -> SQLError:
+    own = _of_postgres(message)
+    if own is not None:
+        return own
     lower = message.lower()
     _, marked, told = message.partition(ERROR_MARK)
     if marked:  # what a function of ours raised
@@ -178,6 +207,12 @@ def _translated(error: duckdb.Error, message: str, tables: Sequence[TableDescrip
             "42803",
             f'column "{quoted}" must appear in the GROUP BY clause or be used in an aggregate',
         )
+    for beginning, sqlstate in _BEGINNINGS:
+        if lower.startswith(beginning):
+            return SQLError(sqlstate, _lowered(message.rstrip(".!")))
+    if lower.startswith("macro "):
+        name = message.split()[1].partition("(")[0].removeprefix(PREFIX)
+        return SQLError("42883", f"function {name} does not take these arguments")
     if lower.startswith("unrecognized configuration parameter"):
         return SQLError("42704", _lowered(message))
     if "max expression depth" in lower:
@@ -220,3 +255,11 @@ def _between(text: str, start: str, end: str) -> str | None:
 
 def _lowered(text: str) -> str:
     return text[:1].lower() + text[1:]
+
+
+def _of_postgres(message: str) -> SQLError | None:
+    """An error that one of our macros raised: its SQLSTATE, a bar, and its message."""
+    sqlstate, bar, rest = message.partition("|")
+    if not bar or len(sqlstate) != 5 or not sqlstate.isalnum():
+        return None
+    return SQLError(sqlstate, rest)

@@ -21,10 +21,11 @@ from .key_access import KeyAccess
 from .parser import folded
 from .parser.queries import table_name
 from .plans import NativeSelect
+from .postgres.output_names import output_name
 from .predicates import Predicate, compile_predicates
 from .results import ResultColumn
 from .scalars import INT8, NotNative, Scalar, Scope, adapt, compile_scalar
-from .transpile import folded_alias, names_used, output_name
+from .transpile import folded_alias, names_used
 
 _SIMPLE = {
     "expressions",

@@ -41,8 +41,8 @@ from .expression_types import (
 from .parser import folded
 from .parser.statements import Delete, Insert, Query, Update, WithWrites
 from .planner import Planned
+from .postgres.output_names import TYPED_PARAMETER
 from .scalars import OPERATORS, broad_type_of_cast, parameter_number
-from .transpile import TYPED_PARAMETER
 
 PARAMETERS_MAX = 65_535
 """As many as the wire protocol counts."""

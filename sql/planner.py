@@ -41,6 +41,7 @@ from .plans import (
     UpdatePlan,
     WithPlan,
 )
+from .postgres.blanks import without_blanks
 from .predicates import Predicate, compile_predicates
 from .returned_rows import Returning, refuse_unreturned, returned_table
 from .returning import projection
@@ -110,6 +111,7 @@ def _plan_part(
 def plan_select(tree: exp.Expr, relations: Relations) -> SelectPlan:
     """Native where the shape allows it. DuckDB's plan is made at once where there is no other, and
     otherwise when a key range turns out to be too long to be read row by row."""
+    tree = without_blanks(tree, relations)
     virtual = any(map(is_virtual, relations.values()))  # their rows have no keys to be read by
 
     def analytic() -> AnalyticSelect:
@@ -256,6 +258,8 @@ def _finder(
     computed: Sequence[exp.Expr],
 ) -> RowFinder:
     """How the rows are found: by keys where WHERE fixes some, else by DuckDB."""
+    if statement.where is not None:
+        statement = replace(statement, where=without_blanks(statement.where, relations))
     if not statement.sources:
         check_columns(statement.where, descriptor, relation)
     access: KeyAccess | None = None

@@ -11,11 +11,11 @@ from ..catalog.descriptor import TableDescriptor
 from ..catalog.errors import SQLError
 from ..catalog.type_kinds import TypeKind
 from .binder import check_columns, row_scope
-from .parser import folded, position_of
+from .parser import folded, position_of, text_of
 from .plans import Projection
+from .postgres.output_names import output_name
 from .results import ResultColumn
 from .scalars import NotNative, Scalar, compile_scalar
-from .transpile import output_name
 
 
 def _canonical(scalar: Scalar, type: ColumnType) -> Scalar:
@@ -59,7 +59,7 @@ def projection_over(
             except NotNative:
                 raise SQLError(
                     "0A000",
-                    f"RETURNING takes columns and arithmetic on them, not {tree.sql('postgres')}",
+                    f"RETURNING takes columns and arithmetic on them, not {text_of(tree)}",
                     position=position_of(tree),
                 ) from None
             name = output_name(tree if star else item)

@@ -95,6 +95,9 @@ DATE = ColumnType(TypeKind.DATE)
 TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
 INTERVAL = ColumnType(TypeKind.INTERVAL)
 
+INT4_TYPE = exp.DataType.Type.MEDIUMINT
+"""What `sql.parser.meant_tokens` reads INT4 as."""
+
 OPERATORS: dict[type[exp.Expr], str] = {
     exp.Add: "+",
     exp.Sub: "-",
@@ -401,6 +404,8 @@ def broad_type_of_cast(tree: exp.Cast) -> ColumnType | None:
 def type_of_cast(tree: exp.Cast) -> ColumnType | None:
     """The column type that a cast names, or None where it is not one of ours."""
     target = tree.to
+    if target.this == INT4_TYPE:
+        return ColumnType(TypeKind.INT4)
     text = target.sql("postgres")
     array = text.endswith("[]")
     name, _, arguments = text.removesuffix("[]").partition("(")

@@ -32,20 +32,22 @@ from .output_types import declared_types
 from .parser import folded, position_of
 from .parser.queries import table_name
 from .plans import AnalyticSelect, TableScan, TypedParameter
+from .postgres.literal_casts import literal_cast
+from .postgres.meaning import mean_as_postgres
+from .postgres.output_names import output_name
 from .scalars import (
     DATE,
     STRING,
     TIMESTAMPTZ,
     Bindings,
+    NotNative,
     Scalar,
     adapt,
     compile_scalar,
+    constant_datum,
     type_of_cast,
 )
 from .wide_operators import rewrite
-
-TYPED_PARAMETER = "typed_parameter"
-"""Marks a cast that nobody wrote: it says the type of a parameter, and names no column."""
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
@@ -60,7 +62,8 @@ def transpile(
     _name_columns(query)
     parameters = _Parameters()
     rewrite(query, relations, parameters.typed)
-    _retype_casts(query)
+    mean_as_postgres(query, relations)
+    _retype_casts(query, parameters)
     for scope in scopes_in(query):
         _type_constants(scope, relations, parameters)
     _replace_rest(query, parameters)
@@ -96,9 +99,16 @@ def _positions(tree: exp.Expr) -> dict[str, int]:
     return positions
 
 
-def _retype_casts(query: exp.Query) -> None:
-    """Types mean what they mean in CREATE TABLE: INT is INT8, a bare DECIMAL is DECIMAL(38,9)."""
-    for cast in query.find_all(exp.Cast):
+def _retype_casts(query: exp.Query, parameters: _Parameters) -> None:
+    """Types mean what they mean in CREATE TABLE: INT is INT8, a bare DECIMAL is DECIMAL(38,9).
+
+    A text literal is read here, by the same rules as one that is stored.
+    """
+    for cast in list(query.find_all(exp.Cast)):
+        read = literal_cast(cast)
+        if read is not None:
+            cast.replace(parameters.typed(*read))
+            continue
         type = type_of_cast(cast)
         if type is not None:
             target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
@@ -145,12 +155,24 @@ class _Parameters:
         self.found: list[TypedParameter] = []
         self._plain: dict[int, int] = {}
         self._now: dict[TypeKind, int] = {}
+        self._constants: dict[tuple[ColumnType | None, str], int] = {}
 
     def typed(self, scalar: Scalar, type: ColumnType) -> exp.Expr:
-        return _cast(self._add(TypedParameter(scalar, type)), type)
+        return _cast(self._once(TypedParameter(scalar, type)), type)
 
     def uncast(self, scalar: Scalar) -> exp.Expr:
-        return self._add(TypedParameter(scalar, None))
+        return self._once(TypedParameter(scalar, None))
+
+    def _once(self, parameter: TypedParameter) -> exp.Expr:
+        """Equal constants are one parameter: GROUP BY must see the same expression twice."""
+        try:
+            key = (parameter.type, repr(constant_datum(parameter.scalar)))
+        except NotNative:
+            return self._add(parameter)
+        if key not in self._constants:
+            self._add(parameter)
+            self._constants[key] = len(self.found)
+        return _placeholder(self._constants[key])
 
     def plain(self, tree: exp.Parameter) -> exp.Expr:
         """A parameter as the client gave it; all its uses share one number."""
@@ -302,12 +324,29 @@ def _places(
 
 
 def _name_columns(query: exp.Query) -> None:
-    """Gives the result's columns the names that Postgres gives them."""
-    select: exp.Expr = query
-    while isinstance(select, exp.SetOperation | exp.Subquery):
-        select = select.this
-    if not isinstance(select, exp.Select):
-        return
+    """Gives columns the names that Postgres gives them: the result's, and those of parts of it."""
+    for values in query.find_all(exp.Values):
+        _name_values(values)
+    for select in query.find_all(exp.Select):
+        outermost = select is _first_select(query)
+        if outermost or isinstance(select.parent, exp.Subquery | exp.CTE):
+            _name_items(select, outermost=outermost)
+
+
+def _name_values(values: exp.Values) -> None:
+    alias = values.args.get("alias")
+    if alias is not None and not alias.columns and values.expressions:
+        width = len(values.expressions[0].expressions)
+        alias.set("columns", [exp.to_identifier(f"column{place + 1}") for place in range(width)])
+
+
+def _first_select(query: exp.Expr) -> exp.Expr:
+    while isinstance(query, exp.SetOperation | exp.Subquery):
+        query = query.this
+    return query
+
+
+def _name_items(select: exp.Select, *, outermost: bool) -> None:
     for item in list(select.expressions):
         whole = isinstance(item, exp.Star) or (
             isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
@@ -315,43 +354,9 @@ def _name_columns(query: exp.Query) -> None:
         # A column has its name already, and an alias of itself would confuse DuckDB's messages.
         if whole or isinstance(item, exp.Alias | exp.Aliases | exp.Column):
             continue
-        name = output_name(item)
-        item.replace(exp.alias_(item.copy(), name, quoted=True))
-
-
-def output_name(item: exp.Expr) -> str:
-    """What Postgres calls a column of a select list that has no alias."""
-    match item:
-        case exp.Alias():
-            identifier = item.args["alias"]
-            return folded(identifier)
-        case exp.Column():
-            return folded(item.this)
-        case exp.Paren():
-            return output_name(item.this)
-        case exp.Dot():
-            return output_name(item.expression)
-        case exp.Cast():
-            inner = output_name(item.this)
-            if item.meta.get(TYPED_PARAMETER):
-                return inner
-            return item.to.sql("postgres").lower() if inner == "?column?" else inner
-        case exp.CurrentTimestamp():
-            return "now"
-        case exp.Case() | exp.Exists() | exp.Coalesce():
-            return item.key
-        case exp.Anonymous():
-            return item.name.lower()
-        case exp.Filter() | exp.Window() | exp.WithinGroup():
-            return output_name(item.this)
-        case exp.Subquery():
-            inner_select = item.this
-            if isinstance(inner_select, exp.Select) and len(inner_select.expressions) == 1:
-                return output_name(inner_select.expressions[0])
-        case exp.Func() if not isinstance(item, exp.Connector | exp.Binary):
-            name = item.sql("postgres").partition("(")[0].partition("[")[0].lower()
-            return name if name.isidentifier() else "?column?"
-    return "?column?"
+        if outermost or len(select.expressions) > 1 or not isinstance(item, exp.Subquery):
+            name = output_name(item)
+            item.replace(exp.alias_(item.copy(), name, quoted=True))
 
 
 def parameter_values(select: AnalyticSelect, bindings: Bindings) -> list[object]:

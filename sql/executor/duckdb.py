@@ -17,15 +17,18 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...catalog.arrow_columns import column_array, column_values
 from ...catalog.column_types import ColumnType, array_of
 from ...catalog.type_kinds import TypeKind
 from ...kvlayer.offload import Offload
+from ..postgres.macros import definitions
 from ..results import ResultColumn
 from .jsonb import install
 
@@ -127,7 +130,7 @@ class Analytics:
                 },
             )
             install(connection)
-            for statement in _CONFIGURATION:
+            for statement in (*definitions(), *_CONFIGURATION):
                 connection.execute(statement)
             self._connection = connection
         return self._connection
@@ -271,6 +274,7 @@ def _converted(
     if type.element is not None:
         return type, array.cast(type.arrow_type, safe=False)
     if name in _SAME or name in _WIDENED:
+        _check_moments(type, array)
         if array.type == type.arrow_type:
             return type, array
         if pa.types.is_null(array.type) or name not in _SAME:
@@ -280,6 +284,28 @@ def _converted(
         return type, array if array.type == type.arrow_type else array.cast(type.arrow_type)
     assert name in _HUGE, name
     return type, _huge(name, array)
+
+
+EPOCH_DAY = date(1970, 1, 1).toordinal()
+_MOMENTS_MIN_MAX = {
+    TypeKind.DATE: (date.min.toordinal() - EPOCH_DAY, date.max.toordinal() - EPOCH_DAY),
+    **dict.fromkeys(
+        (TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ),
+        (-62_135_596_800_000_000, 253_402_300_799_999_999),
+    ),
+}
+"""The years 1 to 9999, in days and in microseconds since 1970: DuckDB's moments go further."""
+
+
+def _check_moments(type: ColumnType, array: pa.ChunkedArray[pa.Scalar[pa.DataType]]) -> None:
+    bounds = _MOMENTS_MIN_MAX.get(type.kind)
+    if bounds is None or array.type != type.arrow_type or len(array) == array.null_count:
+        return
+    days = type.kind is TypeKind.DATE
+    numbers = array.cast(pa.int32() if days else pa.int64())
+    least, greatest = pc.min(numbers).as_py(), pc.max(numbers).as_py()
+    if least < bounds[0] or greatest > bounds[1]:
+        raise duckdb.OutOfRangeException(f"Out of Range Error: {type.kind.value} out of range")
 
 
 def _huge(

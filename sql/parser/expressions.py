@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from ...catalog.errors import SQLError
 from .lexer import tokenize
+from .meant_tokens import as_written
 from .queries import folded, parse_tree, position_of
 
 
@@ -19,7 +20,7 @@ def parse_expression(text: str) -> exp.Expr:
 
 def text_of(tree: exp.Expr) -> str:
     """An expression as text that reads back as it, every name in quotes."""
-    return tree.sql("postgres", identify=True)
+    return as_written(tree).sql("postgres", identify=True)
 
 
 def columns_in(tree: exp.Expr) -> tuple[str, ...]:

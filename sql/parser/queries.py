@@ -16,6 +16,7 @@ from .catalog_functions import expand, plain_tokens
 from .cursor import syntax_error
 from .json_functions import plain_documents
 from .lexer import POSTGRES, is_string
+from .meant_tokens import meant_tokens
 from .row_locks import cut_row_locks
 from .statements import Query
 from .tree_names import folded as folded
@@ -26,6 +27,7 @@ from .tree_names import table_name as table_name
 def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     """The one tree of `tokens`. Raises SQLError 42601 with a position."""
     _check_tokens(text, tokens)
+    tokens = meant_tokens(tokens)
     # With all of the text as context, the length of what stands before is the offset.
     parser = POSTGRES.parser(error_message_context=len(text) + 1)
     try:

@@ -44,7 +44,7 @@ CASES = [
     ("UPDATE t SET v = NULL WHERE k = 7", "23502", None),
     ("UPDATE t SET k = 'x' WHERE k = 7", "22P02", 18),
     ("SELECT 1 / 0", "22012", None),
-    ("SELECT 'x'::int", "22P02", None),
+    ("SELECT 'x'::int", "22P02", 8),
     ("SELECT nofunction(1)", "42883", 8),
     ("SELECT k, count(*) FROM t", "42803", 8),
     ("SELECT (SELECT k FROM generate_series(1, 2) AS s(k))", "21000", None),

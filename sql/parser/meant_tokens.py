@@ -1,0 +1,75 @@
+"""Tokens that say what PostgreSQL would read, where sqlglot would read something else.
+
+    substr(s, -1)           a call of `postgres_substr`, which only `sql.postgres` knows
+    DATE '2025-01-01'::TEXT     (DATE '2025-01-01')::TEXT: the type's name binds tighter
+    '7'::INT4               INT4 is no other name of INT, which has 64 bits here
+
+A tree that was parsed so is said in PostgreSQL's words again by `as_written`.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from ..postgres.macros import CALLED, PREFIX
+from .lexer import is_string
+
+INT4 = TokenType.MEDIUMINT
+"""A type that PostgreSQL lacks, and so is free to stand for INT4."""
+
+_NAMES_BEHIND = frozenset(
+    {TokenType.INTO, TokenType.TABLE, TokenType.FROM, TokenType.JOIN, TokenType.ALIAS,
+     TokenType.WITH, TokenType.RECURSIVE, TokenType.DOT, TokenType.UPDATE}
+)  # fmt: skip
+"""Behind these a name before a parenthesis is that of a table."""
+_MOMENTS = frozenset({TokenType.DATE, TokenType.TIMESTAMP, TokenType.TIMESTAMPTZ, TokenType.TIME})
+
+
+def meant_tokens(tokens: list[Token]) -> list[Token]:
+    """The tokens as they are to be parsed."""
+    made: list[Token] = []
+    for place, token in enumerate(tokens):
+        following = tokens[place + 1].token_type if place + 1 < len(tokens) else None
+        before = tokens[place - 1].token_type if place else None
+        kind = token.token_type
+        if following == TokenType.L_PAREN and _called(token, before):
+            made.append(_like(token, TokenType.VAR, f"{PREFIX}{token.text.lower()}"))
+        elif kind == TokenType.INT and token.text.lower() == "int4":
+            made.append(_like(token, INT4, token.text))
+        elif kind in _MOMENTS and _typed_literal(tokens, place):
+            made += [_like(token, TokenType.L_PAREN, "("), token]
+        elif is_string(token) and before in _MOMENTS and _typed_literal(tokens, place - 1):
+            made += [token, _like(token, TokenType.R_PAREN, ")")]
+        else:
+            made.append(token)
+    return made
+
+
+def _called(token: Token, before: TokenType | None) -> bool:
+    quoted = token.token_type == TokenType.IDENTIFIER or is_string(token)
+    return token.text.lower() in CALLED and not quoted and before not in _NAMES_BEHIND
+
+
+def _typed_literal(tokens: list[Token], place: int) -> bool:
+    """`DATE '…'` before `::`."""
+    return (
+        place + 2 < len(tokens)
+        and is_string(tokens[place + 1])
+        and tokens[place + 2].token_type == TokenType.DCOLON
+    )
+
+
+def _like(token: Token, kind: TokenType, text: str) -> Token:
+    return Token(kind, text, token.line, token.col, token.start, token.end)
+
+
+def as_written(tree: exp.Expr) -> exp.Expr:
+    """A copy of the tree with functions and types by PostgreSQL's names."""
+    made = tree.copy()
+    for node in made.find_all(exp.Anonymous, exp.DataType):
+        if isinstance(node, exp.Anonymous):
+            node.set("this", node.name.removeprefix(PREFIX))
+        elif node.this == exp.DataType.Type.MEDIUMINT:
+            node.replace(exp.DataType(this=exp.DataType.Type.USERDEFINED, kind="INT4"))
+    return made

@@ -1,0 +1,18 @@
+"""What PostgreSQL means by an expression, said in DuckDB's words.
+
+The two agree on most of SQL, and where they do not, DuckDB would answer otherwise without a word:
+`7.0 / 2`, `round(2.5::FLOAT8)`, `substring('hello', -2, 5)`. Here the tree of a query is rewritten
+before DuckDB sees it:
+
+    `types`          the type of each expression, as far as it is plain to see
+    `meaning`        walks the tree, and asks the others for each node
+    `numbers`        division, averages, rounding, casts of numbers
+    `texts`          functions and patterns of text
+    `times`          extract, date_trunc, to_char
+    `comparisons`    operators that need operands of one family, rows compared with rows
+    `macros`         functions that DuckDB is given by their definition
+    `output_names`   what Postgres calls a column that has no alias
+
+What is not known to differ passes as it is. The promise is held by the differential test against
+PostgreSQL (`tests/system/differential`); what still differs is in docs/sql-differences.md.
+"""

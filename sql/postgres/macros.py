@@ -1,0 +1,170 @@
+"""Functions of PostgreSQL that DuckDB lacks or has with another meaning, as macros of DuckDB.
+
+A call of one is parsed under a name of its own, so that nobody takes it for DuckDB's function of
+the same name: `substr('x', -1)` is the macro `postgres_substr`. An error that begins with a
+SQLSTATE and a bar is PostgreSQL's own (`error('22011|…')`).
+
+A macro's arguments are put in place of its parameters, so one that is used twice is computed twice:
+nested calls grow by that. None of them uses an argument more often than it must.
+"""
+
+from __future__ import annotations
+
+PREFIX = "postgres_"
+
+_SUBSTRING = """
+(s, f) AS substring(s, CASE WHEN f < 1 THEN 1 ELSE f END),
+(s, f, n) AS CASE
+    WHEN n < 0 THEN error('22011|negative substring length not allowed')
+    WHEN f < 1 THEN substring(s, 1, CASE WHEN f + n < 1 THEN 0 ELSE f + n - 1 END)
+    ELSE substring(s, f, n) END
+"""
+_SPLIT_PART = """
+(s, d, n) AS CASE
+    WHEN n = 0 THEN error('22023|field position must not be zero')
+    WHEN d = '' THEN CASE WHEN n IN (1, -1) THEN s ELSE '' END
+    ELSE split_part(s, d, n) END
+"""
+_HEX = "regexp_full_match(s, '([0-9a-fA-F]{2})*')"
+_DECODE = f"""
+(s, f) AS CASE lower(f)
+    WHEN 'hex' THEN CASE WHEN {_HEX} THEN unhex(s)
+        ELSE error('22023|invalid hexadecimal data') END
+    WHEN 'base64' THEN from_base64(s)
+    ELSE error('22023|unrecognized encoding') END
+"""
+_ENCODE = """
+(b, f) AS CASE lower(f)
+    WHEN 'hex' THEN lower(hex(b))
+    WHEN 'base64' THEN to_base64(b)
+    ELSE error('22023|unrecognized encoding') END
+"""
+_POSITIVE = """
+(x) AS CASE
+    WHEN x = 0 THEN error('2201E|cannot take logarithm of zero')
+    WHEN x < 0 THEN error('2201E|cannot take logarithm of a negative number')
+    ELSE {function}(x) END
+"""
+_WITHIN_ONE = """
+(x) AS CASE WHEN x < -1 OR x > 1 THEN error('22003|input is out of range') ELSE {function}(x) END
+"""
+_PAD = """
+(s, n) AS {function}(s, CAST(greatest(n, 0) AS INTEGER), ' '),
+(s, n, f) AS CASE WHEN f = '' THEN left(s, greatest(n, 0))
+    ELSE {function}(s, CAST(greatest(n, 0) AS INTEGER), f) END
+"""
+_TRIM = "(s) AS {function}(s, ' '), (s, c) AS {function}(s, c)"
+_QUOTE_IDENT = """
+(s) AS CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_$]*') THEN s
+    ELSE '"' || replace(s, '"', '""') || '"' END
+"""
+_QUOTE_LITERAL = """'''' || replace(s::VARCHAR, '''', '''''') || ''''"""
+_UPPER = """
+(s) AS CASE WHEN contains(s, 'ß')
+    THEN array_to_string(list_transform(string_split(s, 'ß'), lambda p: upper(p)), 'ß')
+    ELSE upper(s) END
+"""
+_FLOAT_TEXT = """
+(x) AS CASE
+    WHEN isnan(x) THEN 'NaN' WHEN isinf(x) THEN CASE WHEN x > 0 THEN 'Infinity' ELSE '-Infinity' END
+    WHEN abs(x) >= 1e15 AND abs(x) < 1e16 AND x = trunc(x)
+    THEN regexp_replace(regexp_replace(
+        CAST(CAST(x AS BIGINT) AS VARCHAR), '^(-?[0-9])([0-9]*?)0*$', '\\1.\\2e+15'), '\\.e', 'e')
+    ELSE regexp_replace(CAST(x AS VARCHAR), '\\.0$', '') END
+"""
+_INTEGER_OF_TEXT = """
+(s) AS CASE WHEN regexp_full_match(s, '\\s*[+-]?[0-9]+\\s*') THEN CAST(s AS BIGINT)
+    WHEN s IS NULL THEN NULL
+    ELSE error('22P02|invalid input syntax for type bigint: "' || s || '"') END
+"""
+_BOOL_OF_TEXT = """
+(s) AS CASE
+    WHEN lower(trim(s)) IN ('t','tr','tru','true','y','ye','yes','on','1') THEN TRUE
+    WHEN lower(trim(s)) IN ('f','fa','fal','fals','false','n','no','of','off','0') THEN FALSE
+    WHEN s IS NULL THEN NULL
+    ELSE error('22P02|invalid input syntax for type boolean: "' || s || '"') END
+"""
+_MAKE_DATE = """
+(y, m, d) AS coalesce(
+    try(make_date(y, m, d)),
+    CASE WHEN y IS NULL OR m IS NULL OR d IS NULL THEN NULL
+    ELSE error('22008|date field value out of range') END)
+"""
+
+MACROS: dict[str, str] = {
+    "substr": _SUBSTRING,
+    "split_part": _SPLIT_PART,
+    "strpos": "(s, t) AS instr(s, t)",
+    "char_length": "(s) AS length(s)",
+    "character_length": "(s) AS length(s)",
+    "starts_with": "(s, p) AS starts_with(s, p)",
+    "exp": "(x) AS CASE WHEN isinf(exp(x)) AND NOT isinf(x) "
+    "THEN error('22003|value out of range: overflow') ELSE exp(x) END",
+    "upper": _UPPER,
+    "lpad": _PAD.format(function="lpad"),
+    "rpad": _PAD.format(function="rpad"),
+    "btrim": _TRIM.format(function="trim"),
+    "ltrim": _TRIM.format(function="ltrim"),
+    "rtrim": _TRIM.format(function="rtrim"),
+    "replace": "(s, a, b) AS CASE WHEN a = '' THEN s ELSE replace(s, a, b) END",
+    "chr": "(n) AS CASE WHEN n = 0 THEN error('54000|null character not permitted') "
+    "ELSE chr(n) END",
+    "ascii": "(s) AS CASE WHEN s = '' THEN 0 ELSE unicode(s) END",
+    "to_hex": "(n) AS lower(hex(n))",
+    "encode": _ENCODE,
+    "decode": _DECODE,
+    "convert_from": "(b, e) AS decode(b)",
+    "convert_to": "(s, e) AS encode(s)",
+    "quote_ident": _QUOTE_IDENT,
+    "quote_literal": f"(s) AS {_QUOTE_LITERAL}",
+    "quote_nullable": f"(s) AS CASE WHEN s IS NULL THEN 'NULL' ELSE {_QUOTE_LITERAL} END",
+    "regexp_like": "(s, p) AS regexp_matches(s, p), (s, p, f) AS regexp_matches(s, p, f)",
+    "regexp_substr": "(s, p) AS nullif(regexp_extract(s, p), '')",
+    "regexp_split_to_array": "(s, p) AS string_split_regex(s, p)",
+    "string_to_array": "(s, d) AS CASE WHEN d IS NULL THEN string_split(s, '') "
+    "WHEN s = '' THEN CAST([] AS VARCHAR[]) WHEN d = '' THEN [s] ELSE string_split(s, d) END",
+    "mod": "(a, b) AS a % b",
+    "power": "(a, b) AS CASE WHEN a = 0 AND b < 0 "
+    "THEN error('2201F|zero raised to a negative power is undefined') ELSE pow(a, b) END",
+    "pow": "(a, b) AS CASE WHEN a = 0 AND b < 0 "
+    "THEN error('2201F|zero raised to a negative power is undefined') ELSE pow(a, b) END",
+    "sqrt": "(x) AS CASE WHEN x < 0 "
+    "THEN error('2201F|cannot take square root of a negative number') ELSE sqrt(x) END",
+    "ln": _POSITIVE.format(function="ln"),
+    "log10": _POSITIVE.format(function="log10"),
+    "asin": _WITHIN_ONE.format(function="asin"),
+    "acos": _WITHIN_ONE.format(function="acos"),
+    "ceiling": "(x) AS ceil(x)",
+    "width_bucket": "(x, low, high, n) AS CASE WHEN x < low THEN 0 WHEN x >= high THEN n + 1 "
+    "ELSE CAST(floor((x - low) * n / (high - low)) AS BIGINT) + 1 END",
+    "make_date": _MAKE_DATE,
+    "to_timestamp": "(x) AS to_timestamp(x)",
+    "float_text": _FLOAT_TEXT,
+    "integer_of_text": _INTEGER_OF_TEXT,
+    "bool_of_text": _BOOL_OF_TEXT,
+}
+"""By PostgreSQL's names. The last ones are no functions of users, but casts."""
+
+REWRITTEN = frozenset(
+    {"div", "round", "sign", "to_char", "to_date", "date_part", "date_trunc", "format", "concat"}
+    | {
+        "log",
+        "every",
+        "octet_length",
+        "length",
+        "variance",
+        "pg_typeof",
+        "regexp_replace",
+        "regexp_match",
+    }
+)
+"""Functions that are replaced by what their arguments' types say, and may not be parsed before."""
+
+_CASTS = frozenset({"float_text", "integer_of_text", "bool_of_text"})
+CALLED = (frozenset(MACROS) | REWRITTEN) - _CASTS
+"""The functions whose calls are parsed under a name of their own."""
+
+
+def definitions() -> list[str]:
+    """The statements that make the macros."""
+    return [f"CREATE MACRO {PREFIX}{name}{body}" for name, body in MACROS.items()]

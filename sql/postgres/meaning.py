@@ -1,0 +1,234 @@
+"""The tree of a query with PostgreSQL's meaning of each node put into DuckDB's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from ...catalog.errors import SQLError
+from ...catalog.type_kinds import TypeKind
+from ..binder import Relations
+from ..parser import position_of
+from ..scalars import broad_type_of_cast
+from . import comparisons, numbers, sets, texts, times
+from .macros import PREFIX
+from .templates import call, duckdb, plain
+from .types import Types, untyped
+
+
+def mean_as_postgres(query: exp.Expr, relations: Relations) -> None:
+    """Rewrites `query` in place. Raises SQLError for what has no meaning in PostgreSQL."""
+    types = Types(query, relations)
+    nodes = list(query.walk())
+    for node in nodes:
+        types.of(node)  # before anything is replaced
+    for node in nodes:
+        type_literals_of_alternatives(node, types)
+    for node in reversed(nodes):
+        made = _meaning(node, types)
+        if made is not None and made is not node:
+            assert node is not query, node
+            node.replace(made)
+
+
+def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
+    """What stands for a node, whose parts have been replaced already; None for itself."""
+    match node:
+        case exp.Anonymous():
+            return _function(node, types)
+        case exp.Literal():
+            return numbers.exact_literal(node)
+        case exp.Cast():
+            return _cast(node, types)
+        case exp.Avg():
+            numbers.averaged(node, types)
+            return None
+        case exp.Like() | exp.ILike():
+            return texts.escaped_like(node)
+        case exp.SimilarTo():
+            return texts.similar(node)
+        case exp.Substring():
+            return texts.substring(node, types)
+        case exp.Round():
+            return numbers.rounded([node.this, *_optional(node, "decimals")], types)
+        case exp.Extract():
+            return times.field(node.name, node.expression, types, tree=node)
+        case exp.Neg() if types.kind(node.this) is TypeKind.INT8:
+            return numbers.negated(node)
+        case exp.GenerateSeries():
+            _cast_dates(node, types)
+            return None
+        case exp.Case():
+            conditions = [branch.this for branch in node.args["ifs"]]
+            if node.this is None:
+                comparisons.check_truths(conditions, "CASE/WHEN", types)
+            return None
+        case exp.Select():
+            sets.check_order_of_distinct(node)
+            sets.check_rows(node)
+            return None
+        case exp.SetOperation():
+            sets.check_sides(node, types)
+            return None
+        case exp.Localtimestamp():
+            return exp.cast(exp.CurrentTimestamp(), "TIMESTAMP")
+        case exp.Fetch():
+            _refuse_ties(node)
+    return _operator(node, types)
+
+
+def _operator(node: exp.Expr, types: Types) -> exp.Expr | None:
+    if isinstance(node, (*comparisons.COMPARISONS, exp.In, exp.Between)):
+        rows = comparisons.compared_rows(node) if not isinstance(node, exp.Between) else None
+        if rows is None:
+            comparisons.check_comparison(node, types)
+        return rows
+    if isinstance(node, comparisons.ARITHMETIC):
+        comparisons.check_arithmetic(node, types)
+        _type_literals(node, types)
+        return numbers.divided(node, types) if isinstance(node, exp.Div) else None
+    if isinstance(node, exp.And | exp.Or | exp.Not):
+        comparisons.check_condition(node, types)
+    if isinstance(node, exp.DPipe):
+        comparisons.check_concatenation(node, types)
+        return texts.concatenated(node, types)
+    return None
+
+
+def _type_literals(node: exp.Expr, types: Types) -> None:
+    """`1 + '2'`: a text literal beside a number is a number."""
+    for literal, other in ((node.this, node.expression), (node.expression, node.this)):
+        type = types.of(other)
+        inner = literal.unnest()
+        if type is None or type.kind not in _NUMBERS or not isinstance(inner, exp.Literal):
+            continue
+        if inner.is_string:
+            name = "NUMERIC" if type.kind is TypeKind.DECIMAL else type.kind.value
+            inner.replace(exp.cast(inner.copy(), name, dialect="postgres"))
+
+
+def type_literals_of_alternatives(node: exp.Expr, types: Types) -> None:
+    """`coalesce(n, '1')`: the text literals of alternatives are of the type of the others."""
+    match node:
+        case exp.Case():
+            parts = [branch.args["true"] for branch in node.args["ifs"]]
+            parts += _optional(node, "default")
+        case exp.Coalesce() | exp.Greatest() | exp.Least():
+            parts = list(node.iter_expressions())
+        case _:
+            return
+    type = types.of(node)
+    if type is None or type.kind in (TypeKind.STRING, TypeKind.ARRAY, TypeKind.JSONB):
+        return
+    for part in parts:
+        inner = part.unnest()
+        if isinstance(inner, exp.Literal) and inner.is_string:
+            name = "NUMERIC" if type.kind is TypeKind.DECIMAL else type.kind.value
+            inner.replace(exp.cast(inner.copy(), name, dialect="postgres"))
+
+
+def _cast_dates(node: exp.GenerateSeries, types: Types) -> None:
+    """A series of dates is one of TIMESTAMPTZ."""
+    for place in ("start", "end"):
+        bound = node.args[place]
+        if types.kind(bound) is TypeKind.DATE:
+            bound.replace(exp.cast(bound.copy(), "TIMESTAMPTZ"))
+
+
+_NUMBERS = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT8)
+
+
+def _optional(node: exp.Expr, name: str) -> list[exp.Expr]:
+    found = node.args.get(name)
+    return [found] if found is not None else []
+
+
+def _cast(node: exp.Cast, types: Types) -> exp.Expr | None:
+    """Casts whose source makes a difference."""
+    if isinstance(node, exp.TryCast) or untyped(node.this):
+        return None
+    source, target = types.kind(node.this), broad_type_of_cast(node)
+    kind = target.kind if target is not None else None
+    if source is TypeKind.FLOAT8 and kind is TypeKind.STRING:
+        node.set("this", call("float_text", node.this))
+    elif source is TypeKind.BYTES and kind is TypeKind.STRING:
+        return duckdb("'\\x' || lower(hex(:x))", x=node.this)
+    elif (source is TypeKind.BOOL and kind in (TypeKind.DECIMAL, TypeKind.FLOAT8)) or (
+        source in (TypeKind.DECIMAL, TypeKind.FLOAT8) and kind is TypeKind.BOOL
+    ):
+        raise comparisons.no_cast(node, types)
+    elif source is TypeKind.STRING and kind is TypeKind.INT8:
+        node.set("this", call("integer_of_text", node.this))
+    elif source is TypeKind.STRING and kind is TypeKind.BOOL:
+        return call("bool_of_text", node.this)
+    elif source is TypeKind.FLOAT8 and kind is TypeKind.INT8:
+        node.set("this", plain("round_even", node.this, exp.Literal.number(0)))
+    return None
+
+
+def _refuse_ties(node: exp.Fetch) -> None:
+    options = node.args.get("limit_options")
+    if options is not None and options.args.get("with_ties"):
+        raise SQLError(
+            "0A000",
+            "FETCH … WITH TIES is not supported",
+            position=position_of(node),
+            hint="rank() OVER (ORDER BY …) in a subquery says the same.",
+        )
+
+
+Make = Callable[[list[exp.Expr], exp.Expr, Types], exp.Expr]
+
+_FUNCTIONS: dict[str, Make] = {
+    "div": lambda found, tree, types: numbers.whole_quotient(found[0], found[1], types),
+    "round": lambda found, tree, types: numbers.rounded(found, types),
+    "sign": lambda found, tree, types: numbers.sign(found[0], types),
+    "log": lambda found, tree, types: numbers.logarithm(found),
+    "to_char": lambda found, tree, types: times.written(found, types, tree=tree),
+    "to_date": lambda found, tree, types: times.read(found, "to_date", tree=tree),
+    "date_part": lambda found, tree, types: times.part(found, types, tree=tree),
+    "date_trunc": lambda found, tree, types: times.truncated(found, types, tree=tree),
+    "format": lambda found, tree, types: texts.formatted(found, tree, types),
+    "concat": lambda found, tree, types: texts.concat(found, types),
+    "regexp_replace": lambda found, tree, types: texts.regexp_replaced(found, tree),
+    "regexp_match": lambda found, tree, types: texts.regexp_matched(found, tree),
+    "length": lambda found, tree, types: texts.length(found[0], types),
+    "octet_length": lambda found, tree, types: texts.octet_length(found[0], types),
+    "every": lambda found, tree, types: plain("bool_and", *found),
+    "variance": lambda found, tree, types: plain("var_samp", *found),
+    "pg_typeof": lambda found, tree, types: _type_name(found[0], types),
+}
+_COUNTS = {"div": (2, 2), "sign": (1, 1), "log": (1, 2), "round": (1, 2), "to_char": (2, 2),
+           "to_date": (2, 2), "date_part": (2, 2), "date_trunc": (2, 3), "every": (1, 1),
+           "variance": (1, 1), "pg_typeof": (1, 1), "regexp_match": (2, 2),
+           "length": (1, 1), "octet_length": (1, 1)}  # fmt: skip
+
+
+def _type_name(argument: exp.Expr, types: Types) -> exp.Expr:
+    type = types.of(argument)
+    if type is None and untyped(argument):
+        return exp.Literal.string("unknown")
+    if type is None:
+        return duckdb("lower(typeof(:x))", x=argument)
+    return exp.Literal.string(comparisons.type_name(type))
+
+
+def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
+    name = node.name.lower()
+    if name == "transaction_timestamp" and not node.expressions:
+        return exp.CurrentTimestamp()
+    if name.startswith(PREFIX):
+        name = name.removeprefix(PREFIX)
+        if name == "to_timestamp" and len(node.expressions) == 2:
+            return times.read(list(node.expressions), name, tree=node)
+        if name in _FUNCTIONS:
+            least, most = _COUNTS.get(name, (0, 1 << 16))
+            if not least <= len(node.expressions) <= most:
+                raise SQLError(
+                    "42883",
+                    f"function {name} with {len(node.expressions)} arguments does not exist",
+                    position=position_of(node),
+                )
+            return _FUNCTIONS[name](list(node.expressions), node, types)
+    return None

@@ -1,0 +1,44 @@
+"""Trees of DuckDB's dialect, out of text with places for trees."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import sqlglot
+from sqlglot import exp
+
+from .macros import PREFIX
+
+
+def duckdb(template: str, **parts: exp.Expr) -> exp.Expr:
+    """The expression that `template` says, each `:name` of it replaced by the tree of that name."""
+    tree = _parsed(template).copy()
+    for node in list(tree.find_all(exp.Placeholder)):
+        part = exp.Paren(this=parts[node.name].copy())
+        if node is tree:
+            return part
+        node.replace(part)
+    return exp.Paren(this=tree) if isinstance(tree, exp.Binary) else tree
+
+
+@cache
+def _parsed(template: str) -> exp.Expr:
+    return sqlglot.parse_one(template, dialect="duckdb")
+
+
+def call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    """A call of one of the macros."""
+    return exp.Anonymous(this=f"{PREFIX}{name}", expressions=[a.copy() for a in arguments])
+
+
+def plain(name: str, *arguments: exp.Expr) -> exp.Expr:
+    """A call of a function of DuckDB's."""
+    return exp.Anonymous(this=name, expressions=[a.copy() for a in arguments])
+
+
+def text(value: str) -> exp.Expr:
+    return exp.Literal.string(value)
+
+
+def number(value: int) -> exp.Expr:
+    return exp.Literal.number(value)

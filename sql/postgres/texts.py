@@ -1,0 +1,237 @@
+"""Text: patterns, format(), concat(), and what other types are as text."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ...catalog.errors import SQLError
+from ...catalog.type_kinds import TypeKind
+from ..parser import position_of
+from .templates import call, duckdb, plain, text
+from .types import Types, untyped
+
+ESCAPE = "\\"
+
+
+def escaped_like(tree: exp.Like | exp.ILike) -> exp.Expr | None:
+    """LIKE with the backslash as its escape, which DuckDB has only where it is asked for."""
+    pattern = tree.expression.unnest()
+    if isinstance(tree.parent, exp.Escape) or isinstance(pattern, exp.Any | exp.All | exp.Null):
+        return None
+    if isinstance(pattern, exp.Literal) and ESCAPE not in pattern.this:
+        return None
+    return exp.Escape(this=tree.copy(), expression=text(ESCAPE))
+
+
+def similar(tree: exp.SimilarTo) -> exp.Expr:
+    """SIMILAR TO a constant pattern, as a regular expression for the whole of the text."""
+    pattern = tree.expression.unnest()
+    if isinstance(pattern, exp.Null):
+        return exp.Null()
+    if not isinstance(pattern, exp.Literal) or not pattern.is_string:
+        raise SQLError(
+            "0A000",
+            "SIMILAR TO takes a constant pattern",
+            position=position_of(tree),
+            hint="Use ~ with a regular expression.",
+        )
+    return plain("regexp_full_match", tree.this, text(similar_as_regexp(pattern.this)))
+
+
+def similar_as_regexp(pattern: str) -> str:
+    """The regular expression that a pattern of SIMILAR TO means."""
+    made: list[str] = []
+    letters = iter(pattern)
+    for letter in letters:
+        if letter == ESCAPE:
+            following = next(letters, None)
+            if following is None:
+                raise SQLError("22025", "SIMILAR TO pattern must not end with escape character")
+            made.append(f"\\{following}" if not following.isalnum() else following)
+        else:
+            made.append(_SIMILAR.get(letter, letter))
+    return f"(?s:{''.join(made)})"
+
+
+_SIMILAR = {"%": ".*", "_": ".", ".": "\\.", "^": "\\^", "$": "\\$"}
+
+
+def substring(tree: exp.Substring, types: Types) -> exp.Expr:
+    start, length = tree.args.get("start"), tree.args.get("length")
+    if start is None:
+        return call("substr", tree.this, exp.Literal.number(1), length or exp.Null())
+    if types.kind(start) is TypeKind.STRING or (untyped(start) and length is None):
+        return exp.paren(regexp_matched([tree.this, start], tree, only_first=True), copy=False)
+    if types.kind(tree.this) is TypeKind.BYTES:
+        raise SQLError("0A000", "substring() of BYTES is not supported", position=position_of(tree))
+    return call("substr", tree.this, start, *([length] if length is not None else []))
+
+
+def as_text(tree: exp.Expr, types: Types, *, short: bool = False) -> exp.Expr:
+    """A value as text; `short` is what concat() makes of a truth (`t`)."""
+    match types.kind(tree):
+        case TypeKind.FLOAT8:
+            return call("float_text", tree)
+        case TypeKind.BOOL if short:
+            return duckdb("CASE WHEN :x THEN 't' WHEN NOT :x THEN 'f' END", x=tree)
+    return tree.copy()
+
+
+def concatenated(tree: exp.DPipe, types: Types) -> exp.Expr | None:
+    """`||` with a float beside text."""
+    parts = [tree.this, tree.expression]
+    if not any(types.kind(part) is TypeKind.FLOAT8 for part in parts):
+        return None
+    left, right = (as_text(part, types) for part in parts)
+    return exp.DPipe(this=left, expression=right)
+
+
+def concat(arguments: list[exp.Expr], types: Types) -> exp.Expr:
+    return plain("concat", *[as_text(argument, types, short=True) for argument in arguments])
+
+
+def formatted(arguments: list[exp.Expr], tree: exp.Expr, types: Types) -> exp.Expr:
+    """format() with a constant format, as the concatenation that it means."""
+    pattern = arguments[0].unnest() if arguments else exp.Null()
+    if not isinstance(pattern, exp.Literal) or not pattern.is_string:
+        raise SQLError(
+            "0A000",
+            "format() takes a constant format",
+            position=position_of(tree),
+            hint="Use || or concat().",
+        )
+    return plain("concat", text(""), *_pieces(pattern.this, arguments[1:], types))
+
+
+def _pieces(pattern: str, arguments: list[exp.Expr], types: Types) -> list[exp.Expr]:
+    pieces: list[exp.Expr] = []
+    at = following = 0
+    while at < len(pattern):
+        percent = pattern.find("%", at)
+        if percent < 0:
+            pieces.append(text(pattern[at:]))
+            break
+        pieces.append(text(pattern[at:percent]))
+        at = percent + 1
+        if pattern[at : at + 1] == "%":
+            pieces.append(text("%"))
+            at += 1
+            continue
+        place, width, left, at = _directive(pattern, at)
+        place = following if place is None else place
+        following = place + 1
+        if place >= len(arguments):
+            raise SQLError("22023", "too few arguments for format()")
+        piece = _formatted_one(pattern[at : at + 1], arguments[place], types)
+        if width:
+            piece = call("rpad" if left else "lpad", duckdb(_WIDE.format(width=width), s=piece),
+                         duckdb(f"greatest(length(:s), {width})", s=piece))  # fmt: skip
+        pieces.append(piece)
+        at += 1
+    return pieces
+
+
+_WIDE = "CASE WHEN length(:s) > {width} THEN :s ELSE :s END"
+
+
+def _directive(pattern: str, at: int) -> tuple[int | None, int, bool, int]:
+    """The argument's place, the width, whether it is to the left, and where the letter stands."""
+    digits = _digits(pattern, at)
+    place: int | None = None
+    if digits and pattern[at + len(digits) : at + len(digits) + 1] == "$":
+        place, at = int(digits) - 1, at + len(digits) + 1
+        if place < 0:
+            raise SQLError("22023", "format specifies argument 0, but arguments start at 1")
+    left = pattern[at : at + 1] == "-"
+    at += left
+    digits = _digits(pattern, at)
+    return place, int(digits or 0), left, at + len(digits)
+
+
+def _digits(pattern: str, at: int) -> str:
+    end = at
+    while end < len(pattern) and pattern[end].isdecimal():
+        end += 1
+    return pattern[at:end]
+
+
+def _formatted_one(letter: str, argument: exp.Expr, types: Types) -> exp.Expr:
+    value = as_text(argument, types, short=True)
+    match letter:
+        case "s":
+            return duckdb("coalesce(CAST(:x AS VARCHAR), '')", x=value)
+        case "I":
+            return call("quote_ident", value)
+        case "L":
+            return call("quote_nullable", value)
+        case "":
+            raise SQLError("22023", "unterminated format() type specifier")
+    raise SQLError("22023", f'unrecognized format() type specifier "{letter}"')
+
+
+_FLAGS = frozenset("gimnsc")
+
+
+def regexp_replaced(arguments: list[exp.Expr], tree: exp.Expr) -> exp.Expr:
+    """regexp_replace(), whose replacement may say `\\&` for the whole match."""
+    if len(arguments) not in (3, 4):
+        raise SQLError(
+            "0A000",
+            "regexp_replace() takes a text, a pattern, a replacement and flags",
+            position=position_of(tree),
+        )
+    made = [argument.copy() for argument in arguments]
+    replacement = made[2].unnest()
+    if isinstance(replacement, exp.Literal) and replacement.is_string:
+        made[2] = text(replacement.this.replace("\\&", "\\0"))
+    if len(made) == 4:
+        flags = made[3].unnest()
+        if isinstance(flags, exp.Literal) and not set(flags.this) <= _FLAGS:
+            raise SQLError("22023", f'invalid regular expression option: "{flags.this}"')
+    return plain("regexp_replace", *made)
+
+
+def regexp_matched(
+    arguments: list[exp.Expr], tree: exp.Expr, *, only_first: bool = False
+) -> exp.Expr:
+    """regexp_match() with a constant pattern: its groups as an array, or the whole where none."""
+    pattern = arguments[1].unnest() if len(arguments) == 2 else exp.Null()
+    if not isinstance(pattern, exp.Literal) or not pattern.is_string:
+        raise SQLError(
+            "0A000", "a regular expression must be constant here", position=position_of(tree)
+        )
+    groups = _groups(pattern.this)
+    numbers = list(range(1, groups + 1)) or [0]
+    found = [f"regexp_extract(:s, :p, {number})" for number in numbers]
+    result = found[0] if only_first else f"[{', '.join(found)}]"
+    template = f"CASE WHEN regexp_matches(:s, :p) THEN {result} END"
+    return duckdb(template, s=arguments[0], p=arguments[1])
+
+
+def _groups(pattern: str) -> int:
+    """How many groups of a regular expression are numbered."""
+    count, at, within = 0, 0, False
+    while at < len(pattern):
+        letter = pattern[at]
+        if letter == "\\":
+            at += 1
+        elif letter == "[":
+            within = True
+        elif letter == "]":
+            within = False
+        elif letter == "(" and not within and pattern[at + 1 : at + 2] != "?":
+            count += 1
+        at += 1
+    return count
+
+
+def length(argument: exp.Expr, types: Types) -> exp.Expr:
+    """length(): characters of text, bytes of BYTES."""
+    name = "octet_length" if types.kind(argument) is TypeKind.BYTES else "length"
+    return plain(name, argument)
+
+
+def octet_length(argument: exp.Expr, types: Types) -> exp.Expr:
+    if types.kind(argument) is TypeKind.BYTES:
+        return plain("octet_length", argument)
+    return duckdb("octet_length(encode(:x))", x=argument)

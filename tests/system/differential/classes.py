@@ -1,0 +1,324 @@
+"""The documented classes of differences, each a section of docs/sql-differences.md.
+
+A class covers a difference of which nothing but what its section says is different. Where both
+servers answer, the rows are the same values in all of them: `same_values` says in which sense.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from math import isclose
+
+from tests.system.differential.comparison import Difference
+from tests.system.differential.outcome import Cell, Outcome
+
+INT2, INT4, INT8, TEXT, NAME = 21, 23, 20, 25, 19
+FLOAT4, FLOAT8, NUMERIC, BPCHAR = 700, 701, 1700, 1042
+JSON, JSONB, REGTYPE, VOID = 114, 3802, 2206, 2278
+INT4_ARRAY, INT8_ARRAY = 1007, 1016
+
+_DIGITS = 14
+"""Significant digits that a float and a decimal of the same value share."""
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceClass:
+    """`name` is the title of its section; `covers` says whether a difference belongs to it."""
+
+    name: str
+    covers: Callable[[Difference], bool]
+
+
+_WIDER = {
+    (INT2, INT8), (INT4, INT8), (INT4_ARRAY, INT8_ARRAY), (INT8, NUMERIC), (INT4, NUMERIC)
+}  # fmt: skip
+_ELSEWHERE = {
+    "Single floats are computed in double": {(FLOAT4, FLOAT8)},
+    "Functions of decimals are computed in floats": {(NUMERIC, FLOAT8), (NUMERIC, INT8)},
+    "Catalog names and void are text": {(NAME, TEXT), (REGTYPE, TEXT), (VOID, TEXT)},
+    "JSON is JSONB": {(JSON, JSONB)},
+}
+
+
+def same_values(theirs: Outcome, ours: Outcome) -> bool:
+    """Whether two results are the same but for types, digits shown and padding."""
+    if len(theirs.rows) != len(ours.rows):
+        return False
+    pairs = [(theirs.rows, ours.rows)]
+    pairs.append((_sorted(theirs), _sorted(ours)))
+    return any(
+        all(
+            len(first) == len(second)
+            and all(
+                _same(cell, other, before, after)
+                for cell, other, before, after in zip(
+                    first, second, theirs.types, ours.types, strict=True
+                )
+            )
+            for first, second in zip(left, right, strict=True)
+        )
+        for left, right in pairs
+    )
+
+
+def _sorted(outcome: Outcome) -> tuple[tuple[Cell, ...], ...]:
+    return tuple(sorted(outcome.rows, key=lambda row: [(c is None, c or b"") for c in row]))
+
+
+def _same(theirs: Cell, ours: Cell, before: int, after: int) -> bool:
+    if theirs == ours:
+        return True
+    if theirs is None or ours is None:
+        return (before, after) == (VOID, TEXT)
+    if before == BPCHAR:
+        return theirs.rstrip(b" ") == ours
+    if before == REGTYPE:
+        return {theirs, ours} == {b"integer", b"bigint"}
+    if before not in (NUMERIC, FLOAT4, FLOAT8, INT8):
+        return False
+    try:
+        first, second = Decimal(theirs.decode()), Decimal(ours.decode())
+    except InvalidOperation:
+        return False
+    if FLOAT4 in (before, after):
+        return struct.pack("f", float(first)) == struct.pack("f", float(second))
+    if FLOAT8 in (before, after):
+        return isclose(float(first), float(second), rel_tol=10**-_DIGITS)
+    return _same_decimals(first, second)
+
+
+def _same_decimals(first: Decimal, second: Decimal) -> bool:
+    """Whether two are equal as far as the one with fewer fractional digits goes."""
+    if first == second:
+        return True
+    digits = min(-_exponent(first), -_exponent(second))
+    if digits < 12:
+        return False
+    near = isclose(float(first), float(second), rel_tol=10**-_DIGITS)
+    return near or abs(first - second) <= Decimal(1).scaleb(-digits)
+
+
+def _exponent(number: Decimal) -> int:
+    exponent = number.as_tuple().exponent
+    assert isinstance(exponent, int), number
+    return exponent
+
+
+def _type_pairs(difference: Difference) -> set[tuple[int, int]]:
+    theirs, ours = difference.theirs.types, difference.ours.types
+    if len(theirs) != len(ours):
+        return set()
+    return {pair for pair in zip(theirs, ours, strict=True) if pair[0] != pair[1]}
+
+
+def _typed(name: str) -> DifferenceClass:
+    """Other types for the same values, beside wider integers."""
+    pairs = _ELSEWHERE[name]
+
+    def covers(difference: Difference) -> bool:
+        found = _type_pairs(difference)
+        return (
+            difference.parts <= {"types", "rows"}
+            and bool(found & pairs)
+            and found <= pairs | _WIDER
+            and same_values(difference.theirs, difference.ours)
+        )
+
+    return DifferenceClass(name, covers)
+
+
+def _wider_integers(difference: Difference) -> bool:
+    overflowed = ("integer out of range", "smallint out of range")
+    if difference.theirs.message in overflowed:
+        return difference.ours.sqlstate is None
+    found = _type_pairs(difference)
+    return (
+        difference.parts <= {"types", "rows"}
+        and bool(found)
+        and found <= _WIDER
+        and same_values(difference.theirs, difference.ours)
+    )
+
+
+def _shown_otherwise(type: int) -> Callable[[Difference], bool]:
+    """The same values, of which only those of one type are written otherwise."""
+
+    def covers(difference: Difference) -> bool:
+        differing = {
+            place
+            for row, other in zip(
+                _sorted(difference.theirs), _sorted(difference.ours), strict=False
+            )
+            for place, (cell, found) in enumerate(zip(row, other, strict=False))
+            if cell != found
+        }
+        return (
+            difference.parts == {"rows"}
+            and all(difference.theirs.types[place] == type for place in differing)
+            and same_values(difference.theirs, difference.ours)
+        )
+
+    return covers
+
+
+def _refused(*, sqlstate: str, beginnings: tuple[str, ...]) -> Callable[[Difference], bool]:
+    """What works there, and is an error with a clear message here."""
+    return lambda difference: (
+        difference.theirs.sqlstate is None
+        and difference.ours.sqlstate == sqlstate
+        and difference.ours.message.startswith(beginnings)
+    )
+
+
+def _either(*tests: Callable[[Difference], bool]) -> Callable[[Difference], bool]:
+    return lambda difference: any(test(difference) for test in tests)
+
+
+def _accepted(*statements: str) -> Callable[[Difference], bool]:
+    """What is an error there, and has an answer here: the statements are named one by one."""
+    return lambda difference: (
+        difference.theirs.sqlstate is not None
+        and difference.ours.sqlstate is None
+        and difference.statement in statements
+    )
+
+
+def _named(difference: Difference) -> bool:
+    return (
+        difference.parts <= {"names", "types"}
+        and difference.statement in _OTHERWISE_NAMED
+        and _type_pairs(difference) <= _WIDER | {(NAME, TEXT)}
+    )
+
+
+_OTHERWISE_NAMED = {
+    "SELECT |/ 25.0::FLOAT8",
+    "SELECT ||/ 27.0::FLOAT8",
+    "SELECT -a, - 1, +a FROM n",
+    "SELECT * FROM (SELECT 1, 2) t",
+    "SELECT 'x'::NAME",
+    "SELECT * FROM (SELECT 1 AS a, 2 AS a) t",
+}
+_STATES = {
+    ("42725", "42883"),  # an operator of two unknown texts
+    ("22023", "22P02"),  # BYTES that are no hexadecimal digits
+    ("22008", "22007"),  # a date that no calendar has
+    ("42883", "42601"),  # a function of no arguments that needs some
+}
+
+
+def _other_state(difference: Difference) -> bool:
+    return (difference.theirs.sqlstate, difference.ours.sqlstate) in _STATES
+
+
+def _begin(difference: Difference) -> bool:
+    if difference.statement == "START TRANSACTION":
+        return difference.parts == {"tag"}
+    return difference.ours.message == "there is already a transaction in progress" or (
+        difference.statement == "COMMIT" and difference.parts == {"tag"}
+    )
+
+
+def _ambiguous_order(difference: Difference) -> bool:
+    return (
+        difference.theirs.sqlstate == "42702"
+        and 'ORDER BY "id" is ambiguous' in difference.theirs.message
+        and difference.ours.sqlstate is None
+    )
+
+
+def _infinite(difference: Difference) -> bool:
+    theirs, ours = difference.theirs, difference.ours
+    overflowed = theirs.message.startswith(("value out of range", "bigint out of range"))
+    return overflowed and ours.sqlstate is None
+
+
+CLASSES: tuple[DifferenceClass, ...] = (
+    DifferenceClass("Integers are computed in 64 bits", _wider_integers),
+    *map(_typed, _ELSEWHERE),
+    DifferenceClass("CHAR(n) is not padded", _shown_otherwise(BPCHAR)),
+    DifferenceClass(
+        "Decimals show the digits of their type",
+        _shown_otherwise(NUMERIC),
+    ),
+    DifferenceClass(
+        "Decimals have no NaN and no infinity",
+        _refused(sqlstate="22003", beginnings=("DECIMAL(38,0) has no ",)),
+    ),
+    DifferenceClass("Overflow of floats, and within sums", _infinite),
+    DifferenceClass("Truths are cast to every integer", _accepted("SELECT true::INT8")),
+    DifferenceClass(
+        "Dates and times are written in ISO form",
+        _refused(
+            sqlstate="22007", beginnings=("invalid input syntax for type", "date ", "timestamp ")
+        ),
+    ),
+    DifferenceClass(
+        "Dates end in the years 1 and 9999",
+        _refused(sqlstate="22008", beginnings=("dATE out of range", "date out of range")),
+    ),
+    DifferenceClass(
+        "Functions that are missing",
+        _either(
+            _refused(sqlstate="42883", beginnings=("function ", "no function matches")),
+            _refused(sqlstate="0A000", beginnings=("substring() of", "not supported: ")),
+            _refused(sqlstate="22023", beginnings=("unrecognized encoding", "option 'g'")),
+        ),
+    ),
+    DifferenceClass(
+        "Patterns of to_char",
+        _refused(sqlstate="0A000", beginnings=("to_char() of", "TH in a pattern")),
+    ),
+    DifferenceClass(
+        "Signs that are not read",
+        _refused(sqlstate="42601", beginnings=("syntax error",)),
+    ),
+    DifferenceClass(
+        "VALUES and RETURNING take simple expressions",
+        _refused(sqlstate="0A000", beginnings=("VALUES takes", "RETURNING takes")),
+    ),
+    DifferenceClass(
+        "Columns take no number for a text and no fraction for an integer",
+        _either(
+            _refused(sqlstate="42804", beginnings=("column ",)),
+            _refused(sqlstate="22P02", beginnings=("column ",)),
+        ),
+    ),
+    DifferenceClass("BEGIN in a transaction is an error", _begin),
+    DifferenceClass(
+        "Rows are no values",
+        _either(
+            _refused(sqlstate="0A000", beginnings=("a row as a value",)),
+            _refused(sqlstate="42703", beginnings=('column "e" of relation',)),
+        ),
+    ),
+    DifferenceClass(
+        "Columns of a grouped key are named in GROUP BY",
+        _refused(sqlstate="42803", beginnings=("column ",)),
+    ),
+    DifferenceClass("No ties", _refused(sqlstate="0A000", beginnings=("FETCH",))),
+    DifferenceClass("Names of some columns", _named),
+    DifferenceClass("Other SQLSTATEs", _other_state),
+    DifferenceClass(
+        "More is accepted",
+        _either(
+            _ambiguous_order,
+            _accepted(
+                "SELECT 1_000", "SELECT 0x1F", "SELECT 'a' 'b'", "SELECT levenshtein('a', 'b')",
+                'SELECT "ID" FROM emp',
+            ),
+        ),
+    ),
+    DifferenceClass(
+        "The remainder of the least integer",
+        _refused(sqlstate="22003", beginnings=("overflow in division",)),
+    ),
+)  # fmt: skip
+
+
+def class_of(difference: Difference) -> DifferenceClass | None:
+    """The first class that covers a difference."""
+    return next((known for known in CLASSES if known.covers(difference)), None)
