@@ -27,6 +27,7 @@ WRITTEN_AS_THEY_ARE = frozenset(
         *TEXTS,
         TypeKind.DATE,
         TypeKind.TIME,
+        TypeKind.ENUM,
         TypeKind.TIMESTAMP,
         TypeKind.TIMESTAMPTZ,
         TypeKind.UUID,

@@ -23,6 +23,8 @@ from ..catalog.schema_change.job import JOB_KIND as SCHEMA_CHANGE
 from ..catalog.schema_change.job import SchemaChanger
 from ..catalog.schema_change.jobs import SchemaChanges
 from ..catalog.system_tables import DEFAULT_DATABASE, DESCRIPTOR, NAMESPACE
+from ..catalog.type_change import JOB_KIND as TYPE_CHANGE
+from ..catalog.type_change import TypeChanger
 from ..catalog.users import ROOT
 from ..changefeed import JOB_KIND, Changefeeds, ChangefeedServices, LiveFeed
 from ..changefeed.export import Positions
@@ -267,6 +269,7 @@ async def _assemble(
     closing.callback(analytics.close)
     rows = AnalyticRows(store, analytics)
     resumers[SCHEMA_CHANGE] = SchemaChanger(store, descriptors, leases, rows)
+    resumers[TYPE_CHANGE] = TypeChanger(store, descriptors, leases)
     await registry.start()
     closing.callback(feeds.close)
     closing.push_async_callback(registry.close)

@@ -63,6 +63,9 @@ def column_array(type: ColumnType, values: Sequence[Any]) -> AnyArray:
     """The Arrow column of physical values."""
     if type.element is not None:
         return _list_array(type.element, values)
+    if type.enum is not None:
+        labels = type.enum.label_by_mark
+        return pa.array([None if v is None else labels[v] for v in values], pa.string())
     array: AnyArray = pa.array(values, type=_PHYSICAL_ARROW[type.kind])
     match type.kind:
         case TypeKind.DATE | TypeKind.TIMESTAMP | TypeKind.TIMESTAMPTZ:
@@ -87,7 +90,7 @@ def datum_array(type: ColumnType, values: Sequence[Datum]) -> AnyArray:
     """The Arrow column of canonical datums."""
     if type.kind not in _BY_PHYSICAL:
         return pa.array(values, type.arrow_type)
-    return column_array(type, [physical_of(value) for value in values])
+    return column_array(type, [physical_of(type, value) for value in values])
 
 
 def column_datums(type: ColumnType, array: Any) -> list[Datum]:
@@ -157,6 +160,8 @@ def column_values(type: ColumnType, array: AnyArray, *, column: str) -> list[Any
                     for value in _values(array.view(pa.binary(16)))]  # fmt: skip
         case TypeKind.JSONB:
             return _json_values(array, column)
+        case TypeKind.ENUM:
+            return _marks(type, array, column)
         case TypeKind.ARRAY:
             return _list_values(type, array, column)
         case _:
@@ -173,6 +178,18 @@ def _json_values(array: AnyArray, column: str) -> list[Any]:
         raise SQLError(
             error.sqlstate, f'column "{column}": {error.message}', detail=error.detail
         ) from None
+
+
+def _marks(type: ColumnType, array: AnyArray, column: str) -> list[Any]:
+    assert type.enum is not None, type
+    checked, marks = type.enum.checked, type.enum.mark_by_label
+    try:
+        return [
+            None if label is None else marks[checked(label)]
+            for label in _text_values(array, column)
+        ]
+    except SQLError as error:
+        raise SQLError(error.sqlstate, f'column "{column}": {error.message}') from None
 
 
 def _list_values(type: ColumnType, array: AnyArray, column: str) -> list[Any]:

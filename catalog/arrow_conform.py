@@ -54,7 +54,7 @@ def _default_array(descriptor: TableDescriptor, column: Column, count: int) -> A
             "violates not-null constraint",
             detail="The batch has no such column, and the column has no default.",
         )
-    return constant_array(column.type, physical_of(column.default), count)
+    return constant_array(column.type, physical_of(column.type, column.default), count)
 
 
 def _conform_array(column: Column, array: AnyArray) -> AnyArray:
@@ -117,5 +117,7 @@ def _exact(type: ColumnType, given: pa.DataType) -> bool:
             return pt.is_time(given)
         case TypeKind.JSONB:
             return False  # a text, which may be no document
+        case TypeKind.ENUM:
+            return False
         case TypeKind.BOOL | TypeKind.UUID | TypeKind.ARRAY | TypeKind.INTERVAL:
             return False

@@ -136,8 +136,8 @@ class Catalog:
         tables: list[TableDescriptor] = []
         for _, table_id in await self.descriptors.children(reader, *parents):
             table = await self.descriptors.read(reader, table_id)
-            assert isinstance(table, TableDescriptor), (table_id, table)
-            tables.append(table)
+            if isinstance(table, TableDescriptor):
+                tables.append(table)
         return tables
 
     async def create_table(

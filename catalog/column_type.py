@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from .enum_type import EnumType
 from .errors import SQLError
+from .identifiers import quote_identifier
 from .type_kinds import ARROW_TYPES, BROAD, DUCKDB_NAMES, KEYLESS, SQL_NAMES, TypeKind, unknown_type
 
+QUOTE = "'"
 DECIMAL_PRECISION_MAX = 38
 DECIMAL_DEFAULT = (38, 9)
 WIDTH_MAX = 10_485_760
@@ -21,7 +24,8 @@ class ColumnType:
     """A type with its parameters.
 
     Precision and scale are set for DECIMAL, and only for it; `width`, in characters, for CHAR, and
-    for a VARCHAR that has one; `element` for ARRAY, and only for it.
+    for a VARCHAR that has one; `element` for ARRAY, `enum` for ENUM, and each only
+    for it.
     """
 
     kind: TypeKind
@@ -29,9 +33,11 @@ class ColumnType:
     scale: int | None = None
     width: int | None = None
     element: ColumnType | None = None
+    enum: EnumType | None = None
 
     def __post_init__(self) -> None:
         assert (self.element is not None) == (self.kind is TypeKind.ARRAY), self
+        assert (self.enum is not None) == (self.kind is TypeKind.ENUM), self
         self._check_width()
         if self.kind is not TypeKind.DECIMAL:
             assert self.precision is None, self
@@ -82,6 +88,8 @@ class ColumnType:
     def sql_name(self) -> str:
         if self.element is not None:
             return f"{self.element.sql_name}[]"
+        if self.enum is not None:
+            return quote_identifier(self.enum.name)
         if self.kind is TypeKind.DECIMAL:
             return f"DECIMAL({self.precision},{self.scale})"
         if self.width is not None:
@@ -100,9 +108,19 @@ class ColumnType:
     def duckdb_name(self) -> str:
         if self.element is not None:
             return f"{self.element.duckdb_name}[]"
+        if self.enum is not None:
+            labels = ", ".join(f"'{label.replace(QUOTE, QUOTE * 2)}'" for label in self.enum.labels)
+            return f"ENUM({labels})"
         if self.kind is TypeKind.DECIMAL:
             return self.sql_name
         return DUCKDB_NAMES[self.kind]
+
+    @property
+    def mirror_name(self) -> str:
+        """What a table of DuckDB's calls it: labels are texts there, and may become more."""
+        if self.element is not None:
+            return f"{self.element.mirror_name}[]"
+        return "VARCHAR" if self.enum is not None else self.duckdb_name
 
     @property
     def arrow_type(self) -> pa.DataType:
@@ -148,6 +166,10 @@ class ColumnType:
 
     def __str__(self) -> str:
         return self.sql_name
+
+
+def enum_of(enum: EnumType) -> ColumnType:
+    return ColumnType(TypeKind.ENUM, enum=enum)
 
 
 def array_of(element: ColumnType) -> ColumnType:

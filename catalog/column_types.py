@@ -20,6 +20,7 @@ A *datum* is a value of SQL as a Python object. Each type has one canonical form
     INTERVAL     interval.Interval: months, days, microseconds
     UUID         uuid.UUID
     JSONB        str: the document's normal form (`json_text`)
+    ENUM         str: the label of a member
     ARRAY        list of datums of its element's type, which is no array
 
 and None for NULL in all of them. A bare DECIMAL is DECIMAL(38,9): Arrow and DuckDB know no decimal
@@ -46,6 +47,7 @@ from .array_text import read_array
 from .column_type import DECIMAL_PRECISION_MAX as DECIMAL_PRECISION_MAX
 from .column_type import ColumnType as ColumnType
 from .column_type import array_of as array_of
+from .column_type import enum_of as enum_of
 from .errors import SQLError
 from .interval import Interval, interval_of
 from .interval_text import read_interval
@@ -320,6 +322,13 @@ def _to_uuid(type: ColumnType, value: object) -> UUID:
     raise _mismatch(type, value)
 
 
+def _to_enum(type: ColumnType, value: object) -> str:
+    assert type.enum is not None, type
+    if not isinstance(value, str):
+        raise _mismatch(type, value)
+    return type.enum.checked(value)
+
+
 def _to_array(type: ColumnType, value: object) -> list[Any]:
     assert type.element is not None, type
     match value:
@@ -351,5 +360,6 @@ _COERCIONS: dict[TypeKind, Callable[[ColumnType, object], Datum]] = {
     TypeKind.INTERVAL: _to_interval,
     TypeKind.JSONB: _to_json,
     TypeKind.UUID: _to_uuid,
+    TypeKind.ENUM: _to_enum,
     TypeKind.ARRAY: _to_array,
 }

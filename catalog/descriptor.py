@@ -16,20 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from functools import cached_property
 
 from ..kvlayer.clock import ZERO, Timestamp
 from ..kvlayer.keys import index_span
 from ..kvlayer.span import Span
 from .column_types import ColumnType, Datum
+from .descriptor_state import DescriptorState as DescriptorState
 from .elements import CheckConstraint, Constraint, ElementState, ForeignKey, Index, IndexKind
 from .errors import SQLError
-
-
-class DescriptorState(Enum):
-    PUBLIC = "public"  # in use
-    DROPPED = "dropped"  # its name is free again; kept so that feeds and old reads understand it
+from .named_objects import SequenceDescriptor, TypeDescriptor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,7 +306,9 @@ class DatabaseDescriptor:
         return self.state is DescriptorState.DROPPED
 
 
-Descriptor = DatabaseDescriptor | SchemaDescriptor | TableDescriptor
+Descriptor = (
+    DatabaseDescriptor | SchemaDescriptor | TableDescriptor | TypeDescriptor | SequenceDescriptor
+)
 
 
 def logically_equal(first: Descriptor, second: Descriptor) -> bool:

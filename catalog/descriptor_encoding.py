@@ -29,6 +29,8 @@ from .element_encoding import (
     index_to_wire,
 )
 from .elements import ElementState, Index
+from .enum_type import EnumMember, EnumType
+from .named_objects import SequenceDescriptor, SequenceOptions, TypeDescriptor
 from .physical import from_physical, to_physical
 from .type_kinds import TypeKind
 
@@ -39,6 +41,18 @@ class DescriptorUnreadable(Exception):
     """Stored bytes that are no descriptor, or one of a format that this version does not know."""
 
 
+class MemberWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    label: str
+    mark: bytes
+    writable: bool
+
+
+class EnumWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    id: int
+    name: str
+    members: list[MemberWire]
+
+
 class TypeWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A type that is part of another."""
 
@@ -46,6 +60,7 @@ class TypeWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     precision: int | None
     scale: int | None
     width: int | None
+    enum: EnumWire | None = None
 
 
 class ColumnWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,6 +80,7 @@ class ColumnWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     width: int | None = None
     element: TypeWire | None = None
     hidden: bool = False
+    enum: EnumWire | None = None
 
 
 class _DatabaseWire(msgspec.Struct, frozen=True, tag_field="kind", tag="database"):
@@ -109,10 +125,38 @@ class _TableWire(msgspec.Struct, frozen=True, tag_field="kind", tag="table"):
     comment: str | None = None
 
 
+class _TypeDescriptorWire(msgspec.Struct, frozen=True, tag_field="kind", tag="type"):
+    format: int
+    id: int
+    name: str
+    version: int
+    state: str
+    database_id: int
+    schema_id: int
+    enum: EnumWire
+
+
+class _SequenceWire(msgspec.Struct, frozen=True, tag_field="kind", tag="sequence"):
+    format: int
+    id: int
+    name: str
+    version: int
+    state: str
+    database_id: int
+    schema_id: int
+    start: int
+    increment: int
+    minimum: int
+    maximum: int
+    cycle: bool
+    cache: int
+    owner: tuple[int, int] | None = None
+
+
+_Wire = _DatabaseWire | _SchemaWire | _TableWire | _TypeDescriptorWire | _SequenceWire
+
 _encode = msgspec.msgpack.Encoder().encode
-_decoder: msgspec.msgpack.Decoder[_DatabaseWire | _SchemaWire | _TableWire] = (
-    msgspec.msgpack.Decoder(_DatabaseWire | _SchemaWire | _TableWire)
-)
+_decoder: msgspec.msgpack.Decoder[_Wire] = msgspec.msgpack.Decoder(_Wire)
 
 
 def encode_descriptor(descriptor: Descriptor) -> bytes:
@@ -150,15 +194,82 @@ def decode_descriptor(data: bytes, modification_time: Timestamp) -> Descriptor:
             )
         case _TableWire():
             return _table_from_wire(wire, state, modification_time)
+        case _TypeDescriptorWire():
+            enum = _enum(wire.enum)
+            assert enum is not None, wire
+            return TypeDescriptor(
+                id=wire.id,
+                name=wire.name,
+                database_id=wire.database_id,
+                schema_id=wire.schema_id,
+                enum=enum,
+                version=wire.version,
+                modification_time=modification_time,
+                state=state,
+            )
+        case _SequenceWire():
+            return _sequence_from_wire(wire, state, modification_time)
 
 
-def _to_wire(descriptor: Descriptor) -> _DatabaseWire | _SchemaWire | _TableWire:
+def _sequence_from_wire(
+    wire: _SequenceWire, state: DescriptorState, modification_time: Timestamp
+) -> SequenceDescriptor:
+    options = SequenceOptions(
+        start=wire.start,
+        increment=wire.increment,
+        minimum=wire.minimum,
+        maximum=wire.maximum,
+        cycle=wire.cycle,
+        cache=wire.cache,
+    )
+    return SequenceDescriptor(
+        id=wire.id,
+        name=wire.name,
+        database_id=wire.database_id,
+        schema_id=wire.schema_id,
+        options=options,
+        owner=wire.owner,
+        version=wire.version,
+        modification_time=modification_time,
+        state=state,
+    )
+
+
+def _sequence_to_wire(found: SequenceDescriptor, state: str) -> _SequenceWire:
+    options = found.options
+    return _SequenceWire(
+        format=FORMAT,
+        id=found.id,
+        name=found.name,
+        version=found.version,
+        state=state,
+        database_id=found.database_id,
+        schema_id=found.schema_id,
+        start=options.start,
+        increment=options.increment,
+        minimum=options.minimum,
+        maximum=options.maximum,
+        cycle=options.cycle,
+        cache=options.cache,
+        owner=found.owner,
+    )
+
+
+def _to_wire(descriptor: Descriptor) -> _Wire:
     state = str(descriptor.state.value)
     match descriptor:
         case DatabaseDescriptor(id=id, name=name, version=version):
             return _DatabaseWire(FORMAT, id, name, version, state)
         case SchemaDescriptor(id=id, name=name, version=version):
             return _SchemaWire(FORMAT, id, name, version, state, descriptor.database_id)
+        case SequenceDescriptor():
+            return _sequence_to_wire(descriptor, state)
+        case TypeDescriptor(id=id, name=name, version=version):
+            enum = _enum_to_wire(descriptor.enum)
+            assert enum is not None, descriptor
+            return _TypeDescriptorWire(
+                FORMAT, id, name, version, state, descriptor.database_id, descriptor.schema_id, enum
+            )
         case TableDescriptor():
             return _TableWire(
                 format=FORMAT,
@@ -195,11 +306,28 @@ def _optional_index(wire: IndexWire | None) -> Index | None:
 
 
 def _type_to_wire(type: ColumnType) -> TypeWire:
-    return TypeWire(str(type.kind.value), type.precision, type.scale, type.width)
+    return TypeWire(
+        str(type.kind.value), type.precision, type.scale, type.width, _enum_to_wire(type.enum)
+    )
 
 
 def _type_from_wire(wire: TypeWire) -> ColumnType:
-    return ColumnType(TypeKind(wire.kind), wire.precision, wire.scale, wire.width)
+    enum = _enum(wire.enum)
+    return ColumnType(TypeKind(wire.kind), wire.precision, wire.scale, wire.width, enum=enum)
+
+
+def _enum_to_wire(enum: EnumType | None) -> EnumWire | None:
+    if enum is None:
+        return None
+    members = [MemberWire(member.label, member.mark, member.writable) for member in enum.members]
+    return EnumWire(enum.id, enum.name, members)
+
+
+def _enum(wire: EnumWire | None) -> EnumType | None:
+    if wire is None:
+        return None
+    members = [EnumMember(member.label, member.mark, member.writable) for member in wire.members]
+    return EnumType(wire.id, wire.name, tuple(members))
 
 
 def column_to_wire(column: Column) -> ColumnWire:
@@ -210,6 +338,7 @@ def column_to_wire(column: Column) -> ColumnWire:
         precision=column.type.precision,
         width=column.type.width,
         element=None if column.type.element is None else _type_to_wire(column.type.element),
+        enum=_enum_to_wire(column.type.enum),
         scale=column.type.scale,
         nullable=column.nullable,
         has_default=column.has_default,
@@ -254,7 +383,9 @@ def _table_from_wire(
 
 def column_from_wire(wire: ColumnWire) -> Column:
     element = None if wire.element is None else _type_from_wire(wire.element)
-    type = ColumnType(TypeKind(wire.kind), wire.precision, wire.scale, wire.width, element)
+    type = ColumnType(
+        TypeKind(wire.kind), wire.precision, wire.scale, wire.width, element, _enum(wire.enum)
+    )
     return Column(
         id=wire.id,
         name=wire.name,

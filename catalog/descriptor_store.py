@@ -19,7 +19,7 @@ from .descriptor import DatabaseDescriptor, Descriptor, SchemaDescriptor, TableD
 from .descriptor_encoding import decode_descriptor, encode_descriptor
 from .errors import SQLError
 from .live_leases import check_two_versions
-from .names import TableName
+from .named_objects import SequenceDescriptor, TypeDescriptor
 from .publish_rules import check_successor
 from .row_codec import codec_for
 from .system_tables import DESCRIPTOR, DESCRIPTOR_ID_SEQUENCE, ID_SEQUENCE, NAMESPACE
@@ -116,8 +116,7 @@ class DescriptorStore:
         if table_id is None:
             return None
         table = await self.read(reader, table_id)
-        assert isinstance(table, TableDescriptor), (TableName(database, schema, name), table)
-        return table
+        return table if isinstance(table, TableDescriptor) else None
 
     async def children(
         self, reader: DescriptorReader, parent_id: int, parent_schema_id: int
@@ -197,6 +196,10 @@ def name_taken(descriptor: Descriptor) -> SQLError:
             return SQLError("42P07", f'relation "{descriptor.name}" already exists')
         case SchemaDescriptor():
             return SQLError("42P06", f'schema "{descriptor.name}" already exists')
+        case TypeDescriptor():
+            return SQLError("42710", f'type "{descriptor.name}" already exists')
+        case SequenceDescriptor():
+            return SQLError("42P07", f'relation "{descriptor.name}" already exists')
         case DatabaseDescriptor():
             return SQLError("42P04", f'database "{descriptor.name}" already exists')
 

@@ -48,7 +48,9 @@ class IndexCodec:
         self._prefix = index_prefix(descriptor.id, index.id)
         by_id = {column.id: column for column in descriptor.columns}
         self._columns = [by_id[column_id] for column_id in index.columns]
-        self._missing = {column.id: physical_of(column.missing) for column in descriptor.columns}
+        self._missing = {
+            column.id: physical_of(column.type, column.missing) for column in descriptor.columns
+        }
         self._keys: KeyEncoding | None = None
         if index.kind is IndexKind.PRIMARY:
             self._keys = KeyEncoding(self._prefix, [column.type for column in self._columns])

@@ -86,7 +86,7 @@ def _part(column: Column, datum: Datum, *, marked: bool) -> bytes:
         if not marked:
             raise SQLError("23502", f'a border cannot be NULL in column "{column.name}"')
         return _NULL
-    written = part_writer(column.type)(physical_of(datum))
+    written = part_writer(column.type)(physical_of(column.type, datum))
     return _VALUE + written if marked else written
 
 

@@ -9,7 +9,7 @@ A key is the index's prefix and one part per column, each of which delimits itse
                                           -0.0 is stored as 0.0, which it equals
     DECIMAL                               sixteen bytes, big-endian: the value times 10^scale, plus
                                           2^127 (38 digits fit, and a column's scale is fixed)
-    texts, BYTES                          groups of eight with a marker (`kvlayer.keys`)
+    texts, BYTES, marks of an ENUM        groups of eight with a marker (`kvlayer.keys`)
     UUID                                  its sixteen bytes
     INTERVAL                              twelve bytes: its length (`interval`) plus 2^95
 
@@ -125,7 +125,7 @@ def part_writer(type: ColumnType) -> PartWriter:
             return _encode_decimal
         case TypeKind.STRING | TypeKind.VARCHAR | TypeKind.CHAR:
             return lambda value: encode_bytes(value.encode())
-        case TypeKind.BYTES:
+        case TypeKind.BYTES | TypeKind.ENUM:
             return encode_bytes
         case TypeKind.UUID:
             return bytes
@@ -140,7 +140,7 @@ def _parts_writer(type: ColumnType) -> PartsWriter:
     match type.kind:
         case _ if type.kind in _INTEGERS:
             return lambda values: [_U64(value + _SIGN) for value in values]
-        case _ if type.kind in TEXTS or type.kind is TypeKind.BYTES:
+        case _ if type.kind in TEXTS or type.kind in (TypeKind.BYTES, TypeKind.ENUM):
             # Columns of a composite key repeat themselves, and a group costs what ten lookups do.
             return lambda values: _memoized(write, values)
         case TypeKind.UUID:
@@ -180,7 +180,7 @@ def part_reader(type: ColumnType) -> PartReader:
             return _decimal_reader(type.decimal[1])
         case TypeKind.STRING | TypeKind.VARCHAR | TypeKind.CHAR:
             return _read_string
-        case TypeKind.BYTES:
+        case TypeKind.BYTES | TypeKind.ENUM:
             return decode_bytes
         case TypeKind.UUID:
             return _read_sixteen

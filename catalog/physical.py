@@ -7,6 +7,7 @@
     TIME                                 microseconds since midnight
     INTERVAL                             16 bytes: months, days, nanoseconds, as Arrow has them
     UUID                                 its 16 bytes
+    ENUM                                 its member's mark (`enum_type`)
     ARRAY                                the list of its elements' physical values
 
 `to_physical` takes any value that `coerce` takes; for a canonical datum it only checks and
@@ -48,12 +49,14 @@ TIME_MAX = DAY - 1
 
 def to_physical(type: ColumnType, value: object, *, column: str | None = None) -> Physical:
     """The physical value of anything that `coerce` takes; raises what it raises."""
-    return physical_of(coerce(type, value, column=column))
+    return physical_of(type, coerce(type, value, column=column))
 
 
-def physical_of(datum: Datum) -> Physical:
+def physical_of(type: ColumnType, datum: Datum) -> Physical:
     """The physical value of a canonical datum."""
     match datum:
+        case str():
+            return datum if type.enum is None else type.enum.mark_by_label[datum]
         case datetime():
             return _microseconds(datum - (_EPOCH if datum.tzinfo is None else _EPOCH_UTC))
         case date():
@@ -67,7 +70,8 @@ def physical_of(datum: Datum) -> Physical:
         case Interval():
             return datum.physical
         case list():
-            return [physical_of(item) for item in datum]
+            assert type.element is not None, type
+            return [physical_of(type.element, item) for item in datum]
         case _:
             return datum
 
@@ -150,6 +154,8 @@ def _timestamptz_writer(otherwise: Writer) -> Writer:
 
 def datum_reader(type: ColumnType) -> Reader | None:
     """Physical value (not None) to datum, or None where they are the same."""
+    if type.enum is not None:
+        return type.enum.label_by_mark.__getitem__
     if type.element is None:
         return _READERS.get(type.kind)
     element = datum_reader(type.element)

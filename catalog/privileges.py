@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import Enum, IntFlag
 
 from .descriptor import DatabaseDescriptor, Descriptor, SchemaDescriptor, TableDescriptor
+from .named_objects import SequenceDescriptor, TypeDescriptor
 
 
 class Privilege(IntFlag):
@@ -108,9 +109,9 @@ SYSTEM = Securable(SecurableKind.SYSTEM, 0, "system")
 
 def securable(descriptor: Descriptor) -> Securable:
     match descriptor:
-        case TableDescriptor(id=id, name=name):
+        case TableDescriptor() | TypeDescriptor() | SequenceDescriptor():
             parents = (descriptor.schema_id, descriptor.database_id)
-            return Securable(SecurableKind.TABLE, id, name, parents)
+            return Securable(SecurableKind.TABLE, descriptor.id, descriptor.name, parents)
         case SchemaDescriptor(id=id, name=name, database_id=database_id):
             return Securable(SecurableKind.SCHEMA, id, name, (database_id,))
         case DatabaseDescriptor(id=id, name=name):

@@ -73,7 +73,7 @@ class RowCodec:
             for place, column in enumerate(columns)
             if (reader := datum_reader(column.type)) is not None
         ]
-        self._missing = [physical_of(column.missing) for column in columns]
+        self._missing = [physical_of(column.type, column.missing) for column in columns]
         key_columns = descriptor.key_columns
         self._key_places = [columns.index(column) for column in key_columns]
         self._key_writers = [physical_writer(column.type, column.name) for column in key_columns]

@@ -30,6 +30,7 @@ class TypeKind(Enum):
     INTERVAL = "INTERVAL"
     UUID = "UUID"
     JSONB = "JSONB"
+    ENUM = "ENUM"  # a type that a user made; SQL prints its own name
     ARRAY = "ARRAY"  # of another kind, in one dimension
 
 
@@ -134,7 +135,11 @@ ARROW_TYPES: dict[TypeKind, pa.DataType] = {
     TypeKind.INTERVAL: pa.month_day_nano_interval(),
     TypeKind.UUID: pa.uuid(),
     TypeKind.JSONB: pa.json_(),
+    TypeKind.ENUM: pa.string(),
 }
+
+
+_NAMELESS = (TypeKind.ARRAY, TypeKind.ENUM)
 
 
 def unknown_type(name: str, words: str) -> SQLError:
@@ -143,5 +148,5 @@ def unknown_type(name: str, words: str) -> SQLError:
         return SQLError(
             "0A000", f"type {name.upper()} is not supported", hint=f"Use {instead} instead."
         )
-    known = ", ".join(kind.value for kind in TypeKind if kind is not TypeKind.ARRAY)
+    known = ", ".join(kind.value for kind in TypeKind if kind not in _NAMELESS)
     return SQLError("42704", f'type "{name}" does not exist', hint=f"Known types: {known}.")

@@ -16,7 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Flag, auto
 
+from ..catalog.column_types import ColumnType
 from ..catalog.descriptor import Column, TableDescriptor
+from ..catalog.enum_columns import enum_in, relabelled
 from ..kvlayer.clock import Timestamp, format_timestamp
 
 
@@ -118,9 +120,17 @@ def _columns(before: TableDescriptor, after: TableDescriptor) -> EventKind:
     both = [(old[column_id], new[column_id]) for column_id in old.keys() & new.keys()]
     if any(was.name != now.name for was, now in both):
         kinds |= EventKind.RENAME_COLUMN
-    if retyped or any(was.type != now.type for was, now in both):
+    if retyped or any(_retyped(was.type, now.type) for was, now in both):
         kinds |= EventKind.RETYPE_COLUMN
     return kinds
+
+
+def _retyped(was: ColumnType, now: ColumnType) -> bool:
+    """Whether old values are other ones now: members that an enumeration gains change none."""
+    before, after = enum_in(was), enum_in(now)
+    if before is None or after is None or before.id != after.id:
+        return was != now
+    return bool(relabelled(was, now))
 
 
 def added_columns(before: TableDescriptor, after: TableDescriptor) -> tuple[Column, ...]:

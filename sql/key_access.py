@@ -149,7 +149,7 @@ class KeyAccess:
         value = _exact(type, constant.value(bindings))
         if value is None:
             return None
-        part = write(physical_of(value))
+        part = write(physical_of(type, value))
         return _VALUE + part if self.secondary else part
 
     def _span(self, prefix: bytes, bindings: Bindings) -> Span | None:
@@ -295,4 +295,4 @@ def _part(type: ColumnType, write: PartWriter, value: object, rounding: str) -> 
         rounded = min(max(rounded, -greatest), greatest)
         exact = rounded == datum
         datum = rounded
-    return write(physical_of(datum)), exact
+    return write(physical_of(type, datum)), exact

@@ -24,6 +24,7 @@ from ..catalog.column_types import ColumnType, array_of
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.errors import SQLError
 from .binder import Relations, column_type, scopes_in
+from .enum_casts import bind_enum_casts
 from .expression_types import (
     ALTERNATIVES,
     BOOL,
@@ -64,6 +65,7 @@ def type_parameters(
         raise SQLError("54000", f"a statement has at most {PARAMETERS_MAX} parameters")
     if count == 0:
         return TypedStatement(statement, ())
+    bind_enum_casts(statement, relations)
     declared = [*hints, *([None] * count)][:count]
     statement = _copied(statement)
     found = list(_contexts(statement, relations, declared))

@@ -22,6 +22,7 @@ from .binder import (
 from .column_values import is_default, refuse_computed, value_for
 from .conflict_plan import plan_conflict
 from .default_expressions import default_of
+from .enum_casts import bind_enum_casts
 from .index_choice import best_access
 from .introspection.virtual_table import is_virtual
 from .key_access import KeyAccess
@@ -91,6 +92,7 @@ def _plan_part(
             f'virtual table "{statement.table}" cannot be written',
             position=statement.table.position,
         )
+    bind_enum_casts(statement, relations)
     try:
         match statement:
             case Query(tree=tree, locks=()):

@@ -30,6 +30,8 @@ from .virtual_rows import VirtualRows
 
 SLOT = "slot"
 """Marks a number of a statement's tree that is another one in other texts of the same shape."""
+CAST_TYPE = "cast_type"
+"""Where a cast to a user's type keeps what the type is."""
 
 
 class NotNative(Exception):
@@ -403,6 +405,9 @@ def broad_type_of_cast(tree: exp.Cast) -> ColumnType | None:
 
 def type_of_cast(tree: exp.Cast) -> ColumnType | None:
     """The column type that a cast names, or None where it is not one of ours."""
+    known = tree.meta.get(CAST_TYPE)
+    if isinstance(known, ColumnType):
+        return known
     target = tree.to
     if target.this == INT4_TYPE:
         return ColumnType(TypeKind.INT4)

@@ -20,6 +20,7 @@ from sqlglot.optimizer.scope import Scope as QueryScope
 
 from ..catalog.column_types import ColumnType
 from ..catalog.descriptor import TableDescriptor
+from ..catalog.enum_columns import enum_in
 from ..catalog.errors import SQLError
 from ..catalog.interval import Interval
 from ..catalog.json_text import write_json
@@ -277,9 +278,7 @@ def _replace_tables(
         named = table.args.get("alias") or exp.TableAlias(
             this=exp.to_identifier(folded(table.this), quoted=True)
         )
-        replacement = exp.Table(
-            this=exp.to_identifier(scans[parts].registered, quoted=True), alias=named
-        )
+        replacement = _scanned(scans[parts], named)
         for arg in ("joins", "sample", "laterals"):
             if table.args.get(arg):
                 replacement.set(arg, table.args[arg])
@@ -288,6 +287,22 @@ def _replace_tables(
         column.set("db", None)
         column.set("catalog", None)
     return tuple(scans.values())
+
+
+def _scanned(scan: TableScan, alias: exp.TableAlias) -> exp.Expr:
+    """What stands for a table: its scan, whose labels become members of their enumerations."""
+    table = exp.Table(this=exp.to_identifier(scan.registered, quoted=True))
+    columns = [scan.descriptor.visible_columns[place] for place in scan.places]
+    if not any(enum_in(column.type) for column in columns):
+        table.set("alias", alias)
+        return table
+    items: list[exp.Expr] = []
+    for column in columns:
+        named: exp.Expr = exp.column(column.name, quoted=True)
+        if enum_in(column.type) is not None:
+            named = exp.alias_(_cast(named, column.type), column.name, quoted=True)
+        items.append(named)
+    return exp.Subquery(this=exp.select(*items).from_(table), alias=alias)
 
 
 def folded_alias(table: exp.Table) -> str:

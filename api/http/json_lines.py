@@ -114,7 +114,7 @@ class _ColumnValues:
         self._type = column.type
         self._table = descriptor.name
         self._nullable = column.nullable
-        self._default = physical_of(column.default)
+        self._default = physical_of(column.type, column.default)
         self._write = physical_writer(column.type, column.name)
         self._values: list[Physical] = []
 

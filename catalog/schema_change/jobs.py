@@ -77,6 +77,16 @@ class SchemaChanges:
         pause = POLL_SECONDS_MIN
         while True:
             job = await self._jobs.get(job_id)
+            if job.kind != JOB_KIND:  # one that begins schema changes of its own
+                if job.state is JobState.PAUSED:
+                    return f"the change is paused: run RESUME JOB {job_id}"
+                if job.state.final:
+                    if job.state is not JobState.SUCCEEDED:
+                        raise SQLError("XX000", f"job {job_id} failed: {job.error}")
+                    return None
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, POLL_SECONDS_MAX)
+                continue
             change = decode_change(job.payload)
             table = await self._descriptors.read_at(change.table_id, await self._store.now())
             assert isinstance(table, TableDescriptor), (change, table)

@@ -68,7 +68,8 @@ def referenced_key(
 
 
 def _missing(table: TableDescriptor, column_id: int) -> Physical:
-    return physical_of(table.column_by_id(column_id).missing)
+    column = table.column_by_id(column_id)
+    return physical_of(column.type, column.missing)
 
 
 def find_orphan(store: StoreAccess, descriptors: DescriptorStore) -> ReferenceReader:

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...catalog.arrow_columns import column_array
-from ...catalog.column_types import coerce
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.errors import SQLError
-from ...catalog.physical import physical_of
+from ...catalog.physical import to_physical
 
 
 class Comparison(Enum):
@@ -69,7 +68,7 @@ class RowFilter:
             scalar = None
             if comparison in _FUNCTIONS:
                 try:
-                    physical = physical_of(coerce(column.type, value, column=name))
+                    physical = to_physical(column.type, value, column=name)
                     scalar = column_array(column.type, [physical])[0]
                 except (SQLError, pa.ArrowException) as error:
                     raise FilterRefused(

@@ -33,10 +33,13 @@ from ..parser.schema_statements import (
     SetParameters,
 )
 from ..parser.schema_statements import ColumnDefinition as ColumnClause
+from ..parser.type_statements import TypeStatement
 from ..relations import LeaseScope, changed_tables, find_table, unknown_relation
 from ..results import Result
 from ..services import Services
+from .enum_types import run_type_statement
 from .given_columns import column_type, with_default
+from .named_types import with_named_types
 from .namespaces import (
     comment_on,
     create_schema,
@@ -54,6 +57,7 @@ DDL = (
     | statements.DropTable
     | statements.AlterTableSet
     | SchemaStatement
+    | TypeStatement
 )
 
 
@@ -65,6 +69,7 @@ async def run_ddl(
     database: str,
 ) -> Result:
     """Carries the statement out in the transaction, and does not commit it."""
+    statement = await with_named_types(services, statement, transaction, database)
     match statement:
         case statements.CreateDatabase(name=name, if_not_exists=if_not_exists):
             created = await services.catalog.create_database(
@@ -86,6 +91,8 @@ async def run_ddl(
             return await drop_database(services, statement, transaction, scope, database)
         case CommentOn():
             return await comment_on(services, statement, transaction, scope, database)
+        case _ if isinstance(statement, TypeStatement):
+            return await run_type_statement(services, statement, transaction, database)
         case _:
             return await SchemaChangeStatements(services, transaction, scope, database).run(
                 statement

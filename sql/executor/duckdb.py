@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 
 from ...catalog.arrow_columns import column_array, column_values
 from ...catalog.column_types import ColumnType, array_of
+from ...catalog.enum_columns import enum_in
 from ...catalog.type_kinds import TypeKind
 from ...kvlayer.offload import Offload
 from ..postgres.macros import definitions
@@ -202,6 +203,8 @@ def _normal(
 def narrowed(broad: ColumnType, declared: Declared, place: int) -> ColumnType:
     """The declared type of a result's column, where it is one that has the broad type found."""
     type = declared[place] if place < len(declared) else None
+    if type is not None and enum_in(type) is not None:
+        return type
     return broad if type is None or type.broad != broad else type
 
 
@@ -238,6 +241,8 @@ _HUGE_TYPE = ColumnType(TypeKind.DECIMAL, 38, 0)
 
 
 def _known(name: str) -> bool:
+    if name.startswith("ENUM("):
+        return True
     if name.endswith("[]"):
         name = name[:-2]
         return name in _SAME or name in _WIDENED or name.startswith("DECIMAL(")
@@ -256,6 +261,9 @@ def _as_texts(sql: str, types: Sequence[str]) -> str:
 
 def _type_of(name: str) -> ColumnType:
     """The type in which a column of DuckDB's type `name` leaves."""
+    if name.startswith("ENUM("):
+        text = ColumnType(TypeKind.STRING)
+        return array_of(text) if name.endswith("[]") else text
     if name.endswith("[]"):
         return array_of(_type_of(name[:-2])) if _known(name) else ColumnType(TypeKind.STRING)
     if name.startswith("DECIMAL("):
@@ -271,6 +279,8 @@ def _converted(
 ) -> tuple[ColumnType, pa.ChunkedArray[pa.Scalar[pa.DataType]]]:
     """A column in one of our types."""
     type = _type_of(name)
+    if name.startswith("ENUM("):
+        return type, array.cast(type.arrow_type)
     if type.element is not None:
         return type, array.cast(type.arrow_type, safe=False)
     if name in _SAME or name in _WIDENED:

@@ -15,7 +15,7 @@ from ...catalog.type_kinds import TypeKind
 from ..default_expressions import compile_default, volatile
 from ..parser import columns_in, position_of, text_of
 from ..parser import schema_statements as s
-from ..parser.names import TypeName
+from ..parser.names import TypeName, UserTypeName
 from ..row_expressions import compile_expression
 from ..scalars import Bindings
 
@@ -23,6 +23,8 @@ EPOCH = Bindings((), datetime(1970, 1, 1, tzinfo=UTC))
 
 
 def column_type(given: TypeName) -> ColumnType:
+    if isinstance(given, UserTypeName):
+        return given.resolved
     try:
         return ColumnType.from_sql(given.name, given.arguments)
     except SQLError as error:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ...catalog.column_types import ColumnType
 from ...catalog.type_kinds import TypeKind
+from .oids import derived
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +53,16 @@ OTHER_ROWS = (
 ALL_ROWS = (*TYPE_ROWS.values(), *OTHER_ROWS)
 
 
+def row_of(type: ColumnType) -> TypeRow:
+    """The row of a type that is no array. A user's has the id of its descriptor."""
+    if type.enum is None:
+        return TYPE_ROWS[type.kind]
+    id = type.enum.id
+    return TypeRow(id, type.enum.name, type.sql_name, 4, "E", derived("array", id))
+
+
 def type_oid(type: ColumnType) -> int:
-    if type.element is not None:
-        return TYPE_ROWS[type.element.kind].array
-    return TYPE_ROWS[type.kind].oid
+    return row_of(type).oid if type.element is None else row_of(type.element).array
 
 
 def type_modifier(type: ColumnType) -> int:
@@ -71,5 +78,5 @@ def type_modifier(type: ColumnType) -> int:
 def type_words(type: ColumnType) -> str:
     """What format_type prints, without a modifier."""
     if type.element is not None:
-        return f"{TYPE_ROWS[type.element.kind].words}[]"
-    return TYPE_ROWS[type.kind].words
+        return f"{row_of(type.element).words}[]"
+    return row_of(type).words

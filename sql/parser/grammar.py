@@ -20,6 +20,7 @@ from . import (
     show,
     tables,
     transactions,
+    types,
     users,
 )
 from .cursor import Cursor, LexemeKind, syntax_error
@@ -191,6 +192,9 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("drop", "database"): alter.drop_database,
     ("truncate",): alter.truncate,
     ("comment", "on"): alter.comment_on,
+    ("create", "type"): types.create_type,
+    ("alter", "type"): types.alter_type,
+    ("drop", "type"): types.drop_type,
     ("create", "changefeed"): feeds.create_changefeed,
     ("experimental", "changefeed"): feeds.create_changefeed,
     ("cancel",): show.cancel,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...catalog.column_types import ColumnType
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectName:
@@ -28,6 +30,13 @@ class TypeName:
         if not self.arguments:
             return self.name
         return f"{self.name}({', '.join(map(str, self.arguments))})"
+
+
+@dataclass(frozen=True, slots=True)
+class UserTypeName(TypeName):
+    """A type that a user made, found behind its name."""
+
+    resolved: ColumnType
 
 
 @dataclass(frozen=True, slots=True)

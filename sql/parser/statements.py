@@ -30,6 +30,7 @@ from .schema_statements import (
 )
 from .show_statements import Cancel, ShowObjects
 from .transaction_statements import TransactionStatement
+from .type_statements import TypeStatement
 from .user_statements import UserStatement
 
 
@@ -343,6 +344,7 @@ Statement = (
     | ExecutePrepared
     | Deallocate
     | UserStatement
+    | TypeStatement
     | RightsStatement
     | ShowObjects
     | Cancel

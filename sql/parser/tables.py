@@ -359,9 +359,11 @@ class _ColumnClauses:
 
 def type_name(cursor: Cursor) -> TypeName:
     position = cursor.position
-    if cursor.current.kind is not LexemeKind.WORD:
+    if cursor.current.kind not in (LexemeKind.WORD, LexemeKind.QUOTED):
         cursor.fail(expected="a column's type")
     words = [cursor.advance().text]
+    while cursor.accept_symbol("."):  # a user's type, in its schema
+        words[0] += f".{cursor.identifier('a type')}"
     for following in TYPES_OF_SEVERAL_WORDS.get(words[0], ()):
         if cursor.accept_words(following):
             words.append(following)

@@ -15,7 +15,7 @@ from tailrace.catalog.type_kinds import TypeKind
 SIMPLE_TYPES = [
     ColumnType(kind)
     for kind in TypeKind
-    if kind not in (TypeKind.DECIMAL, TypeKind.ARRAY, TypeKind.JSONB)
+    if kind not in (TypeKind.DECIMAL, TypeKind.ARRAY, TypeKind.JSONB, TypeKind.ENUM)
 ]
 
 
@@ -106,6 +106,9 @@ def datums(type: ColumnType) -> st.SearchStrategy[Datum]:
             return intervals()
         case TypeKind.JSONB:
             return documents().map(write_json)
+        case TypeKind.ENUM:
+            assert type.enum is not None
+            return st.sampled_from(type.enum.labels)
         case TypeKind.ARRAY:
             assert type.element is not None
             return st.lists(st.none() | datums(type.element), max_size=4)

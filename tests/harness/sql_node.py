@@ -23,6 +23,8 @@ from tailrace.catalog.leases import LeaseManager, LivenessSession
 from tailrace.catalog.rights_watcher import RightsWatcher
 from tailrace.catalog.schema_change.job import JOB_KIND, SchemaChanger
 from tailrace.catalog.schema_change.jobs import SchemaChanges
+from tailrace.catalog.type_change import JOB_KIND as TYPE_CHANGE
+from tailrace.catalog.type_change import TypeChanger
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.txn import Transaction
 from tailrace.sql import (
@@ -126,7 +128,9 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
     feeds = RecordedFeeds()
     analytics = Analytics(sim.offload)
     changer = SchemaChanger(store, descriptors, leases, AnalyticRows(store, analytics))
-    registry = JobRegistry(store, session, {JOB_KIND: changer})
+    registry = JobRegistry(
+        store, session, {JOB_KIND: changer, TYPE_CHANGE: TypeChanger(store, descriptors, leases)}
+    )
     await registry.start()
     images = ColumnarCache(store)
     services = Services(

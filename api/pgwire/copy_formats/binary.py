@@ -14,7 +14,7 @@ import pyarrow as pa
 from ....catalog.column_types import Datum, coerce
 from ....catalog.descriptor import Column
 from ....catalog.errors import SQLError
-from ..wire_types import INPUT_TYPES, decode_binary, wire_type
+from ..wire_types import decode_binary, input_type
 from .batches import BATCH_ROWS, ROW_BYTES_MAX, BatchBuilder
 
 SIGNATURE = b"PGCOPY\n\xff\r\n\0"
@@ -35,8 +35,7 @@ class BinaryReader:
         self._line = 0
         self._begun = False
         self._ended = False
-        oids = [wire_type(column.type).oid for column in builder.columns]
-        self._inputs = [INPUT_TYPES[oid] for oid in oids]
+        self._inputs = [input_type(column.type) for column in builder.columns]
 
     def feed(self, data: bytes) -> list[pa.RecordBatch]:
         self._buffer += data

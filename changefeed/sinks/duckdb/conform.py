@@ -10,12 +10,15 @@ how the store itself reads it; one that was rewritten is NULL until the backfill
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
 
 from ....catalog.arrow_columns import AnyArray, constant_array
+from ....catalog.column_types import Datum
 from ....catalog.descriptor import TableDescriptor
+from ....catalog.enum_columns import relabelled
 from ....catalog.physical import physical_of
 from ....kvlayer.keys import index_prefix
 from ...changes import ChangeBatch
@@ -24,6 +27,7 @@ from .table_schema import KEY_PREFIX_LENGTH
 
 def conform(batch: ChangeBatch, table: TableDescriptor) -> ChangeBatch:
     """The batch as one under `table`, a later version with the same primary key."""
+    batch = _relabelled(batch, table)
     old = batch.descriptor
     assert old.primary_key == table.primary_key, (old, table)
     place = {column.id: index for index, column in enumerate(old.visible_columns)}
@@ -43,7 +47,7 @@ def conform(batch: ChangeBatch, table: TableDescriptor) -> ChangeBatch:
         return replace(batch, descriptor=table, keys=keys, rows=rows)
     columns = batch.columns
     arrays: list[AnyArray] = [
-        constant_array(column.type, physical_of(column.missing), columns.num_rows)
+        constant_array(column.type, physical_of(column.type, column.missing), columns.num_rows)
         if index is None
         else columns.column(index)
         for index, column in sources
@@ -55,3 +59,31 @@ def conform(batch: ChangeBatch, table: TableDescriptor) -> ChangeBatch:
         keys=keys,
         columns=pa.RecordBatch.from_arrays(arrays, names=names),
     )
+
+
+def _relabelled(batch: ChangeBatch, table: TableDescriptor) -> ChangeBatch:
+    """The batch with the labels that members of enumerations have in `table`."""
+    types = {column.id: column.type for column in table.visible_columns}
+    changed = {
+        place: labels
+        for place, column in enumerate(batch.descriptor.visible_columns)
+        if column.id in types and (labels := relabelled(column.type, types[column.id]))
+    }
+    if not changed:
+        return batch
+    rows = [
+        None
+        if row is None
+        else tuple(_relabel(value, changed.get(place)) for place, value in enumerate(row))
+        for row in batch.iterate_rows()
+    ]
+    return replace(batch, rows=rows, columns=None, deleted=())
+
+
+def _relabel(value: Datum, labels: Mapping[str, str] | None) -> Datum:
+    match value:
+        case str() if labels is not None:
+            return labels.get(value, value)
+        case list():
+            return [_relabel(item, labels) for item in value]
+    return value

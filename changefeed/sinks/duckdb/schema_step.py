@@ -3,6 +3,7 @@
     ADD COLUMN extra INT8 DEFAULT 7    ALTER TABLE base ADD COLUMN c3 BIGINT DEFAULT 7
     RENAME COLUMN note TO remark       the view shows c2 AS remark
     DROP COLUMN remark                 ALTER TABLE base DROP COLUMN c2
+    ALTER TYPE … RENAME VALUE          UPDATE base SET c2 = the new label
     ALTER COLUMN … TYPE                the new column beside the old one, which goes
     TRUNCATE                           DELETE FROM base
     ALTER PRIMARY KEY                  another base table, shown when it is complete
@@ -18,11 +19,13 @@ table dropped, in the transaction that says so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from ....catalog.column_types import ColumnType, Datum
+from ....catalog.descriptor import Column
+from ....catalog.enum_columns import relabelled
 from ....catalog.interval import Interval
 from ....catalog.type_kinds import TEXTS
 from ....kvlayer.clock import Timestamp
@@ -54,8 +57,8 @@ def same_shape(before: TableSchema, after: TableSchema) -> bool:
     """Whether nothing of the change shows in a mirror."""
     old, new = before.descriptor, after.descriptor
     return (
-        [(c.id, c.name, c.type) for c in old.visible_columns]
-        == [(c.id, c.name, c.type) for c in new.visible_columns]
+        [(c.id, c.name, c.type.mirror_name) for c in old.visible_columns]
+        == [(c.id, c.name, c.type.mirror_name) for c in new.visible_columns]
         and old.primary_key == new.primary_key
         and old.primary_index_id == new.primary_index_id
     )
@@ -101,17 +104,31 @@ def _column_changes(before: TableSchema, after: TableSchema) -> list[str]:
     statements: list[str] = []
     for column in new.values():
         if column.id not in old:
-            add = f"ALTER TABLE {before.base} ADD COLUMN c{column.id} {column.type.duckdb_name}"
+            add = f"ALTER TABLE {before.base} ADD COLUMN c{column.id} {column.type.mirror_name}"
             if column.missing is not None:
                 add += f" DEFAULT {literal(column.type, column.missing)}"
             statements.append(add)
-        elif column.type != old[column.id].type:
+        elif labels := relabelled(old[column.id].type, column.type):
+            statements.append(_relabel(before.base, column, labels))
+        elif column.type.mirror_name != old[column.id].type.mirror_name:
             statements.append(
                 f"ALTER TABLE {before.base} ALTER COLUMN c{column.id} "
-                f"TYPE {column.type.duckdb_name}"
+                f"TYPE {column.type.mirror_name}"
             )
     gone = old.keys() - new.keys()
     return statements + [f"ALTER TABLE {before.base} DROP COLUMN c{id}" for id in sorted(gone)]
+
+
+def _relabel(base: str, column: Column, labels: Mapping[str, str]) -> str:
+    """The statement that gives an enumeration's members the names that they have now."""
+    name = f"c{column.id}"
+    cases = " ".join(f"WHEN {_quoted_text(a)} THEN {_quoted_text(b)}" for a, b in labels.items())
+    if column.type.element is None:
+        changed = ", ".join(map(_quoted_text, labels))
+        value = f"CASE {name} {cases} ELSE {name} END"
+        return f"UPDATE {base} SET {name} = {value} WHERE {name} IN ({changed})"
+    value = f"list_transform({name}, lambda item: CASE item {cases} ELSE item END)"
+    return f"UPDATE {base} SET {name} = {value} WHERE {name} IS NOT NULL"
 
 
 def literal(type: ColumnType, value: Datum) -> str:
@@ -121,7 +138,7 @@ def literal(type: ColumnType, value: Datum) -> str:
     if isinstance(value, list):
         assert type.element is not None, type
         items = ", ".join(literal(type.element, item) for item in value)
-        return f"CAST([{items}] AS {type.duckdb_name})"
+        return f"CAST([{items}] AS {type.mirror_name})"
     if isinstance(value, bytes):
         text = "".join(f"\\x{byte:02X}" for byte in value)
     elif isinstance(value, datetime):
@@ -135,7 +152,7 @@ def literal(type: ColumnType, value: Datum) -> str:
     if type.kind in TEXTS and "\x00" in text:
         parts = [_quoted_text(part) for part in text.split("\x00")]
         return f"({' || chr(0) || '.join(parts)})"
-    return f"CAST({_quoted_text(text)} AS {type.duckdb_name})"
+    return f"CAST({_quoted_text(text)} AS {type.mirror_name})"
 
 
 def _quoted_text(text: str) -> str:

@@ -13,7 +13,7 @@ names, quoted or not: what differs by case alone is refused.
 Rows are found by the primary key where it is one column that DuckDB compares as the store does.
 Other tables carry `_key`, the store's own key without its table prefix: several columns together
 have no index that DuckDB would use for a lookup, and FLOAT8 compares otherwise (0.0 and -0.0), as
-INTERVAL does.
+INTERVAL does, and the label of an ENUM may change.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class TableSchema:
         DuckDB drops no column before one that an index depends on.
         """
         columns = [
-            f"c{column.id} {column.type.duckdb_name}" for column in self.descriptor.visible_columns
+            f"c{column.id} {column.type.mirror_name}" for column in self.descriptor.visible_columns
         ]
         key = f"{KEY} BLOB" if self.key_place is None else columns.pop(self.key_place)
         columns = [key, *columns, f"{COMMIT_TIMESTAMP} BIGINT NOT NULL"]
@@ -157,6 +157,6 @@ def _key_place(descriptor: TableDescriptor) -> int | None:
     if len(descriptor.primary_key) != 1:
         return None
     key = descriptor.key_columns[0]
-    if key.type.kind in FLOATS or key.type.kind is TypeKind.INTERVAL:
+    if key.type.kind in (*FLOATS, TypeKind.INTERVAL, TypeKind.ENUM):
         return None
     return descriptor.visible_columns.index(key)

@@ -12,7 +12,6 @@ from ...variables import REGISTRY
 from ..context import IntrospectionContext
 from ..oids import BTREE, HEAP, user_oid
 from ..oids import PG_CATALOG as NAMESPACE
-from ..type_rows import ALL_ROWS
 from ..virtual_table import RowSource, VirtualTable
 from .namespaces import (
     database_rows,
@@ -30,6 +29,7 @@ from .relations import (
     description_rows,
     index_rows,
 )
+from .types import enum_rows, type_rows
 
 FLOAT8 = ColumnType(TypeKind.FLOAT8)
 NUMBERS = array_of(INT8)
@@ -49,29 +49,6 @@ def _table(number: int, name: str, columns: str, rows: RowSource = _nothing) -> 
         column_name, _, letter = column.partition(":")
         named[column_name] = _LETTERS[letter]
     return VirtualTable(id=-200 - number, schema="pg_catalog", name=name, columns=named, rows=rows)
-
-
-async def _types(context: IntrospectionContext) -> Sequence[Row]:
-    rows: list[Row] = []
-    for row in ALL_ROWS:
-        collation = 100 if row.category == "S" else 0
-        by_value = row.size in (1, 2, 4, 8)
-        rows.append(
-            _type(row.oid, row.name, row.size, by_value, row.category, 0, row.array, collation)
-        )
-        rows.append(_type(row.array, f"_{row.name}", -1, False, "A", row.oid, 0, collation))
-    return rows
-
-
-def _type(
-    oid: int, name: str, size: int, by_value: bool, category: str, element: int, array: int,
-    collation: int,
-) -> Row:  # fmt: skip
-    return (
-        oid, name, NAMESPACE, user_oid("root"), size, by_value, "b", category, False, True, ",", 0,
-        "-", element, array, f"{name}in", f"{name}out", "i", "x" if size == -1 else "p", False, 0,
-        -1, 0, collation, None, None, None,
-    )  # fmt: skip
 
 
 async def _methods(context: IntrospectionContext) -> Sequence[Row]:
@@ -129,7 +106,7 @@ PG_CATALOG = (
         "typispreferred:b typisdefined:b typdelim:s typrelid:i typsubscript:s typelem:i "
         "typarray:i typinput:s typoutput:s typalign:s typstorage:s typnotnull:b typbasetype:i "
         "typtypmod:i typndims:i typcollation:i typdefaultbin:s typdefault:s typacl:S",
-        _types,
+        type_rows,
     ),
     _table(
         6,
@@ -218,7 +195,7 @@ PG_CATALOG = (
         "rngtypid:i rngsubtype:i rngmultitypid:i rngcollation:i rngsubopc:i rngcanonical:s "
         "rngsubdiff:s",
     ),
-    _table(23, "pg_enum", "oid:i enumtypid:i enumsortorder:f enumlabel:s"),
+    _table(23, "pg_enum", "oid:i enumtypid:i enumsortorder:f enumlabel:s", enum_rows),
     _table(24, "pg_inherits", "inhrelid:i inhparent:i inhseqno:i inhdetachpending:b"),
     _table(
         25,

@@ -58,7 +58,7 @@ def test_each_type_is_written_and_read_as_postgres_does(
 
 
 def test_every_type_has_its_row() -> None:
-    assert set(WIRE_TYPES) == set(TypeKind) - {TypeKind.ARRAY}
+    assert set(WIRE_TYPES) == set(TypeKind) - {TypeKind.ARRAY, TypeKind.ENUM}
     assert {wire.oid for wire in WIRE_TYPES.values()} <= set(INPUT_TYPES)
 
 

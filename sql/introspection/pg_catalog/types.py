@@ -1,0 +1,62 @@
+"""Rows of pg_type and pg_enum: built-in types, and those that users made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....catalog.named_objects import TypeDescriptor
+from ...results import Row
+from ..context import IntrospectionContext
+from ..oids import PG_CATALOG as NAMESPACE
+from ..oids import derived, user_oid
+from ..type_rows import ALL_ROWS
+
+
+async def user_types(context: IntrospectionContext) -> list[TypeDescriptor]:
+    """The types of the database, by schema and name."""
+    descriptors, reader = context.services.catalog.descriptors, context.reader
+    database_id = await descriptors.lookup(reader, 0, 0, context.database)
+    assert database_id is not None, context.database
+    found: list[TypeDescriptor] = []
+    for _, schema_id in await descriptors.children(reader, database_id, 0):
+        for _, id in await descriptors.children(reader, database_id, schema_id):
+            descriptor = await descriptors.read(reader, id)
+            if isinstance(descriptor, TypeDescriptor):
+                found.append(descriptor)
+    return found
+
+
+async def type_rows(context: IntrospectionContext) -> Sequence[Row]:
+    rows: list[Row] = []
+    for row in ALL_ROWS:
+        collation = 100 if row.category == "S" else 0
+        by_value = row.size in (1, 2, 4, 8)
+        rows.append(
+            _type(row.oid, row.name, row.size, by_value, row.category, 0, row.array, collation)
+        )
+        rows.append(_type(row.array, f"_{row.name}", -1, False, "A", row.oid, 0, collation))
+    for type in await user_types(context):
+        array, schema = derived("array", type.id), type.schema_id
+        rows.append(_type(type.id, type.name, 4, True, "E", 0, array, 0, "e", schema))
+        rows.append(_type(array, f"_{type.name}", -1, False, "A", type.id, 0, 0, "b", schema))
+    return rows
+
+
+def _type(
+    oid: int, name: str, size: int, by_value: bool, category: str, element: int, array: int,
+    collation: int, kind: str = "b", namespace: int = NAMESPACE,
+) -> Row:  # fmt: skip
+    reading, writing = ("enum_in", "enum_out") if kind == "e" else (f"{name}in", f"{name}out")
+    return (
+        oid, name, namespace, user_oid("root"), size, by_value, kind, category, False, True, ",", 0,
+        "-", element, array, reading, writing, "i", "x" if size == -1 else "p", False, 0,
+        -1, 0, collation, None, None, None,
+    )  # fmt: skip
+
+
+async def enum_rows(context: IntrospectionContext) -> Sequence[Row]:
+    return [
+        (derived("enum", type.id, member.mark.hex()), type.id, float(order), member.label)
+        for type in await user_types(context)
+        for order, member in enumerate(type.enum.members, start=1)
+    ]
