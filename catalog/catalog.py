@@ -40,6 +40,7 @@ class ColumnDefinition:
     default_expression: str | None = None
     computed: str | None = None
     hidden: bool = False
+    comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +250,7 @@ def _columns(definition: TableDefinition) -> tuple[Column, ...]:
                 default_expression=given.default_expression,
                 computed=given.computed,
                 hidden=given.hidden,
+                comment=given.comment,
             )
         )
     return tuple(columns)

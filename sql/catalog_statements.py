@@ -6,6 +6,8 @@ and return when what they began can be seen.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..catalog.catalog_changes import CatalogChanges
 from ..catalog.descriptor import Descriptor
 from ..kvlayer.access import Transaction
@@ -58,7 +60,7 @@ async def change_catalog(
     if new_rights:
         await services.rights.catch_up(at)
     late = await wait_until_seen(services, changed, jobs)
-    return Result(tag=result.tag, notice=late or result.notice, commit_timestamp=at)
+    return replace(result, notice=late or result.notice, commit_timestamp=at)
 
 
 async def _run_as(actor: Actor, statement: DDL, scope: LeaseScope) -> Result:
@@ -68,7 +70,9 @@ async def _run_as(actor: Actor, statement: DDL, scope: LeaseScope) -> Result:
     if transaction.commit_checks:
         before = CatalogChanges.of(transaction).published
     await check_ddl(actor, statement)
-    result = await run_ddl(actor.services, statement, transaction, scope, actor.database)
+    result = await run_ddl(
+        actor.services, statement, transaction, scope, actor.database, actor.user
+    )
     await check_changes(actor, before)
     await settle_rights(transaction, actor.user, before)
     await own_jobs(transaction, actor.user, jobs_begun(transaction))

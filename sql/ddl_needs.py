@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..catalog.errors import SQLError
 from ..catalog.privileges import Privilege
 from .authorization import Actor
+from .binder import tables_of
 from .executor.ddl import DDL
 from .executor.namespaces import new_table_name
 from .parser import statements
@@ -41,6 +42,13 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
             await actor.need_system(Privilege.CREATEDB)
         case statements.CreateTable():
             await _create_table(actor, statement)
+            for like in statement.likes:
+                await actor.need_named(like.table, Privilege.SELECT)
+        case statements.CreateTableAs(table=table, query=query):
+            name = await new_table_name(actor.services, actor.reader, table, actor.database)
+            await _create_in(actor, name.database, name.schema)
+            for read in tables_of(query):
+                await actor.need_named(read, Privilege.SELECT)
         case statements.DropTable(tables=tables) | Truncate(tables=tables):
             for table in tables:
                 await actor.need_named(table, Privilege.DROP)

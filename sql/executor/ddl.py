@@ -49,11 +49,13 @@ from .namespaces import (
     new_table_name,
 )
 from .schema_changes import SchemaChangeStatements
+from .table_copies import comments_of_likes, create_table_as, with_likes
 from .table_turn import LEASE_WAIT, wait_for_room
 
 DDL = (
     statements.CreateDatabase
     | statements.CreateTable
+    | statements.CreateTableAs
     | statements.DropTable
     | statements.AlterTableSet
     | SchemaStatement
@@ -67,10 +69,13 @@ async def run_ddl(
     transaction: Transaction,
     scope: LeaseScope,
     database: str,
+    user: str,
 ) -> Result:
     """Carries the statement out in the transaction, and does not commit it."""
     statement = await with_named_types(services, statement, transaction, database)
     match statement:
+        case statements.CreateTableAs():
+            return await create_table_as(services, statement, transaction, scope, database, user)
         case statements.CreateDatabase(name=name, if_not_exists=if_not_exists):
             created = await services.catalog.create_database(
                 transaction, name, if_not_exists=if_not_exists
@@ -150,6 +155,10 @@ async def _create_table(
     database: str,
 ) -> Result:
     name = await new_table_name(services, transaction, statement.table, database)
+    comments: dict[str, str] = {}
+    if statement.likes:
+        comments = await comments_of_likes(services, statement, transaction, database)
+        statement = await with_likes(services, statement, transaction, database)
     inline = [column for column in statement.columns if column.primary_key]
     if len(inline) + bool(statement.primary_key) > 1:
         second = inline[0] if statement.primary_key else inline[1]
@@ -158,7 +167,9 @@ async def _create_table(
             f'multiple primary keys for table "{name.name}" are not allowed',
             position=second.position,
         )
-    columns = [_column(column) for column in statement.columns]
+    columns = [
+        replace(_column(column), comment=comments.get(column.name)) for column in statement.columns
+    ]
     key = statement.primary_key or tuple(column.name for column in inline)
     if not key:
         columns.append(hidden_key(columns))

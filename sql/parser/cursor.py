@@ -121,6 +121,11 @@ class Cursor:
         while self.current.token_index < token_index:
             self.advance()
 
+    def back_to_token(self, token_index: int) -> None:
+        """Goes back to the first lexeme of an earlier token."""
+        while self._index and self._lexemes[self._index - 1].token_index >= token_index:
+            self._index -= 1
+
     def at_words(self, *words: str) -> bool:
         ahead = self._lexemes[self._index : self._index + len(words)]
         return len(ahead) == len(words) and all(

@@ -26,6 +26,7 @@ from . import (
 from .cursor import Cursor, LexemeKind, syntax_error
 from .lexer import statements, tokenize
 from .queries import parse_query
+from .refused import refusal
 from .schema_statements import TableChange
 from .statements import (
     Delete,
@@ -137,6 +138,9 @@ def _explainable(text: str, tokens: list[Token]) -> Query | Insert | Update | De
 
 
 def _unknown(cursor: Cursor) -> SQLError:
+    refused = refusal(cursor)
+    if refused is not None:
+        return refused
     first = cursor.advance()
     if first.kind is not LexemeKind.WORD:
         return syntax_error(cursor.text, first.start, first.end, hint="Expected a statement.")
@@ -148,8 +152,6 @@ def _unknown(cursor: Cursor) -> SQLError:
         if near:
             hint = f"Did you mean {near[0].upper()}? {hint}"
         return syntax_error(cursor.text, found.start, found.end, hint=hint)
-    if first.text in _REFUSED:
-        return SQLError("0A000", f"{first.text.upper()} is not supported", position=first.start + 1)
     known = sorted({words[0] for words in _GRAMMARS} | set(_TREES) | {"select", "explain", "with"})
     near = get_close_matches(first.text, known, n=1)
     suggestion = f"Did you mean {near[0].upper()}?" if near else None
@@ -249,10 +251,3 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("cluster",): maintenance.cluster,
     ("checkpoint",): maintenance.checkpoint,
 }
-
-# fmt: off
-_REFUSED = frozenset({
-    "call", "declare", "do", "fetch",
-    "listen", "lock", "merge", "notify", "refresh", "verify",
-})
-# fmt: on

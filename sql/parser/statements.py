@@ -24,6 +24,7 @@ from .row_locks import RowLock
 from .schema_statements import (
     ColumnDefinition,
     IndexDefinition,
+    LikeTable,
     SchemaStatement,
     TableChange,
     TableConstraint,
@@ -50,6 +51,20 @@ class CreateTable:
     if_not_exists: bool
     parameters: tuple[Option, ...]
     elements: tuple[TableConstraint | IndexDefinition, ...] = ()
+    likes: tuple[LikeTable, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTableAs:
+    """`columns` are the names given for the query's first columns; `with_data` is false where the
+    table is to stay empty."""
+
+    table: ObjectName
+    columns: tuple[str, ...]
+    query: Query
+    if_not_exists: bool
+    parameters: tuple[Option, ...]
+    with_data: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,6 +330,7 @@ class CopyTo:
 Statement = (
     CreateDatabase
     | CreateTable
+    | CreateTableAs
     | DropTable
     | AlterTableSet
     | SplitAt

@@ -12,6 +12,7 @@ from .schema_statements import (
     Check,
     ColumnDefinition,
     IndexDefinition,
+    LikeTable,
     Reference,
     TableConstraint,
     Unique,
@@ -19,11 +20,13 @@ from .schema_statements import (
 from .statements import (
     CreateDatabase,
     CreateTable,
+    CreateTableAs,
     DropTable,
     ObjectName,
     Option,
     TypeName,
 )
+from .table_copies import create_table_as, like_table
 
 SERIALS = frozenset(
     ("serial", "serial2", "serial4", "serial8", "smallserial", "bigserial"),
@@ -43,7 +46,6 @@ _COLUMN_CONSTRAINTS = frozenset({
 # fmt: on
 _REFUSED = {
     "collate": "collations",
-    "like": "LIKE clauses",
     "exclude": "EXCLUDE constraints",
 }
 
@@ -55,16 +57,25 @@ def create_database(cursor: Cursor) -> CreateDatabase:
     return CreateDatabase(name=name, if_not_exists=if_not_exists)
 
 
-def create_table(cursor: Cursor) -> CreateTable:
-    """`[IF NOT EXISTS] name (element, …) [WITH (parameter = value, …)]`"""
+def create_table(cursor: Cursor) -> CreateTable | CreateTableAs:
+    """`[IF NOT EXISTS] name (element, …) [WITH (parameter = value, …)]`, or `… AS query`"""
     if_not_exists = cursor.accept_words("if", "not", "exists")
     table = cursor.object_name("a table's name")
+    made = create_table_as(cursor, table, if_not_exists=if_not_exists)
+    if made is not None:
+        return made
     cursor.expect_symbol("(")
+    likes: list[LikeTable] = []
     columns: list[ColumnDefinition] = []
     elements: list[TableConstraint | IndexDefinition] = []
     primary_key: tuple[str, ...] = ()
     while True:
         position = cursor.position
+        if cursor.at_words("like"):
+            likes.append(like_table(cursor, len(columns)))
+            if not cursor.accept_symbol(","):
+                break
+            continue
         element = table_element(cursor)
         if element is None:
             columns.append(column_definition(cursor))
@@ -86,6 +97,7 @@ def create_table(cursor: Cursor) -> CreateTable:
         elements=tuple(elements),
         if_not_exists=if_not_exists,
         parameters=parameters,
+        likes=tuple(likes),
     )
 
 

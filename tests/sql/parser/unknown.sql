@@ -11,6 +11,7 @@ HINT: Statements that begin so: CREATE CHANGEFEED, CREATE DATABASE, CREATE INDEX
 VERIFY CHANGEFEED 1
 ----
 position 1: VERIFY is not supported (SQLSTATE 0A000)
+HINT: `tailrace` verifies changefeeds over REST.
 
 123
 ----

@@ -1,0 +1,204 @@
+"""Tables made after others: CREATE TABLE … AS a query, and LIKE another table."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from ...catalog.catalog import ColumnDefinition, TableDefinition
+from ...catalog.descriptor import TableDescriptor
+from ...catalog.errors import SQLError
+from ...catalog.names import TableName
+from ...catalog.show_create import show_create
+from ...catalog.storage_parameters import without_ignored
+from ...kvlayer.access import Transaction
+from ..as_of import datetime_of
+from ..binder import tables_of
+from ..client_functions import ClientFacts
+from ..hidden_columns import hidden_key
+from ..introspection.rows import Introspection
+from ..parser import parse
+from ..parser import schema_statements as s
+from ..parser.schema_statements import Copied, LikeTable
+from ..parser.statements import CreateTable, CreateTableAs
+from ..planner import plan_select
+from ..relations import LeaseScope, find_table, resolve, resolve_all
+from ..results import Result
+from ..row_batches import encode_batch
+from ..row_rules import RowRules
+from ..scalars import Bindings
+from ..services import Services
+from .mutations import Mutation
+from .namespaces import new_table_name
+from .reading import run_select
+
+SLICE_ROWS = 1000
+"""Rows that are written before the loop gets a turn."""
+
+
+async def create_table_as(
+    services: Services,
+    statement: CreateTableAs,
+    transaction: Transaction,
+    scope: LeaseScope,
+    database: str,
+    user: str,
+) -> Result:
+    """The table and its rows, in the transaction. Its key is hidden."""
+    if statement.if_not_exists and await find_table(
+        services, transaction, statement.table, database
+    ):
+        there = f'relation "{statement.table}" already exists, skipping'
+        return Result(tag="CREATE TABLE AS", notice=there)
+    bindings = Bindings(
+        (),
+        datetime_of(transaction.read_timestamp),
+        Introspection(services, database),
+        services.generators,
+        ClientFacts(user=user, database=database),
+    )
+    found = await _run(services, statement, transaction, scope, database, bindings)
+    name = await new_table_name(services, transaction, statement.table, database)
+    table, ignored = await _made(services, statement, transaction, name, found)
+    rows = found.fetch_arrow() if statement.with_data else found.fetch_arrow().slice(0, 0)
+    await _fill(services, table, rows, transaction, bindings)
+    notice = f"ignored, for they mean nothing here: {', '.join(ignored)}" if ignored else None
+    return Result(tag=f"SELECT {rows.num_rows}", row_count=rows.num_rows, notice=notice)
+
+
+async def _run(
+    services: Services,
+    statement: CreateTableAs,
+    transaction: Transaction,
+    scope: LeaseScope,
+    database: str,
+    bindings: Bindings,
+) -> Result:
+    query = statement.query
+    if query.tree.find(exp.Parameter) is not None:
+        raise SQLError("42P02", "CREATE TABLE AS takes no parameters")
+    relations = await resolve_all(
+        services,
+        transaction,
+        tables_of(query),
+        database,
+        scope,
+        transaction.read_timestamp,
+        transaction,
+    )
+    plan = plan_select(query.tree, relations)
+    return await run_select(plan, transaction, bindings, services.analytics)
+
+
+async def _made(
+    services: Services,
+    statement: CreateTableAs,
+    transaction: Transaction,
+    name: TableName,
+    found: Result,
+) -> tuple[TableDescriptor, list[str]]:
+    if len(statement.columns) > len(found.columns):
+        raise SQLError(
+            "42601",
+            "too many column names were specified",
+            position=statement.table.position,
+        )
+    names = [column.name for column in found.columns]
+    names[: len(statement.columns)] = statement.columns
+    columns = [
+        ColumnDefinition(name=label, type=column.type)
+        for label, column in zip(names, found.columns, strict=True)
+    ]
+    key = hidden_key(columns)
+    given = {parameter.name: parameter.value for parameter in statement.parameters}
+    parameters, ignored = without_ignored(given)
+    definition = TableDefinition(
+        name=name, columns=[*columns, key], primary_key=(key.name,), parameters=parameters
+    )
+    table = await services.catalog.create_table(transaction, definition)
+    assert table is not None, name
+    return table, ignored
+
+
+async def _fill(
+    services: Services,
+    table: TableDescriptor,
+    rows: pa.Table,
+    transaction: Transaction,
+    bindings: Bindings,
+) -> None:
+    rules = RowRules.of(table)
+    named = rows.rename_columns([column.name for column in table.shown_columns])
+    for batch in named.to_batches(max_chunksize=SLICE_ROWS):
+        keys, bodies = await encode_batch(rules, batch, bindings, services.analytics)
+        await Mutation(rules.codec, keys=list(keys), bodies=list(bodies)).apply_in(transaction)
+        await asyncio.sleep(0)
+
+
+# LIKE
+
+
+async def with_likes(
+    services: Services, statement: CreateTable, transaction: Transaction, database: str
+) -> CreateTable:
+    """The statement with what LIKE takes of other tables written out.
+
+    What a table is like is read from its own SHOW CREATE TABLE. Foreign keys are never taken over,
+    as in Postgres.
+    """
+    columns = list(statement.columns)
+    for like in reversed(statement.likes):
+        source = await resolve(services, transaction, like.table, database)
+        taken = _taken(source, like)
+        columns[like.place : like.place] = taken.columns
+        statement = replace(
+            statement,
+            elements=(*taken.elements, *statement.elements),
+            primary_key=statement.primary_key or taken.primary_key,
+        )
+    return replace(statement, columns=tuple(columns), likes=())
+
+
+async def comments_of_likes(
+    services: Services, statement: CreateTable, transaction: Transaction, database: str
+) -> dict[str, str]:
+    """By the names of columns, the comments that LIKE … INCLUDING COMMENTS takes over."""
+    taken: dict[str, str] = {}
+    for like in statement.likes:
+        if Copied.COMMENTS in like.copied:
+            source = await resolve(services, transaction, like.table, database)
+            for column in source.shown_columns:
+                if column.comment is not None:
+                    taken[column.name] = column.comment
+    return taken
+
+
+def _taken(source: TableDescriptor, like: LikeTable) -> CreateTable:
+    (made,) = parse(show_create(source)).statements
+    assert isinstance(made, CreateTable), source
+    hidden = {column.name for column in source.key_columns} if source.keyless else set()
+    columns = [
+        replace(
+            column,
+            default=column.default if Copied.DEFAULTS in like.copied else None,
+            computed=column.computed if Copied.GENERATED in like.copied else None,
+            position=like.table.position,
+        )
+        for column in made.columns
+        if column.name not in hidden
+    ]
+    elements = tuple(
+        element
+        for element in made.elements
+        if (Copied.CONSTRAINTS if isinstance(element, s.Check) else Copied.INDEXES) in like.copied
+    )
+    keyed = Copied.INDEXES in like.copied and not source.keyless
+    return replace(
+        made,
+        columns=tuple(columns),
+        elements=elements,
+        primary_key=made.primary_key if keyed else (),
+    )
