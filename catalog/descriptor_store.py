@@ -2,6 +2,7 @@
 
 `publish` is the only writer of `system.descriptor` after bootstrap, and so the one place where the
 invariants are kept: the version numbers, the two-version invariant, the lock's rules, the names.
+What was dropped is removed when nobody can need it any more (`garbage_collector`).
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from ..kvlayer.access import StoreAccess
-from ..kvlayer.clock import Timestamp
+from ..kvlayer.access import Evaluation, StoreAccess
+from ..kvlayer.clock import ZERO, Timestamp
 from ..kvlayer.keys import encode_int
 from ..kvlayer.span import Span
 from ..kvlayer.txn import Transaction
@@ -18,7 +19,7 @@ from .catalog_changes import CatalogChanges
 from .descriptor import DatabaseDescriptor, Descriptor, SchemaDescriptor, TableDescriptor
 from .descriptor_encoding import decode_descriptor, encode_descriptor
 from .errors import SQLError
-from .live_leases import check_two_versions
+from .live_leases import check_two_versions, leases_on
 from .named_objects import SequenceDescriptor, TypeDescriptor
 from .publish_rules import check_successor
 from .row_codec import codec_for
@@ -81,8 +82,7 @@ class DescriptorStore:
         found: list[Descriptor] = []
         async for changes in self._store.versions(DESCRIPTOR.primary_span, after, upto):
             for key, timestamp, body in changes:
-                if key in wanted:
-                    assert body is not None, "descriptors are dropped, never deleted"
+                if key in wanted and body is not None:  # who is removed was dropped before
                     found.append(decode_stored(key, body, timestamp))
         found.sort(key=lambda descriptor: descriptor.modification_time)
         return found
@@ -162,6 +162,25 @@ class DescriptorStore:
         key, body = _descriptors.encode_row((descriptor.id, encode_descriptor(descriptor)))
         await transaction.put([key], [body])
         changes.record(before, descriptor)
+
+    async def remove(self, descriptor_id: int) -> bool:
+        """Deletes the row of a dropped descriptor, whose id is never used again.
+
+        False where somebody holds a lease on it still. Who reads the past finds its versions for
+        as long as those of any descriptor.
+        """
+        key = descriptor_key(descriptor_id)
+
+        def evaluate(evaluation: Evaluation) -> bool:
+            body = evaluation.get(key)
+            if body is None or evaluation.scan(leases_on(descriptor_id), limit=1):
+                return False
+            assert decode_stored(key, body, ZERO).dropped, descriptor_id
+            evaluation.delete((key,))
+            return True
+
+        removed, _ = await self._store.one_phase(evaluate)
+        return removed
 
     async def _write_name(
         self, transaction: Transaction, current: Descriptor | None, after: Descriptor

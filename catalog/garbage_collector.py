@@ -10,7 +10,7 @@ is protected, however old it is.
     t                  60      940
     long_lived         600     400
     system tables              400
-    dropped at 900     60      840 until 960, and then all of it goes
+    dropped at 900     60      840 until 960, and then all of it goes, its descriptor last
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ INTERVAL = declare_duration("kv.gc.interval", 3_600.0, "how often old versions a
 class _Lifetime:
     """How long a table's old versions live, and the table itself once it is dropped."""
 
+    table_id: int
     span: Span
     ttl_seconds: float
     dropped_at: Timestamp | None
@@ -92,6 +93,7 @@ class GarbageCollector:
         default = self._store.settings.get(TTL)
         return [
             _Lifetime(
+                table_id=table.id,
                 span=table_span(table.id),
                 ttl_seconds=float(table.parameters.get(GC_TTL_SECONDS, default)),
                 dropped_at=(table.drop_time or table.modification_time) if table.dropped else None,
@@ -107,20 +109,24 @@ class GarbageCollector:
         return await self._store.collect_garbage(span, threshold)
 
     async def _purge(self, table: _Lifetime) -> int:
-        """Removes every version of a dropped table whose time is over, unless it is protected.
+        """Removes every version of a dropped table whose time is over, unless it is protected; and
+        then its descriptor, unless somebody holds a lease on it.
 
-        Whether that was done, the threshold says: until then it lies below the drop.
+        Whether the first was done, the threshold says: until then it lies below the drop.
         """
         store, span = self._store, table.span
         assert table.dropped_at is not None, table
-        if store.gc_threshold_of(span) > table.dropped_at:
-            return 0
         if low_water(store.engine, span, store.clock.last) is not None:
             return 0
-        _, at = await store.one_phase(
-            lambda evaluation: evaluation.delete_range(span, omit_from_feeds=True)
-        )
-        return await store.collect_garbage(span, at)
+        removed = 0
+        if store.gc_threshold_of(span) <= table.dropped_at:
+            _, at = await store.one_phase(
+                lambda evaluation: evaluation.delete_range(span, omit_from_feeds=True)
+            )
+            removed = await store.collect_garbage(span, at)
+        if store.gc_threshold_of(span) > table.dropped_at:
+            await self._descriptors.remove(table.table_id)
+        return removed
 
     async def _run(self) -> None:
         while True:

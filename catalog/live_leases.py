@@ -35,6 +35,11 @@ class DescriptorLeased(RetryableTransaction):
         self.session_id = session_id
 
 
+def leases_on(descriptor_id: int) -> Span:
+    """The rows of all leases on a descriptor, expired ones included."""
+    return Span.prefix(LEASE.primary_span.start + encode_int(descriptor_id))
+
+
 async def check_two_versions(
     transaction: Transaction, descriptor_id: int, name: str, newest: int
 ) -> None:
@@ -54,8 +59,7 @@ async def check_two_versions(
 async def _live_leases(
     transaction: Transaction, descriptor_id: int
 ) -> AsyncIterator[tuple[int, int, str]]:
-    held = Span.prefix(LEASE.primary_span.start + encode_int(descriptor_id))
-    for key, body in await transaction.scan(held):
+    for key, body in await transaction.scan(leases_on(descriptor_id)):
         _, version, node_id, session_id, expiration = _leases.decode_row(key, body)
         assert isinstance(version, int)
         assert isinstance(node_id, int)

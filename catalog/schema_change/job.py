@@ -237,16 +237,16 @@ class SchemaChanger:
     # Work.
 
     async def _work(self, run: _Run, move: Move) -> None:
-        table = await self._newest(run.change.table_id)
         target = run.targets[move.target]
         after = run.progress.resume_after
-        if move.to is Status.REMOVED:
+        if move.to is Status.REMOVED:  # perhaps the table's descriptor is gone by now
             await remove_data(
                 self._store,
                 _span_left_behind(run.change.table_id, target, run.before),
                 fence=run.context.check_claim,
             )
             return
+        table = await self._newest(run.change.table_id)
         match target.element:
             case IndexElement(index=index):
                 await self._backfill(run, table, index.id, after)

@@ -89,6 +89,8 @@ class SchemaChanges:
                 continue
             change = decode_change(job.payload)
             table = await self._descriptors.read_at(change.table_id, await self._store.now())
+            if table is None:
+                return None  # it was dropped, so long ago that nothing is left of it
             assert isinstance(table, TableDescriptor), (change, table)
             if job.state is JobState.PAUSED:
                 return f"the schema change is paused: run RESUME JOB {job_id}"

@@ -103,6 +103,49 @@ def test_dropped_table_goes_when_its_time_is_over() -> None:
     sim.run(scenario(sim))
 
 
+def test_the_descriptor_of_a_dropped_table_goes_behind_its_data() -> None:
+    """Not before them, not while it is leased; and a table of that name is another one."""
+
+    async def scenario(sim: Simulation) -> None:
+        async with sql_node(sim) as node:
+            descriptors = DescriptorStore(node.store)
+            collector = GarbageCollector(node.store, descriptors)
+            await node.sql("CREATE TABLE long_lived (k INT8 PRIMARY KEY)")
+            await node.sql("CREATE TABLE t (k INT8 PRIMARY KEY, v STRING)")
+            await node.sql("ALTER TABLE t SET (gc.ttlseconds = 60)")
+            first = await node.sql("INSERT INTO t VALUES (1, 'kept')")
+            assert first.commit_timestamp is not None
+            tables = await descriptors.all_at(node.store.clock.last)
+            (table,) = [each for each in tables if each.name == "t"]
+            reader = node.services.leases
+            held = await reader.acquire(table.id, first.commit_timestamp)
+            dropping = asyncio.create_task(node.sql("DROP TABLE t"))
+            await asyncio.sleep(MINUTE / 2)
+            await collector.collect()
+            assert await descriptors.read_at(table.id, await node.store.now()) is not None
+            held.release()
+            await dropping
+            await asyncio.sleep(2 * MINUTE)
+            await collector.collect()
+            await collector.collect()
+            now = await node.store.now()
+            assert await descriptors.read_at(table.id, now) is None
+            assert await descriptors.read_at(table.id, first.commit_timestamp) is not None
+            versions = await descriptors.versions([table.id], first.commit_timestamp, now)
+            assert versions[-1].dropped
+            await node.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
+            assert await node.rows("SELECT * FROM t") == []
+            assert "garbage collection" in str(
+                await node.error(
+                    "SELECT * FROM t AS OF SYSTEM TIME "
+                    f"'{format_timestamp(first.commit_timestamp)}'"
+                )
+            )
+
+    sim = Simulation(5)
+    sim.run(scenario(sim))
+
+
 def test_protected_data_of_a_dropped_table_stays() -> None:
     async def scenario(sim: Simulation) -> None:
         async with sql_node(sim) as node:
