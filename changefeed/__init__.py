@@ -16,8 +16,9 @@ durable. It must never know SQL, sessions or protocols.
 sinks.
 """
 
-from .feeds import JOB_KIND, Changefeeds, FeedStatus
+from .feeds import Changefeeds, FeedStatus
 from .live import FeedState, FeedStopped, LiveFeed
+from .reservations import JOB_KIND
 from .services import ChangefeedServices
 from .stage_times import Latency, Stage, StageRecorder, summarize
 from .stream import ChangefeedStream

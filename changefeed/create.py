@@ -14,6 +14,7 @@ from ..kvlayer.protected_timestamp import ProtectionRefused
 from ..kvlayer.txn import Transaction
 from .details import ChangefeedDetails, TableTarget
 from .options import parse_options
+from .reservations import check_free
 from .services import ChangefeedServices
 from .sinks.protocol import SinkRefused
 from .sinks.worker import WorkerKind
@@ -52,7 +53,8 @@ async def plan_changefeed(
 ) -> ChangefeedDetails:
     """Checks the request and says what the new feed's job is to hold.
 
-    All that it writes, in `transaction`, is the protected timestamp of the feed's start. Raises
+    All that it writes, in `transaction`, is the protected timestamp of the feed's start, and what
+    it reads there keeps two feeds from getting one mirror table. Raises
     SQLError for anything about the request that will not do.
     """
     options = parse_options(request.options)
@@ -65,7 +67,7 @@ async def plan_changefeed(
         await kind.validate(sink_uri, request.tables, store_id=services.store.id)
     except SinkRefused as refused:
         raise SQLError("55000", str(refused)) from refused
-    return ChangefeedDetails(
+    details = ChangefeedDetails(
         store_id=services.store.id,
         node_id=services.node_id,
         targets=tuple(
@@ -79,6 +81,8 @@ async def plan_changefeed(
         start_at=start_at,
         protection_id=await _protect(services, transaction, request.tables, start_at),
     )
+    await check_free(services, transaction, details)
+    return details
 
 
 async def check_start(

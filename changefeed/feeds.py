@@ -11,10 +11,9 @@ from .create import FeedRequest, plan_changefeed
 from .details import decode_details, decode_progress, encode_details
 from .job import ChangefeedJob, Claim
 from .live import FeedState, LiveFeed
+from .reservations import JOB_KIND
 from .services import ChangefeedServices
 from .stream import ChangefeedStream, open_stream
-
-JOB_KIND = "CHANGEFEED"
 
 HOME_FIRST_SECONDS = 1.0
 """How long a new feed waits for the node where it was created: that one hears of it at once."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.errors import SQLError
@@ -57,6 +57,10 @@ class NullKind:
                 f"sink {uri!r}: null takes nothing behind the scheme",
                 hint="Write null:// alone.",
             )
+
+    def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
+        """Nothing: there is room for all."""
+        return frozenset()
 
     def create(self, uri: str, context: SinkContext) -> Sink:
         return NullSink(context.clock.wall)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -147,6 +147,11 @@ class SinkKind(Protocol):
 
         Called before a feed is created; leaves nothing behind.
         """
+        ...
+
+    def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
+        """What a feed of these tables has to itself behind `uri`, by any names that are the same
+        for two feeds that would meet. Raises SQLError for a URI that will not do."""
         ...
 
     def create(self, uri: str, context: SinkContext) -> Sink:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...catalog.descriptor import TableDescriptor
@@ -45,6 +45,10 @@ class WorkerKind(ABC):
     @abstractmethod
     def check_options(self, given: Mapping[str, str | None]) -> None:
         """Raises SQLError 22023 for an option, valid by itself, that means nothing here."""
+
+    def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
+        """As `SinkKind.reserved`; nothing, where the program itself sees to it."""
+        return frozenset()
 
     @abstractmethod
     async def run(self, feed: WorkerFeed) -> None:

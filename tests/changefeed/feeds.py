@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -74,6 +74,9 @@ class TargetKind:
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         if uri in self.targets:
             raise SQLError("55000", f"target {uri!r} belongs to another feed")
+
+    def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
+        return frozenset([f"target {uri!r}"])
 
     def create(self, uri: str, context: SinkContext) -> Sink:
         target = self.targets.setdefault(uri, Target())

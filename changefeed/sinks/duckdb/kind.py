@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 import duckdb
@@ -52,6 +52,12 @@ class DuckDBKind:
                 await run_whole(file.lane, partial(_check, file, names, store_id))
             except duckdb.Error as error:
                 raise SinkError(f"mirror file {target.path} cannot be read: {error}") from error
+
+    def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
+        """The mirror tables, file and all."""
+        target = self._files.locations.target(uri)
+        names = table_names if target.table is None else [target.table]
+        return frozenset(f'mirror table "{name.lower()}" of {target.path}' for name in names)
 
     def create(self, uri: str, context: SinkContext) -> Sink:
         return DuckDBSink(self._files.locations.target(uri), self._files, context)

@@ -1,0 +1,60 @@
+"""Reservations: what a feed has to itself at its target, from the moment it is created.
+
+A mirror's file says which job owns which of its tables, but only once that job has opened it. Until
+then the job's own row stands for it: whoever creates a feed reads the rows of all jobs in the
+creating transaction, and so one of two transactions that would create feeds into one new mirror
+table does not commit.
+"""
+
+from __future__ import annotations
+
+from ..catalog.errors import SQLError
+from ..catalog.jobs.record import JobRecord
+from ..catalog.system_tables import JOBS
+from ..kvlayer.txn import Transaction
+from .details import ChangefeedDetails, UnknownFormat, decode_details
+from .services import ChangefeedServices
+
+JOB_KIND = "CHANGEFEED"
+
+
+async def check_free(
+    services: ChangefeedServices, transaction: Transaction, details: ChangefeedDetails
+) -> None:
+    """Raises SQLError 55000 where another feed has what this one would have to itself."""
+    wanted = await _reserved(services, transaction, details)
+    if not wanted:
+        return
+    for key, body in await transaction.scan(JOBS.primary_span):
+        job = JobRecord.decode(key, body)
+        if job.kind != JOB_KIND or job.state.final:
+            continue
+        taken = wanted & await _reserved_by(services, transaction, job)
+        if taken:
+            raise SQLError(
+                "55000",
+                f"{min(taken)} belongs to changefeed job {job.id}",
+                hint=f"Choose another, or run CANCEL JOB {job.id}.",
+            )
+
+
+async def _reserved_by(
+    services: ChangefeedServices, transaction: Transaction, job: JobRecord
+) -> frozenset[str]:
+    """What a job of this node has; a path is another file on another node."""
+    try:
+        details = decode_details(job.payload)
+        if details.node_id == services.node_id:
+            return await _reserved(services, transaction, details)
+    except (UnknownFormat, SQLError):
+        pass  # it cannot run here as things stand, and what it has made its file tells
+    return frozenset()
+
+
+async def _reserved(
+    services: ChangefeedServices, transaction: Transaction, details: ChangefeedDetails
+) -> frozenset[str]:
+    """By the names that the tables have now: a feed that has not begun takes those."""
+    tables = [await services.descriptors.read(transaction, t.table_id) for t in details.targets]
+    names = [table.name for table in tables if table is not None]
+    return services.kinds.kind_of(details.sink_uri).reserved(details.sink_uri, names)
