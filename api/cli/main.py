@@ -15,6 +15,7 @@ from .debug import DebugRefused, debug_app
 from .demo import demo
 from .doctor import doctor
 from .serve import serve
+from .sql import sql
 
 app = typer.Typer(
     name="tailrace",
@@ -24,6 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(serve)
+app.command()(sql)
 app.command()(demo)
 app.command()(doctor)
 app.add_typer(bench_app, name="bench")

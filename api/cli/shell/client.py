@@ -1,0 +1,109 @@
+"""The connection of a shell: statements in, results in the server's own text out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+from psycopg.pq import ExecStatus, TransactionStatus
+
+from .formats import Rows
+
+
+class ConnectFailed(Exception):
+    """No server, or none that lets this user in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A statement's: its rows, or none, and its command tag."""
+
+    rows: Rows | None
+    tag: str
+
+
+class Client:
+    """Runs one statement at a time. KeyboardInterrupt cancels it on the server, and is raised."""
+
+    def __init__(self, url: str, on_notice: Callable[[str], None]) -> None:
+        """Raises ConnectFailed."""
+        self._url = url
+        self._on_notice = on_notice
+        self._connection = self._connect(None)
+
+    def _connect(self, database: str | None) -> psycopg.Connection[tuple[object, ...]]:
+        try:
+            where = make_conninfo(self._url, application_name="tailrace sql")
+            if database is not None:
+                where = make_conninfo(where, dbname=database)
+            connection = psycopg.connect(where, autocommit=True)
+        except (psycopg.Error, ValueError) as error:
+            raise ConnectFailed(f"{error}".strip()) from None
+        connection.add_notice_handler(
+            lambda told: self._on_notice(f"{told.severity}:  {told.message_primary}")
+        )
+        return connection
+
+    @property
+    def lost(self) -> bool:
+        return self._connection.closed
+
+    @property
+    def user(self) -> str:
+        return self._connection.info.user
+
+    @property
+    def address(self) -> str:
+        info = self._connection.info
+        return f"{info.host or 'localhost'}:{info.port}"
+
+    @property
+    def database(self) -> str:
+        return self._connection.info.dbname
+
+    @property
+    def transaction(self) -> str:
+        """What the prompt says of it."""
+        match self._connection.info.transaction_status:
+            case TransactionStatus.INTRANS:
+                return "OPEN"
+            case TransactionStatus.INERROR:
+                return "ERROR"
+        return ""
+
+    def switch(self, database: str) -> None:
+        """Connects to another database. Raises ConnectFailed, and the old connection stays."""
+        connection = self._connect(database)
+        self._connection.close()
+        self._connection = connection
+
+    def run(self, text: str) -> Iterator[Outcome]:
+        """Raises psycopg.Error."""
+        cursor = self._connection.cursor()
+        cursor.execute(text.encode(), prepare=False)
+        while True:
+            found = cursor.pgresult
+            assert found is not None, text
+            if found.status in (ExecStatus.COPY_IN, ExecStatus.COPY_OUT):
+                raise psycopg.NotSupportedError("COPY is not for this shell: use psql's \\copy")
+            tag = (found.command_status or b"").decode()
+            yield Outcome(_rows(cursor) if found.nfields else None, tag)
+            if not cursor.nextset():
+                return
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _rows(cursor: psycopg.Cursor[tuple[object, ...]]) -> Rows:
+    found = cursor.pgresult
+    assert found is not None
+    places = range(found.nfields)
+    names = [(found.fname(place) or b"").decode() for place in places]
+    rows = []
+    for row in range(found.ntuples):
+        values = [found.get_value(row, place) for place in places]
+        rows.append([None if value is None else value.decode() for value in values])
+    return Rows(names, [found.ftype(place) for place in places], rows)

@@ -1,0 +1,45 @@
+"""Backslash commands: short words for statements, and for how results are shown."""
+
+from __future__ import annotations
+
+from ....catalog.names import quote_identifier
+
+STATEMENTS = {
+    "dt": ("SHOW TABLES",),
+    "l": ("SHOW DATABASES",),
+    "dn": ("SHOW SCHEMAS",),
+    "du": ("SHOW ROLES",),
+    "dp": ("SHOW GRANTS",),
+    "jobs": ("SHOW JOBS",),
+    "feeds": ("SHOW CHANGEFEED JOBS",),
+    "sessions": ("SHOW SESSIONS",),
+}
+OF_TABLES = {
+    "d": ("SHOW COLUMNS FROM {0}", "SHOW INDEXES FROM {0}", "SHOW CONSTRAINTS FROM {0}"),
+    "di": ("SHOW INDEXES FROM {0}",),
+    "dp": ("SHOW GRANTS ON TABLE {0}",),
+    "sf": ("SHOW CREATE TABLE {0}",),
+}
+
+HELP = """\
+\\d [TABLE]      tables; or a table's columns, indexes and constraints
+\\dt \\l \\dn \\du  tables, databases, schemas, roles
+\\di TABLE       a table's indexes          \\sf TABLE   the statement that makes it
+\\dp [TABLE]     grants
+\\jobs \\feeds \\sessions
+\\c DATABASE     another database
+\\x              records instead of tables, and back
+\\format NAME    table, records, csv, tsv, json or ndjson
+\\timing         whether to say how long statements took
+\\i FILE         run a file
+\\conninfo  \\?  \\q
+"""
+
+
+def statements_of(command: str, argument: str) -> tuple[str, ...] | None:
+    """The statements that a command stands for; None where it is none of these."""
+    if argument and command in OF_TABLES:
+        parts = argument.rstrip(";").split(".")
+        name = ".".join(part if '"' in part else quote_identifier(part) for part in parts)
+        return tuple(text.format(name) for text in OF_TABLES[command])
+    return STATEMENTS.get("dt" if command == "d" else command)

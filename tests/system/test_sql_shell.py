@@ -1,0 +1,148 @@
+"""`tailrace sql` as a process: on a terminal of its own, and in scripts."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness.server_process import ServerProcess
+
+pytestmark = pytest.mark.system
+
+SHELL = (sys.executable, "-m", "tailrace.api.cli", "sql")
+PATIENCE_SECONDS = 30.0
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with ServerProcess(tmp_path_factory.mktemp("shell") / "data") as process:
+        yield f"postgresql://root@127.0.0.1:{process.pg_port}/defaultdb"
+
+
+def script(url: str, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*SHELL, url, *arguments], input=text, capture_output=True, text=True)
+
+
+class Terminal:
+    """A shell on a pseudo-terminal."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self._master, slave = pty.openpty()
+        self._process = subprocess.Popen(
+            [*SHELL, url],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env={**os.environ, "TERM": "xterm", "XDG_STATE_HOME": str(folder)},
+            start_new_session=True,
+        )
+        os.close(slave)
+        self._seen = ""
+
+    def write(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def until(self, wanted: str) -> str:
+        """What was shown up to `wanted`, which must come."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while wanted not in self._seen:
+            left = deadline - time.monotonic()
+            assert left > 0, (wanted, self._seen)
+            if select.select([self._master], [], [], left)[0]:
+                self._seen += os.read(self._master, 65536).decode(errors="replace")
+                if "\x1b[6n" in self._seen:  # where is the cursor?
+                    self._seen = self._seen.replace("\x1b[6n", "")
+                    self.write("\x1b[1;1R")
+        shown, _, self._seen = self._seen.partition(wanted)
+        return shown
+
+    def close(self) -> int:
+        self.write("\x04")
+        status = self._process.wait(PATIENCE_SECONDS)
+        os.close(self._master)
+        return status
+
+
+@pytest.fixture
+def terminal(url: str, tmp_path: Path) -> Iterator[Terminal]:
+    opened = Terminal(url, tmp_path)
+    opened.until("defaultdb>")
+    yield opened
+    assert opened.close() == 0
+    assert (tmp_path / "tailrace" / "sql_history").stat().st_mode & 0o077 == 0
+
+
+def test_statements_span_lines(terminal: Terminal) -> None:
+    terminal.write("SELECT 40\r")
+    terminal.until("->")
+    terminal.write(" + 2 AS answer;\r")
+    terminal.until("(1 row)")
+
+
+def test_the_prompt_knows_the_transaction(terminal: Terminal) -> None:
+    terminal.write("BEGIN;\r")
+    terminal.until("OPEN>")
+    terminal.write("SELEC 1;\r")
+    shown = terminal.until("HINT")
+    assert "42601" in shown
+    assert "^" in shown
+    terminal.until("ERROR>")
+    terminal.write("ROLLBACK;\r")
+    terminal.until("defaultdb>")
+
+
+def test_interrupt_cancels_the_statement(terminal: Terminal) -> None:
+    terminal.write(
+        "SELECT count(*) FROM generate_series(1, 200000) a, generate_series(1, 200000) b;\r"
+    )
+    terminal.until("b;")
+    time.sleep(1.0)  # wall time: the statement must have begun, and shows nothing when it has
+    terminal.write("\x03")
+    terminal.until("defaultdb>")
+    terminal.write("SELECT 'still' || ' here';\r")
+    terminal.until("still here")
+
+
+def test_commands_describe_tables(terminal: Terminal) -> None:
+    terminal.write("CREATE TABLE described (k INT8 PRIMARY KEY, CONSTRAINT small CHECK (k < 9));\r")
+    terminal.until("CREATE TABLE\r")
+    terminal.write("\\d described\r")
+    terminal.until("described_pkey")
+    terminal.until("CHECK")
+    terminal.write("\\x\r")
+    terminal.until("Format is records.")
+    terminal.write("SELECT k FROM descr\t")
+    terminal.until("ibed")
+    terminal.write(" LIMIT 1;\r")
+    terminal.until("(0 rows)")
+
+
+def test_scripts_write_results_alone(url: str) -> None:
+    text = "CREATE TABLE s (k INT8 PRIMARY KEY); INSERT INTO s VALUES (1), (2); SELECT k FROM s"
+    done = script(url, "--format", "json", text=text)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [{"k": 1}, {"k": 2}]
+    done = script(url, "-e", "SELECT k FROM s WHERE k = 2", "--format", "csv")
+    assert done.stdout == "k\n2\n"
+
+
+def test_scripts_stop_at_the_first_error(url: str) -> None:
+    done = script(url, text="SELECT 1 AS one; SELECT nosuch; SELECT 3 AS three;")
+    assert done.returncode == 1
+    assert done.stdout == "one\n1\n"
+    assert "42703" in done.stderr
+
+
+def test_no_server_is_exit_code_two(url: str) -> None:
+    done = script("postgresql://root@127.0.0.1:1/defaultdb", "-e", "SELECT 1")
+    assert done.returncode == 2
+    assert done.stderr.startswith("tailrace: ")
