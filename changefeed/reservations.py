@@ -25,7 +25,9 @@ async def check_free(
     wanted = await _reserved(services, transaction, details)
     if not wanted:
         return
-    for key, body in await transaction.scan(JOBS.primary_span):
+    with transaction.tracking(True):  # whatever its isolation: it commits only if this holds then
+        rows = await transaction.scan(JOBS.primary_span)
+    for key, body in rows:
         job = JobRecord.decode(key, body)
         if job.kind != JOB_KIND or job.state.final:
             continue

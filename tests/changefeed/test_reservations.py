@@ -14,6 +14,7 @@ from tailrace.catalog.jobs import JobState
 from tailrace.changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind
 from tailrace.changefeed.sinks.locations import MirrorLocations
 from tailrace.kvlayer.errors import RetryableTransaction
+from tailrace.kvlayer.txn import Isolation
 from tests.changefeed.feeds import TargetKind
 from tests.changefeed.table import Table
 from tests.changefeed.test_registry import FeedNode
@@ -29,21 +30,23 @@ async def idle_node(sim: Simulation) -> AsyncIterator[FeedNode]:
         yield FeedNode(sim, catalog, node, table, TargetKind(sim))
 
 
-def test_one_of_two_transactions_gets_the_mirror() -> None:
+@pytest.mark.parametrize("isolation", Isolation)
+def test_one_of_two_transactions_gets_the_mirror(isolation: Isolation) -> None:
     """The second waits for the first, whose feed it may not have seen; then it does not commit, and
     is told when it is run again."""
 
     async def scenario() -> None:
         async with idle_node(sim) as only:
             bench = only.bench
-            first = only.node.store.begin()
+            first, second = (only.node.store.begin(isolation=isolation) for _ in range(2))
             await bench.feeds.create(first, bench.request(), "target://a")
-            second = asyncio.create_task(bench.create("target://a"))
+            other = asyncio.create_task(bench.feeds.create(second, bench.request(), "target://a"))
             await asyncio.sleep(0.1)
-            assert not second.done()
             await first.commit()
             with pytest.raises((RetryableTransaction, SQLError)):
-                await second
+                await other
+                await second.commit()
+            await second.rollback()
             with pytest.raises(SQLError, match="belongs to changefeed job") as refused:
                 await bench.create("target://a")
             assert refused.value.sqlstate == "55000"
