@@ -17,6 +17,7 @@ BENCHMARKS = (
     "intent_queue",
     "feed_fanout",
     "pgwire",
+    "protocol_steps",
     "analytics",
     "pgbench",
     "ycsb",
