@@ -27,6 +27,12 @@ from .steps import run_step
 
 Row = tuple[bytes, bytes]
 
+ENDED_INTENTS_MAX = 5000
+"""Intents of a transaction that has ended which a view takes along: some ten milliseconds."""
+
+SETTLE_SECONDS = 0.02
+"""How often to look whether they have become fewer: some thousand do in that time."""
+
 
 def read_key(
     host: TransactionHost, key: bytes, at: Timestamp, own: TransactionRecord | None
@@ -162,6 +168,7 @@ async def open_view(
         host.span_read(span, at, own)
         return View(host.engine.snapshot(), over, host.applied_index)
 
+    await _let_settle(host, span)
     view = await run_step(host, step, waiter=own, lock_timeout=lock_timeout)
     try:
         await host.released(view.index)
@@ -169,6 +176,28 @@ async def open_view(
         view.snapshot.close()
         raise
     return view
+
+
+async def _let_settle(host: TransactionHost, span: Span) -> None:
+    """Returns when few intents of a transaction that has ended are left in the span.
+
+    They are about to become versions. To gather a million of them would hold the loop for seconds,
+    and every row would be read twice. Where nothing moves (the disk is full) nobody waits.
+    """
+    left = 0
+    while (count := _ended_intents(host, span)) > ENDED_INTENTS_MAX and count != left:
+        left = count
+        await asyncio.sleep(SETTLE_SECONDS)
+
+
+def _ended_intents(host: TransactionHost, span: Span) -> int:
+    """How many the transaction has whose intents have stood longest, if it has ended and the span
+    holds some: one load after another comes to stand first."""
+    holder = next(iter(host.locks.intents.values()), None)
+    if holder is None or holder.status is TransactionStatus.PENDING:
+        return 0
+    first = next(iter(holder.intents), None)
+    return len(holder.intents) if first is not None and span.contains(first) else 0
 
 
 async def sliced_rows(
