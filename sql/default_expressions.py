@@ -13,6 +13,7 @@ from ..catalog.type_kinds import TypeKind
 from ..kvlayer.access import StoreAccess
 from .parser import parse_expression, position_of, text_of
 from .scalars import Bindings, Evaluator, NotNative, Scalar, Values, compile_scalar
+from .sequence_calls import SequenceNeeded, draws
 
 _ROWID_BITS = (1 << 15) - 1
 
@@ -29,6 +30,18 @@ class StoreGenerators:
 
     def uuid(self) -> UUID:
         return UUID(int=self._store.random.getrandbits(128), version=4)
+
+    def nextval(self, name: str) -> int:
+        raise SequenceNeeded(name, draws=True)
+
+    def currval(self, name: str) -> int:
+        raise SequenceNeeded(name)
+
+    def setval(self, name: str, value: int, called: bool) -> int:
+        raise SequenceNeeded(name, set_to=(value, called))
+
+    def lastval(self) -> int:
+        raise SequenceNeeded("")
 
     def rowid(self) -> int:
         """The time in units of eight microseconds or so, and bits that tell nodes apart."""
@@ -53,7 +66,7 @@ def compile_default(tree: exp.Expr) -> Scalar:
             f"a default cannot be {text_of(tree)}",
             position=position_of(tree),
             hint="It may be a constant, arithmetic on constants, now(), current_date, "
-            "gen_random_uuid() or unique_rowid().",
+            "gen_random_uuid(), unique_rowid() or nextval('sequence').",
         )
     return scalar
 
@@ -61,7 +74,7 @@ def compile_default(tree: exp.Expr) -> Scalar:
 def volatile(tree: exp.Expr) -> bool:
     """Whether the default is another one for each row, or each statement."""
     found = tree.find(exp.CurrentTimestamp, exp.CurrentDate)
-    return found is not None or _generator(tree) is not None
+    return found is not None or draws(tree) or _generator(tree) is not None
 
 
 def default_of(column: Column) -> Scalar:

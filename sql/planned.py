@@ -7,7 +7,7 @@ knows. Where they are not, the statement is planned again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from ..catalog.descriptor_store import DescriptorReader
 from ..catalog.errors import SQLError
@@ -23,6 +23,7 @@ from .client_functions import ClientFacts
 from .executor.dml import DML, OnePhase, one_phase_applies, result_of, run_in
 from .executor.locking import run_locking
 from .executor.reading import run_select
+from .executor.sequences import StoredSequences
 from .executor.with_writes import result_with_writes, run_with_writes
 from .implicit import attempts, in_transaction
 from .introspection.rows import Introspection
@@ -35,7 +36,9 @@ from .plans import Plan, SelectPlan, WithPlan
 from .relations import LeaseScope, changed_tables, resolve_all
 from .result_shape import check_columns_same, plain_columns
 from .results import Result, ResultColumn
-from .scalars import Bindings
+from .scalars import Bindings, Generators
+from .sequence_calls import SequenceNeeded
+from .sequence_functions import DrawnValues, SessionSequences
 from .services import Services
 from .table_reads import Trace
 from .transactions import OpenTransaction
@@ -55,12 +58,28 @@ class Execution:
     trace: Trace | None = None
     described: tuple[ResultColumn, ...] | None = None
     """What a client was told of the result's columns, if it was told."""
+    sequences: SessionSequences = field(default_factory=SessionSequences)
+    generators: Generators | None = None
+    """What it draws from, if not from the node's."""
 
 
 async def run_planned(
     services: Services, execution: Execution, opened: OpenTransaction | None
 ) -> Result:
     """Runs a query or DML in the open transaction, or as a transaction by itself."""
+    try:
+        return await _run_planned(services, execution, opened)
+    except SequenceNeeded:
+        transaction = None if opened is None else opened.transaction
+        sequences = StoredSequences(services, execution.database, transaction)
+        drawn = DrawnValues(services.generators, sequences, execution.sequences)
+        drawing = replace(execution, generators=drawn)
+        return await drawn.run(lambda: _run_planned(services, drawing, opened))
+
+
+async def _run_planned(
+    services: Services, execution: Execution, opened: OpenTransaction | None
+) -> Result:
     statement = execution.statement
     if isinstance(statement, statements.Query):
         as_of = statement.as_of
@@ -182,7 +201,7 @@ def _bindings(services: Services, execution: Execution, at: Timestamp) -> Bindin
         execution.parameters,
         datetime_of(at),
         virtual_rows,
-        services.generators,
+        execution.generators or services.generators,
         facts,
         services.images,
         execution.trace,

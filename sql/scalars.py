@@ -25,6 +25,7 @@ from ..catalog.type_kinds import TypeKind
 from .arithmetic import negate, operation
 from .client_functions import CLIENT_NODES, SOMEBODY, ClientFacts, client_fact
 from .parser import folded, position_of
+from .sequence_calls import SequenceCall, SequenceGenerators, sequence_call
 from .table_reads import Images, Trace
 from .virtual_rows import VirtualRows
 
@@ -38,7 +39,7 @@ class NotNative(Exception):
     """The expression is not one that this module evaluates. Never reaches a client."""
 
 
-class Generators(Protocol):
+class Generators(SequenceGenerators, Protocol):
     """Draws values that are different for every row."""
 
     def uuid(self) -> UUID:
@@ -129,6 +130,8 @@ def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) ->
             return _parameter(tree)
         case exp.Column():
             return _column(tree, scope, relation)
+        case exp.Anonymous() if (call := sequence_call(tree)) is not None:
+            return Scalar(INT8, _drawn_by(call), True)
         case _ if isinstance(tree, CLIENT_NODES) and (fact := client_fact(tree)) is not None:
             return Scalar(STRING, lambda values, bindings: fact(bindings.client), True)
         case exp.CurrentTimestamp() if not tree.this:
@@ -281,6 +284,14 @@ def _array(items: Sequence[Scalar]) -> Scalar:
         lambda values, bindings: [evaluate(values, bindings) for evaluate in evaluators],
         all(item.constant for item in items),
     )
+
+
+def _drawn_by(call: SequenceCall) -> Evaluator:
+    def evaluate(values: Values, bindings: Bindings) -> object:
+        assert bindings.generators is not None, "a sequence is asked without generators"
+        return call(bindings.generators)
+
+    return evaluate
 
 
 def parameter_number(tree: exp.Parameter) -> int:

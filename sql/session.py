@@ -21,6 +21,7 @@ from .executor.cluster_settings import set_cluster_setting
 from .executor.copy import CopyIn, begin_copy
 from .executor.ddl import DDL, locked_unless_said
 from .executor.feeds import check_sink_options, control_jobs, list_jobs
+from .executor.serial import with_sequences
 from .executor.users import UserChange, change_user
 from .explaining import run_explain
 from .expression_types import Hints
@@ -41,10 +42,11 @@ from .prepared_names import (
 )
 from .result_shape import check_columns_same, known_columns
 from .results import Result, ResultColumn
+from .sequence_functions import SessionSequences
 from .services import Services
 from .session_transactions import SessionTransactions
 from .transactions import OpenTransaction, lock_timeout
-from .variables import DEFAULT_READ_ONLY, NEW_TABLES_LOCKED, SessionVariables
+from .variables import DEFAULT_READ_ONLY, NEW_TABLES_LOCKED, SERIAL_NORMALIZATION, SessionVariables
 
 
 class SessionState(Enum):
@@ -73,6 +75,7 @@ class Session:
         self._store = services.store
         self._transactions = SessionTransactions(services, self.variables)
         self._turn = asyncio.Lock()
+        self._sequences = SessionSequences()
         self.prepared_names = PreparedNames()
         self.activity = Activity(services.sessions.next_number(), user, services.store)
         services.sessions.add(self)
@@ -410,6 +413,7 @@ class Session:
             user=self.user,
             described=described,
             lock_timeout=lock_timeout(self.variables),
+            sequences=self._sequences,
         )
 
     async def _explain(self, explained: statements.Explain, given: Sequence[object]) -> Result:
@@ -439,6 +443,9 @@ class Session:
         self._refuse_read_only("DDL")
         if isinstance(statement, statements.CreateTable) and self.variables.get(NEW_TABLES_LOCKED):
             statement = locked_unless_said(statement)
+        serial = self.variables.get(SERIAL_NORMALIZATION)
+        if isinstance(statement, statements.CreateTable) and serial == "sql_sequence":
+            statement = with_sequences(statement)
         return await change_catalog(self._services, statement, self._open, self.database, self.user)
 
     async def _run_changefeed(self, statement: statements.CreateChangefeed) -> Result:

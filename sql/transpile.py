@@ -38,6 +38,7 @@ from .postgres.meaning import mean_as_postgres
 from .postgres.output_names import output_name
 from .scalars import (
     DATE,
+    INT8,
     STRING,
     TIMESTAMPTZ,
     Bindings,
@@ -48,6 +49,7 @@ from .scalars import (
     constant_datum,
     type_of_cast,
 )
+from .sequence_calls import sequence_call
 from .wide_operators import rewrite
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
@@ -239,6 +241,7 @@ def _client_parameter(node: exp.Expr) -> bool:
 
 
 def _replace_rest(query: exp.Query, parameters: _Parameters) -> None:
+    _replace_sequence_calls(query, parameters)
     for node in list(query.find_all(*CLIENT_NODES)):
         inner = isinstance(node.parent, exp.Dot) and client_fact(node.parent) is not None
         if client_fact(node) is not None and not inner:
@@ -254,6 +257,22 @@ def _replace_rest(query: exp.Query, parameters: _Parameters) -> None:
             case _:
                 node.set("this", None)
                 node.replace(parameters.now(node.copy(), DATE))
+
+
+def _replace_sequence_calls(query: exp.Query, parameters: _Parameters) -> None:
+    """Each call is one value. Raises SQLError 0A000 where it would have to be one for each row."""
+    for node in list(query.find_all(exp.Anonymous)):
+        if sequence_call(node) is None:
+            continue
+        select = node.find_ancestor(exp.Select)
+        if select is None or select.args.get("from_") is not None:
+            raise SQLError(
+                "0A000",
+                f"{node.name.lower()} cannot be called for each row of a query",
+                position=position_of(node),
+                hint="Make it the DEFAULT of a column, or call it in VALUES.",
+            )
+        node.replace(parameters.typed(compile_scalar(node, {}), INT8))
 
 
 def _replace_tables(

@@ -158,6 +158,16 @@ def parse_bool(text: str) -> bool:
     raise ValueError("Write on or off.")
 
 
+SERIALS = ("rowid", "sql_sequence")
+
+
+def parse_serial(text: str) -> str:
+    word = text.strip().lower()
+    if word not in SERIALS:
+        raise ValueError("Write rowid or sql_sequence.")
+    return word
+
+
 def show_bool(value: bool) -> str:
     return "on" if value else "off"
 
@@ -259,6 +269,14 @@ IDLE_IN_TRANSACTION_TIMEOUT = declare(
     parse=parse_timeout,
     show=show_timeout,
     description="how long a session may sit idle in a transaction before it is ended; 0 for ever",
+)
+SERIAL_NORMALIZATION = declare(
+    "serial_normalization",
+    "rowid",
+    parse=parse_serial,
+    show=str,
+    description="what SERIAL makes: rowid, a number that each node draws by itself, or "
+    "sql_sequence, a sequence that the column owns",
 )
 NEW_TABLES_LOCKED = declare(
     "create_table_with_schema_locked",

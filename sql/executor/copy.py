@@ -23,10 +23,12 @@ from ..relations import resolve_all
 from ..row_batches import encode_batch
 from ..row_rules import RowRules
 from ..scalars import Bindings
+from ..sequence_functions import Drawing
 from ..services import Services
 from ..transactions import OpenTransaction
 from .cascades import write_in
 from .mutations import Mutation
+from .sequences import StoredSequences
 
 
 class CopyIn:
@@ -38,19 +40,24 @@ class CopyIn:
         descriptor: TableDescriptor,
         columns: tuple[Column, ...],
         opened: OpenTransaction,
+        database: str,
     ) -> None:
         self.table_name = descriptor.name
         self.columns = columns
         self._rules = RowRules.of(descriptor)
         self._analytics = services.analytics
         self._bindings = Bindings((), datetime_of(opened.began), generators=services.generators)
+        sequences = StoredSequences(services, database, opened.transaction)
+        self._drawing = Drawing(self._bindings, sequences)
         self._transaction = opened.transaction
         self.row_count = 0
 
     async def write(self, batch: pa.RecordBatch) -> None:
         """Writes rows. Raises SQLError, and then the COPY is to be abandoned."""
         rules = self._rules
-        keys, bodies = await encode_batch(rules, batch, self._bindings, self._analytics)
+        keys, bodies = await self._drawing(
+            lambda bindings: encode_batch(rules, batch, bindings, self._analytics)
+        )
         mutation = Mutation(
             rules.codec, keys=list(keys), bodies=list(bodies), carried=rules.carried
         )
@@ -76,7 +83,7 @@ async def begin_copy(
     descriptor = relations[statement.table.parts]
     actor = Actor(services, user, database, transaction)
     await actor.need_table(descriptor, Privilege.INSERT)
-    return CopyIn(services, descriptor, _columns(statement, descriptor), opened)
+    return CopyIn(services, descriptor, _columns(statement, descriptor), opened, database)
 
 
 def _columns(statement: CopyFrom, descriptor: TableDescriptor) -> tuple[Column, ...]:

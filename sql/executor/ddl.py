@@ -33,7 +33,7 @@ from ..parser.schema_statements import (
     SetParameters,
 )
 from ..parser.schema_statements import ColumnDefinition as ColumnClause
-from ..parser.type_statements import TypeStatement
+from ..parser.type_statements import SequenceStatement, TypeStatement
 from ..relations import LeaseScope, changed_tables, find_table, unknown_relation
 from ..results import Result
 from ..services import Services
@@ -49,6 +49,8 @@ from .namespaces import (
     new_table_name,
 )
 from .schema_changes import SchemaChangeStatements
+from .sequences import run_sequence_statement
+from .serial import create_owned
 from .table_copies import comments_of_likes, create_table_as, with_likes
 from .table_turn import LEASE_WAIT, wait_for_room
 
@@ -60,6 +62,7 @@ DDL = (
     | statements.AlterTableSet
     | SchemaStatement
     | TypeStatement
+    | SequenceStatement
 )
 
 
@@ -96,6 +99,8 @@ async def run_ddl(
             return await drop_database(services, statement, transaction, scope, database)
         case CommentOn():
             return await comment_on(services, statement, transaction, scope, database)
+        case _ if isinstance(statement, SequenceStatement):
+            return await run_sequence_statement(services, statement, transaction, database)
         case _ if isinstance(statement, TypeStatement):
             return await run_type_statement(services, statement, transaction, database)
         case _:
@@ -183,6 +188,7 @@ async def _create_table(
     if created is None:
         notice = f'relation "{statement.table}" already exists, skipping'
         return Result(tag="CREATE TABLE", notice=notice)
+    await create_owned(services, statement, created, transaction, database)
     changer = SchemaChangeStatements(services, transaction, scope, database)
     await changer.complete(created, statement)
     return Result(tag="CREATE TABLE", notice=_ignored(ignored))

@@ -19,7 +19,7 @@ from ...catalog.catalog import unknown_table
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.errors import SQLError
 from ...catalog.names import TableName
-from ...catalog.system_tables import FIRST_USER_ID
+from ...catalog.system_tables import DEFAULT_DATABASE, FIRST_USER_ID
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.errors import DeadlineExceeded, KVError
@@ -30,9 +30,11 @@ from ..relations import LeaseScope
 from ..row_batches import encode_batch
 from ..row_rules import RowRules
 from ..scalars import Bindings
+from ..sequence_functions import Drawing
 from ..services import Services
 from .foreign_keys import has_references
 from .mutations import Mutation
+from .sequences import StoredSequences
 
 ROWS_PER_TRANSACTION = 1000
 PENDING_MAX = 8
@@ -130,7 +132,10 @@ class _Load:
             )
         services = self._services
         bindings = Bindings((), datetime_of(at), generators=services.generators)
-        keys, bodies = await encode_batch(rules, batch, bindings, services.analytics)
+        sequences = StoredSequences(services, DEFAULT_DATABASE, None)
+        keys, bodies = await Drawing(bindings, sequences)(
+            lambda bindings: encode_batch(rules, batch, bindings, services.analytics)
+        )
         mutation = Mutation(
             rules.codec, keys=list(keys), bodies=list(bodies), carried=rules.carried
         )

@@ -23,6 +23,7 @@ from ..parser.schema_statements import (
 from ..relations import LeaseScope, find_table, full_name
 from ..results import Result
 from ..services import Services
+from .owned_sequences import drop_owned
 from .schema_changes import SchemaChangeStatements
 
 
@@ -87,6 +88,8 @@ async def _drop_all(
         current = await services.catalog.descriptors.read(transaction, table.id)
         assert isinstance(current, TableDescriptor), table
         await changer.drop(current, what)
+        if not table.locked:  # whose unlocking stands alone in its transaction
+            await drop_owned(services, transaction, table.id)
 
 
 # Schemas and databases.

@@ -8,6 +8,7 @@ from ...catalog.users import ROOT
 from ..results import INT8, STRING, Row
 from .context import IntrospectionContext
 from .described import default_text, described_tables
+from .sequences import schema_sequence_rows
 from .type_rows import TYPE_ROWS, type_words
 from .virtual_table import RowSource, VirtualTable, virtual_columns
 
@@ -116,6 +117,14 @@ def _table(number: int, name: str, columns: str, rows: RowSource) -> VirtualTabl
 
 
 INFORMATION_SCHEMA = (
+    _table(
+        8,
+        "sequences",
+        "sequence_catalog sequence_schema sequence_name data_type numeric_precision* "
+        "numeric_precision_radix* numeric_scale* start_value minimum_value maximum_value "
+        "increment cycle_option",
+        schema_sequence_rows,
+    ),
     _table(1, "schemata", "catalog_name schema_name schema_owner", _schemata),
     _table(
         2, "tables", "table_catalog table_schema table_name table_type is_insertable_into", _tables

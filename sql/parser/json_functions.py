@@ -25,8 +25,17 @@ def plain_documents(tree: exp.Expr) -> exp.Expr:
         else:
             node.replace(made)
     for function in list(tree.find_all(exp.Anonymous)):
+        _plain_sequence(function)
         _replace_function(function)
     return tree
+
+
+def _plain_sequence(node: exp.Anonymous) -> None:
+    """`nextval('s'::regclass)`: the name is looked for when it is called."""
+    if node.name.lower() in ("nextval", "currval", "setval") and node.expressions:
+        first = node.expressions[0]
+        if isinstance(first, exp.Cast) and isinstance(first.this, exp.Literal):
+            first.replace(first.this)
 
 
 def _member(node: exp.Lambda) -> exp.Expr:

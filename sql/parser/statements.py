@@ -31,7 +31,7 @@ from .schema_statements import (
 )
 from .show_statements import Cancel, ShowObjects
 from .transaction_statements import TransactionStatement
-from .type_statements import TypeStatement
+from .type_statements import SequenceStatement, TypeStatement
 from .user_statements import UserStatement
 
 
@@ -361,6 +361,7 @@ Statement = (
     | Deallocate
     | UserStatement
     | TypeStatement
+    | SequenceStatement
     | RightsStatement
     | ShowObjects
     | Cancel

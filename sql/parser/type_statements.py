@@ -46,3 +46,47 @@ class DropType:
 
 
 TypeStatement = CreateEnum | AddEnumValue | RenameEnumValue | RenameType | DropType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequenceChange:
+    """The options that are said of a sequence, None for the others.
+
+    `owned_by` are the parts of a column's name, empty for NONE. `restarts` tells RESTART from none,
+    `restart` is its value, if it has one.
+    """
+
+    position: int
+    start: int | None = None
+    increment: int | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    cycle: bool | None = None
+    cache: int | None = None
+    owned_by: tuple[str, ...] | None = None
+    restarts: bool = False
+    restart: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateSequence:
+    name: ObjectName
+    change: SequenceChange
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterSequence:
+    name: ObjectName
+    change: SequenceChange
+    new_name: str | None
+    if_exists: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropSequence:
+    names: tuple[ObjectName, ...]
+    if_exists: bool
+
+
+SequenceStatement = CreateSequence | AlterSequence | DropSequence

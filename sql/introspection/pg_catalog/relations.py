@@ -24,6 +24,7 @@ from ..oids import (
     index_oid,
     user_oid,
 )
+from ..sequences import described_sequences
 from ..type_rows import TYPE_ROWS, type_modifier, type_oid
 from .namespaces import schema_oid, virtual_relation_oid
 
@@ -61,6 +62,8 @@ async def class_rows(context: IntrospectionContext) -> Sequence[Row]:
             oid = index_oid(table.id, index.id)
             width = len(index.columns) + len(index.storing)
             rows.append(_class(oid, index.name, namespace, "i", BTREE, width, 0, None))
+    for _, sequence in await described_sequences(context):
+        rows.append(_class(sequence.id, sequence.name, sequence.schema_id, "S", 0, 3, 0, None))
     for virtual in context.services.virtual_tables:
         namespace = schema_oid(virtual.schema)
         oid = virtual_relation_oid(virtual)

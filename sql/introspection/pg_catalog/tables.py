@@ -12,6 +12,7 @@ from ...variables import REGISTRY
 from ..context import IntrospectionContext
 from ..oids import BTREE, HEAP, user_oid
 from ..oids import PG_CATALOG as NAMESPACE
+from ..sequences import sequence_rows
 from ..virtual_table import RowSource, VirtualTable
 from .namespaces import (
     database_rows,
@@ -229,6 +230,7 @@ PG_CATALOG = (
         33,
         "pg_sequence",
         "seqrelid:i seqtypid:i seqstart:i seqincrement:i seqmax:i seqmin:i seqcache:i seqcycle:b",
+        sequence_rows,
     ),
     _table(34, "pg_extension", "oid:i extname:s extowner:i extnamespace:i extversion:s"),
     _table(35, "pg_language", "oid:i lanname:s lanowner:i lanispl:b lanpltrusted:b"),

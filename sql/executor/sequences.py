@@ -1,0 +1,340 @@
+"""Sequences: CREATE, ALTER and DROP, and their values.
+
+A sequence's value is one row under its own id: the value last handed out, and whether it was. Each
+draw is a transaction by itself, whatever becomes of the statement, and is durable before anybody
+sees a value: none is handed out twice, also behind a crash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import msgspec
+
+from ...catalog.column_types import INT8_MAX, INT8_MIN
+from ...catalog.descriptor import TableDescriptor
+from ...catalog.descriptor_store import decode_stored
+from ...catalog.errors import SQLError
+from ...catalog.named_objects import SequenceDescriptor, SequenceOptions
+from ...catalog.system_tables import DESCRIPTOR
+from ...kvlayer.access import StoreAccess, Transaction
+from ...kvlayer.clock import ZERO
+from ...kvlayer.errors import RetryableTransaction
+from ..parser.names import ObjectName
+from ..parser.type_statements import AlterSequence, CreateSequence, DropSequence, SequenceChange
+from ..relations import find_table, full_name
+from ..results import Result
+from ..services import Services
+from .namespaces import new_table_name
+from .owned_sequences import drop_sequence
+
+ATTEMPTS_MAX = 100
+"""Draws of one sequence conflict with each other alone, and each is short."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(tuple[int, bool]).decode
+
+T = TypeVar("T")
+
+
+async def find_sequence(
+    services: Services, reader: Transaction, name: ObjectName, database: str
+) -> SequenceDescriptor | None:
+    descriptors = services.catalog.descriptors
+    wanted = full_name(name, database)
+    schema = name.parts[0] if len(name.parts) == 2 else "public"
+    if schema != "public" and schema in await services.catalog.list_schemas(reader, database):
+        wanted = replace(wanted, database=database, schema=schema)
+    try:
+        parents = await descriptors.resolve_schema(reader, wanted.database, wanted.schema)
+    except SQLError:
+        return None
+    found_id = await descriptors.lookup(reader, *parents, wanted.name)
+    found = None if found_id is None else await descriptors.read(reader, found_id)
+    return found if isinstance(found, SequenceDescriptor) else None
+
+
+class StoredSequences:
+    """The sequences of one database, for a session's statements."""
+
+    def __init__(self, services: Services, database: str, opened: Transaction | None) -> None:
+        self._services = services
+        self._store: StoreAccess = services.store
+        self._database = database
+        self._opened = opened
+
+    async def find(self, name: str) -> SequenceDescriptor:
+        given = ObjectName(tuple(part.strip('"') for part in name.split(".")), 1)
+        reader = self._opened or self._store.begin(read_only=True)
+        try:
+            await reader.started()
+            found = await find_sequence(self._services, reader, given, self._database)
+        finally:
+            if reader is not self._opened:
+                await reader.rollback()
+        if found is None:
+            raise SQLError("42P01", f'relation "{name}" does not exist')
+        return found
+
+    async def draw(self, sequence: SequenceDescriptor, count: int) -> list[int]:
+        options = sequence.options
+
+        async def work(transaction: Transaction) -> list[int]:
+            last, called = await _value(transaction, sequence)
+            values: list[int] = []
+            for _ in range(count):
+                following = last + options.increment if called else last
+                if not options.minimum <= following <= options.maximum:
+                    if values:
+                        break
+                    following = _wrapped(sequence)
+                values.append(following)
+                last, called = following, True
+            await transaction.put([sequence.key], [_encode((last, True))])
+            return values
+
+        return await self._write(sequence, work)
+
+    async def give_back(self, sequence: SequenceDescriptor, values: Sequence[int]) -> None:
+        async def work(transaction: Transaction) -> None:
+            last, called = await _value(transaction, sequence)
+            if called and last == values[-1]:
+                before = values[0] - sequence.options.increment
+                inside = sequence.options.minimum <= before <= sequence.options.maximum
+                state = (before, True) if inside else (values[0], False)
+                await transaction.put([sequence.key], [_encode(state)])
+
+        await self._write(sequence, work)
+
+    async def set_value(self, sequence: SequenceDescriptor, value: int, *, called: bool) -> None:
+        options = sequence.options
+        if not options.minimum <= value <= options.maximum:
+            raise SQLError(
+                "22003",
+                f'setval: value {value} is out of bounds for sequence "{sequence.name}" '
+                f"({options.minimum}..{options.maximum})",
+            )
+
+        async def work(transaction: Transaction) -> None:
+            await _value(transaction, sequence)
+            await transaction.put([sequence.key], [_encode((value, called))])
+
+        await self._write(sequence, work)
+
+    async def _write(
+        self, sequence: SequenceDescriptor, work: Callable[[Transaction], Awaitable[T]]
+    ) -> T:
+        if self._opened is not None and await self._mine(sequence):
+            return await work(self._opened)  # nobody else can see it yet
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            transaction = self._store.begin()
+            try:
+                await transaction.started()
+                result = await work(transaction)
+                await transaction.commit()
+            except RetryableTransaction:
+                await transaction.rollback()
+                if attempt == ATTEMPTS_MAX:
+                    raise
+                await asyncio.sleep(0.001 * attempt * self._store.random.random())
+            except BaseException:
+                await transaction.rollback()
+                raise
+            else:
+                return result
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _mine(self, sequence: SequenceDescriptor) -> bool:
+        """Whether the open transaction has made the sequence."""
+        at = await self._store.now()
+        known = await self._services.catalog.descriptors.read_at(sequence.id, at)
+        return known is None
+
+
+async def _value(transaction: Transaction, sequence: SequenceDescriptor) -> tuple[int, bool]:
+    body = await transaction.get(sequence.key, for_update=True)
+    return (sequence.options.start, False) if body is None else _decode(body)
+
+
+def _wrapped(sequence: SequenceDescriptor) -> int:
+    options = sequence.options
+    rising = options.increment > 0
+    if options.cycle:
+        return options.minimum if rising else options.maximum
+    what, bound = ("maximum", options.maximum) if rising else ("minimum", options.minimum)
+    raise SQLError(
+        "2200H", f'nextval: reached {what} value of sequence "{sequence.name}" ({bound})'
+    )
+
+
+# Statements
+
+
+async def run_sequence_statement(
+    services: Services,
+    statement: CreateSequence | AlterSequence | DropSequence,
+    transaction: Transaction,
+    database: str,
+) -> Result:
+    match statement:
+        case CreateSequence():
+            return await _create(services, statement, transaction, database)
+        case AlterSequence():
+            return await _alter(services, statement, transaction, database)
+        case DropSequence():
+            return await _drop(services, statement, transaction, database)
+
+
+async def create_sequence(
+    services: Services,
+    statement: CreateSequence,
+    transaction: Transaction,
+    database: str,
+    owner: tuple[int, int] | None = None,
+) -> SequenceDescriptor | None:
+    """The new sequence; None if one of that name was there and may be."""
+    descriptors = services.catalog.descriptors
+    name = await new_table_name(services, transaction, statement.name, database)
+    parents = await descriptors.resolve_schema(transaction, name.database, name.schema)
+    taken = await descriptors.lookup(transaction, *parents, name.name)
+    if taken is not None:
+        if statement.if_not_exists:
+            return None
+        raise SQLError(
+            "42P07",
+            f'relation "{statement.name}" already exists',
+            position=statement.name.position,
+        )
+    if owner is None:
+        owner = await _owner(services, statement.change, transaction, database)
+    created = SequenceDescriptor(
+        id=await descriptors.allocate_id(transaction),
+        name=name.name,
+        database_id=parents[0],
+        schema_id=parents[1],
+        options=changed_options(None, statement.change),
+        owner=owner,
+    )
+    await descriptors.publish(transaction, created)
+    return created
+
+
+async def _create(
+    services: Services, statement: CreateSequence, transaction: Transaction, database: str
+) -> Result:
+    created = await create_sequence(services, statement, transaction, database)
+    exists = f'relation "{statement.name}" already exists, skipping'
+    return Result(tag="CREATE SEQUENCE", notice=None if created else exists)
+
+
+async def _alter(
+    services: Services, statement: AlterSequence, transaction: Transaction, database: str
+) -> Result:
+    found = await find_sequence(services, transaction, statement.name, database)
+    if found is None:
+        if statement.if_exists:
+            notice = f'relation "{statement.name}" does not exist, skipping'
+            return Result(tag="ALTER SEQUENCE", notice=notice)
+        raise _unknown(statement.name)
+    change, owner = statement.change, found.owner
+    if change.owned_by is not None:
+        owner = await _owner(services, change, transaction, database)
+    changed = replace(found, options=changed_options(found.options, change), owner=owner)
+    if statement.new_name is not None:
+        await _refuse_users(transaction, found, "renamed")
+        changed = replace(changed, name=statement.new_name)
+    if change.restarts:
+        value = changed.options.start if change.restart is None else change.restart
+        await transaction.put([found.key], [_encode((value, False))])
+    descriptors = services.catalog.descriptors
+    version = descriptors.next_version(transaction, found)
+    await descriptors.publish(transaction, replace(changed, version=version))
+    return Result(tag="ALTER SEQUENCE")
+
+
+async def _drop(
+    services: Services, statement: DropSequence, transaction: Transaction, database: str
+) -> Result:
+    missing = 0
+    for name in statement.names:
+        found = await find_sequence(services, transaction, name, database)
+        if found is None:
+            if not statement.if_exists:
+                raise _unknown(name)
+            missing += 1
+            continue
+        await _refuse_users(transaction, found, "dropped")
+        await drop_sequence(services, transaction, found)
+    notice = f"{missing} of the sequences did not exist, skipping" if missing else None
+    return Result(tag="DROP SEQUENCE", notice=notice)
+
+
+async def _refuse_users(transaction: Transaction, sequence: SequenceDescriptor, what: str) -> None:
+    """Raises SQLError 2BP01 where a column's default draws from the sequence."""
+    rows = await transaction.scan(DESCRIPTOR.primary_span)
+    for key, body in rows:
+        table = decode_stored(key, body, ZERO)
+        if not isinstance(table, TableDescriptor) or table.dropped:
+            continue
+        for column in table.columns:
+            text = (column.default_expression or "").lower()
+            if "nextval" in text and f"{sequence.name.lower()}'" in text:
+                raise SQLError(
+                    "2BP01",
+                    f'sequence "{sequence.name}" cannot be {what}: the default of column '
+                    f'"{column.name}" of table "{table.name}" draws from it',
+                    hint="Drop the column or its default first.",
+                )
+
+
+async def _owner(
+    services: Services, change: SequenceChange, transaction: Transaction, database: str
+) -> tuple[int, int] | None:
+    if not change.owned_by:
+        return None
+    *table_parts, column = change.owned_by
+    name = ObjectName(tuple(table_parts), change.position)
+    table = await find_table(services, transaction, name, database)
+    if table is None:
+        raise SQLError("42P01", f'relation "{name}" does not exist', position=change.position)
+    return table.id, table.column(column).id
+
+
+def changed_options(before: SequenceOptions | None, change: SequenceChange) -> SequenceOptions:
+    """Raises SQLError 22023 for options that contradict each other."""
+    increment = change.increment or (before.increment if before else 1)
+    if change.increment == 0:
+        raise SQLError("22023", "INCREMENT must not be zero", position=change.position)
+    rising = increment > 0
+    lowest, highest = (1, INT8_MAX) if rising else (INT8_MIN, -1)
+    minimum = _chosen(change.minimum, before.minimum if before else None, lowest)
+    maximum = _chosen(change.maximum, before.maximum if before else None, highest)
+    start = _chosen(change.start, before.start if before else None, minimum if rising else maximum)
+    if minimum >= maximum:
+        raise SQLError("22023", f"MINVALUE ({minimum}) must be less than MAXVALUE ({maximum})")
+    if not minimum <= start <= maximum:
+        side = "less than MINVALUE" if start < minimum else "greater than MAXVALUE"
+        raise SQLError("22023", f"START value ({start}) cannot be {side}", position=change.position)
+    if change.cache is not None and change.cache < 1:
+        raise SQLError("22023", f"CACHE ({change.cache}) must be greater than zero")
+    return SequenceOptions(
+        start=start,
+        increment=increment,
+        minimum=minimum,
+        maximum=maximum,
+        cycle=change.cycle if change.cycle is not None else before.cycle if before else False,
+        cache=change.cache or (before.cache if before else 1),
+    )
+
+
+def _chosen(given: int | None, before: int | None, otherwise: int) -> int:
+    if given is not None:
+        return given
+    return otherwise if before is None else before
+
+
+def _unknown(name: ObjectName) -> SQLError:
+    return SQLError("42P01", f'relation "{name}" does not exist', position=name.position)

@@ -1,0 +1,53 @@
+"""SERIAL as a sequence that its column owns: `SET serial_normalization = sql_sequence`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from ...catalog.descriptor import TableDescriptor
+from ...kvlayer.access import Transaction
+from ..parser import statements
+from ..parser.names import ObjectName
+from ..parser.tables import SERIAL
+from ..parser.type_statements import CreateSequence, SequenceChange
+from ..services import Services
+from .sequences import create_sequence
+
+OWNED = "owned_sequence"
+"""Marks a default for which the sequence is made with the table."""
+
+
+def with_sequences(statement: statements.CreateTable) -> statements.CreateTable:
+    """The statement whose SERIAL columns draw from sequences, which it makes."""
+    columns = []
+    for column in statement.columns:
+        if column.default is not None and column.default.meta.get(SERIAL):
+            *parents, table = statement.table.parts
+            name = ".".join([*parents, f"{table}_{column.name}_seq"])
+            default = exp.Anonymous(this="nextval", expressions=[exp.Literal.string(name)])
+            default.meta[OWNED] = name
+            column = replace(column, default=default)
+        columns.append(column)
+    return replace(statement, columns=tuple(columns))
+
+
+async def create_owned(
+    services: Services,
+    statement: statements.CreateTable,
+    table: TableDescriptor,
+    transaction: Transaction,
+    database: str,
+) -> None:
+    """Makes the sequences that the columns of a new table own."""
+    for column in statement.columns:
+        name = None if column.default is None else column.default.meta.get(OWNED)
+        if isinstance(name, str):
+            create = CreateSequence(
+                name=ObjectName(tuple(name.split(".")), column.position),
+                change=SequenceChange(position=column.position),
+                if_not_exists=False,
+            )
+            owner = (table.id, table.column(column.name).id)
+            await create_sequence(services, create, transaction, database, owner)

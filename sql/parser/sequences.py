@@ -1,0 +1,89 @@
+"""The grammar of sequences."""
+
+from __future__ import annotations
+
+from .cursor import Cursor
+from .tables import drop_behaviour
+from .type_statements import AlterSequence, CreateSequence, DropSequence, SequenceChange
+
+
+def create_sequence(cursor: Cursor) -> CreateSequence:
+    """`[IF NOT EXISTS] name [option …]`"""
+    if_not_exists = cursor.accept_words("if", "not", "exists")
+    name = cursor.object_name("a sequence's name")
+    change = _options(cursor)
+    cursor.expect_end()
+    return CreateSequence(name=name, change=change, if_not_exists=if_not_exists)
+
+
+def alter_sequence(cursor: Cursor) -> AlterSequence:
+    """`[IF EXISTS] name RENAME TO name`, or options, RESTART among them."""
+    if_exists = cursor.accept_words("if", "exists")
+    name = cursor.object_name("a sequence's name")
+    new_name = None
+    if cursor.accept_words("rename", "to"):
+        new_name = cursor.identifier("a sequence's name")
+    change = _options(cursor)
+    cursor.expect_end()
+    return AlterSequence(name=name, change=change, new_name=new_name, if_exists=if_exists)
+
+
+def drop_sequence(cursor: Cursor) -> DropSequence:
+    if_exists = cursor.accept_words("if", "exists")
+    names = [cursor.object_name("a sequence's name")]
+    while cursor.accept_symbol(","):
+        names.append(cursor.object_name("a sequence's name"))
+    drop_behaviour(cursor)
+    cursor.expect_end()
+    return DropSequence(names=tuple(names), if_exists=if_exists)
+
+
+def _options(cursor: Cursor) -> SequenceChange:
+    position = cursor.position
+    found: dict[str, object] = {}
+    while not cursor.finished:
+        _option(cursor, found)
+    return SequenceChange(position=position, **found)  # type: ignore[arg-type]
+
+
+def _option(cursor: Cursor, found: dict[str, object]) -> None:
+    if cursor.accept_words("as"):
+        cursor.identifier("a type")
+    elif cursor.accept_words("increment"):
+        cursor.accept_words("by")
+        found["increment"] = _number(cursor)
+    elif cursor.accept_words("start"):
+        cursor.accept_words("with")
+        found["start"] = _number(cursor)
+    elif cursor.accept_words("minvalue"):
+        found["minimum"] = _number(cursor)
+    elif cursor.accept_words("maxvalue"):
+        found["maximum"] = _number(cursor)
+    elif cursor.accept_words("no"):
+        _negated(cursor, found)
+    elif cursor.accept_words("cycle"):
+        found["cycle"] = True
+    elif cursor.accept_words("cache"):
+        found["cache"] = _number(cursor)
+    elif cursor.accept_words("owned", "by"):
+        named = cursor.dotted_name("a column")
+        found["owned_by"] = () if named.lower() == "none" else tuple(named.split("."))
+    elif cursor.accept_words("restart"):
+        found["restarts"] = True
+        if cursor.accept_words("with") or not cursor.finished:
+            found["restart"] = _number(cursor)
+    else:
+        cursor.fail(expected="an option of a sequence")
+
+
+def _negated(cursor: Cursor, found: dict[str, object]) -> None:
+    if cursor.accept_words("cycle"):
+        found["cycle"] = False
+    elif not (cursor.accept_words("minvalue") or cursor.accept_words("maxvalue")):
+        cursor.fail(expected="MINVALUE, MAXVALUE or CYCLE")
+
+
+def _number(cursor: Cursor) -> int:
+    if cursor.accept_symbol("-"):
+        return -cursor.integer("a whole number")
+    return cursor.integer("a whole number")

@@ -1,0 +1,83 @@
+"""nextval, currval, setval and lastval as parts of expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from sqlglot import exp
+
+from ..catalog.errors import SQLError
+
+
+class SequenceGenerators(Protocol):
+    """Answers what expressions ask of sequences, which it knows by the names that they give."""
+
+    def nextval(self, name: str) -> int: ...
+    def currval(self, name: str) -> int: ...
+    def setval(self, name: str, value: int, called: bool) -> int: ...
+    def lastval(self) -> int: ...
+
+
+class SequenceNeeded(Exception):
+    """The statement must be evaluated again when its values have been drawn. Never reaches a
+    client.
+
+    `draws` tells a call that needs values, `set_to` one that sets the sequence, from one that only
+    needs to know it.
+    """
+
+    def __init__(
+        self, name: str, *, draws: bool = False, set_to: tuple[int, bool] | None = None
+    ) -> None:
+        super().__init__(name)
+        self.name = name
+        self.draws = draws
+        self.set_to = set_to
+
+
+FUNCTIONS = ("nextval", "currval", "setval", "lastval")
+
+SequenceCall = Callable[[SequenceGenerators], int]
+
+
+def sequence_call(tree: exp.Expr) -> SequenceCall | None:
+    """What an expression asks of a sequence; None for any other. Raises SQLError 0A000 for a name
+    or a value that is computed."""
+    if not isinstance(tree, exp.Anonymous) or tree.name.lower() not in FUNCTIONS:
+        return None
+    function, given = tree.name.lower(), tree.expressions
+    if function == "lastval":
+        return lambda generators: generators.lastval()
+    name = _name(tree)
+    if function == "nextval":
+        return lambda generators: generators.nextval(name)
+    if function == "currval":
+        return lambda generators: generators.currval(name)
+    if len(given) not in (2, 3):
+        raise SQLError("42883", "function setval takes a sequence, a value, and a bool")
+    value = _integer(given[1])
+    called = len(given) == 2 or bool(given[2].this)
+    return lambda generators: generators.setval(name, value, called)
+
+
+def draws(tree: exp.Expr) -> bool:
+    """Whether an expression asks anything of a sequence."""
+    return any(node.name.lower() in FUNCTIONS for node in tree.find_all(exp.Anonymous))
+
+
+def _name(tree: exp.Anonymous) -> str:
+    argument = tree.expressions[0] if tree.expressions else None
+    if isinstance(argument, exp.Cast):  # 's'::regclass
+        argument = argument.this
+    if not isinstance(argument, exp.Literal) or not argument.is_string:
+        raise SQLError("0A000", f"{tree.name.lower()} takes the name of a sequence as a literal")
+    return str(argument.this)
+
+
+def _integer(tree: exp.Expr) -> int:
+    negative = isinstance(tree, exp.Neg)
+    literal = tree.this if negative else tree
+    if not isinstance(literal, exp.Literal) or not str(literal.this).isdecimal():
+        raise SQLError("0A000", "setval takes a whole number as a literal")
+    return -int(literal.this) if negative else int(literal.this)
