@@ -29,6 +29,7 @@ from .expression_types import Hints
 from .needs import needs_of
 from .parameter_types import type_parameters
 from .parser import ParsedText
+from .parser.cursor_statements import DeclareCursor
 from .parser.statements import (
     CreateChangefeed,
     Delete,
@@ -122,6 +123,11 @@ class Preparing:
     async def _typed(self, text: str, prepared: Prepared, hints: Hints) -> PreparedStatement:
         count = prepared.parameter_count
         statement = prepared.statements[0] if prepared.statements else None
+        if isinstance(statement, DeclareCursor):
+            inner = await self._typed(
+                statement.text, self._services.plans.read(statement.text), hints
+            )
+            return PreparedStatement(text, prepared, 0, inner.parameter_types)
         if not isinstance(statement, PLANNED):
             types = tuple(hint or STRING for hint in [*hints, *([None] * count)][:count])
             return PreparedStatement(text, prepared, 0, types)

@@ -16,9 +16,10 @@ from .activity import Activity
 from .authorization import Actor
 from .catalog_statements import begin_changefeed, change_catalog, stream_changefeed
 from .client_variables import APPLICATION_NAME
+from .cursors import Cursors
 from .errors import from_kv
 from .executor.cluster_settings import set_cluster_setting
-from .executor.copy import CopyIn, begin_copy
+from .executor.copy import CopyIn, begin_copy, copy_refused
 from .executor.ddl import DDL, locked_unless_said
 from .executor.feeds import check_sink_options, control_jobs, list_jobs
 from .executor.serial import with_sequences
@@ -28,6 +29,7 @@ from .expression_types import Hints
 from .listings import Listing, run_listing
 from .parameters import check_parameters
 from .parser import ParsedText, statements
+from .parser.cursor_statements import CursorStatement, FetchCursor
 from .parser.rights_statements import RightsChange
 from .parser.transaction_statements import TransactionStatement
 from .plan_cache import Prepared
@@ -77,6 +79,7 @@ class Session:
         self._turn = asyncio.Lock()
         self._sequences = SessionSequences()
         self.prepared_names = PreparedNames()
+        self.cursors = Cursors(lambda: self._open, self._run_text)
         self.activity = Activity(services.sessions.next_number(), user, services.store)
         services.sessions.add(self)
 
@@ -231,9 +234,16 @@ class Session:
         statement = prepared.statement
         if isinstance(statement, statements.ExecutePrepared):
             return self.columns_of(self._executed(statement))
+        if isinstance(statement, FetchCursor) and not statement.moves:
+            return self.cursors.columns(statement.name)
         if prepared.planned or prepared.columns is not None:
             return prepared.columns
         return known_columns(statement)
+
+    async def _run_text(self, text: str, parameters: Sequence[object]) -> Result:
+        """The result of a query that is part of a statement."""
+        query = await self._preparing().prepare(text, ())
+        return await self._run(query.prepared, query.index, parameters, query.columns)
 
     async def _prepare(self, text: str, hints: Hints) -> PreparedStatement:
         parsed = self._services.plans.read(text)
@@ -359,6 +369,8 @@ class Session:
             case statements.SetClusterSetting():
                 self._refuse_transaction("SET CLUSTER SETTING")
                 return await set_cluster_setting(self._services, statement, self.user)
+            case _ if isinstance(statement, CursorStatement):
+                return await self.cursors.run(statement, parameters)
             case statements.Discard(target=target):
                 return self._discard(target)
             case statements.Prepare() | statements.Deallocate() if self._open is not None:
@@ -369,7 +381,7 @@ class Session:
             case statements.ShowSession(name=name, position=position) if name != "database":
                 return self._transactions.show(name, position)
             case statements.CopyFrom() | statements.CopyTo():
-                raise _copy_refused()
+                raise copy_refused()
             case _ if isinstance(statement, UserChange | RightsChange):
                 return await change_user(
                     self._services, statement, self._open, self.user, self.database
@@ -463,6 +475,8 @@ class Session:
         if target == "DISCARD ALL":
             self._refuse_transaction("DISCARD ALL")
             self.variables.reset("all")
+        if target in ("DISCARD ALL", "CLOSE CURSOR ALL"):
+            self.cursors.close_all()
         if target in ("DISCARD ALL", "DISCARD PLANS"):
             self.prepared_names.clear()
         return Result(tag=target)
@@ -488,11 +502,3 @@ class Session:
                 await self._done(reader)
 
         return await self._statement(work)
-
-
-def _copy_refused() -> SQLError:
-    return SQLError(
-        "0A000",
-        "COPY needs a client of the Postgres protocol",
-        hint="Other doors have loads and queries of their own.",
-    )

@@ -23,6 +23,7 @@ from .portals import (
     rows_of,
     wire_statement,
 )
+from .wire_types import TEXT
 
 ExtendedMessage = Parse | Bind | Describe | Execute | Close | Flush
 
@@ -129,6 +130,11 @@ class Extended:
         return found
 
     async def _describe_portal(self, name: str) -> None:
+        if name not in self._portals:
+            # A cursor of SQL is a portal, too, as drivers that declare one know.
+            declared = self._session.cursors.columns(name)
+            self._channel.write(replies.row_description(declared, (TEXT,) * len(declared)))
+            return
         portal = self._portal(name)
         columns = self._session.columns_of(portal.statement.prepared)
         if columns is None:

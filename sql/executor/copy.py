@@ -100,3 +100,12 @@ def _columns(statement: CopyFrom, descriptor: TableDescriptor) -> tuple[Column, 
             raise SQLError("42701", f'column "{name}" specified more than once', position=position)
         chosen.append(column)
     return tuple(chosen)
+
+
+def copy_refused() -> SQLError:
+    """What is told of a COPY where no rows can be streamed."""
+    return SQLError(
+        "0A000",
+        "COPY needs a client of the Postgres protocol",
+        hint="Other doors have loads and queries of their own.",
+    )

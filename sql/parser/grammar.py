@@ -13,6 +13,7 @@ from ...catalog.errors import SQLError
 from . import (
     alter,
     copy,
+    cursors,
     feeds,
     maintenance,
     prepared,
@@ -247,6 +248,10 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("deallocate",): prepared.deallocate,
     ("discard",): prepared.discard,
     ("close", "all"): prepared.close_all,
+    ("close",): cursors.close,
+    ("declare",): cursors.declare,
+    ("fetch",): cursors.fetch,
+    ("move",): cursors.move,
     ("unlisten",): prepared.unlisten,
     ("vacuum",): maintenance.vacuum,
     ("analyze",): maintenance.analyze,

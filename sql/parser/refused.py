@@ -6,6 +6,7 @@ from ...catalog.errors import SQLError
 from .cursor import Cursor
 
 _TEMPORARY = "Create a table, and drop it when it is not needed any more."
+_VIEWS = "Write the query where it is used, behind WITH."
 _CHANNELS = "CREATE CHANGEFEED FOR t streams the rows that change to the client."
 _FUNCTIONS = "Statements are sent one by one, or several in one text."
 
@@ -16,7 +17,8 @@ REFUSED: dict[tuple[str, ...], tuple[str, str]] = {
     ("create", "local", "temporary"): ("temporary tables", _TEMPORARY),
     ("create", "global", "temporary"): ("temporary tables", _TEMPORARY),
     ("create", "unlogged"): ("unlogged tables", "Every table is durable: leave UNLOGGED out."),
-    ("create", "view"): ("views", "Write the query where it is used, behind WITH."),
+    ("create", "view"): ("views", _VIEWS),
+    ("create", "or", "replace", "view"): ("views", _VIEWS),
     ("create", "or"): ("CREATE OR REPLACE", "Drop what is there, and create it again."),
     ("create", "materialized"): (
         "materialized views",
@@ -32,7 +34,7 @@ REFUSED: dict[tuple[str, ...], tuple[str, str]] = {
     ("lock",): ("LOCK", "SELECT … FOR UPDATE locks rows; transactions are serializable."),
     ("merge",): ("MERGE", "INSERT … ON CONFLICT and UPDATE … FROM do what it does."),
     ("refresh",): ("REFRESH", "There are no materialized views."),
-    ("verify",): ("VERIFY", "`tailrace` verifies changefeeds over REST."),
+    ("verify",): ("VERIFY", "SHOW CHANGEFEED JOBS tells how far each feed is."),
 }
 
 

@@ -15,6 +15,7 @@ from sqlglot import exp
 from .as_of_clause import AsOf
 from .conflict_clause import OnConflict
 from .copy_options import CopyOptions
+from .cursor_statements import CursorStatement
 from .maintenance_statements import Maintain
 from .names import ObjectName as ObjectName
 from .names import Option as Option
@@ -368,5 +369,6 @@ Statement = (
     | Discard
     | CopyFrom
     | CopyTo
+    | CursorStatement
     | Maintain
 )

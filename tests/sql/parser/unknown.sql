@@ -11,7 +11,7 @@ HINT: Statements that begin so: CREATE CHANGEFEED, CREATE DATABASE, CREATE INDEX
 VERIFY CHANGEFEED 1
 ----
 position 1: VERIFY is not supported (SQLSTATE 0A000)
-HINT: `tailrace` verifies changefeeds over REST.
+HINT: SHOW CHANGEFEED JOBS tells how far each feed is.
 
 123
 ----
@@ -30,3 +30,23 @@ WIDTH 1
 ----
 position 1: syntax error at or near "WIDTH" (SQLSTATE 42601)
 HINT: Did you mean WITH?
+
+CREATE TEMP TABLE t (a INT8)
+----
+position 1: temporary tables are not supported (SQLSTATE 0A000)
+HINT: Create a table, and drop it when it is not needed any more.
+
+LISTEN channel
+----
+position 1: LISTEN is not supported (SQLSTATE 0A000)
+HINT: CREATE CHANGEFEED FOR t streams the rows that change to the client.
+
+CREATE OR REPLACE VIEW v AS SELECT 1
+----
+position 1: views are not supported (SQLSTATE 0A000)
+HINT: Write the query where it is used, behind WITH.
+
+MERGE INTO t USING u ON t.a = u.a WHEN MATCHED THEN DELETE
+----
+position 1: MERGE is not supported (SQLSTATE 0A000)
+HINT: INSERT … ON CONFLICT and UPDATE … FROM do what it does.

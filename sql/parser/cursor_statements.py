@@ -1,0 +1,47 @@
+"""Statements about SQL cursors, as the parser hands them on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclareCursor:
+    """`text` is the query, with blanks in front so that its positions are true."""
+
+    name: str
+    text: str
+    scroll: bool
+    hold: bool
+    position: int
+
+
+class From(Enum):
+    """From where FETCH counts."""
+
+    HERE = "relative"  # behind the current row, or before it where the count is negative
+    START = "absolute"  # from the first row, or from the last where the count is negative
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchCursor:
+    """FETCH, or MOVE. With `single` the row at `count` from `origin`; else the next `count` rows,
+    backwards where it is negative, and all of that direction where it is None."""
+
+    name: str
+    origin: From
+    count: int | None
+    single: bool
+    backward: bool
+    moves: bool
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloseCursor:
+    name: str
+    position: int
+
+
+CursorStatement = DeclareCursor | FetchCursor | CloseCursor
