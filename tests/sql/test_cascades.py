@@ -142,6 +142,19 @@ def test_no_action_looks_when_all_is_done_and_restrict_at_once(sim: Simulation) 
         )
 
 
+def test_a_row_that_is_changed_and_then_goes_need_refer_to_nothing(sim: Simulation) -> None:
+    run(
+        sim,
+        "CREATE TABLE a (k INT8 PRIMARY KEY);"
+        "CREATE TABLE b (k INT8 PRIMARY KEY, a INT8 REFERENCES a ON DELETE CASCADE);"
+        "CREATE TABLE c (k INT8 PRIMARY KEY, b INT8 REFERENCES b ON DELETE CASCADE,"
+        " a INT8 DEFAULT 7 REFERENCES a ON DELETE SET DEFAULT);"
+        "INSERT INTO a VALUES (1); INSERT INTO b VALUES (1, 1); INSERT INTO c VALUES (1, 1, 1)",
+        ("DELETE FROM a", None),
+        ("SELECT count(*) FROM c", [(0,)]),
+    )
+
+
 def test_a_computed_column_is_not_written_by_a_foreign_key(sim: Simulation) -> None:
     run(
         sim,

@@ -9,8 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tailrace.catalog.column_types import Datum
+from tailrace.catalog.descriptor import TableDescriptor
+from tailrace.catalog.elements import ElementState
 from tailrace.catalog.errors import SQLError
 from tailrace.kvlayer.clock import format_timestamp
+from tailrace.sql.index_choice import readable_indexes
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 
@@ -184,6 +187,28 @@ def test_an_index_is_not_read_before_it_is_public_nor_when_it_goes(sim: Simulati
                 await change
             assert engines == {SCANNED, "duckdb over a snapshot"}
             assert await node.rows("SELECT k FROM t WHERE a = 3") == []
+
+    sim.run(main())
+
+
+def test_of_every_version_only_public_indexes_are_read(sim: Simulation) -> None:
+    async def main() -> None:
+        async with sql_node(sim) as node:
+            await prepare(node, "CREATE INDEX other ON t (c)")
+            began = await node.store.now()
+            for statement in ("CREATE INDEX by_a ON t (a)", "DROP INDEX by_a", "TRUNCATE t"):
+                await node.sql(statement)
+            catalog = node.services.catalog
+            (table,) = await catalog.list_tables(node.store.snapshot(began), "defaultdb")
+            now = await node.store.now()
+            states = set()
+            for version in await catalog.descriptors.versions([table.id], began, now):
+                assert isinstance(version, TableDescriptor)
+                read = {index.id for index in readable_indexes(version)}
+                for index in version.indexes:
+                    states.add(index.state)
+                    assert (index.id in read) == (index.state is ElementState.PUBLIC), version
+            assert states == set(ElementState)
 
     sim.run(main())
 
