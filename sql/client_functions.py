@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from ..catalog.system_tables import DEFAULT_DATABASE, PUBLIC_SCHEMA
 from ..catalog.users import ROOT
-from .client_variables import SERVER_VERSION
+from .client_variables import CRDB_VERSION, SERVER_VERSION
 
 VERSION_TEXT = f"PostgreSQL {SERVER_VERSION} (Tailrace)"
 
@@ -29,6 +29,7 @@ class ClientFacts:
 
     user: str = ROOT
     database: str = DEFAULT_DATABASE
+    crdb_compat: bool = False
 
 
 SOMEBODY = ClientFacts()
@@ -43,7 +44,7 @@ _FACTS: dict[str, Fact] = {
     "current_database": lambda facts: facts.database,
     "current_catalog": lambda facts: facts.database,
     "current_schema": lambda facts: PUBLIC_SCHEMA,
-    "version": lambda facts: VERSION_TEXT,
+    "version": lambda facts: CRDB_VERSION if facts.crdb_compat else VERSION_TEXT,
     "pg_advisory_unlock_all": lambda facts: "",
 }
 

@@ -103,6 +103,17 @@ ROW_SECURITY = declare(
     description="there are no policies on rows",
 )  # fmt: skip
 
+CRDB_VERSION = f"CockroachDB CCL v24.3.0 (Tailrace, PostgreSQL {SERVER_VERSION})"
+"""What a session with `crdb_compat` calls the server: the version whose SQL it comes nearest to."""
+
+CRDB_COMPAT = declare(
+    "crdb_compat", False, parse=parse_bool, show=show_bool,
+    description="whether version() and crdb_version say CockroachDB, for its dialects and drivers",
+)  # fmt: skip
+CRDB_VERSION_SHOWN = _fixed(
+    "crdb_version", CRDB_VERSION, "the CockroachDB version whose SQL this comes nearest to"
+)
+
 SERVER_VERSION_SHOWN = _fixed(
     "server_version", f"{SERVER_VERSION} (Tailrace)", "the Postgres version that is spoken"
 )

@@ -78,6 +78,8 @@ async def _create_table(actor: Actor, statement: statements.CreateTable) -> None
     name = await new_table_name(actor.services, actor.reader, statement.table, actor.database)
     await _create_in(actor, name.database, name.schema)
     await _references(actor, constraints)
+    for like in statement.likes:
+        await actor.need_named(like.table, Privilege.SELECT)
 
 
 async def _create_in(actor: Actor, database: str, schema: str) -> None:

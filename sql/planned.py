@@ -55,6 +55,7 @@ class Execution:
     database: str
     user: str = ROOT
     lock_timeout: float | None = None
+    crdb_compat: bool = False
     trace: Trace | None = None
     described: tuple[ResultColumn, ...] | None = None
     """What a client was told of the result's columns, if it was told."""
@@ -196,7 +197,9 @@ async def _write_in(services: Services, execution: Execution, opened: OpenTransa
 
 def _bindings(services: Services, execution: Execution, at: Timestamp) -> Bindings:
     virtual_rows = Introspection(services, execution.database)
-    facts = ClientFacts(user=execution.user, database=execution.database)
+    facts = ClientFacts(
+        user=execution.user, database=execution.database, crdb_compat=execution.crdb_compat
+    )
     return Bindings(
         execution.parameters,
         datetime_of(at),

@@ -15,7 +15,7 @@ from ..kvlayer.txn import Transaction
 from .activity import Activity
 from .authorization import Actor
 from .catalog_statements import begin_changefeed, change_catalog, stream_changefeed
-from .client_variables import APPLICATION_NAME
+from .client_variables import APPLICATION_NAME, CRDB_COMPAT
 from .cursors import Cursors
 from .errors import from_kv
 from .executor.cluster_settings import set_cluster_setting
@@ -426,6 +426,7 @@ class Session:
             described=described,
             lock_timeout=lock_timeout(self.variables),
             sequences=self._sequences,
+            crdb_compat=self.variables.get(CRDB_COMPAT),
         )
 
     async def _explain(self, explained: statements.Explain, given: Sequence[object]) -> Result:

@@ -12,7 +12,7 @@ from ...catalog.system_tables import DEFAULT_DATABASE
 from ...catalog.users import User, find_user
 from ...sql import Session
 from ...sql.authorization import Actor
-from ...sql.client_variables import REPORTED
+from ...sql.client_variables import CRDB_COMPAT, CRDB_VERSION, REPORTED
 from ..node import Node
 from . import replies
 from .authentication import Cleartext, Exchange, Method, Scram, Trusting
@@ -68,6 +68,8 @@ def begin_session(channel: Channel, session: Session, greeting: Greeting) -> Non
             )
     for name, variable in REPORTED.items():
         channel.write(replies.parameter_status(name, session.variables.get(variable)))
+    if session.variables.get(CRDB_COMPAT):
+        channel.write(replies.parameter_status("crdb_version", CRDB_VERSION))
     channel.write(replies.parameter_status("session_authorization", greeting.user))
 
 

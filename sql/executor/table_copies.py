@@ -16,10 +16,12 @@ from ...catalog.show_create import show_create
 from ...catalog.storage_parameters import without_ignored
 from ...kvlayer.access import Transaction
 from ..as_of import datetime_of
+from ..authorization import require
 from ..binder import tables_of
 from ..client_functions import ClientFacts
 from ..hidden_columns import hidden_key
 from ..introspection.rows import Introspection
+from ..needs import needs_of
 from ..parser import parse
 from ..parser import schema_statements as s
 from ..parser.schema_statements import Copied, LikeTable
@@ -89,6 +91,7 @@ async def _run(
         transaction.read_timestamp,
         transaction,
     )
+    await require(services, bindings.client.user, needs_of(query, relations), transaction)
     plan = plan_select(query.tree, relations)
     return await run_select(plan, transaction, bindings, services.analytics)
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...catalog.privileges import Privilege, securable
+from ...catalog.rights import read_rights
 from ...catalog.users import ROOT
 from ..results import INT8, STRING, Row
 from .context import IntrospectionContext
 from .described import default_text, described_tables
+from .rights import privileges_on
 from .sequences import schema_sequence_rows
 from .type_rows import TYPE_ROWS, type_words
 from .virtual_table import RowSource, VirtualTable, virtual_columns
@@ -106,6 +109,33 @@ async def _references(context: IntrospectionContext) -> Sequence[Row]:
     return rows
 
 
+async def _table_privileges(context: IntrospectionContext) -> Sequence[Row]:
+    """table_privileges and role_table_grants."""
+    rights = await read_rights(context.reader)
+    return [
+        (
+            rights.owner(found.table.id), grantee, context.database, found.schema,
+            found.table.name, privilege.name, "YES" if grantable else "NO",
+            "YES" if privilege is Privilege.SELECT else "NO",
+        )
+        for found in await described_tables(context)
+        for grantee, privilege, grantable in privileges_on(rights, securable(found.table))
+    ]  # fmt: skip
+
+
+async def _applicable_roles(context: IntrospectionContext) -> Sequence[Row]:
+    rights = await read_rights(context.reader)
+    return [
+        (member, role, "YES" if admin else "NO") for role, member, admin in rights.memberships()
+    ]
+
+
+_PRIVILEGE_COLUMNS = (
+    "grantor grantee table_catalog table_schema table_name privilege_type is_grantable "
+    "with_hierarchy"
+)
+
+
 def _table(number: int, name: str, columns: str, rows: RowSource) -> VirtualTable:
     """Columns are text, but for those with a star, which are numbers."""
     types = {
@@ -152,6 +182,9 @@ INFORMATION_SCHEMA = (
         "table_name column_name ordinal_position* position_in_unique_constraint*",
         _key_columns,
     ),
+    _table(20, "table_privileges", _PRIVILEGE_COLUMNS, _table_privileges),
+    _table(21, "role_table_grants", _PRIVILEGE_COLUMNS, _table_privileges),
+    _table(22, "applicable_roles", "grantee role_name is_grantable", _applicable_roles),
     _table(
         7,
         "referential_constraints",

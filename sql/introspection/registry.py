@@ -8,6 +8,7 @@ from ...catalog.descriptor import TableDescriptor
 from ...catalog.errors import SQLError
 from .information_schema import INFORMATION_SCHEMA
 from .pg_catalog import PG_CATALOG
+from .rights import RIGHTS_TABLES
 from .schema_changes import SCHEMA_CHANGES
 from .tailrace_internal import TAILRACE_INTERNAL
 from .virtual_table import VirtualTable
@@ -59,4 +60,6 @@ class VirtualTables:
 
 def default_tables() -> VirtualTables:
     """What every node has."""
-    return VirtualTables((*TAILRACE_INTERNAL, SCHEMA_CHANGES, *PG_CATALOG, *INFORMATION_SCHEMA))
+    return VirtualTables(
+        (*TAILRACE_INTERNAL, *RIGHTS_TABLES, SCHEMA_CHANGES, *PG_CATALOG, *INFORMATION_SCHEMA)
+    )

@@ -154,6 +154,43 @@ def _function(name: str) -> Make:
     return lambda arguments: exp.Anonymous(this=name, expressions=[a.copy() for a in arguments])
 
 
+_HELD = """
+SELECT count(*) > 0 FROM tailrace_internal.grants AS _g
+JOIN tailrace_internal.role_closure AS _m ON _m.role = _g.grantee OR _m.role = 'admin'
+WHERE (_m.member = CAST($1 AS TEXT) OR CAST(_m.member_oid AS TEXT) = CAST($1 AS TEXT))
+    AND _g.kind = '{kind}'
+    AND CAST($2 AS TEXT) IN (CAST(_g.object_id AS TEXT), _g.name, _g.full_name)
+    AND (_g.privilege = upper(CAST($3 AS TEXT))
+        OR _g.grantable AND _g.privilege || ' WITH GRANT OPTION' = upper(CAST($3 AS TEXT)))
+"""
+_MEMBER = """
+SELECT count(*) > 0 FROM tailrace_internal.role_closure AS _m
+WHERE (_m.member = CAST($1 AS TEXT) OR CAST(_m.member_oid AS TEXT) = CAST($1 AS TEXT))
+    AND (_m.role = CAST($2 AS TEXT)
+        OR _m.role IN (SELECT _r.rolname FROM pg_catalog.pg_roles AS _r
+                       WHERE CAST(_r.oid AS TEXT) = CAST($2 AS TEXT)))
+"""
+
+
+def _has(kind: str, *, of_column: bool = False) -> Make:
+    """`has_table_privilege([user,] table, privilege)` and its kin; a column is as its table."""
+    held = _query(_HELD.format(kind=kind))
+
+    def make(arguments: Arguments) -> exp.Expr:
+        if of_column and len(arguments) >= 3:
+            arguments = [*arguments[:-2], arguments[-1]]
+        given = arguments if len(arguments) == 3 else [exp.CurrentUser(), *arguments]
+        return held(given)
+
+    return make
+
+
+def _has_role(arguments: Arguments) -> exp.Expr:
+    """`pg_has_role([user,] role, privilege)`"""
+    given = arguments if len(arguments) == 3 else [exp.CurrentUser(), *arguments]
+    return _query(_MEMBER)(given)
+
+
 _TYPE_WORDS = (
     ("bool", "boolean"), ("int2", "smallint"), ("int4", "integer"), ("int8", "bigint"),
     ("float4", "real"), ("float8", "double precision"), ("bpchar", "character"),
@@ -204,11 +241,12 @@ FUNCTIONS: dict[str, Make] = {
     "pg_operator_is_visible": _TRUE,
     "pg_collation_is_visible": _TRUE,
     "pg_relation_is_publishable": _TRUE,
-    "has_table_privilege": _TRUE,
-    "has_schema_privilege": _TRUE,
-    "has_database_privilege": _TRUE,
-    "has_column_privilege": _TRUE,
-    "pg_has_role": _TRUE,
+    "has_table_privilege": _has("table"),
+    "has_any_column_privilege": _has("table"),
+    "has_column_privilege": _has("table", of_column=True),
+    "has_schema_privilege": _has("schema"),
+    "has_database_privilege": _has("database"),
+    "pg_has_role": _has_role,
     "pg_is_in_recovery": _constant("FALSE"),
     "pg_get_userbyid": _query("SELECT _u.rolname FROM pg_catalog.pg_roles AS _u WHERE _u.oid = $1"),
     "pg_get_expr": _first,

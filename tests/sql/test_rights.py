@@ -354,3 +354,38 @@ def test_unknown_roles_and_privileges_are_named() -> None:
         assert error.sqlstate == "42P01"
 
     run(scenario)
+
+
+def test_copies_need_select_on_what_they_copy() -> None:
+    async def scenario(people: People) -> None:
+        for text in ("CREATE TABLE c AS SELECT * FROM orders", "CREATE TABLE c (LIKE orders)"):
+            told = await refused(people.ada, text)
+            assert told == "user ada does not have SELECT privilege on relation orders"
+
+    run(scenario)
+
+
+def test_catalogs_say_who_may_what() -> None:
+    async def scenario(people: People) -> None:
+        await people.root("CREATE ROLE reader; GRANT reader TO ada")
+        await people.root("GRANT SELECT ON orders TO reader WITH GRANT OPTION")
+        asked = "SELECT has_table_privilege('orders', 'select'), "
+        asked += "has_table_privilege('ada', 'orders', 'INSERT'), "
+        asked += "has_table_privilege('root', 'public.orders', 'DROP'), "
+        asked += "has_schema_privilege('public', 'CREATE'), "
+        asked += "pg_has_role('ada', 'reader', 'MEMBER'), pg_has_role('bo', 'reader', 'MEMBER')"
+        assert await rows(people.ada, asked) == [(True, False, True, True, True, False)]
+        acl = await people.root("SELECT relacl FROM pg_class WHERE relname = 'orders'")
+        assert acl == [(["root=arwdDCF/root", "reader=r*/root"],)]
+        grants = await people.root(
+            "SELECT privilege_type, is_grantable FROM information_schema.table_privileges "
+            "WHERE grantee = 'reader'"
+        )
+        assert grants == [("SELECT", "YES")]
+        roles = await people.root("SELECT rolname, rolsuper, rolcanlogin FROM pg_roles ORDER BY 1")
+        assert roles == [
+            ("ada", False, True), ("admin", True, False), ("bo", False, True),
+            ("reader", False, False), ("root", True, True),
+        ]  # fmt: skip
+
+    run(scenario)

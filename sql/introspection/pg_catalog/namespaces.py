@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ....catalog.privileges import SYSTEM, Privilege
+from ....catalog.rights import read_rights
 from ....catalog.users import ROOT, list_users
 from ...results import Row
 from ..context import IntrospectedTable, IntrospectionContext
@@ -66,14 +68,27 @@ async def database_rows(context: IntrospectionContext) -> Sequence[Row]:
 
 
 async def role_rows(context: IntrospectionContext) -> Sequence[Row]:
-    """Every user has every right, until rights are granted."""
+    rights = await read_rights(context.reader)
+    rows: list[Row] = []
+    for user in await list_users(context.reader):
+        admin, held = rights.admin(user.name), rights.held(user.name, SYSTEM)
+        creates_roles, creates_databases = Privilege.CREATEROLE, Privilege.CREATEDB
+        rows.append(
+            (
+                user.name, admin, True, bool(held & creates_roles), bool(held & creates_databases),
+                user.login, False, -1, "********", None, admin, None, user_oid(user.name),
+            )
+        )  # fmt: skip
+    return rows
+
+
+async def member_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """pg_auth_members."""
+    rights = await read_rights(context.reader)
     return [
-        (
-            user.name, True, True, True, True, True, False, -1, "********", None, True, None,
-            user_oid(user.name),
-        )
-        for user in await list_users(context.reader)
-    ]  # fmt: skip
+        (user_oid(role), user_oid(member), user_oid(ROOT), admin)
+        for role, member, admin in rights.memberships()
+    ]
 
 
 async def user_rows(context: IntrospectionContext) -> Sequence[Row]:

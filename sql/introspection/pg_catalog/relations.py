@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ....catalog.column_types import ColumnType
+from ....catalog.privileges import securable
+from ....catalog.rights import read_rights
 from ...results import Row
 from ..context import IntrospectionContext
 from ..described import (
@@ -24,6 +26,7 @@ from ..oids import (
     index_oid,
     user_oid,
 )
+from ..rights import acl
 from ..sequences import described_sequences
 from ..type_rows import TYPE_ROWS, type_modifier, type_oid
 from .namespaces import schema_oid, virtual_relation_oid
@@ -40,6 +43,7 @@ _ACTIONS = {
 
 async def class_rows(context: IntrospectionContext) -> Sequence[Row]:
     rows: list[Row] = []
+    rights = await read_rights(context.reader)
     for found in await described_tables(context):
         table, namespace = found.table, found.table.schema_id
         checks = sum(constraint.kind == "c" for constraint in found.constraints)
@@ -56,6 +60,8 @@ async def class_rows(context: IntrospectionContext) -> Sequence[Row]:
                 options,
                 # PostgreSQL enforces foreign keys by triggers, and psql looks for them only then.
                 triggers=bool(table.foreign_keys or table.referenced_by),
+                owner=user_oid(rights.owner(table.id)),
+                acl=acl(rights, securable(table)),
             )
         )
         for index in found.indexes:
@@ -82,12 +88,14 @@ def _class(
     options: list[str] | None,
     *,
     triggers: bool = False,
+    owner: int = _OWNER,
+    acl: list[str] | None = None,
 ) -> Row:
     table = kind == "r"
     return (
-        oid, name, namespace, 0, 0, _OWNER, method, oid, 0, 0, -1.0, 0, 0, table, False, "p", kind,
+        oid, name, namespace, 0, 0, owner, method, oid, 0, 0, -1.0, 0, 0, table, False, "p", kind,
         width, checks, False, triggers, False, False, False, True, "d" if table else "n", False,
-        None, options, None,
+        acl, options, None,
     )  # fmt: skip
 
 

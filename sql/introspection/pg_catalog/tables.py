@@ -17,6 +17,7 @@ from ..virtual_table import RowSource, VirtualTable
 from .namespaces import (
     database_rows,
     indexes_rows,
+    member_rows,
     namespace_rows,
     role_rows,
     table_rows,
@@ -158,7 +159,7 @@ PG_CATALOG = (
         "valuntil:s useconfig:S",
         user_rows,
     ),
-    _table(12, "pg_auth_members", "roleid:i member:i grantor:i admin_option:b"),
+    _table(12, "pg_auth_members", "roleid:i member:i grantor:i admin_option:b", member_rows),
     _table(
         13,
         "pg_proc",

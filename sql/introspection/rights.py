@@ -1,0 +1,122 @@
+"""Rights as tables: who is a member of what, and what was granted, the unsaid included.
+
+`tailrace_internal.grants` has a row for each privilege of each grantee on each thing of the
+database, with `ALL` and ownership spelled out; `has_table_privilege` and its kin are queries on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...catalog.privileges import (
+    ALL_OF,
+    GRANTABLE_ON,
+    ROW_PRIVILEGES,
+    Privilege,
+    Securable,
+    SecurableKind,
+    acl_text,
+    securable,
+)
+from ...catalog.rights import Rights, read_rights
+from ...catalog.users import ADMIN, PUBLIC, list_users
+from ..results import BOOL, INT8, STRING, Row
+from .context import IntrospectionContext
+from .described import described_tables
+from .oids import user_oid
+from .virtual_table import VirtualTable, virtual_columns
+
+_ALSO = {Privilege.DROP: "TRUNCATE"}
+"""PostgreSQL's names for what is allowed by another privilege here."""
+
+
+async def things(context: IntrospectionContext) -> list[tuple[str, Securable]]:
+    """The current database, its schemas and their tables, each with its qualified name."""
+    descriptors, reader = context.services.catalog.descriptors, context.reader
+    database_id = await descriptors.lookup(reader, 0, 0, context.database)
+    assert database_id is not None, context.database
+    found = [
+        (name, Securable(SecurableKind.DATABASE, id, name))
+        for name, id in await descriptors.children(reader, 0, 0)
+    ]
+    for name, id in await descriptors.children(reader, database_id, 0):
+        found.append((name, Securable(SecurableKind.SCHEMA, id, name, (database_id,))))
+    for table in await described_tables(context):
+        found.append((f"{table.schema}.{table.table.name}", securable(table.table)))
+    return found
+
+
+def privileges_on(rights: Rights, thing: Securable) -> Iterator[tuple[str, Privilege, bool]]:
+    """Grantee, privilege, and whether it may be passed on. Admins and owners have all."""
+    everything = {ADMIN, rights.owner(thing.id)}
+    for grantee in sorted(everything):
+        for privilege in Privilege:
+            if privilege & ALL_OF[thing.kind]:
+                yield grantee, privilege, True
+    for object_id in (thing.id, *thing.parents):
+        allowed = GRANTABLE_ON[thing.kind]
+        if object_id != thing.id:
+            allowed &= ROW_PRIVILEGES
+        for grantee, grant in rights.grants_on(object_id):
+            for privilege in Privilege:
+                if grant.privileges & privilege & allowed and grantee not in everything:
+                    yield grantee, privilege, bool(grant.grantable & privilege)
+
+
+async def _grants(context: IntrospectionContext) -> Sequence[Row]:
+    rights = await read_rights(context.reader)
+    rows: list[Row] = []
+    for full_name, thing in await things(context):
+        kind = "table" if thing.kind is SecurableKind.TABLE else thing.kind.value
+        for grantee, privilege, grantable in privileges_on(rights, thing):
+            for name in (privilege.name, _ALSO.get(privilege)):
+                if name is not None:
+                    rows.append((thing.id, kind, thing.name, full_name, grantee, name, grantable))
+    for table in context.services.virtual_tables:
+        full_name = f"{table.schema}.{table.name}"
+        rows.append((table.id, "table", table.name, full_name, PUBLIC, "SELECT", False))
+    return rows
+
+
+async def _role_closure(context: IntrospectionContext) -> Sequence[Row]:
+    rights = await read_rights(context.reader)
+    return [
+        (user.name, user_oid(user.name), role)
+        for user in await list_users(context.reader)
+        for role in sorted(rights.roles_of(user.name))
+    ]
+
+
+def acl(rights: Rights, thing: Securable) -> list[str] | None:
+    """An access list of pg_catalog; None where nothing was granted by anybody."""
+    grants = list(rights.grants_on(thing.id))
+    if not grants:
+        return None
+    owner = rights.owner(thing.id)
+    whole = int(ALL_OF[thing.kind])
+    texts = [acl_text(owner, whole, 0, owner)]
+    for grantee, grant in grants:
+        if grantee != owner and grant.privileges:
+            texts.append(acl_text(grantee, grant.privileges, grant.grantable, owner))
+    return texts
+
+
+RIGHTS_TABLES = (
+    VirtualTable(
+        id=-130,
+        schema="tailrace_internal",
+        name="grants",
+        columns=virtual_columns(
+            object_id=INT8, kind=STRING, name=STRING, full_name=STRING, grantee=STRING,
+            privilege=STRING, grantable=BOOL,
+        ),
+        rows=_grants,
+    ),
+    VirtualTable(
+        id=-131,
+        schema="tailrace_internal",
+        name="role_closure",
+        columns=virtual_columns(member=STRING, member_oid=INT8, role=STRING),
+        rows=_role_closure,
+    ),
+)  # fmt: skip
