@@ -65,7 +65,9 @@ def _mentioned(statement: Statement) -> Iterator[ObjectName]:
             yield from (table_name(table) for table in tables_in(tree))
         case Insert(table=table, source=source, conflict=conflict):
             yield table
-            if source is not None and not isinstance(source, exp.Values):
+            if isinstance(source, exp.Values):
+                yield from _in_subqueries(source)
+            elif source is not None:
                 yield from (table_name(inner) for inner in tables_in(source))
             if conflict is not None:
                 yield from _in_subqueries(conflict.where)

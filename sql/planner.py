@@ -48,6 +48,7 @@ from .returned_rows import Returning, refuse_unreturned, returned_table
 from .returning import projection
 from .scalars import NotNative, Scalar
 from .transpile import transpile
+from .values_query import takes_query, values_query
 
 Planned = Query | Insert | Update | Delete | WithWrites
 
@@ -133,6 +134,8 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
     query = None
     if statement.source is None:
         rows = (_defaults(descriptor),)
+    elif isinstance(statement.source, exp.Values) and takes_query(statement.source):
+        query = plan_select(values_query(statement.source, targets, descriptor), relations)
     elif isinstance(statement.source, exp.Values):
         rows = tuple(
             _row(values, targets, descriptor, named=statement.columns is not None)

@@ -38,7 +38,7 @@ CASES = [
     ("INSERT INTO t VALUES (8, 'a'), (8, 'b')", "23505", None),
     ("INSERT INTO t VALUES (1, 'a', 2, '2020-01-01', 5)", "42601", 48),
     ("INSERT INTO t (k, v) VALUES (1)", "42601", 30),
-    ("INSERT INTO t (k, v) VALUES (1, upper('a'))", "0A000", 33),
+    ("INSERT INTO t (k, v) VALUES (1, nofn('a'))", "42883", 33),
     ("INSERT INTO t (k, v) SELECT 1", "42601", None),
     ("INSERT INTO t (k, v) SELECT 7, 'again'", "23505", None),
     ("UPDATE t SET v = NULL WHERE k = 7", "23502", None),
