@@ -13,7 +13,7 @@ from ...kvlayer.settings import declare_int
 from ...kvlayer.span import Span
 from ...kvlayer.timestamp import seconds_between
 from ..table_reads import ImageRead, Source
-from .followed_table import FollowedTable
+from .followed_table import FollowedTable, settled_below
 from .image import Image, ImageBuilder
 
 CACHE_BYTES = declare_int(
@@ -139,7 +139,7 @@ class ColumnarCache:
             builder.add(rows)
             if builder.byte_count > limit:
                 return None
-        return builder.finish(transaction.read_timestamp)
+        return builder.finish(settled_below(transaction))
 
     async def _hold(self, image: Image) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ...kvlayer.access import StoreAccess, Transaction
 from ...kvlayer.clock import Timestamp
@@ -22,6 +23,15 @@ from there on following it costs more than scanning the table again would."""
 
 UNREAD_ROWS_MIN = 100_000
 """Fewer changes than these are no reason to let go of an image, however small it is."""
+
+
+def settled_below(transaction: Transaction) -> Timestamp:
+    """Up to where what the transaction has read without writing stays what it is.
+
+    HAZARD: not at its read timestamp itself. It may go on to write, and commit there; nobody else
+    can.
+    """
+    return Timestamp(transaction.read_timestamp - 1)
 
 
 class FollowedTable:
@@ -81,10 +91,11 @@ class FollowedTable:
         seen = await image.changed(changes, at)
         self._unread_rows = 0
         if image.descriptor.primary_span in spans and not transaction.write_count:
-            # What was read at `at` can no more change: the next reader starts from here.
+            # What was read can no more change, but by the reader: see `settled_below`.
+            settled = replace(seen, at=settled_below(transaction))
             async with self._folding:
-                if self.image.at < at:
-                    self.image = seen
+                if self.image.at < settled.at:
+                    self.image = settled
         return seen, changed + len(changes)
 
     @property

@@ -339,6 +339,21 @@ def test_scans_and_versions_come_in_slices() -> None:
     run(12, scenario)
 
 
+def test_changes_come_with_own_writes() -> None:
+    async def scenario(on: Joined) -> None:
+        await put(on.near, A, b"old")
+        after = await on.far.now()
+        await put(on.near, B, b"new")
+        transaction = on.far.begin()
+        await transaction.put([C], [b"own"])
+        await transaction.delete([A])
+        found = [c async for part in transaction.changed_slices(ALL, after) for c in part]
+        assert dict(found) == {A: None, B: b"new", C: b"own"}
+        await transaction.rollback()
+
+    run(14, scenario)
+
+
 def test_a_node_that_closed_asks_nothing_more() -> None:
     async def scenario(on: Joined) -> None:
         await on.far.close()

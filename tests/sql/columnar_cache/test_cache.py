@@ -218,6 +218,47 @@ def test_a_table_that_only_changes_is_let_go(monkeypatch: pytest.MonkeyPatch) ->
     sim.run(main())
 
 
+def test_what_is_written_behind_the_scan_is_seen() -> None:
+    """A transaction may commit at the very timestamp at which it read."""
+    sim = Simulation(10)
+
+    async def main() -> None:
+        async with sql_node(sim) as node:
+            await node.sql("CREATE TABLE t (k INT8 PRIMARY KEY, v INT8, note STRING)")
+            await node.sql("INSERT INTO t VALUES (1, 10, 'a'), (2, 20, 'b')")
+            for step in range(5):
+                await node.sql("UPDATE t SET v = v + 1 WHERE v + 0 > 0")
+                cached, plain = await both(node.first)
+                assert cached == plain == [(2, 32 + 2 * step, "a", "b")], step
+            assert await source(node) == "columnar cache"
+
+    sim.run(main())
+
+
+def test_every_type_is_held() -> None:
+    sim = Simulation(9)
+
+    async def main() -> None:
+        async with sql_node(sim) as node:
+            await node.sql(
+                "CREATE TABLE t (a INT4, b FLOAT4, c DECIMAL(8,2), d VARCHAR(9), e BYTES, f DATE,"
+                " g TIME, h TIMESTAMPTZ, i INTERVAL, j UUID, l JSONB, m INT8[], n STRING[])"
+            )
+            row = (
+                "(1, 1.5, 2.25, 'x', 'y', '2020-01-01', '10:00', '2020-01-01 00:00:00+00', '1 day',"
+                " '00000000-0000-0000-0000-000000000001', '{\"a\": 1}', ARRAY[1, 2], ARRAY['p'])"
+            )
+            nulls = f"({', '.join(['NULL'] * 13)})"
+            for step in range(4):
+                await node.sql(f"INSERT INTO t VALUES {row}, {nulls}")
+                cached, plain = await both(node.first, "SELECT * FROM t ORDER BY a, b")
+                assert cached == plain, step
+                await node.sql("UPDATE t SET m = ARRAY[7], a = a + 1 WHERE c > 1")
+            assert await source(node, "SELECT * FROM t ORDER BY a") == "columnar cache"
+
+    sim.run(main())
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_cached_and_plain_agree_under_load(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Readers at every isolation level beside writers, one query each way in one transaction."""
