@@ -19,7 +19,7 @@ from .wire_types import (
     decode_parameter,
     encoder,
     hint_of,
-    parameter_oid,
+    wire_type,
 )
 
 PORTALS_MAX = 1000
@@ -43,7 +43,7 @@ class WireStatement:
 
 def wire_statement(prepared: PreparedStatement, declared: Sequence[int]) -> WireStatement:
     """OIDs that were declared stay as they are; the others are those of the inferred types."""
-    oids = [parameter_oid(type) for type in prepared.parameter_types]
+    oids = [wire_type(type).oid for type in prepared.parameter_types]
     for place, oid in enumerate(declared[: len(oids)]):
         if oid not in UNKNOWN_OIDS:
             oids[place] = oid

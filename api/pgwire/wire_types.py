@@ -21,13 +21,12 @@ from uuid import UUID
 
 from ...catalog.array_text import write_array
 from ...catalog.column_types import ColumnType, Datum, array_of, coerce, shortest_float4
-from ...catalog.enum_columns import enum_in
 from ...catalog.errors import SQLError
 from ...catalog.interval import Interval, clock_text, microseconds_of_day, time_of_day
 from ...catalog.json_text import normal_json
 from ...catalog.literals import read_decimal
 from ...catalog.type_kinds import TypeKind
-from ...sql.introspection.type_rows import OTHER_ROWS, TYPE_ROWS, type_modifier, type_oid
+from ...sql.introspection.type_rows import OTHER_ROWS, TYPE_ROWS, type_modifier
 from .messages import decode_text
 from .numeric import read_numeric, write_numeric
 
@@ -156,36 +155,23 @@ WIRE_TYPES: dict[TypeKind, WireType] = {
 
 
 def wire_type(type: ColumnType) -> WireType:
+    """Labels of enumerations travel as text: clients look up what a type of another id is before
+    they read its values, and some by means that only PostgreSQL has."""
     if type.element is not None:
-        return _array_type(type.element.kind, type_oid(type), type_oid(type.element))
-    return WIRE_TYPES[type.kind] if type.enum is None else _enum_type(type.enum.id)
-
-
-@cache
-def _enum_type(oid: int) -> WireType:
-    return WireType(oid=oid, size=4, text=str.encode, binary=str.encode)
-
-
-def parameter_oid(type: ColumnType) -> int:
-    """What a client is told of a parameter: of an enumeration, that it is text."""
-    if enum_in(type) is None:
-        return wire_type(type).oid
-    return wire_type(_STRING if type.element is None else array_of(_STRING)).oid
+        kind = TypeKind.STRING if type.element.enum is not None else type.element.kind
+        return _array_type(kind)
+    return WIRE_TYPES[TypeKind.STRING if type.enum is not None else type.kind]
 
 
 def input_type(type: ColumnType) -> InputType:
     """How values of a column's type arrive."""
-    if type.enum is not None:
-        return InputType(_STRING, decode_text)
-    if type.element is not None and type.element.enum is not None:
-        return _array_input_of(InputType(_STRING, decode_text), type_oid(type.element))
     return INPUT_TYPES[wire_type(type).oid]
 
 
 @cache
-def _array_type(kind: TypeKind, oid: int, element_oid: int) -> WireType:
+def _array_type(kind: TypeKind) -> WireType:
     """An array of one dimension, as array_out and array_send write it."""
-    element = _enum_type(element_oid) if kind is TypeKind.ENUM else WIRE_TYPES[kind]
+    element = WIRE_TYPES[kind]
 
     def text(values: list[Any]) -> bytes:
         return write_array(
@@ -202,7 +188,7 @@ def _array_type(kind: TypeKind, oid: int, element_oid: int) -> WireType:
             parts.append(_INT4.pack(-1) if raw is None else _INT4.pack(len(raw)) + raw)
         return b"".join(parts)
 
-    return WireType(oid=oid, size=-1, text=text, binary=binary)
+    return WireType(oid=TYPE_ROWS[kind].array, size=-1, text=text, binary=binary)
 
 
 _ARRAY_HEAD = Struct("!iiI")
@@ -304,10 +290,8 @@ INPUT_TYPES: dict[int, InputType] = {
 
 def _array_input(array_oid: int, element_oid: int) -> None:
     """Declares the array of a declared type."""
-    INPUT_TYPES[array_oid] = _array_input_of(INPUT_TYPES[element_oid], element_oid)
+    element = INPUT_TYPES[element_oid]
 
-
-def _array_input_of(element: InputType, element_oid: int) -> InputType:
     def decode(raw: bytes) -> Datum:
         dimensions, _, oid = _ARRAY_HEAD.unpack_from(raw)
         if oid != element_oid or dimensions not in (0, 1):
@@ -331,7 +315,7 @@ def _array_input_of(element: InputType, element_oid: int) -> InputType:
             raise ValueError("an array of another length")
         return values
 
-    return InputType(array_of(element.type), decode)
+    INPUT_TYPES[array_oid] = InputType(array_of(element.type), decode)
 
 
 for _row in (*TYPE_ROWS.values(), *OTHER_ROWS):

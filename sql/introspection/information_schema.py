@@ -12,7 +12,7 @@ from .context import IntrospectionContext
 from .described import default_text, described_tables
 from .rights import privileges_on
 from .sequences import schema_sequence_rows
-from .type_rows import TYPE_ROWS, type_words
+from .type_rows import standard_words, udt_name
 from .virtual_table import RowSource, VirtualTable, virtual_columns
 
 SCHEMA = "information_schema"
@@ -50,8 +50,8 @@ async def _columns(context: IntrospectionContext) -> Sequence[Row]:
                 (
                     context.database, found.schema, found.table.name, column.name, place,
                     None if computed is not None else default_text(column),
-                    "YES" if column.nullable else "NO", type_words(type), type.width,
-                    bits or precision, scale, TYPE_ROWS[type.kind].name, "NO",
+                    "YES" if column.nullable else "NO", standard_words(type), type.width,
+                    bits or precision, scale, udt_name(type), "NO",
                     "ALWAYS" if computed is not None else "NEVER", computed,
                     "NO" if computed is not None else "YES",
                 )

@@ -80,3 +80,15 @@ def type_words(type: ColumnType) -> str:
     if type.element is not None:
         return f"{row_of(type.element).words}[]"
     return row_of(type).words
+
+
+def standard_words(type: ColumnType) -> str:
+    """What information_schema calls it: arrays and users' types have no name of their own."""
+    if type.element is not None:
+        return "ARRAY"
+    return "USER-DEFINED" if type.enum is not None else type_words(type)
+
+
+def udt_name(type: ColumnType) -> str:
+    """What pg_type calls it."""
+    return row_of(type).name if type.element is None else f"_{row_of(type.element).name}"

@@ -194,7 +194,7 @@ def _has_role(arguments: Arguments) -> exp.Expr:
 _TYPE_WORDS = (
     ("bool", "boolean"), ("int2", "smallint"), ("int4", "integer"), ("int8", "bigint"),
     ("float4", "real"), ("float8", "double precision"), ("bpchar", "character"),
-    ("varchar", "character varying"),
+    ("varchar", "character varying"), ("time", "time without time zone"),
     ("timestamp", "timestamp without time zone"), ("timestamptz", "timestamp with time zone"),
     ("char", '"char"'),
 )  # fmt: skip

@@ -28,7 +28,7 @@ from ..oids import (
 )
 from ..rights import acl
 from ..sequences import described_sequences
-from ..type_rows import TYPE_ROWS, type_modifier, type_oid
+from ..type_rows import row_of, type_modifier, type_oid
 from .namespaces import schema_oid, virtual_relation_oid
 
 _OWNER = user_oid("root")
@@ -134,7 +134,7 @@ def _attribute(
     default: bool = False,
     generated: str = "",
 ) -> Row:
-    known = None if type.element is not None else TYPE_ROWS[type.kind]
+    known = None if type.element is not None else row_of(type)
     size = -1 if known is None else known.size
     collation = 100 if known is not None and known.category == "S" else 0
     return (
