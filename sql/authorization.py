@@ -185,6 +185,13 @@ def _only_referenced_less(before: Descriptor | None, after: Descriptor) -> bool:
     return len(after.referenced_by) < len(before.referenced_by)
 
 
+async def check_database(actor: Actor, name: str) -> None:
+    """Whether a session may be in a database. Raises SQLError 3D000 or 42501."""
+    if name not in await actor.services.catalog.list_databases(actor.reader):
+        raise SQLError("3D000", f'database "{name}" does not exist')
+    await actor.need_database(name, Privilege.CONNECT)
+
+
 async def check_show(actor: Actor, statement: Statement) -> None:
     """What SHOW of a table or of settings needs. Raises SQLError 42501."""
     if actor.user == ROOT:

@@ -7,13 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 
 from ..catalog.errors import SQLError
-from ..catalog.privileges import Privilege
 from ..catalog.system_tables import DEFAULT_DATABASE
 from ..catalog.users import ROOT
 from ..kvlayer.errors import KVError
 from ..kvlayer.txn import Transaction
 from .activity import Activity
-from .authorization import Actor
+from .authorization import Actor, check_database
 from .catalog_statements import begin_changefeed, change_catalog, stream_changefeed
 from .client_variables import APPLICATION_NAME, CRDB_COMPAT
 from .cursors import Cursors
@@ -406,8 +405,6 @@ class Session:
         if self._open is not None:
             raise SQLError("25001", f"{what} cannot run inside a transaction block")
 
-    # Everything else
-
     def _execution(
         self,
         prepared: Prepared,
@@ -485,12 +482,9 @@ class Session:
     async def _use(self, name: str) -> Result:
         reader = self._reader()
         try:
-            names = await self._services.catalog.list_databases(reader)
-            await self._actor(reader).need_database(name, Privilege.CONNECT)
+            await check_database(self._actor(reader), name)
         finally:
             await self._done(reader)
-        if name not in names:
-            raise SQLError("3D000", f'database "{name}" does not exist')
         self.database = name
         return Result(tag="SET")
 
