@@ -116,6 +116,7 @@ PLUS_TWO = timezone(timedelta(hours=2))
         ("time", "23:59:59.5", time(23, 59, 59, 500_000)),
         ("interval", timedelta(days=-1, seconds=5), Interval(days=-1, microseconds=5_000_000)),
         ("jsonb", ' {"b":1, "aa":[1.50,true,null], "b": 2}', '{"b": 2, "aa": [1.50, true, null]}'),
+        ("jsonb", '{"bb": 1, "a": 2, "µ": 3}', '{"a": 2, "bb": 1, "µ": 3}'),
         ("jsonb", {"a": [1, None]}, '{"a": [1, null]}'),
         ("int8[]", "{1,NULL,3}", [1, None, 3]),
         ("string[]", '{a,"b,c"}', ["a", "b,c"]),
