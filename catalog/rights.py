@@ -71,6 +71,7 @@ class Rights:
         self._owners = {object: role for (object, role), grant in grants.items() if grant.owner}
         self._roles: dict[str, frozenset[str]] = {}
         self._held: dict[tuple[str, int, tuple[int, ...]], int] = {}
+        self._met: dict[tuple[str, int], object] = {}
 
     def roles_of(self, user: str) -> frozenset[str]:
         """The user, the roles that it is a member of, and `public`."""
@@ -105,6 +106,16 @@ class Rights:
                 self._held.clear()
             held = self._held[key] = self._find(user, object)
         return held
+
+    def known_met(self, user: str, needs: object) -> bool:
+        """Whether these very needs, which a plan keeps, were found to be met by the user."""
+        return self._met.get((user, id(needs))) is needs
+
+    def note_met(self, user: str, needs: object) -> None:
+        """Remembers it. Whoever remembers keeps the needs, so that no others take their place."""
+        if len(self._met) >= MEMO_MAX:
+            self._met.clear()
+        self._met[user, id(needs)] = needs
 
     def _find(self, user: str, object: Securable) -> int:
         if self.admin(user):

@@ -57,9 +57,15 @@ async def require(
     """Raises SQLError 42501 where a need is not met."""
     if user == ROOT or not needs:
         return
-    lacking = missing(await current_rights(services, reader), user, needs)
+    rights = services.rights.current
+    if reader is not None and reader.commit_checks:
+        rights = await current_rights(services, reader)
+    if rights.known_met(user, needs):
+        return
+    lacking = missing(rights, user, needs)
     if lacking is not None:
         raise await _refusal(services, user, lacking)
+    rights.note_met(user, needs)
 
 
 async def _refusal(services: Services, user: str, need: Need) -> SQLError:
