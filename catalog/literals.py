@@ -85,8 +85,12 @@ def _read_octal_escapes(piece: str, text: str) -> bytes:
 
 
 def read_date(text: str) -> date:
+    """`2025-11-24`, also with a zone behind it, which JDBC writes and a date does not have."""
+    day, _, zone = text.strip().partition(" ")
+    if zone[:1] not in ("+", "-") or not zone[1:].replace(":", "").isdecimal():
+        day = text.strip()
     try:
-        return date.fromisoformat(text.strip())
+        return date.fromisoformat(day)
     except ValueError:
         moment = _read_moment(text, "date")
     if moment != moment.replace(hour=0, minute=0, second=0, microsecond=0):

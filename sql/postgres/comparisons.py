@@ -68,7 +68,7 @@ def operands(tree: exp.Expr) -> list[exp.Expr]:
 
 def _check(tree: exp.Expr, left: exp.Expr, right: exp.Expr, types: Types) -> None:
     first, second = types.of(left), types.of(right)
-    if first is None or second is None:
+    if first is None or second is None or not types.strict:
         return
     if not same_family(first, second):
         raise no_operator(_SIGNS.get(type(tree), "="), first, second, tree)
@@ -78,7 +78,7 @@ def check_arithmetic(tree: exp.Expr, types: Types) -> None:
     """Raises SQLError 42883 for `true + 1` and `'a'::TEXT * 2`."""
     known = [types.of(tree.this), types.of(tree.args["expression"])]
     for type, other in (known, known[::-1]):
-        if type is not None and other is not None:
+        if type is not None and other is not None and types.strict:
             bad = type.kind in (TypeKind.BOOL, TypeKind.STRING, TypeKind.UUID)
             if bad and other.kind not in (TypeKind.ARRAY, TypeKind.JSONB):
                 assert known[0] is not None and known[1] is not None
@@ -94,7 +94,7 @@ def check_condition(tree: exp.Expr, types: Types) -> None:
 def check_truths(parts: list[exp.Expr], what: str, types: Types) -> None:
     for part in parts:
         type = types.of(part)
-        if type is not None and type.kind is not TypeKind.BOOL:
+        if type is not None and type.kind is not TypeKind.BOOL and types.strict:
             raise SQLError(
                 "42804",
                 f"argument of {what} must be type boolean, not type {type_name(type)}",
@@ -121,7 +121,7 @@ def no_cast(tree: exp.Cast, types: Types) -> SQLError:
 def check_concatenation(tree: exp.DPipe, types: Types) -> None:
     """Raises SQLError 42883 where neither side of `||` is text."""
     left, right = types.of(tree.this), types.of(tree.expression)
-    if left is None or right is None:
+    if left is None or right is None or not types.strict:
         return
     if {left.kind, right.kind} <= set(_FAMILIES) - {TypeKind.STRING, TypeKind.BYTES}:
         raise no_operator("||", left, right, tree)

@@ -140,6 +140,7 @@ MACROS: dict[str, str] = {
     "make_date": _MAKE_DATE,
     "to_timestamp": "(x) AS to_timestamp(x)",
     "float_text": _FLOAT_TEXT,
+    "days": "(n) AS CAST(n AS INTEGER)",
     "integer_of_text": _INTEGER_OF_TEXT,
     "bool_of_text": _BOOL_OF_TEXT,
 }
@@ -160,7 +161,7 @@ REWRITTEN = frozenset(
 )
 """Functions that are replaced by what their arguments' types say, and may not be parsed before."""
 
-_CASTS = frozenset({"float_text", "integer_of_text", "bool_of_text"})
+_CASTS = frozenset({"days", "float_text", "integer_of_text", "bool_of_text"})
 CALLED = (frozenset(MACROS) | REWRITTEN) - _CASTS
 """The functions whose calls are parsed under a name of their own."""
 

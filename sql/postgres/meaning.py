@@ -87,6 +87,7 @@ def _operator(node: exp.Expr, types: Types) -> exp.Expr | None:
     if isinstance(node, comparisons.ARITHMETIC):
         comparisons.check_arithmetic(node, types)
         _type_literals(node, types)
+        _days_of_dates(node, types)
         return numbers.divided(node, types) if isinstance(node, exp.Div) else None
     if isinstance(node, exp.And | exp.Or | exp.Not):
         comparisons.check_condition(node, types)
@@ -94,6 +95,14 @@ def _operator(node: exp.Expr, types: Types) -> exp.Expr | None:
         comparisons.check_concatenation(node, types)
         return texts.concatenated(node, types)
     return None
+
+
+def _days_of_dates(node: exp.Expr, types: Types) -> None:
+    """A date plus days: DuckDB has that for its narrower integers alone."""
+    for days, moment in ((node.this, node.expression), (node.expression, node.this)):
+        whole = types.kind(days) is TypeKind.INT8 and not isinstance(days.unnest(), exp.Literal)
+        if whole and types.kind(moment) is TypeKind.DATE:
+            days.replace(call("days", days))
 
 
 def _type_literals(node: exp.Expr, types: Types) -> None:

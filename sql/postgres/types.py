@@ -16,6 +16,7 @@ from ...catalog.column_types import ColumnType
 from ...catalog.type_kinds import TypeKind
 from ..binder import Relations, scopes_in
 from ..expression_types import FUNCTIONS
+from ..introspection.virtual_table import is_virtual
 from ..parser import folded
 from ..parser.queries import table_name
 from ..scalars import broad_type_of_cast
@@ -90,6 +91,8 @@ class Types:
 
     def __init__(self, query: exp.Expr, relations: Relations) -> None:
         self._relations = relations
+        # Tables of the catalog have texts and INT8 where PostgreSQL has types of its own.
+        self.strict = not any(map(is_virtual, relations.values()))
         self._scopes: dict[int, list[QueryScope]] = {}
         for scope in scopes_in(query):
             for column in scope.columns:
@@ -238,6 +241,9 @@ class Types:
     ) -> tuple[bool, ColumnType | None]:
         """Whether a source has a column, and its type."""
         if isinstance(source, exp.Table):
+            if isinstance(source.this, exp.GenerateSeries):
+                names = _given_names(source)
+                return name in (*names, source.alias.lower()), self.of(source.this.args["start"])
             if not isinstance(source.this, exp.Identifier):
                 return False, None
             descriptor = self._relations.get(table_name(source).parts)

@@ -34,11 +34,32 @@ class Program:
 PROGRAMS = (
     Program("chromium", "chromium"),
     Program("java", "openjdk-17-jre-headless"),
+    Program("node", "nodejs"),
+    Program("npm", "npm"),
     Program("psql", "postgresql-client"),
     Program("initdb", "postgresql", ("/usr/lib/postgresql/*/bin/initdb",)),
     Program("pgbench", "postgresql-contrib", ("/usr/lib/postgresql/*/bin/pgbench",)),
     Program("postgresql.jar", "libpostgresql-jdbc-java", ("/usr/share/java/postgresql.jar",)),
 )
+
+
+NODE_POSTGRES = "pg@8.16.3"
+"""The client of Node that is tested, by its exact version."""
+
+
+def node_modules() -> Path:
+    """The folder with node-postgres, installed by npm when it is first asked for."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = cache / "tailrace-tests" / NODE_POSTGRES.replace("@", "-")
+    modules = folder / "node_modules"
+    if not (modules / "pg" / "package.json").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run(
+            ["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--silent",
+             "--no-save", "--ignore-scripts", NODE_POSTGRES],
+            check=True, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+    return modules
 
 
 def main() -> int:

@@ -173,6 +173,18 @@ def _refused(*, sqlstate: str, beginnings: tuple[str, ...]) -> Callable[[Differe
     )
 
 
+_FUNCTIONS_MISSING = (
+    "scale min_scale trim_scale int8 float8 get_byte unistr normalize parse_ident "
+    "statement_timestamp clock_timestamp justify_days string_to_table regexp_split_to_table "
+    'string_to_array "text"'
+)
+_MISSING = (
+    *(f"function {name} " for name in _FUNCTIONS_MISSING.split()),
+    "no function matches argument types 'generate_series(",
+    "no function matches argument types 'unnest(",
+)
+
+
 def _either(*tests: Callable[[Difference], bool]) -> Callable[[Difference], bool]:
     return lambda difference: any(test(difference) for test in tests)
 
@@ -263,7 +275,7 @@ CLASSES: tuple[DifferenceClass, ...] = (
     DifferenceClass(
         "Functions that are missing",
         _either(
-            _refused(sqlstate="42883", beginnings=("function ", "no function matches")),
+            _refused(sqlstate="42883", beginnings=_MISSING),
             _refused(sqlstate="0A000", beginnings=("substring() of", "not supported: ")),
             _refused(sqlstate="22023", beginnings=("unrecognized encoding", "option 'g'")),
         ),
