@@ -8,7 +8,9 @@ SEEDS ?= $(if $(filter command line environment,$(origin SEED)),1,200)
 MINUTES ?= 10
 ARGS ?=
 
-.PHONY: help demo demo-spark test test-system check format bench serve sim sim-long mutants screenshots fuzz clean
+SQLGLOT = $(shell sed -n 's/^sqlglot==//p' constraints.txt)
+
+.PHONY: help demo demo-spark test test-compiled test-system check format bench serve sim sim-long mutants screenshots fuzz clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -27,6 +29,11 @@ demo-spark: $(VENV)/installed ## the same day into a Parquet lake, by Spark
 
 test: $(VENV)/installed ## the tests that need Python alone
 	$(BIN)/python -m pytest -q -m 'not system' $(ARGS)
+
+test-compiled: $(VENV)/installed ## the SQL tests on the compiled build of sqlglot
+	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target $(VENV)/compiled \
+		sqlglot==$(SQLGLOT) sqlglotc==$(SQLGLOT)
+	PYTHONPATH=$(VENV)/compiled $(BIN)/python -m pytest -q -m 'not system' tests/sql $(ARGS)
 
 test-system: $(VENV)/installed ## the tests that start whole processes and other programs
 	$(BIN)/python -m tests.system.programs
