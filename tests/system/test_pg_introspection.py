@@ -75,7 +75,10 @@ def test_psql_describes_a_table(server: ServerProcess) -> None:
         ("\\dt ord*", ["public|orders|table|root"]),
         ("\\dn", ["public|root", "tailrace_internal|root"]),
         ("\\l", ["defaultdb|root|UTF8|C|C.UTF-8||libc|", "system|root|UTF8|C|C.UTF-8||libc|"]),
-        ("\\du", ["root|Superuser, Create role, Create DB, Bypass RLS|{}"]),
+        ("\\du", [
+            "admin|Superuser, Create role, Create DB, Cannot login, Bypass RLS|{}",
+            "root|Superuser, Create role, Create DB, Bypass RLS|{admin}",
+        ]),
         ("\\df", []),
         ("\\dv", []),
         ("\\dT", []),
