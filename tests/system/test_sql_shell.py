@@ -66,6 +66,7 @@ class Terminal:
         return shown
 
     def close(self) -> int:
+        """Ends it at a prompt that was waited for: elsewhere the end of input would be lost."""
         self.write("\x04")
         status = self._process.wait(PATIENCE_SECONDS)
         os.close(self._master)
@@ -86,6 +87,7 @@ def test_statements_span_lines(terminal: Terminal) -> None:
     terminal.until("->")
     terminal.write(" + 2 AS answer;\r")
     terminal.until("(1 row)")
+    terminal.until("defaultdb>")
 
 
 def test_the_prompt_knows_the_transaction(terminal: Terminal) -> None:
@@ -110,20 +112,25 @@ def test_interrupt_cancels_the_statement(terminal: Terminal) -> None:
     terminal.until("defaultdb>")
     terminal.write("SELECT 'still' || ' here';\r")
     terminal.until("still here")
+    terminal.until("defaultdb>")
 
 
 def test_commands_describe_tables(terminal: Terminal) -> None:
     terminal.write("CREATE TABLE described (k INT8 PRIMARY KEY, CONSTRAINT small CHECK (k < 9));\r")
     terminal.until("CREATE TABLE\r")
+    terminal.until("defaultdb>")
     terminal.write("\\d described\r")
     terminal.until("described_pkey")
     terminal.until("CHECK")
+    terminal.until("defaultdb>")
     terminal.write("\\x\r")
     terminal.until("Format is records.")
+    terminal.until("defaultdb>")
     terminal.write("SELECT k FROM descr\t")
     terminal.until("ibed")
     terminal.write(" LIMIT 1;\r")
     terminal.until("(0 rows)")
+    terminal.until("defaultdb>")
 
 
 def test_scripts_write_results_alone(url: str) -> None:
