@@ -19,7 +19,7 @@ from ...kvlayer.clock import Timestamp
 from ...kvlayer.span import Span
 from .row_filter import RowFilter
 
-BATCH_SLICES = 8
+BATCH_SLICES = 4
 """Slices of the scan that make a batch: a message's own cost is spread over some thousand rows."""
 
 OPERATION = "_op"
@@ -68,7 +68,7 @@ async def export_snapshot(
     async with aclosing(store.snapshot(at).scan_slices(Span(start, span.end))) as slices:
         last = start
         async for rows in slices:
-            await give_way()  # reading a slice takes half a millisecond, decoding it another
+            await give_way()  # reading a slice takes a millisecond, decoding it another
             bodies = [body for _, body in rows]
             parts.append(_select(codec, bodies, places, columns, row_filter))
             last = rows[-1][0]

@@ -23,8 +23,8 @@ from ..span import Span, prefix_end
 from .read import scan_at
 from .version import TOMBSTONE
 
-SLICE_ROWS = 500
-"""Rows that a sliced read gathers before the loop may do something else: half a millisecond."""
+SLICE_ROWS = 1000
+"""Rows that a sliced read gathers before the loop may do something else: under a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
