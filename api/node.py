@@ -28,7 +28,7 @@ from ..catalog.type_change import TypeChanger
 from ..catalog.users import ROOT
 from ..changefeed import JOB_KIND, Changefeeds, ChangefeedServices, LiveFeed
 from ..changefeed.export import Positions
-from ..changefeed.sinks import default_kinds
+from ..changefeed.sinks import SinkKinds, default_kinds
 from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader
 from ..changefeed.sinks.locations import SCHEME, MirrorLocations
 from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, SparkKind
@@ -240,11 +240,6 @@ async def _assemble(
     await leases.start()
     closing.push_async_callback(leases.close)
     files = DuckDBFiles(MirrorLocations(options.mirror_roots), offload)
-    kinds = default_kinds()
-    kinds.register(SCHEME, DuckDBKind(files))
-    lakes = SparkKind(options.mirror_roots, offload, options.server_url, options.server_token)
-    for format in FORMATS:
-        kinds.register(f"{SCHEME_PREFIX}{format}", lakes)
     resumers: dict[str, Resumer] = {}
     registry = JobRegistry(
         store,
@@ -257,7 +252,7 @@ async def _assemble(
             store=store,
             descriptors=descriptors,
             leases=leases,
-            kinds=kinds,
+            kinds=_sink_kinds(files, options, offload),
             offload=offload,
             protections=ProtectedTimestamps(store, always=PROTECTED_WITH_ALL),
             node_id=node_id,
@@ -300,6 +295,16 @@ async def _assemble(
     node.loop_delay.start()
     closing.callback(node.loop_delay.close)
     return node
+
+
+def _sink_kinds(files: DuckDBFiles, options: NodeOptions, offload: Offload) -> SinkKinds:
+    """Every sink that a node can feed: those without files, DuckDB mirrors, each lake format."""
+    kinds = default_kinds()
+    kinds.register(SCHEME, DuckDBKind(files))
+    lakes = SparkKind(options.mirror_roots, offload, options.server_url, options.server_token)
+    for format in FORMATS:
+        kinds.register(f"{SCHEME_PREFIX}{format}", lakes)
+    return kinds
 
 
 def _with_roots(own: Path, options: NodeOptions) -> NodeOptions:

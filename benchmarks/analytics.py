@@ -99,7 +99,7 @@ def main() -> None:
     sizes = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tailrace-analytics-") as name:
         folder = Path(name)
-        with tailrace_server(folder) as port:
+        with tailrace_server(folder) as (_, port):
             ours = asyncio.run(measure(port, "defaultdb", sizes))
         metrics = {f"{name.replace(' ', '_')}_seconds": taken for name, taken in ours.items()}
         if postgres_installed():

@@ -92,7 +92,7 @@ def main() -> None:
         parser.exit(1, "pgbench comes with PostgreSQL 15, which is not installed\n")
     with tempfile.TemporaryDirectory(prefix="tailrace-pgbench-") as name:
         folder = Path(name)
-        with tailrace_server(folder) as port:
+        with tailrace_server(folder) as (_, port):
             metrics = measure(port, "defaultdb", sizes)
         with postgres_server(folder) as port:
             beside = measure(port, "postgres", sizes)

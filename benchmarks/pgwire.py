@@ -71,7 +71,7 @@ def main() -> None:
     assert sizes.rows > ROWS_OF_POINTS, "COPY needs more rows than the points"
     with tempfile.TemporaryDirectory(prefix="tailrace-pgwire-") as name:
         folder = Path(name)
-        with tailrace_server(folder) as port:
+        with tailrace_server(folder) as (_, port):
             metrics = asyncio.run(measure(port, "defaultdb", sizes))
         if postgres_installed():
             with postgres_server(folder) as port:

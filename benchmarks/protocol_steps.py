@@ -135,7 +135,7 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     with tempfile.TemporaryDirectory(prefix="tailrace-steps-") as name:
         folder = Path(name)
-        with tailrace_server(folder) as port:
+        with tailrace_server(folder) as (_, port):
             metrics = measure(port, "defaultdb", rounds)
         if postgres_installed():
             with postgres_server(folder) as port:

@@ -31,8 +31,8 @@ def free_port() -> int:
 
 
 @contextmanager
-def tailrace_server(folder: Path) -> Iterator[int]:
-    """`tailrace serve`, trusting loopback. Gives its Postgres port."""
+def tailrace_server(folder: Path) -> Iterator[tuple[str, int]]:
+    """`tailrace serve`, trusting loopback. Gives its URL and its Postgres port."""
     command = [sys.executable, "-m", "tailrace.api.cli", "serve", str(folder / "tailrace")]
     process = subprocess.Popen(
         [*command, "--port", "0", "--pg-port", "0", "--insecure"],
@@ -41,13 +41,14 @@ def tailrace_server(folder: Path) -> Iterator[int]:
     )
     assert process.stdout is not None
     try:
-        port = 0
+        port, url = 0, ""
         for line in process.stdout:
             if "postgres at " in line:
                 port = int(line.split("postgres at ")[1].split()[0].rpartition(":")[2])
             if "ready on " in line:
+                url = line.rpartition("ready on ")[2].strip()
                 break
-        yield port
+        yield url, port
     finally:
         process.terminate()
         process.stdout.close()

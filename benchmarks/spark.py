@@ -16,7 +16,6 @@ import argparse
 import asyncio
 import io
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -34,7 +33,7 @@ import pyarrow.csv
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.outcome import print_outcome
-from benchmarks.servers import BINARIES, postgres_server
+from benchmarks.servers import postgres_installed, postgres_server, tailrace_server
 from tailrace import register_spark
 from tailrace.api.demo.flights import FLIGHTS, read_table
 
@@ -49,31 +48,6 @@ while True:
         while answer.read(1 << 20):
             pass
 """
-
-
-@contextmanager
-def tailrace_server(folder: Path) -> Iterator[tuple[str, int]]:
-    """`tailrace serve`, trusting loopback. Gives its URL and its Postgres port."""
-    command = [sys.executable, "-m", "tailrace.api.cli", "serve", str(folder / "tailrace")]
-    process = subprocess.Popen(
-        [*command, "--port", "0", "--pg-port", "0", "--insecure"],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        port, url = 0, ""
-        for line in process.stdout:
-            if "postgres at " in line:
-                port = int(line.split("postgres at ")[1].split()[0].rpartition(":")[2])
-            if "ready on " in line:
-                url = line.rpartition("ready on ")[2].strip()
-                break
-        yield url, port
-    finally:
-        process.terminate()
-        process.stdout.close()
-        process.wait()
 
 
 @contextmanager
@@ -251,7 +225,7 @@ def main() -> None:
                 metrics["microbatch_floor_s"] = batch_seconds(
                     session, url, port, folder, sizes.batches
                 )
-                if DRIVER.exists() and BINARIES.exists() and (os.geteuid() or shutil.which("su")):
+                if DRIVER.exists() and postgres_installed():
                     with postgres_server(folder) as beside:
                         load_postgres(beside, rows)
                         jdbc = jdbc_read(session, beside, partitions)

@@ -178,7 +178,7 @@ def main() -> None:
     sizes = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tailrace-ycsb-") as name:
         folder = Path(name)
-        with tailrace_server(folder) as port:
+        with tailrace_server(folder) as (_, port):
             ours = asyncio.run(measure(port, "defaultdb", sizes))
         metrics = {f"{workload}_per_s": rate for workload, rate in ours.items()}
         if postgres_installed():

@@ -135,6 +135,27 @@ class RemoteTransaction:
     async def scan_slices(
         self, span: Span, *, when_locked: WhenLocked = WhenLocked.WAIT
     ) -> AsyncGenerator[list[Row], None]:
+        slices = self._slices(span, list[tuple[bytes, bytes]], when_locked=when_locked)
+        async with aclosing(slices):
+            async for rows in slices:
+                yield rows
+
+    async def changed_slices(
+        self, span: Span, after: Timestamp
+    ) -> AsyncGenerator[list[Change], None]:
+        slices = self._slices(span, list[tuple[bytes, bytes | None]], after=after)
+        async with aclosing(slices):
+            async for changes in slices:
+                yield changes
+
+    async def _slices(
+        self,
+        span: Span,
+        type: type[T],
+        *,
+        when_locked: WhenLocked = WhenLocked.WAIT,
+        after: Timestamp | None = None,
+    ) -> AsyncGenerator[T, None]:
         await self.started()
         self._check_connection()
         question = messages.ScanSlices(
@@ -144,29 +165,12 @@ class RemoteTransaction:
             tracking=self._tracks,
             when_locked=when_locked.value,
             lock_timeout=self.lock_timeout,
-        )
-        slices = self._connection.stream("scan", question, list[tuple[bytes, bytes]])
-        async with aclosing(slices):
-            async for rows in slices:
-                yield rows
-
-    async def changed_slices(
-        self, span: Span, after: Timestamp
-    ) -> AsyncGenerator[list[Change], None]:
-        await self.started()
-        self._check_connection()
-        question = messages.ScanSlices(
-            connection=self._number,
-            span=wire(span),
-            handle=self._known.handle,
-            tracking=self._tracks,
-            lock_timeout=self.lock_timeout,
             after=after,
         )
-        slices = self._connection.stream("scan", question, list[tuple[bytes, bytes | None]])
+        slices = self._connection.stream("scan", question, type)
         async with aclosing(slices):
-            async for changes in slices:
-                yield changes
+            async for part in slices:
+                yield part
 
     async def lock(
         self,
