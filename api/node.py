@@ -226,12 +226,7 @@ async def _assemble(
     closing: AsyncExitStack,
 ) -> Node:
     """Puts a node together on a store. What it starts, `closing` ends in reverse."""
-    settings = SettingsWatcher(store)
-    await settings.start()
-    closing.push_async_callback(settings.close)
-    rights = RightsWatcher(store)
-    await rights.start()
-    closing.push_async_callback(rights.close)
+    rights = await _watch_settings_and_rights(store, closing)
     descriptors = DescriptorStore(store)
     session = LivenessSession(store, node_id)
     await session.start()
@@ -295,6 +290,16 @@ async def _assemble(
     node.loop_delay.start()
     closing.callback(node.loop_delay.close)
     return node
+
+
+async def _watch_settings_and_rights(store: StoreAccess, closing: AsyncExitStack) -> RightsWatcher:
+    settings = SettingsWatcher(store)
+    await settings.start()
+    closing.push_async_callback(settings.close)
+    rights = RightsWatcher(store)
+    await rights.start()
+    closing.push_async_callback(rights.close)
+    return rights
 
 
 def _sink_kinds(files: DuckDBFiles, options: NodeOptions, offload: Offload) -> SinkKinds:
