@@ -65,6 +65,8 @@ def _mentioned(statement: Statement) -> Iterator[ObjectName]:
             yield from (table_name(table) for table in tables_in(tree))
         case Insert(table=table, source=source, conflict=conflict):
             yield table
+            for item in statement.returning:
+                yield from _in_subqueries(item)
             if isinstance(source, exp.Values):
                 yield from _in_subqueries(source)
             elif source is not None:
@@ -75,11 +77,12 @@ def _mentioned(statement: Statement) -> Iterator[ObjectName]:
                     yield from _in_subqueries(value)
         case Update(table=table, assignments=assignments):
             yield table
-            reading = reading_query(statement, [value for _, value in assignments])
+            values = [value for _, value in assignments]
+            reading = reading_query(statement, [*values, *statement.returning])
             yield from (table_name(inner) for inner in tables_in(reading))
         case Delete(table=table):
             yield table
-            reading = reading_query(statement, [])
+            reading = reading_query(statement, statement.returning)
             yield from (table_name(inner) for inner in tables_in(reading))
         case WithWrites(steps=steps, main=main):
             for part in (*(step.statement for step in steps), main):

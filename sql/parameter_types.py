@@ -42,7 +42,7 @@ from .expression_types import (
 from .parser import folded
 from .parser.statements import Delete, Insert, Query, Update, WithWrites
 from .planner import Planned
-from .postgres.output_names import TYPED_PARAMETER
+from .postgres.output_names import TYPED_PARAMETER, UNNAMED
 from .scalars import OPERATORS, broad_type_of_cast, parameter_number
 
 PARAMETERS_MAX = 65_535
@@ -106,19 +106,21 @@ def _copied_write(statement: Insert | Update | Delete) -> Insert | Update | Dele
     def tree(node: exp.Expr | None) -> exp.Expr | None:
         return None if node is None else exp.Paren(this=node.copy())
 
+    returning = tuple(_copied_item(item) for item in statement.returning)
     match statement:
         case Insert(source=source, conflict=conflict):
             if conflict is not None:
                 assigned = _copied_assignments(conflict.assignments)
                 conflict = replace(conflict, assignments=assigned, where=tree(conflict.where))
             source = None if source is None else source.copy()
-            return replace(statement, source=source, conflict=conflict)
+            return replace(statement, source=source, conflict=conflict, returning=returning)
         case Update():
             assignments = _copied_assignments(statement.assignments)
             return replace(
                 statement,
                 assignments=assignments,
                 where=tree(statement.where),
+                returning=returning,
                 sources=tuple(source.copy() for source in statement.sources),
                 ctes=tuple(cte.copy() for cte in statement.ctes),
             )
@@ -126,6 +128,7 @@ def _copied_write(statement: Insert | Update | Delete) -> Insert | Update | Dele
             return replace(
                 statement,
                 where=tree(statement.where),
+                returning=returning,
                 sources=tuple(source.copy() for source in statement.sources),
                 ctes=tuple(cte.copy() for cte in statement.ctes),
             )
@@ -139,6 +142,13 @@ def _copied_assignments(assignments: Assignments) -> Assignments:
         (target, exp.Paren(this=value.copy()) if value.find(exp.Parameter) else value)
         for target, value in assignments
     )
+
+
+def _copied_item(item: exp.Expr) -> exp.Expr:
+    """An item of RETURNING; a bare parameter is called as Postgres calls one."""
+    if isinstance(item, exp.Parameter):
+        return exp.alias_(exp.Paren(this=item.copy()), UNNAMED, quoted=True)
+    return item.copy()
 
 
 Context = tuple[exp.Parameter, ColumnType | None]
@@ -173,6 +183,10 @@ def _contexts(statement: Planned, relations: Relations, declared: Hints) -> Iter
             yield from _in_changes((), where, lookup, declared)
             for tree in (*statement.sources, *statement.ctes):
                 yield from _in_tree(tree, lookup, declared, None)
+    if isinstance(statement, Insert | Update | Delete):
+        lookup = _by_name(relations[statement.table.parts], relations)
+        for item in statement.returning:
+            yield from _in_tree(item, lookup, declared, None)
     if isinstance(statement, Insert) and statement.conflict is not None:
         conflict = statement.conflict
         lookup = _by_name(relations[statement.table.parts], relations)

@@ -162,7 +162,7 @@ async def _write(services: Services, execution: Execution, scope: LeaseScope) ->
             lambda transaction: run_with_writes(plan, transaction, bindings, services.analytics),
             lock_timeout=execution.lock_timeout,
         )
-        return result_with_writes(plan, outcome, bindings, committed_at)
+        return result_with_writes(plan, outcome, committed_at)
     if one_phase_applies(plan):
         one_phase = await OnePhase.prepare(plan, bindings, services.analytics)
         called_ns = store.clock.wall.monotonic_ns()
@@ -179,7 +179,7 @@ async def _write(services: Services, execution: Execution, scope: LeaseScope) ->
             lambda transaction: run_in(plan, transaction, bindings, services.analytics),
             lock_timeout=execution.lock_timeout,
         )
-    return result_of(plan, written, bindings, committed_at)
+    return result_of(plan, written, committed_at)
 
 
 async def _write_in(services: Services, execution: Execution, opened: OpenTransaction) -> Result:
@@ -190,9 +190,9 @@ async def _write_in(services: Services, execution: Execution, opened: OpenTransa
     _refuse_system_tables(plan)
     if isinstance(plan, WithPlan):
         outcome = await run_with_writes(plan, transaction, bindings, services.analytics)
-        return result_with_writes(plan, outcome, bindings, None)
+        return result_with_writes(plan, outcome, None)
     written = await run_in(plan, transaction, bindings, services.analytics)
-    return result_of(plan, written, bindings, None)
+    return result_of(plan, written, None)
 
 
 def _bindings(services: Services, execution: Execution, at: Timestamp) -> Bindings:

@@ -153,7 +153,7 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
         targets=targets,
         conflict=plan_conflict(statement, relations),
         named=statement.columns is not None,
-        returning=projection(statement.returning, descriptor, statement.alias),
+        returning=projection(statement.returning, descriptor, statement.alias, relations),
     )
 
 

@@ -162,8 +162,12 @@ class Preparing:
                 plan = (await self._typed(statement.text, statement.prepared, ()))._plan
             if isinstance(plan, WithPlan):
                 plan = plan.main
-            assert isinstance(plan, SelectPlan), statement
-            statement.columns = await self._ask(plan.analytic)
+            assert plan is not None, statement
+            if isinstance(plan, SelectPlan):
+                statement.columns = await self._ask(plan.analytic)
+            else:
+                assert plan.returning.query is not None, statement
+                statement.columns = await self._ask(plan.returning.query.select)
         return statement.columns
 
     async def _ask(self, select: AnalyticSelect) -> tuple[ResultColumn, ...]:

@@ -51,6 +51,8 @@ class Returning:
         self._items = statement.returning
         self._descriptor = descriptor
         self._relation = relation
+        self._relations = relations
+        self._ctes = statement.ctes
         self._names: set[tuple[str, str]] = set()
         self._types: list[tuple[str, ColumnType]] = []
         self._sources: dict[str, Columns] = {}
@@ -62,8 +64,17 @@ class Returning:
 
     def projection(self) -> Projection:
         if not self._sources:
-            return projection(self._items, self._descriptor, self._relation)
-        return projection_over(self._items, self._descriptor, self._relation, self._types)
+            return projection(
+                self._items, self._descriptor, self._relation, self._relations, self._ctes
+            )
+        return projection_over(
+            self._items,
+            self._descriptor,
+            self._relation,
+            self._types,
+            self._relations,
+            self._ctes,
+        )
 
     def _over_all(self, item: exp.Expr) -> list[exp.Expr]:
         """An item with other tables' columns by their places, its star written out."""
@@ -87,6 +98,8 @@ class Returning:
             ]
         root = exp.Paren(this=item.copy())
         for column in list(root.find_all(exp.Column)):
+            if self._is_of_subquery(column):
+                continue
             owner = self._alias_of(column)
             if owner is not None:
                 named = self._other(owner, folded(column.this), column)
@@ -121,6 +134,23 @@ class Returning:
             self.others.append(exp.column(name, table=alias, quoted=True))
         alias_of = exp.to_identifier(name, quoted=True)
         return exp.Alias(this=exp.column(place, quoted=True), alias=alias_of)
+
+    def _is_of_subquery(self, column: exp.Column) -> bool:
+        """Whether a name within a subquery is its own: all are but those qualified by a table of
+        FROM or USING that no nearer FROM hides."""
+        inner = column.find_ancestor(exp.Query)
+        if inner is None:
+            return False
+        qualifier = column.args.get("table")
+        if qualifier is None or folded(qualifier) not in self._sources:
+            return True
+        node: exp.Expr | None = inner
+        while node is not None:
+            names = (table.alias_or_name for table in node.find_all(exp.Table, exp.Subquery))
+            if qualifier.name in names:
+                return True
+            node = node.find_ancestor(exp.Query)
+        return False
 
     def _alias_of(self, column: exp.Column) -> str | None:
         """The other table that a name is of; None for a column of the statement's own."""
@@ -217,9 +247,9 @@ def _trees_of(statement: Query | Insert | Update | Delete) -> list[exp.Expr]:
     match statement:
         case Query(tree=tree):
             return [tree]
-        case Insert(source=source):
-            return [] if source is None else [source]
-        case Update(assignments=assignments):
-            return [reading_query(statement, [value for _, value in assignments])]
-        case Delete():
-            return [reading_query(statement, [])]
+        case Insert(source=source, returning=returning):
+            return [*returning] if source is None else [source, *returning]
+        case Update(assignments=assignments, returning=returning):
+            return [reading_query(statement, [value for _, value in assignments]), *returning]
+        case Delete(returning=returning):
+            return [reading_query(statement, []), *returning]

@@ -19,8 +19,9 @@ from ...catalog.row_codec import RowCodec
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.txn import Evaluation, Transaction
 from ..column_values import SlotValue
+from ..given_tables import filled, with_given
 from ..parser.statements import InsertMode
-from ..plans import DeletePlan, InsertPlan, Projection, RowFinder, UpdatePlan
+from ..plans import DeletePlan, InsertPlan, RowFinder, UpdatePlan
 from ..predicates import bind_predicates
 from ..results import Result, Row
 from ..row_batches import encode_batch
@@ -28,7 +29,7 @@ from ..row_rules import RowRules
 from ..scalars import Bindings
 from .cascades import write_in
 from .conflicts import Collisions
-from .duckdb import Analytics
+from .duckdb import Analytics, Answer
 from .foreign_keys import has_references
 from .mutations import Mutation, lock_first, moved
 from .reading import KeyedRow, read_rows, run_analytic, run_select
@@ -44,15 +45,19 @@ DML = InsertPlan | UpdatePlan | DeletePlan
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a statement wrote: the rows that RETURNING is about, and how many there were."""
+    """What a statement wrote: what RETURNING tells, and of how many rows.
+
+    Where DuckDB has computed what RETURNING tells, that is `answer`, and there are no `rows`.
+    """
 
     rows: Sequence[Row]
     count: int
+    answer: Answer | None = None
 
 
 def one_phase_applies(plan: DML) -> bool:
     """Whether the statement, alone, can be carried out in the evaluating step."""
-    if has_references(plan.descriptor):
+    if has_references(plan.descriptor) or plan.returning.query is not None:
         return False
     match plan:
         case InsertPlan():
@@ -103,22 +108,23 @@ class OnePhase:
             if plan.conflict is not None:
                 collisions = Collisions(plan, mutation.keys, mutation.bodies)
                 outcome = collisions.apply(evaluation, self._bindings)
-                return Written(outcome.rows, outcome.count)
+                return _told(plan, outcome.rows, outcome.count, self._bindings)
             mutation.apply(evaluation)
-            return _written(plan, mutation)
+            rows = _inserted(plan, mutation)
+            return _told(plan, rows, len(mutation.keys), self._bindings)
         codec = plan.finder.codec
-        rows = [
+        found = [
             (key, codec.decode_row(key, body))
             for key in self._keys
             if (body := evaluation.get(key)) is not None
         ]
-        rows = _matching(plan.finder, rows, self._bindings)
-        changed = _changed_rows(plan, rows, self._bindings)
+        found = _matching(plan.finder, found, self._bindings)
+        changed = _changed_rows(plan, found, self._bindings)
         if isinstance(plan, UpdatePlan):
             changed = RowRules.of(plan.finder.descriptor).complete(changed, self._bindings)
-        mutation, written = _mutated(plan, rows, changed)
+        mutation, rows = _mutated(plan, found, changed)
         mutation.apply(evaluation)
-        return written
+        return _told(plan, rows, len(found), self._bindings)
 
 
 async def _values_mutation(plan: InsertPlan, bindings: Bindings, analytics: Analytics) -> Mutation:
@@ -156,12 +162,39 @@ def _finish_insert(plan: InsertPlan, mutation: Mutation) -> None:
         mutation.absent = mutation.keys
 
 
-def _written(plan: InsertPlan, mutation: Mutation) -> Written:
+def _inserted(plan: InsertPlan, mutation: Mutation) -> Sequence[Row]:
+    """The rows that RETURNING is about."""
     if not plan.returning.columns:
-        return Written((), len(mutation.keys))
+        return ()
     decode = plan.codec.decode_row
     pairs = zip(mutation.keys, mutation.bodies, strict=True)
-    return Written([decode(key, body) for key, body in pairs], len(mutation.keys))
+    return [decode(key, body) for key, body in pairs]
+
+
+def _told(plan: DML, rows: Sequence[Row], count: int, bindings: Bindings) -> Written:
+    """RETURNING that Python evaluates, within the statement: if this fails, nothing is written."""
+    scalars = plan.returning.scalars
+    if not scalars:
+        return Written((), count)
+    returned = [tuple([scalar.evaluate(row, bindings) for scalar in scalars]) for row in rows]
+    return Written(returned, count)  # type: ignore[arg-type]
+
+
+async def _told_in(
+    plan: DML,
+    rows: Sequence[Row],
+    count: int,
+    transaction: Transaction,
+    bindings: Bindings,
+    analytics: Analytics,
+) -> Written:
+    """The same, whoever evaluates it."""
+    query = plan.returning.query
+    if query is None:
+        return _told(plan, rows, count, bindings)
+    given = with_given(bindings, {query.rows.id: filled(query.rows, rows)})
+    answer = await run_analytic(query.select, transaction, given, analytics)
+    return Written((), count, answer)
 
 
 # In a transaction
@@ -183,18 +216,22 @@ async def read_in(
     analytics: Analytics,
     touched: set[bytes],
 ) -> tuple[Mutation, Written]:
-    """What the statement is to write, and does not write yet.
+    """What the statement is to write, and does not write yet; what it returns is known.
 
     Rows in `touched` are left alone, as those that an earlier part of the statement changes; those
     that are found join them.
     """
     if isinstance(plan, InsertPlan):
+        inserted: Sequence[Row]
         mutation = await _insertion(plan, transaction, bindings, analytics)
         if plan.conflict is not None:
             collisions = Collisions(plan, mutation.keys, mutation.bodies)
             outcome = await collisions.settle_in(transaction, bindings, analytics)
-            return outcome.mutation, Written(outcome.rows, outcome.count)
-        return mutation, _written(plan, mutation)
+            mutation, inserted, count = outcome.mutation, outcome.rows, outcome.count
+        else:
+            inserted, count = _inserted(plan, mutation), len(mutation.keys)
+        written = await _told_in(plan, inserted, count, transaction, bindings, analytics)
+        return mutation, written
     rows, computed = await _find(plan.finder, transaction, bindings, analytics)
     if touched:
         kept = [number for number, (key, _) in enumerate(rows) if key not in touched]
@@ -207,12 +244,13 @@ async def read_in(
             changed, bindings, analytics
         )
     others = plan.finder.others
-    mutation, written = _mutated(plan, rows, changed)
-    if not (others and plan.returning.columns):
-        return mutation, written
-    beside = [row[-others:] for row in computed]
-    shown = [(*row, *values) for row, values in zip(written.rows, beside, strict=True)]
-    return mutation, Written(shown, written.count)
+    told: Sequence[Row]
+    mutation, told = _mutated(plan, rows, changed)
+    if others and plan.returning.columns:
+        beside = [row[-others:] for row in computed]
+        told = [(*row, *values) for row, values in zip(told, beside, strict=True)]
+    written = await _told_in(plan, told, len(rows), transaction, bindings, analytics)
+    return mutation, written
 
 
 async def _insertion(
@@ -312,13 +350,13 @@ def _changed_rows(
 
 def _mutated(
     plan: UpdatePlan | DeletePlan, rows: Sequence[KeyedRow], changed: Sequence[Row]
-) -> tuple[Mutation, Written]:
-    """What becomes of the rows that were found."""
+) -> tuple[Mutation, Sequence[Row]]:
+    """What becomes of the rows that were found, and the rows that RETURNING is about."""
     rules = RowRules.of(plan.finder.descriptor)
     old = [key for key, _ in rows]
     if isinstance(plan, DeletePlan):
         kept = [row for _, row in rows] if plan.returning.columns else []
-        return Mutation(rules.codec, deletes=old), Written(kept, len(rows))
+        return Mutation(rules.codec, deletes=old), kept
     mutation = _encoded(rules, changed)
     if plan.moves_keys:
         mutation = moved(rules.codec, old, mutation.keys, mutation.bodies)
@@ -328,16 +366,14 @@ def _mutated(
         decode = plan.finder.codec.decode_row
         pairs = zip(mutation.keys, mutation.bodies, strict=True)
         new = [decode(key, body) for key, body in pairs]
-    return mutation, Written(new, len(rows))
+    return mutation, new
 
 
 # Results
 
 
-def result_of(
-    plan: DML, written: Written, bindings: Bindings, committed_at: Timestamp | None
-) -> Result:
-    """The result of a statement, RETURNING evaluated."""
+def result_of(plan: DML, written: Written, committed_at: Timestamp | None) -> Result:
+    """The result of a statement."""
     count = written.count
     match plan:
         case InsertPlan():
@@ -348,18 +384,12 @@ def result_of(
             tag = f"DELETE {count}"
     if not plan.returning.columns:
         return Result(tag=tag, row_count=count, commit_timestamp=committed_at)
-    rows = returned_rows(plan.returning, written.rows, bindings)
+    answer = written.answer
     return Result(
         tag=tag,
-        columns=plan.returning.columns,
-        rows=rows,
+        columns=plan.returning.columns if answer is None else answer.columns,
+        rows=written.rows if answer is None else None,
+        table=None if answer is None else answer.table,
         row_count=count,
         commit_timestamp=committed_at,
     )
-
-
-def returned_rows(returning: Projection, rows: Sequence[Row], bindings: Bindings) -> list[Row]:
-    return [
-        tuple(scalar.evaluate(row, bindings) for scalar in returning.scalars)  # type: ignore[misc]
-        for row in rows
-    ]

@@ -5,18 +5,21 @@ So no part sees what another has written, and a row that two parts change is cha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
+from ...catalog.column_types import coerce
+from ...catalog.descriptor import TableDescriptor
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.txn import Transaction
 from ..given_tables import filled, with_given
 from ..plans import SelectPlan, WithPlan
-from ..results import Result
+from ..results import Result, Row
 from ..scalars import Bindings
 from .cascades import write_in
-from .dml import Written, read_in, result_of, returned_rows
+from .dml import Written, read_in, result_of
 from .duckdb import Analytics
 from .mutations import Mutation
 from .reading import run_select
@@ -35,8 +38,7 @@ async def run_with_writes(
         mutation, written = await read_in(step.plan, transaction, seeing, analytics, touched)
         mutations.append(mutation)
         if step.returned is not None:
-            rows = returned_rows(step.plan.returning, written.rows, seeing)
-            given[step.returned.id] = filled(step.returned, rows)
+            given[step.returned.id] = filled(step.returned, _rows_of(step.returned, written))
     seeing = with_given(bindings, given)
     outcome: Result | Written
     if isinstance(plan.main, SelectPlan):
@@ -49,10 +51,20 @@ async def run_with_writes(
     return outcome
 
 
-def result_with_writes(
-    plan: WithPlan, outcome: Result | Written, bindings: Bindings, at: Timestamp | None
-) -> Result:
+def _rows_of(table: TableDescriptor, written: Written) -> Sequence[Row]:
+    """What a step returned, as its table's columns hold it."""
+    if written.answer is None:
+        return written.rows
+    answer = Result(tag="", columns=written.answer.columns, table=written.answer.table)
+    types = [column.type for column in table.visible_columns[1:]]
+    return [
+        tuple(coerce(type, value) for type, value in zip(types, row, strict=True))
+        for row in answer.fetch_rows()
+    ]
+
+
+def result_with_writes(plan: WithPlan, outcome: Result | Written, at: Timestamp | None) -> Result:
     if isinstance(outcome, Result):
         return replace(outcome, commit_timestamp=at)
     assert not isinstance(plan.main, SelectPlan), plan
-    return result_of(plan.main, outcome, bindings, at)
+    return result_of(plan.main, outcome, at)

@@ -289,10 +289,6 @@ CLASSES: tuple[DifferenceClass, ...] = (
         _refused(sqlstate="42601", beginnings=("syntax error",)),
     ),
     DifferenceClass(
-        "VALUES and RETURNING take simple expressions",
-        _refused(sqlstate="0A000", beginnings=("VALUES takes", "RETURNING takes")),
-    ),
-    DifferenceClass(
         "Columns take no number for a text and no fraction for an integer",
         _either(
             _refused(sqlstate="42804", beginnings=("column ",)),
