@@ -27,7 +27,7 @@ from .incremental import (
     time_entries,
     written_between,
 )
-from .intents import Intent, decode_intent, encode_intent, intent_on, intents_in
+from .intents import Intent, decode_intent, encode_intent, intent_on, intents_in, intents_on
 from .read import newest_version, read_at, scan_at, version_bounds
 from .version import (
     LIVE,
@@ -60,6 +60,7 @@ __all__ = [
     "header_of",
     "intent_on",
     "intents_in",
+    "intents_on",
     "keyspaces_in",
     "newest_version",
     "read_at",

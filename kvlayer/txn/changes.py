@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import closing
+from itertools import islice
 
 from ..clock import Timestamp
 from ..mvcc import SLICE_ROWS, body_at, changes_between
@@ -43,13 +44,15 @@ async def sliced_changes(
     assert after <= at, (after, at)
     oldest = Timestamp(after + 1)  # at the threshold itself nothing is lost
     host.check_readable(span, oldest)
-    view = await open_view(host, span, at, own, lock_timeout=lock_timeout)
+    view = await open_view(host, span, at, own, lock_timeout=lock_timeout, after=after)
     with closing(view.snapshot):
         for changes in changes_between(view.snapshot, span, after, at):
             bodies = [body_at(value, at) for value in changes.values]
             yield list(zip(changes.keys, bodies, strict=True))
             await asyncio.sleep(0)
         host.check_readable(span, oldest)
-    over = list(view.over.items())
-    for start in range(0, len(over), SLICE_ROWS):
-        yield over[start : start + SLICE_ROWS]
+        over = view.intents.over(view.snapshot, at)
+        while found := list(islice(over, SLICE_ROWS)):
+            yield found
+            await asyncio.sleep(0)
+        del over  # an engine's iterator must not outlive its snapshot

@@ -95,6 +95,8 @@ class LockTable:
 
     def __init__(self) -> None:
         self.intents: dict[bytes, TransactionRecord] = {}
+        # Those who hold some of them: few, where the keys may be a million.
+        self.intent_holders: dict[TransactionRecord, None] = {}
         self.locks: dict[bytes, TransactionRecord] = {}
         self.shares: dict[bytes, dict[TransactionRecord, None]] = {}
         self._queues: dict[bytes, _Queue] = {}
@@ -155,6 +157,8 @@ class LockTable:
             assert intents.get(key, record) is record, (key, record)
             intents[key] = record
             record.intents[key] = sequence
+        if record.intents:
+            self.intent_holders[record] = None
 
     def add_lock(self, key: bytes, record: TransactionRecord, mode: LockMode) -> None:
         """The key is locked by the transaction, which could take it. Twice is once."""
@@ -174,6 +178,8 @@ class LockTable:
             holder = self.intents.pop(key)
             assert holder is record, (key, holder, record)
             self._wake(key)
+        if not record.intents:
+            self.intent_holders.pop(record, None)
 
     def release_locks(self, record: TransactionRecord, *, after: int = -1) -> None:
         """What the transaction locked since sequence `after` is free; all, when it has ended."""
@@ -342,6 +348,8 @@ class LockTable:
         for key, record in self.intents.items():
             assert key in record.intents, (key, record)
             assert self.locks.get(key, record) is record, key
+        holders = set(self.intents.values())
+        assert holders == set(self.intent_holders), (holders, self.intent_holders)
         for key, record in self.locks.items():
             assert key in record.locks, (key, record)
         for key, sharers in self.shares.items():

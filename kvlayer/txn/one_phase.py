@@ -17,9 +17,10 @@ from ..errors import DeadlineExceeded, TransactionState
 from ..mvcc import LIVE, TOMBSTONE, Header, body_at, encode_value, intents_in
 from ..span import Span
 from .host import TransactionHost
+from .intents_seen import intents_seen
 from .limits import check_sizes
 from .locks import LockConflict, Turn, Wish
-from .reading import overlay, read_key, rows_at
+from .reading import merged, read_key, rows_at
 from .steps import run_step
 
 T = TypeVar("T")
@@ -76,15 +77,14 @@ class Evaluation:
         host, at = self._host, self.timestamp
         host.span_read(span, at, None)
         try:
-            over = overlay(host, span, at, None)
+            intents = intents_seen(host, span, at, None)
         except LockConflict as conflict:
             self._conflict = conflict
             raise
-        for key, value in self._writes.items():
-            if span.contains(key):
-                over[key] = body_at(value, at)
+        written = sorted(key for key in self._writes if span.contains(key))
+        over = ((key, body_at(self._writes[key], at)) for key in written)
         found: list[tuple[bytes, bytes]] = []
-        for row in rows_at(host.engine, span, at, over):
+        for row in merged(rows_at(host.engine, span, at, intents), over):
             if self._deleted and row[0] not in self._writes and self._gone(row[0]):
                 continue
             if limit is not None and len(found) >= limit:

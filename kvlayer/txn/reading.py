@@ -14,24 +14,18 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 
-from ..clock import Timestamp
+from ..clock import ZERO, Timestamp
 from ..engine import Reader, Snapshot
-from ..errors import LockUnavailable
-from ..mvcc import SLICE_ROWS, body_at, intent_on, intents_in, read_at, scan_at
+from ..mvcc import SLICE_ROWS, body_at, intent_on, read_at, scan_at
 from ..span import Span
 from ..transaction_modes import WhenLocked
 from .host import TransactionHost
+from .intents_seen import IntentsSeen, intents_seen
 from .locks import LockConflict, Turn, Wish
 from .record import TransactionRecord, TransactionStatus
 from .steps import run_step
 
 Row = tuple[bytes, bytes]
-
-ENDED_INTENTS_MAX = 5000
-"""Intents of a transaction that has ended which a view takes along: some ten milliseconds."""
-
-SETTLE_SECONDS = 0.02
-"""How often to look whether they have become fewer: some thousand do in that time."""
 
 
 def read_key(
@@ -59,33 +53,6 @@ def read_version(
     return None if body is None else (body, ts)
 
 
-def overlay(
-    host: TransactionHost,
-    span: Span,
-    at: Timestamp,
-    own: TransactionRecord | None,
-    when_locked: WhenLocked = WhenLocked.WAIT,
-) -> dict[bytes, bytes | None]:
-    """What intents of the span put over its versions. Raises LockConflict, or LockUnavailable."""
-    if not host.locks.intents:
-        return {}
-    over: dict[bytes, bytes | None] = {}
-    for key, intent in intents_in(host.engine, span):
-        holder = host.locks.intents[key]
-        try:
-            if _counts(key, holder, at, own):
-                over[key] = body_at(intent.value, at)
-        except LockConflict:
-            match when_locked:
-                case WhenLocked.WAIT:
-                    raise
-                case WhenLocked.NOWAIT:
-                    raise LockUnavailable(key) from None
-                case WhenLocked.SKIP:
-                    over[key] = None
-    return over
-
-
 def _counts(
     key: bytes, holder: TransactionRecord, at: Timestamp, own: TransactionRecord | None
 ) -> bool:
@@ -104,37 +71,42 @@ def _counts(
 
 
 def rows_at(
-    reader: Reader,
-    span: Span,
-    at: Timestamp,
-    over: dict[bytes, bytes | None],
-    *,
-    reverse: bool = False,
+    reader: Reader, span: Span, at: Timestamp, intents: IntentsSeen, *, reverse: bool = False
 ) -> Iterator[Row]:
-    """The live rows of the span at `at`, an overlay's rows replacing or hiding those below."""
+    """The live rows of the span at `at`, those of intents replacing or hiding those below."""
     rows = scan_at(reader, span, at, reverse=reverse)
-    return _merged(rows, over, reverse=reverse) if over else rows
+    if intents.span is None:
+        return rows
+    return merged(rows, intents.over(reader, at, reverse=reverse), reverse=reverse)
 
 
-def _merged(
-    rows: Iterator[Row], over: dict[bytes, bytes | None], *, reverse: bool
+def merged(
+    rows: Iterator[Row], over: Iterator[tuple[bytes, bytes | None]], *, reverse: bool = False
 ) -> Iterator[Row]:
-    pending = sorted(over, reverse=not reverse)  # the next one last
-    for key, body in rows:
-        while pending and (pending[-1] > key if reverse else pending[-1] < key):
-            yield from _live(pending.pop(), over)
-        if pending and pending[-1] == key:
-            yield from _live(pending.pop(), over)
-        else:
-            yield key, body
-    while pending:
-        yield from _live(pending.pop(), over)
+    """Rows, and what lies over them in the same order: another body, or None for no row."""
+    over_key, over_body = next(over, _NO_MORE)
+    for row in rows:
+        if over_key is None:
+            yield row
+            continue
+        key = row[0]
+        while over_key is not None and (over_key > key if reverse else over_key < key):
+            if over_body is not None:
+                yield over_key, over_body
+            over_key, over_body = next(over, _NO_MORE)
+        if over_key != key:
+            yield row
+            continue
+        if over_body is not None:
+            yield key, over_body
+        over_key, over_body = next(over, _NO_MORE)
+    while over_key is not None:
+        if over_body is not None:
+            yield over_key, over_body
+        over_key, over_body = next(over, _NO_MORE)
 
 
-def _live(key: bytes, over: dict[bytes, bytes | None]) -> Iterator[Row]:
-    body = over[key]
-    if body is not None:
-        yield key, body
+_NO_MORE: tuple[None, None] = None, None
 
 
 @dataclass(slots=True)
@@ -142,7 +114,7 @@ class View:
     """A span at a timestamp, held still: what a sliced read reads."""
 
     snapshot: Snapshot
-    over: dict[bytes, bytes | None]
+    intents: IntentsSeen
     index: int
 
 
@@ -154,8 +126,11 @@ async def open_view(
     *,
     lock_timeout: float | None,
     when_locked: WhenLocked = WhenLocked.WAIT,
+    after: Timestamp = ZERO,
 ) -> View:
     """Waits until the span is settled at `at`, and takes a view of it that is durable.
+
+    Of intents it sees those that are not known from `after` already.
 
     HAZARD: the timestamp cache is raised over the whole span in the step that takes the snapshot.
     Raised slice by slice, a write at or below `at` could land ahead of the scan and be missed, or
@@ -164,11 +139,10 @@ async def open_view(
 
     def step(_: Turn | None) -> View:
         host.check_readable(span, at)
-        over = overlay(host, span, at, own, when_locked)
+        intents = intents_seen(host, span, at, own, when_locked, after=after)
         host.span_read(span, at, own)
-        return View(host.engine.snapshot(), over, host.applied_index)
+        return View(host.engine.snapshot(), intents, host.applied_index)
 
-    await _let_settle(host, span)
     view = await run_step(host, step, waiter=own, lock_timeout=lock_timeout)
     try:
         await host.released(view.index)
@@ -176,28 +150,6 @@ async def open_view(
         view.snapshot.close()
         raise
     return view
-
-
-async def _let_settle(host: TransactionHost, span: Span) -> None:
-    """Returns when few intents of a transaction that has ended are left in the span.
-
-    They are about to become versions. To gather a million of them would hold the loop for seconds,
-    and every row would be read twice. Where nothing moves (the disk is full) nobody waits.
-    """
-    left = 0
-    while (count := _ended_intents(host, span)) > ENDED_INTENTS_MAX and count != left:
-        left = count
-        await asyncio.sleep(SETTLE_SECONDS)
-
-
-def _ended_intents(host: TransactionHost, span: Span) -> int:
-    """How many the transaction has whose intents have stood longest, if it has ended and the span
-    holds some: one load after another comes to stand first."""
-    holder = next(iter(host.locks.intents.values()), None)
-    if holder is None or holder.status is TransactionStatus.PENDING:
-        return 0
-    first = next(iter(holder.intents), None)
-    return len(holder.intents) if first is not None and span.contains(first) else 0
 
 
 async def sliced_rows(
@@ -213,7 +165,7 @@ async def sliced_rows(
     """The rows of the span at `at`, in slices between which the loop does other work."""
     view = await open_view(host, span, at, own, lock_timeout=lock_timeout, when_locked=when_locked)
     with closing(view.snapshot):
-        rows = rows_at(view.snapshot, span, at, view.over, reverse=reverse)
+        rows = rows_at(view.snapshot, span, at, view.intents, reverse=reverse)
         while batch := list(islice(rows, SLICE_ROWS)):
             host.check_readable(span, at)
             yield batch

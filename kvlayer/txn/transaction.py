@@ -22,9 +22,10 @@ from ..transaction_modes import Isolation, LockMode, Priority, WhenLocked
 from .changes import Change, sliced_changes
 from .existing import first_existing
 from .host import TransactionHost
+from .intents_seen import intents_seen
 from .limits import COMMANDS_AHEAD_MAX, check_sizes, slices
 from .locks import Turn
-from .reading import Row, overlay, read_key, read_version, rows_at, sliced_rows
+from .reading import Row, read_key, read_version, rows_at, sliced_rows
 from .record import TransactionRecord, TransactionStatus
 from .refresh import refresh
 from .resolution import abort, commit
@@ -186,9 +187,9 @@ class Transaction:
             self._check_active()
             at = record.read_timestamp
             host.check_readable(span, at)
-            over = overlay(host, span, at, record, when_locked)
+            intents = intents_seen(host, span, at, record, when_locked)
             host.span_read(span, at, record)
-            rows = rows_at(host.engine, span, at, over, reverse=reverse)
+            rows = rows_at(host.engine, span, at, intents, reverse=reverse)
             return list(islice(rows, at_once)), host.applied_index
 
         self.track_read(span)

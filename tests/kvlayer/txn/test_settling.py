@@ -1,32 +1,26 @@
-"""A scan behind a large commit waits for its rows to be versions, as long as they become some."""
+"""A scan behind a large commit reads its rows before they are versions, and waits for none."""
 
 from __future__ import annotations
 
-import asyncio
-
-import pytest
-
 from tailrace.kvlayer.keys import table_span
-from tailrace.kvlayer.txn import Transaction, reading
+from tailrace.kvlayer.transaction_modes import WhenLocked
+from tailrace.kvlayer.txn import Transaction
 from tests.harness.simulation import Simulation
-from tests.harness.stores import hold_log, key, release_log, running_store
+from tests.harness.stores import key, running_store
 
 SPAN = table_span(7)
 ROWS = 50_000
+"""More than are resolved ahead of the log, so that some still stand when the commit is durable."""
 
 
-@pytest.fixture(autouse=True)
-def few_intents_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "ENDED_INTENTS_MAX", 600)
-
-
-async def written(transaction: Transaction) -> None:
+async def written(transaction: Transaction, body: bytes = b"v") -> None:
     for start in range(0, ROWS, 500):
         keys = [key(f"{number:05}") for number in range(start, start + 500)]
-        await transaction.put(keys, [b"v"] * 500)
+        await transaction.put(keys, [body] * 500)
 
 
-def test_a_scan_waits_for_rows_that_are_about_to_be_versions() -> None:
+def test_a_scan_reads_rows_that_are_about_to_be_versions() -> None:
+    """The first slice comes while most rows are intents, and none is missed or read twice."""
     sim = Simulation(1)
 
     async def main() -> None:
@@ -34,32 +28,74 @@ def test_a_scan_waits_for_rows_that_are_about_to_be_versions() -> None:
             writer = store.begin()
             await written(writer)
             await writer.commit()
-            assert len(writer._record.intents) > 600, "they follow behind the commit"
             slices = store.snapshot(await store.now()).scan_slices(SPAN)
-            first = await anext(slices)
-            assert len(writer._record.intents) <= 600
-            rest = [row async for rows in slices for row in rows]
-            assert len(first) + len(rest) == ROWS
+            rows = await anext(slices)
+            assert len(writer._record.intents) > 10_000, "they follow behind the commit"
+            rows += [row async for found in slices for row in found]
+            assert rows == [(key(f"{number:05}"), b"v") for number in range(ROWS)]
 
     sim.run(main())
 
 
-def test_a_scan_goes_on_where_nothing_moves() -> None:
+def test_intents_replace_and_hide_what_lies_below() -> None:
+    """Both ways through the span, while what was deleted and changed is not resolved."""
     sim = Simulation(2)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            first = store.begin()
+            await written(first)
+            await first.commit()
+            old = await store.now()
+            second = store.begin()
+            await written(second, b"w")
+            await second.delete([key(f"{number:05}") for number in range(0, ROWS, 3)])
+            await second.commit()
+            assert len(second._record.intents) > 10_000
+            expected = [(key(f"{n:05}"), b"w") for n in range(ROWS) if n % 3]
+            reader = store.begin(read_only=True)
+            assert await reader.scan(SPAN, limit=700, reverse=True) == expected[:-701:-1]
+            assert await reader.scan(SPAN) == expected
+            before = store.snapshot(old).scan_slices(SPAN)
+            assert [row async for rows in before for row in rows] == [
+                (key(f"{n:05}"), b"v") for n in range(ROWS)
+            ]
+            await reader.rollback()
+
+    sim.run(main())
+
+
+def test_what_a_reader_knows_is_no_change() -> None:
+    """Rows whose intents still stand, committed below where it asks from."""
+    sim = Simulation(4)
 
     async def main() -> None:
         async with running_store(sim) as store:
             writer = store.begin()
             await written(writer)
-            at = await store.now()
+            await writer.commit()
+            known = await store.now()
+            reader = store.begin()
+            await reader.put([key("00007")], [b"own"])
+            assert len(writer._record.intents) > 10_000
+            slices = reader.changed_slices(SPAN, known)
+            assert [row async for rows in slices for row in rows] == [(key("00007"), b"own")]
+            await reader.rollback()
+
+    sim.run(main())
+
+
+def test_rows_that_another_may_change_are_passed_over() -> None:
+    sim = Simulation(3)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            writer = store.begin()
+            await written(writer)
+            reader = store.begin()
+            assert await reader.scan(SPAN, when_locked=WhenLocked.SKIP) == []
+            assert await reader.scan(table_span(8)) == [], "of another table nobody waits"
+            await reader.rollback()
             await writer.rollback()
-            hold_log(store)
-            slices = store.snapshot(at).scan_slices(SPAN)
-            reading_ = asyncio.ensure_future(anext(slices, None))
-            await asyncio.sleep(5)
-            assert not reading_.done(), "what was read is not durable"
-            assert len(writer._record.intents) > 600, "nor are they gone"
-            release_log(store)
-            assert await reading_ is None
 
     sim.run(main())

@@ -1,0 +1,128 @@
+"""What others' intents are to one reader: decided by transaction, read with the rows.
+
+Intents may be a million (a load leaves that many behind its commit, for as long as they take to
+become versions); the transactions that hold them are few. So a read decides in its first step what
+each transaction's intents are to it, and comes upon the intents themselves where it reads:
+
+    holders     A committed at 90, B pending at 80, C pending at 130, D aborted
+    at 100      A is seen; B is waited for (or hidden); C and D are as if they were not there
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from ..clock import ZERO, Timestamp
+from ..engine import Reader
+from ..errors import LockUnavailable
+from ..mvcc import body_at, intents_in
+from ..span import Span
+from ..transaction_modes import WhenLocked
+from .host import TransactionHost
+from .locks import LockConflict, Wish
+from .record import TransactionRecord, TransactionStatus
+
+RUN_INTENTS: Final = 256
+"""Intents that are read at a time: a snapshot is one iterator, which would go back and forth
+between them and the versions for each row."""
+
+WALKED_INTENTS_MAX: Final = 1000
+"""So many keys of a transaction are looked through in memory; the engine finds the span's own
+among more."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntentsSeen:
+    """Ids of transactions whose intents a reader takes for versions, and of those whose keys it
+    passes over. Any other's are as if they were not there.
+
+    `span` is what was asked about from its first intent on, None where it has none: before that one
+    there may be a million deletions, which only a bounded iterator, no snapshot's, steps over well.
+    It holds of the state of the step that made it: whoever reads on later reads a snapshot of it.
+    """
+
+    span: Span | None = None
+    seen: frozenset[bytes] = frozenset()
+    hidden: frozenset[bytes] = frozenset()
+
+    def over(
+        self, reader: Reader, at: Timestamp, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes | None]]:
+        """What intents of the span put over its versions: bodies, or None for no row."""
+        rest = self.span
+        while rest is not None:
+            run = list(islice(intents_in(reader, rest, reverse=reverse), RUN_INTENTS))
+            for key, intent in run:
+                if intent.transaction_id in self.seen:
+                    yield key, body_at(intent.value, at)
+                elif intent.transaction_id in self.hidden:
+                    yield key, None
+            rest = _behind(rest, run[-1][0], reverse=reverse) if len(run) == RUN_INTENTS else None
+
+
+NONE_SEEN: Final = IntentsSeen()
+
+
+def intents_seen(
+    host: TransactionHost,
+    span: Span,
+    at: Timestamp,
+    own: TransactionRecord | None,
+    when_locked: WhenLocked = WhenLocked.WAIT,
+    *,
+    after: Timestamp = ZERO,
+) -> IntentsSeen:
+    """Part of a step. What others have committed at or below `after` the reader knows already.
+
+    Raises LockConflict, or LockUnavailable, where the span has an intent that may still become a
+    version at or below `at`.
+    """
+    if not host.locks.intent_holders:
+        return NONE_SEEN
+    seen: list[bytes] = []
+    open_: list[TransactionRecord] = []
+    for holder in host.locks.intent_holders:
+        if holder is own:
+            seen.append(holder.id)
+        elif holder.write_timestamp <= at:
+            if holder.status is TransactionStatus.COMMITTED:
+                if holder.write_timestamp > after:
+                    seen.append(holder.id)
+            elif holder.status is TransactionStatus.PENDING:
+                # Where it stands in memory counts, not in its intents: it may have been moved up.
+                open_.append(holder)
+    if open_ and when_locked is not WhenLocked.SKIP:
+        _check_none_of(host, span, open_, when_locked)
+    first = next(intents_in(host.engine, span), None) if seen or open_ else None
+    if first is None:
+        return NONE_SEEN
+    hidden = frozenset(holder.id for holder in open_)
+    return IntentsSeen(Span(first[0], span.end), frozenset(seen), hidden)
+
+
+def _check_none_of(
+    host: TransactionHost,
+    span: Span,
+    holders: Collection[TransactionRecord],
+    when_locked: WhenLocked,
+) -> None:
+    """Raises LockConflict or LockUnavailable when the span has an intent of one of the holders."""
+    if sum(len(holder.intents) for holder in holders) <= WALKED_INTENTS_MAX:
+        held = (key for holder in holders for key in holder.intents if span.contains(key))
+        met = min(held, default=None)
+    else:
+        found = (key for key, _ in intents_in(host.engine, span))
+        met = next((key for key in found if host.locks.intents[key] in holders), None)
+    if met is None:
+        return
+    if when_locked is WhenLocked.NOWAIT:
+        raise LockUnavailable(met)
+    raise LockConflict(met, host.locks.intents[met], Wish.READ)
+
+
+def _behind(span: Span, key: bytes, *, reverse: bool) -> Span | None:
+    start, end = (span.start, key) if reverse else (key + b"\x00", span.end)
+    return Span(start, end) if start < end else None
