@@ -21,7 +21,6 @@ def described(
     described_by: dict[str, Any] = {
         "responses": {
             200: {"description": "Done", "content": {JSON: _schema(reply)}},
-            "default": {"description": "Refused", "content": {PROBLEM_TYPE: _schema_of("Problem")}},
         },
         "response_model": None,
     }
@@ -66,9 +65,20 @@ def install_openapi(app: FastAPI) -> None:
     def build() -> dict[str, Any]:
         if app.openapi_schema is None:
             document = get_openapi(title=app.title, version=app.version, routes=app.routes)
+            _describe_refusals(document["paths"])
             _, schemas = msgspec.json.schema_components(BODIES, ref_template=_REF)
             document.setdefault("components", {}).setdefault("schemas", {}).update(schemas)
             app.openapi_schema = document
         return app.openapi_schema
 
     app.openapi = build  # type: ignore[method-assign]  # as FastAPI's documentation says to
+
+
+def _describe_refusals(paths: dict[str, dict[str, Any]]) -> None:
+    """Every refusal is a problem document, wrong parameters too: what FastAPI says of them is not
+    what we answer."""
+    refused = {"description": "Refused", "content": {PROBLEM_TYPE: _schema_of("Problem")}}
+    for operations in paths.values():
+        for operation in operations.values():
+            operation["responses"].pop("422", None)
+            operation["responses"]["default"] = refused

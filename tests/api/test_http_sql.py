@@ -159,3 +159,12 @@ def test_openapi_describes_the_bodies(door: HttpDoor) -> None:
     loads = document["paths"]["/v1/tables/{table}/rows"]["post"]["requestBody"]["content"]
     assert set(loads) == {"application/vnd.apache.arrow.stream", "application/x-ndjson"}
     assert {"SqlReply", "LoadReply", "Health", "Problem", "MirrorReply"} <= set(schemas)
+
+
+def test_openapi_describes_every_refusal_as_a_problem(door: HttpDoor) -> None:
+    document = door.client.get("/openapi.json").json()
+    problem = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            assert operation["responses"]["default"]["content"] == problem, path
+            assert "422" not in operation["responses"], path
