@@ -83,21 +83,26 @@ class BatchBuilder:
 
     def _column_of(self, column: Column, texts: pa.StringArray, lines: Sequence[int]) -> AnyArray:
         if column.nullable or not texts.null_count:
-            array = _cast(column.type, texts)
+            array = cast_texts(column.type, texts)
             if array is not None:
                 return array
         return self._column(column, texts.to_pylist(), lines)
 
-    def from_values(self, rows: Sequence[Sequence[Datum]], lines: Sequence[int]) -> pa.RecordBatch:
-        """A batch of rows of canonical datums."""
-        arrays = []
-        for column, values in zip(self.columns, zip(*rows, strict=True), strict=True):
-            self._check_nulls(column, values, lines)
-            arrays.append(datum_array(column.type, list(values)))
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+    def from_arrays(self, arrays: Sequence[AnyArray]) -> pa.RecordBatch:
+        """A batch of columns that fit the table's, NULLs and all."""
+        return pa.RecordBatch.from_arrays(list(arrays), schema=self._schema)
+
+    def check_nulls(self, column: Column, values: Sequence[object], lines: Sequence[int]) -> None:
+        """Raises SQLError 23502 where a value is missing that must not."""
+        if not column.nullable and None in values:
+            message = (
+                f'null value in column "{column.name}" of relation "{self._table}" '
+                "violates not-null constraint"
+            )
+            raise self.error("23502", message, lines[values.index(None)], column)
 
     def _column(self, column: Column, values: list[str | None], lines: Sequence[int]) -> AnyArray:
-        self._check_nulls(column, values, lines)
+        self.check_nulls(column, values, lines)
         array = _fast(column.type, values)
         if array is not None:
             return array
@@ -108,14 +113,6 @@ class BatchBuilder:
             except SQLError as error:
                 raise self.error(error.sqlstate, error.message, line, column, value) from error
         return datum_array(column.type, datums)
-
-    def _check_nulls(self, column: Column, values: Sequence[object], lines: Sequence[int]) -> None:
-        if not column.nullable and None in values:
-            message = (
-                f'null value in column "{column.name}" of relation "{self._table}" '
-                "violates not-null constraint"
-            )
-            raise self.error("23502", message, lines[values.index(None)], column)
 
 
 def in_slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -142,11 +139,11 @@ def _fast(type: ColumnType, values: list[str | None]) -> AnyArray | None:
             return pa.array(values, pa.string())
         except (pa.ArrowInvalid, UnicodeEncodeError):
             return None
-    return _cast(type, pa.array(values, pa.string())) if type.kind in _PLAIN else None
+    return cast_texts(type, pa.array(values, pa.string())) if type.kind in _PLAIN else None
 
 
-def _cast(type: ColumnType, texts: pa.StringArray) -> AnyArray | None:
-    """As `_fast`, of texts that are in Arrow already."""
+def cast_texts(type: ColumnType, texts: pa.StringArray) -> AnyArray | None:
+    """Texts as a column, where Arrow reads them just as `coerce` would; else None."""
     if type.kind in TEXTS:
         fits = type.width is None or (
             type.kind is TypeKind.VARCHAR

@@ -7,15 +7,18 @@ number of values (2)   for each its length (4), -1 for NULL, and its bytes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct
 
 import pyarrow as pa
 
+from ....catalog.arrow_columns import AnyArray, datum_array
 from ....catalog.column_types import Datum, coerce
 from ....catalog.descriptor import Column
 from ....catalog.errors import SQLError
-from ..wire_types import decode_binary, input_type
+from ..wire_types import InputType, decode_binary, input_type
 from .batches import BATCH_ROWS, ROW_BYTES_MAX, BatchBuilder
+from .binary_columns import column_at_once
 
 SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 HEADER = SIGNATURE + b"\0\0\0\0\0\0\0\0"
@@ -35,7 +38,6 @@ class BinaryReader:
         self._line = 0
         self._begun = False
         self._ended = False
-        self._inputs = [input_type(column.type) for column in builder.columns]
 
     def feed(self, data: bytes) -> list[pa.RecordBatch]:
         self._buffer += data
@@ -69,14 +71,16 @@ class BinaryReader:
         return True
 
     def _take_rows(self) -> list[pa.RecordBatch]:
-        batches, rows, at = [], [], 0
+        batches: list[pa.RecordBatch] = []
+        rows: list[list[bytes | None]] = []
+        at = 0
         data = bytes(self._buffer)
         while not self._ended:
             taken = self._row(data, at)
             if taken is None:
                 break
-            row, at = taken
-            rows.append(row)
+            fields, at = taken
+            rows.append(fields)
             if len(rows) == BATCH_ROWS:
                 batches.append(self._batch(rows))
                 rows = []
@@ -87,44 +91,64 @@ class BinaryReader:
             batches.append(self._batch(rows))
         return batches
 
-    def _batch(self, rows: list[list[Datum]]) -> pa.RecordBatch:
-        first = self._line - len(rows) + 1
-        return self._builder.from_values(rows, range(first, self._line + 1))
+    def _batch(self, rows: list[list[bytes | None]]) -> pa.RecordBatch:
+        lines = range(self._line - len(rows) + 1, self._line + 1)
+        columns = zip(self._builder.columns, zip(*rows, strict=True), strict=True)
+        return self._builder.from_arrays(
+            [self._column(column, values, lines) for column, values in columns]
+        )
 
-    def _row(self, data: bytes, at: int) -> tuple[list[Datum], int] | None:
-        """The row at `at` and what stands behind it, or None where it is not whole."""
-        if len(data) - at < 2:
+    def _row(self, data: bytes, at: int) -> tuple[list[bytes | None], int] | None:
+        """A row's fields and what stands behind it, or None where it is not whole."""
+        whole = len(data)
+        if whole - at < 2:
             return None
         (count,) = _COUNT.unpack_from(data, at)
         if count == -1:
             self._ended = True
             return None
-        line = self._line + 1
-        if count != len(self._inputs):
-            message = f"row field count is {count}, expected {len(self._inputs)}"
-            raise self._builder.error("22P04", message, line)
+        columns = self._builder.columns
+        if count != len(columns):
+            message = f"row field count is {count}, expected {len(columns)}"
+            raise self._builder.error("22P04", message, self._line + 1)
         at += 2
-        row: list[Datum] = []
-        for known, column in zip(self._inputs, self._builder.columns, strict=True):
-            if len(data) - at < 4:
+        fields: list[bytes | None] = []
+        for _ in range(count):
+            if whole - at < 4:
                 return None
             (length,) = _LENGTH.unpack_from(data, at)
             at += 4
-            if length < -1 or length > ROW_BYTES_MAX:
-                raise self._builder.error("22P04", f"invalid field size {length}", line, column)
-            if length == -1:
-                row.append(None)
-                continue
-            if len(data) - at < length:
-                return None
-            value = decode_binary(known, data[at : at + length], f"column {column.name}")
-            row.append(self._fitting(column, value, line))
-            at += length
-        self._line = line
-        return row, at
+            if 0 <= length <= ROW_BYTES_MAX:
+                end = at + length
+                if end > whole:
+                    return None
+                fields.append(data[at:end])
+                at = end
+            elif length == -1:
+                fields.append(None)
+            else:
+                column = columns[len(fields)]
+                message = f"invalid field size {length}"
+                raise self._builder.error("22P04", message, self._line + 1, column)
+        self._line += 1
+        return fields, at
 
-    def _fitting(self, column: Column, value: Datum, line: int) -> Datum:
+    def _column(
+        self, column: Column, values: Sequence[bytes | None], lines: Sequence[int]
+    ) -> AnyArray:
+        self._builder.check_nulls(column, values, lines)
+        array = column_at_once(column.type, values)
+        if array is not None:
+            return array
+        known = input_type(column.type)
+        datums = [
+            None if value is None else self._datum(column, known, value, line)
+            for value, line in zip(values, lines, strict=True)
+        ]
+        return datum_array(column.type, datums)
+
+    def _datum(self, column: Column, known: InputType, value: bytes, line: int) -> Datum:
         try:
-            return coerce(column.type, value)
+            return coerce(column.type, decode_binary(known, value, f"column {column.name}"))
         except SQLError as error:
             raise self._builder.error(error.sqlstate, error.message, line, column) from error
