@@ -113,6 +113,7 @@ class FeedServices:
             running_status=running_status,
             user_name=job.owner or ROOT,
             tables=None if status is None else ", ".join(status.full_table_names),
+            table_ids=() if status is None else status.table_ids,
             topics=None if status is None else ", ".join(status.topics),
             format=None if status is None else status.format,
             sink=None if status is None else status.sink_uri,

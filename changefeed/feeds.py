@@ -39,6 +39,7 @@ class FeedStatus:
     start_at: Timestamp
     sink_uri: str
     full_table_names: tuple[str, ...]
+    table_ids: tuple[int, ...]
     topics: tuple[str, ...]
     format: str
     user_name: str
@@ -146,6 +147,7 @@ class Changefeeds:
             start_at=details.start_at,
             sink_uri=kind.redacted(details.sink_uri),
             full_table_names=names,
+            table_ids=tuple(target.table_id for target in details.targets),
             topics=tuple(name.rpartition(".")[2] for name in names),
             format="json",
             user_name=details.user_name,

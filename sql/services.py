@@ -78,6 +78,7 @@ class JobSummary:
     running_status: str | None = None
     user_name: str | None = None
     tables: str | None = None
+    table_ids: tuple[int, ...] = ()
     topics: str | None = None
     format: str | None = None
     sink: str | None = None

@@ -11,7 +11,8 @@ from ...catalog.rights import Rights
 from ...catalog.users import ROOT
 from ...kvlayer.access import Transaction
 from ..authorization import Actor, current_rights
-from ..parser.statements import ControlJobs, CreateChangefeed, ShowJobs
+from ..needs import missing, needs_on
+from ..parser.statements import ControlJobs, CreateChangefeed, JobAction, ShowJobs
 from ..relations import LeaseScope, full_name, resolve_all
 from ..results import INT8, Result, listing
 from ..services import ChangefeedRequest, JobSummary, Services
@@ -105,14 +106,37 @@ async def list_jobs(
 async def control_jobs(services: Services, statement: ControlJobs, user: str) -> Result:
     """Raises SQLError 42501 for a job of another user, where CONTROLJOB is missing."""
     rights = services.rights.current
-    if not rights.admin(user):
+    resumes = statement.action is JobAction.RESUME
+    if resumes or not rights.admin(user):
         jobs = {job.id: job for job in await services.jobs.list(changefeeds_only=False)}
         for job_id in statement.job_ids:
-            _check_control(rights, user, job_id, jobs.get(job_id))
+            if not rights.admin(user):
+                _check_control(rights, user, job_id, jobs.get(job_id))
+            if resumes and job_id in jobs:
+                await _check_owner(services, rights, jobs[job_id])
     for job_id in statement.job_ids:
         await services.jobs.control(job_id, statement.action)
     count = len(statement.job_ids)
     return Result(tag=f"{statement.action.value} JOBS {count}", row_count=count)
+
+
+async def _check_owner(services: Services, rights: Rights, job: JobSummary) -> None:
+    """Whether a feed's owner may still make it: who resumes it does not lend it rights.
+
+    A table that is gone is for the feed itself to tell of. Raises SQLError 42501.
+    """
+    owner, at = job.user_name or ROOT, await services.store.now()
+    for table_id in job.table_ids:
+        table = await services.catalog.descriptors.read_at(table_id, at)
+        if not isinstance(table, TableDescriptor) or table.dropped:
+            continue
+        if missing(rights, owner, tuple(needs_on(table, int(Privilege.CHANGEFEED)))) is not None:
+            raise SQLError(
+                "42501",
+                f"changefeed {job.id} cannot be resumed: its owner {owner} does not have "
+                f"CHANGEFEED privilege on relation {table.name}",
+                hint=f"GRANT CHANGEFEED ON TABLE {table.name} TO {owner}, or CANCEL JOB {job.id}.",
+            )
 
 
 def _check_control(rights: Rights, user: str, job_id: int, job: JobSummary | None) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from httpx2 import Response
 
 from tailrace.api.http.server import http_options
 from tailrace.api.refusal import NodeRefused
 from tests.harness.http_door import HttpDoor, problem_of
 
 ADA = ("ada", "pässword")
+ADMIN = ("root2", "x")
 
 
 @pytest.fixture
@@ -113,3 +116,33 @@ def test_insecure_is_for_loopback_alone() -> None:
     open_door = http_options("0.0.0.0", insecure=False, cert=Path("c"), key=Path("k"))
     assert not open_door.trust
     assert http_options("127.0.0.1", insecure=True, cert=None, key=None).trust
+
+
+def test_feeds_are_resumed_only_while_their_owner_may_make_them(secure: HttpDoor) -> None:
+    def control(what: str, user: tuple[str, str]) -> Response:
+        answer = secure.client.post(f"/v1/jobs/{job}/{what}", auth=user)
+        deadline = time.monotonic() + 10
+        while (
+            secure.client.get(f"/v1/jobs/{job}", auth=ADA)
+            .json()["item"]["status"]
+            .endswith("requested")
+        ):
+            assert time.monotonic() < deadline
+        return answer
+
+    def as_root(sql: str) -> None:
+        answer = secure.client.post("/v1/sql", json={"sql": sql}, auth=ADMIN)
+        assert answer.status_code == 200, answer.text
+
+    as_root("GRANT CHANGEFEED ON orders TO ada")
+    feed = "CREATE CHANGEFEED FOR TABLE orders INTO 'duckdb:///m.duckdb'"
+    made = secure.client.post("/v1/sql", json={"sql": feed}, auth=ADA)
+    job = made.json()["results"][0]["rows"][0][0]
+    assert control("pause", ADA).status_code == 200
+    as_root("REVOKE CHANGEFEED ON orders FROM ada")
+    for user in (ADA, ADMIN):  # whose right it is does not hang on who resumes
+        problem = problem_of(control("resume", user))
+        assert problem["sqlstate"] == "42501"
+        assert "owner ada does not have CHANGEFEED privilege on relation orders" in problem["title"]
+    as_root("GRANT CHANGEFEED ON orders TO ada")
+    assert control("resume", ADA).status_code == 200
