@@ -21,6 +21,7 @@ from .descriptor import (
     check_indexable,
 )
 from .descriptor_store import DescriptorReader, DescriptorStore, name_taken
+from .elements import Identity
 from .errors import SQLError
 from .names import TableName
 from .publish_rules import LOCK_PARAMETER
@@ -41,6 +42,7 @@ class ColumnDefinition:
     computed: str | None = None
     hidden: bool = False
     comment: str | None = None
+    identity: Identity | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,6 +253,7 @@ def _columns(definition: TableDefinition) -> tuple[Column, ...]:
                 computed=given.computed,
                 hidden=given.hidden,
                 comment=given.comment,
+                identity=given.identity,
             )
         )
     return tuple(columns)

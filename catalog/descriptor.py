@@ -23,7 +23,15 @@ from ..kvlayer.keys import index_span
 from ..kvlayer.span import Span
 from .column_types import ColumnType, Datum
 from .descriptor_state import DescriptorState as DescriptorState
-from .elements import CheckConstraint, Constraint, ElementState, ForeignKey, Index, IndexKind
+from .elements import (
+    CheckConstraint,
+    Constraint,
+    ElementState,
+    ForeignKey,
+    Identity,
+    Index,
+    IndexKind,
+)
 from .errors import SQLError
 from .named_objects import SequenceDescriptor, TypeDescriptor
 
@@ -41,7 +49,8 @@ class Column:
     `computed` SQL over other columns, whose value the row stores: nobody else writes the column.
     A column that is not public is no column to any statement (`visible_columns`); one that is
     write-only is written into every row (`written_columns`). One that is `hidden` (NOT VISIBLE) is
-    a column like any other, but only to those who name it (`shown_columns`).
+    a column like any other, but only to those who name it (`shown_columns`). The default of an
+    `identity` column draws from a sequence that the column owns.
     """
 
     id: int
@@ -56,12 +65,14 @@ class Column:
     computed: str | None = None
     comment: str | None = None
     hidden: bool = False
+    identity: Identity | None = None
 
     def __post_init__(self) -> None:
         assert self.id > 0, self
         assert self.has_default or self.default is None, self
         assert self.default_expression is None or not self.has_default, self
         assert self.computed is None or self.default_expression is None, self
+        assert self.identity is None or self.default_expression is not None, self
 
     @property
     def public(self) -> bool:

@@ -28,7 +28,7 @@ from .element_encoding import (
     index_from_wire,
     index_to_wire,
 )
-from .elements import ElementState, Index
+from .elements import ElementState, Identity, Index
 from .enum_type import EnumMember, EnumType
 from .named_objects import SequenceDescriptor, SequenceOptions, TypeDescriptor
 from .physical import from_physical, to_physical
@@ -81,6 +81,7 @@ class ColumnWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     element: TypeWire | None = None
     hidden: bool = False
     enum: EnumWire | None = None
+    identity: str | None = None
 
 
 class _DatabaseWire(msgspec.Struct, frozen=True, tag_field="kind", tag="database"):
@@ -349,6 +350,7 @@ def column_to_wire(column: Column) -> ColumnWire:
         computed=column.computed,
         comment=column.comment,
         hidden=column.hidden,
+        identity=None if column.identity is None else column.identity.value,
     )
 
 
@@ -399,4 +401,5 @@ def column_from_wire(wire: ColumnWire) -> Column:
         computed=wire.computed,
         comment=wire.comment,
         hidden=wire.hidden,
+        identity=None if wire.identity is None else Identity(wire.identity),
     )

@@ -20,6 +20,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 
+class Identity(Enum):
+    """Who gives an identity column its values. The value is SQL's word."""
+
+    ALWAYS = "ALWAYS"
+    BY_DEFAULT = "BY DEFAULT"
+
+
 class ElementState(Enum):
     DELETE_ONLY = "delete-only"  # its entries are removed, none are added
     WRITE_ONLY = "write-only"  # written, and not read

@@ -57,7 +57,9 @@ def _column(column: Column) -> str:
     if not column.nullable:
         parts.append("NOT NULL")
     default = default_text(column)
-    if default is not None:
+    if column.identity is not None:
+        parts.append(f"GENERATED {column.identity.value} AS IDENTITY")
+    elif default is not None:
         parts.append(f"DEFAULT {default}")
     if column.computed is not None:
         parts.append(f"AS ({column.computed}) STORED")

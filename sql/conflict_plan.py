@@ -24,6 +24,7 @@ from .binder import Relations, column_of, row_scope, unknown_column
 from .column_values import is_default, refuse_computed, value_for
 from .default_expressions import default_of
 from .given_tables import ROW_NUMBER, given_table
+from .identity import refuse_updated
 from .parser import folded, position_of
 from .parser.conflict_clause import OnConflict
 from .parser.statements import Insert
@@ -141,6 +142,7 @@ class _Updating:
         refuse_computed(column, target)
         if is_default(value):
             return Assignment(place, default_of(column), None)
+        refuse_updated(column, target)
         tree = self._over_pairs(value)
         try:
             scalar = value_for(tree, self._descriptor, place, self._scope, self._relation)

@@ -23,6 +23,7 @@ from .column_values import is_default, refuse_computed, value_for
 from .conflict_plan import plan_conflict
 from .default_expressions import default_of
 from .enum_casts import bind_enum_casts
+from .identity import ignores, refuse_inserted, refuse_updated
 from .index_choice import best_access
 from .introspection.virtual_table import is_virtual
 from .key_access import KeyAccess
@@ -48,7 +49,7 @@ from .returned_rows import Returning, refuse_unreturned, returned_table
 from .returning import projection
 from .scalars import NotNative, Scalar
 from .transpile import transpile
-from .values_query import takes_query, values_query
+from .values_query import takes_query, values_query, without_defaults
 
 Planned = Query | Insert | Update | Delete | WithWrites
 
@@ -135,11 +136,11 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
     if statement.source is None:
         rows = (_defaults(descriptor),)
     elif isinstance(statement.source, exp.Values) and takes_query(statement.source):
-        query = plan_select(values_query(statement.source, targets, descriptor), relations)
+        values, targets = without_defaults(statement.source, targets)
+        query = plan_select(values_query(values, targets, descriptor), relations)
     elif isinstance(statement.source, exp.Values):
         rows = tuple(
-            _row(values, targets, descriptor, named=statement.columns is not None)
-            for values in statement.source.expressions
+            _row(values, targets, statement, descriptor) for values in statement.source.expressions
         )
     else:
         query = plan_select(statement.source, relations)
@@ -153,6 +154,7 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
         targets=targets,
         conflict=plan_conflict(statement, relations),
         named=statement.columns is not None,
+        overriding=statement.overriding,
         returning=projection(statement.returning, descriptor, statement.alias, relations),
     )
 
@@ -179,7 +181,7 @@ def _defaults(descriptor: TableDescriptor) -> tuple[Scalar, ...]:
 
 
 def _row(
-    values: exp.Expr, targets: Sequence[int], descriptor: TableDescriptor, *, named: bool
+    values: exp.Expr, targets: Sequence[int], statement: Insert, descriptor: TableDescriptor
 ) -> tuple[Scalar, ...]:
     """One row of VALUES as a scalar per column of the table."""
     items = values.expressions if isinstance(values, exp.Tuple) else [values]
@@ -189,7 +191,7 @@ def _row(
             "INSERT has more expressions than target columns",
             position=position_of(items[len(targets)]),
         )
-    if len(items) < len(targets) and named:
+    if len(items) < len(targets) and statement.columns is not None:
         raise SQLError(
             "42601",
             "INSERT has more target columns than expressions",
@@ -197,8 +199,10 @@ def _row(
         )
     row = list(_defaults(descriptor))
     for place, item in zip(targets, items, strict=False):
-        if not is_default(item):
-            refuse_computed(descriptor.visible_columns[place], item)
+        column = descriptor.visible_columns[place]
+        if not (is_default(item) or ignores(column, statement.overriding)):
+            refuse_computed(column, item)
+            refuse_inserted(column, statement.overriding, item)
             row[place] = value_for(item, descriptor, place, {}, None)
     return tuple(row)
 
@@ -218,6 +222,8 @@ def _update(statement: Update, relations: Relations) -> UpdatePlan:
                 position=position_of(target),
             )
         refuse_computed(column, target)
+        if not is_default(value):
+            refuse_updated(column, target)
         try:
             if is_default(value):
                 scalar = default_of(column)

@@ -15,6 +15,7 @@ from ..catalog.elements import Index
 from ..catalog.row_codec import RowCodec, codec_for
 from ..kvlayer.transaction_modes import LockMode, WhenLocked
 from .key_access import KeyAccess
+from .parser.identity import Overriding
 from .parser.statements import InsertMode
 from .predicates import Predicate
 from .results import ResultColumn
@@ -233,6 +234,7 @@ class InsertPlan:
     returning: Projection
     conflict: ConflictPlan | None = None
     named: bool = True
+    overriding: Overriding | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -455,7 +455,7 @@ class Session:
             statement = locked_unless_said(statement)
         serial = self.variables.get(SERIAL_NORMALIZATION)
         if isinstance(statement, statements.CreateTable) and serial == "sql_sequence":
-            statement = with_sequences(statement)
+            statement = with_sequences(statement, serials=True)
         return await change_catalog(self._services, statement, self._open, self.database, self.user)
 
     async def _run_changefeed(self, statement: statements.CreateChangefeed) -> Result:

@@ -43,6 +43,21 @@ def _foreign(item: exp.Expr) -> bool:
     return False
 
 
+def without_defaults(
+    values: exp.Values, targets: Sequence[int]
+) -> tuple[exp.Values, tuple[int, ...]]:
+    """The rows without the places where each of them says DEFAULT, and the targets of the rest:
+    what an INSERT leaves out takes its default, drawn anew for each row if that is its kind."""
+    rows = [items_of(row) for row in values.expressions]
+    width = min(len(row) for row in rows)
+    left_out = {place for place in range(width) if all(is_default(row[place]) for row in rows)}
+    if not left_out or any(len(row) != width for row in rows):
+        return values, tuple(targets)
+    kept = [[item for place, item in enumerate(row) if place not in left_out] for row in rows]
+    made = exp.Values(expressions=[exp.Tuple(expressions=list(row)) for row in kept])
+    return made, tuple(target for place, target in enumerate(targets) if place not in left_out)
+
+
 def values_query(
     values: exp.Values, targets: Sequence[int], descriptor: TableDescriptor
 ) -> exp.Expr:

@@ -38,7 +38,7 @@ from ..relations import LeaseScope, changed_tables, find_table, unknown_relation
 from ..results import Result
 from ..services import Services
 from .enum_types import run_type_statement
-from .given_columns import column_type, with_default
+from .given_columns import column_type, identity_of, with_default
 from .named_types import with_named_types
 from .namespaces import (
     comment_on,
@@ -50,7 +50,7 @@ from .namespaces import (
 )
 from .schema_changes import SchemaChangeStatements
 from .sequences import run_sequence_statement
-from .serial import create_owned
+from .serial import create_owned, with_sequences
 from .table_copies import comments_of_likes, create_table_as, with_likes
 from .table_turn import LEASE_WAIT, wait_for_room
 
@@ -164,6 +164,7 @@ async def _create_table(
     if statement.likes:
         comments = await comments_of_likes(services, statement, transaction, database)
         statement = await with_likes(services, statement, transaction, database)
+    statement = with_sequences(statement, serials=False)
     inline = [column for column in statement.columns if column.primary_key]
     if len(inline) + bool(statement.primary_key) > 1:
         second = inline[0] if statement.primary_key else inline[1]
@@ -216,6 +217,7 @@ def _column(given: ColumnClause) -> ColumnDefinition:
             position=given.position,
         )
     plain = Column(id=1, name=given.name, type=column_type(given.type))
+    identity = identity_of(given, plain.type)
     column = plain if given.default is None else with_default(plain, given.default)
     return ColumnDefinition(
         name=given.name,
@@ -226,6 +228,7 @@ def _column(given: ColumnClause) -> ColumnDefinition:
         default_expression=column.default_expression,
         computed=None if given.computed is None else text_of(given.computed),
         hidden=given.hidden,
+        identity=identity,
     )
 
 

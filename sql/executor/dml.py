@@ -20,6 +20,7 @@ from ...kvlayer.clock import Timestamp
 from ...kvlayer.txn import Evaluation, Transaction
 from ..column_values import SlotValue
 from ..given_tables import filled, with_given
+from ..identity import ignores, refuse_inserted
 from ..parser.statements import InsertMode
 from ..plans import DeletePlan, InsertPlan, RowFinder, UpdatePlan
 from ..predicates import bind_predicates
@@ -265,6 +266,7 @@ async def _insertion(
         less = "target columns" if more == "expressions" else "expressions"
         raise SQLError("42601", f"INSERT has more {more} than {less}")
     descriptor = plan.descriptor
+    found, targets = _given(plan, found, targets)
     named = found.rename_columns([descriptor.visible_columns[place].name for place in targets])
     rules = RowRules.of(descriptor)
     mutation = Mutation(rules.codec, carried=rules.carried)
@@ -275,6 +277,23 @@ async def _insertion(
         await asyncio.sleep(0)
     _finish_insert(plan, mutation)
     return mutation
+
+
+def _given(
+    plan: InsertPlan, found: pa.Table, targets: Sequence[int]
+) -> tuple[pa.Table, tuple[int, ...]]:
+    """The columns that a query gives, without those of identity columns that draw nevertheless."""
+    columns = [plan.descriptor.visible_columns[place] for place in targets]
+    kept = [n for n, column in enumerate(columns) if not ignores(column, plan.overriding)]
+    if columns and not kept:
+        raise SQLError(
+            "0A000",
+            "OVERRIDING USER VALUE leaves nothing of the query",
+            hint="Write DEFAULT VALUES.",
+        )
+    for number in kept:
+        refuse_inserted(columns[number], plan.overriding)
+    return found.select(kept), tuple(targets[number] for number in kept)
 
 
 async def _find(

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from ...catalog.column_types import ColumnType, Datum, coerce
 from ...catalog.descriptor import Column, TableDescriptor
+from ...catalog.elements import Identity
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..default_expressions import compile_default, volatile
@@ -32,8 +33,28 @@ def column_type(given: TypeName) -> ColumnType:
         raise
 
 
+def identity_of(given: s.ColumnDefinition, type: ColumnType) -> Identity | None:
+    """What an identity clause makes of the column. Raises SQLError 22023 where it is no integer."""
+    if given.identity is None:
+        return None
+    if type.broad.kind is not TypeKind.INT8:
+        raise SQLError(
+            "22023",
+            "identity column type must be smallint, integer, or bigint",
+            position=given.type.position,
+        )
+    return given.identity.identity
+
+
 def new_column(table: TableDescriptor, given: s.ColumnDefinition) -> tuple[Column, bool]:
     """The column that ADD COLUMN adds, and whether existing rows must be filled."""
+    if given.identity is not None:
+        raise SQLError(
+            "0A000",
+            f'identity column "{given.name}" cannot be added to a table that is there',
+            hint="Make a sequence, and add the column with DEFAULT nextval('sequence').",
+            position=given.position,
+        )
     column = Column(
         id=table.next_column_id,
         name=given.name,

@@ -246,6 +246,12 @@ class TableChanges(ElementChanges):
                 f'column "{column.name}" is computed and takes no default',
                 position=command.position,
             )
+        if column.identity is not None:
+            raise SQLError(
+                "42601",
+                f'column "{column.name}" of relation "{self.table.name}" is an identity column',
+                position=command.position,
+            )
         plain = replace(column, has_default=False, default=None, default_expression=None)
         changed = plain if command.default is None else with_default(plain, command.default)
         verb = "drop" if command.default is None else "set"

@@ -1,4 +1,5 @@
-"""SERIAL as a sequence that its column owns: `SET serial_normalization = sql_sequence`."""
+"""Columns that own the sequences they draw from: identity columns, and SERIAL ones where
+`SET serial_normalization = sql_sequence`."""
 
 from __future__ import annotations
 
@@ -19,11 +20,13 @@ OWNED = "owned_sequence"
 """Marks a default for which the sequence is made with the table."""
 
 
-def with_sequences(statement: statements.CreateTable) -> statements.CreateTable:
-    """The statement whose SERIAL columns draw from sequences, which it makes."""
+def with_sequences(statement: statements.CreateTable, *, serials: bool) -> statements.CreateTable:
+    """The statement whose identity columns, and SERIAL ones where `serials`, draw from sequences,
+    which it makes."""
     columns = []
     for column in statement.columns:
-        if column.default is not None and column.default.meta.get(SERIAL):
+        serial = column.default is not None and column.default.meta.get(SERIAL)
+        if (serial and serials) or column.identity is not None:
             *parents, table = statement.table.parts
             name = ".".join([*parents, f"{table}_{column.name}_seq"])
             default = exp.Anonymous(this="nextval", expressions=[exp.Literal.string(name)])
@@ -44,9 +47,12 @@ async def create_owned(
     for column in statement.columns:
         name = None if column.default is None else column.default.meta.get(OWNED)
         if isinstance(name, str):
+            clause = column.identity
+            plain = SequenceChange(position=column.position)
+            change = plain if clause is None else clause.options
             create = CreateSequence(
                 name=ObjectName(tuple(name.split(".")), column.position),
-                change=SequenceChange(position=column.position),
+                change=change,
                 if_not_exists=False,
             )
             owner = (table.id, table.column(column.name).id)

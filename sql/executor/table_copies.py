@@ -187,6 +187,7 @@ def _taken(source: TableDescriptor, like: LikeTable) -> CreateTable:
         replace(
             column,
             default=column.default if Copied.DEFAULTS in like.copied else None,
+            identity=column.identity if Copied.IDENTITY in like.copied else None,
             computed=column.computed if Copied.GENERATED in like.copied else None,
             position=like.table.position,
         )

@@ -138,9 +138,11 @@ def constraint_definition(
 
 
 def default_text(column: Column) -> str | None:
-    """The default, or the computation, as SQL."""
+    """The default, or the computation, as SQL; an identity column's is not called one."""
     if column.computed is not None:
         return column.computed
+    if column.identity is not None:
+        return None
     if column.default_expression is not None:
         return column.default_expression
     return literal(column.default) if column.has_default else None

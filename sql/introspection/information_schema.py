@@ -49,9 +49,11 @@ async def _columns(context: IntrospectionContext) -> Sequence[Row]:
             rows.append(
                 (
                     context.database, found.schema, found.table.name, column.name, place,
-                    None if computed is not None else default_text(column),
+                    default_text(column) if computed is None else None,
                     "YES" if column.nullable else "NO", standard_words(type), type.width,
-                    bits or precision, scale, udt_name(type), "NO",
+                    bits or precision, scale, udt_name(type),
+                    "NO" if column.identity is None else "YES",
+                    None if column.identity is None else column.identity.value,
                     "ALWAYS" if computed is not None else "NEVER", computed,
                     "NO" if computed is not None else "YES",
                 )
@@ -164,7 +166,7 @@ INFORMATION_SCHEMA = (
         "columns",
         "table_catalog table_schema table_name column_name ordinal_position* column_default "
         "is_nullable data_type character_maximum_length* numeric_precision* numeric_scale* "
-        "udt_name is_identity is_generated generation_expression is_updatable",
+        "udt_name is_identity identity_generation is_generated generation_expression is_updatable",
         _columns,
     ),
     _table(4, "views", "table_catalog table_schema table_name view_definition", _views),

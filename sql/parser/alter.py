@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ...catalog.errors import SQLError
 from .cursor import Cursor, LexemeKind
+from .drop_behaviour import drop_behaviour
 from .names import ObjectName
 from .ranges import change_of_ranges
 from .schema_statements import (
@@ -42,7 +43,6 @@ from .tables import (
     column_definition,
     column_names,
     constraint_of,
-    drop_behaviour,
     expression,
     index_columns,
     parameter_list,

@@ -7,7 +7,9 @@ from enum import Enum
 
 from sqlglot import exp
 
+from ...catalog.elements import Identity
 from .names import ObjectName, Option, TypeName
+from .type_statements import SequenceChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,15 @@ class ColumnDefinition:
     computed: exp.Expr | None = None
     constraints: tuple[TableConstraint, ...] = ()
     hidden: bool = False
+    identity: IdentityClause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityClause:
+    """`GENERATED {ALWAYS | BY DEFAULT} AS IDENTITY [(options of its sequence)]`"""
+
+    identity: Identity
+    options: SequenceChange
 
 
 class Copied(Enum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .cursor import Cursor
-from .tables import drop_behaviour
+from .drop_behaviour import drop_behaviour
 from .type_statements import AlterSequence, CreateSequence, DropSequence, SequenceChange
 
 
@@ -11,7 +11,7 @@ def create_sequence(cursor: Cursor) -> CreateSequence:
     """`[IF NOT EXISTS] name [option …]`"""
     if_not_exists = cursor.accept_words("if", "not", "exists")
     name = cursor.object_name("a sequence's name")
-    change = _options(cursor)
+    change = sequence_options(cursor)
     cursor.expect_end()
     return CreateSequence(name=name, change=change, if_not_exists=if_not_exists)
 
@@ -23,7 +23,7 @@ def alter_sequence(cursor: Cursor) -> AlterSequence:
     new_name = None
     if cursor.accept_words("rename", "to"):
         new_name = cursor.identifier("a sequence's name")
-    change = _options(cursor)
+    change = sequence_options(cursor)
     cursor.expect_end()
     return AlterSequence(name=name, change=change, new_name=new_name, if_exists=if_exists)
 
@@ -38,10 +38,11 @@ def drop_sequence(cursor: Cursor) -> DropSequence:
     return DropSequence(names=tuple(names), if_exists=if_exists)
 
 
-def _options(cursor: Cursor) -> SequenceChange:
+def sequence_options(cursor: Cursor) -> SequenceChange:
+    """The options up to the end of the statement, or of the parentheses around them."""
     position = cursor.position
     found: dict[str, object] = {}
-    while not cursor.finished:
+    while not (cursor.finished or cursor.at_symbol(")")):
         _option(cursor, found)
     return SequenceChange(position=position, **found)  # type: ignore[arg-type]
 

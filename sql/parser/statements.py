@@ -16,6 +16,7 @@ from .as_of_clause import AsOf
 from .conflict_clause import OnConflict
 from .copy_options import CopyOptions
 from .cursor_statements import CursorStatement
+from .identity import Overriding
 from .maintenance_statements import Maintain
 from .names import ObjectName as ObjectName
 from .names import Option as Option
@@ -143,6 +144,7 @@ class Insert:
     returning: tuple[exp.Expr, ...]
     alias: str | None = None
     conflict: OnConflict | None = None
+    overriding: Overriding | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from ...catalog.elements import Identity
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import SQL_NAMES
 from .cursor import Cursor, LexemeKind
+from .drop_behaviour import drop_behaviour
+from .identity import identity_mode, identity_options
 from .queries import parse_tree
 from .schema_statements import (
     Check,
     ColumnDefinition,
+    IdentityClause,
     IndexDefinition,
     LikeTable,
     Reference,
@@ -112,14 +116,6 @@ def drop_table(cursor: Cursor) -> DropTable:
     cascade = drop_behaviour(cursor)
     cursor.expect_end()
     return DropTable(tables=tuple(tables), if_exists=if_exists, cascade=cascade)
-
-
-def drop_behaviour(cursor: Cursor) -> bool:
-    """`[CASCADE | RESTRICT]`: whether it says CASCADE."""
-    if cursor.accept_words("cascade"):
-        return True
-    cursor.accept_words("restrict")
-    return False
 
 
 def parameter_list(cursor: Cursor, *, with_values: bool) -> tuple[Option, ...]:
@@ -284,6 +280,7 @@ class _ColumnClauses:
         self._computed: exp.Expr | None = None
         self._primary_key = False
         self._hidden = False
+        self._identity: IdentityClause | None = None
         self._constraints: list[TableConstraint] = []
 
     def read(self, cursor: Cursor) -> None:
@@ -311,6 +308,8 @@ class _ColumnClauses:
             self._constraints.append(Unique(name=name, columns=(self._name,), position=here))
         elif cursor.at_words("references"):
             self._constraints.append(reference(cursor, name, (self._name,), here))
+        elif (identity := identity_mode(cursor)) is not None:
+            self._set_identity(identity, cursor, here)
         elif cursor.accept_words("generated", "always", "as") or cursor.accept_words("as"):
             self._computed = parenthesised(cursor)
             if cursor.at_words("virtual"):
@@ -334,6 +333,8 @@ class _ColumnClauses:
         self._default = tree
 
     def definition(self) -> ColumnDefinition:
+        if self._identity is not None:
+            self._check_identity()
         if self._type.name in SERIALS:
             self._make_serial()
         if self._default is not None and self._computed is not None:
@@ -352,7 +353,25 @@ class _ColumnClauses:
             computed=self._computed,
             constraints=tuple(self._constraints),
             hidden=self._hidden,
+            identity=self._identity,
         )
+
+    def _set_identity(self, identity: Identity, cursor: Cursor, position: int) -> None:
+        if self._identity is not None:
+            raise self._conflict("multiple identity specifications", position)
+        self._identity = IdentityClause(identity, identity_options(cursor))
+
+    def _check_identity(self) -> None:
+        if self._type.name in SERIALS or self._default is not None:
+            raise self._conflict("both default and identity specified", self._position)
+        if self._computed is not None:
+            raise self._conflict("both identity and computed value specified", self._position)
+        if self._nullable is True:
+            raise self._conflict("conflicting NULL/NOT NULL declarations", self._position)
+        self._nullable = False
+
+    def _conflict(self, what: str, position: int) -> SQLError:
+        return SQLError("42601", f'{what} for column "{self._name}"', position=position)
 
     def _make_serial(self) -> None:
         if self._default is not None or self._computed is not None:

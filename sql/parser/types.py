@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .cursor import Cursor
-from .tables import drop_behaviour
+from .drop_behaviour import drop_behaviour
 from .type_statements import (
     AddEnumValue,
     CreateEnum,

@@ -6,6 +6,7 @@ What sqlglot parses and nothing behind it carries out is refused here.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -13,6 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from ...catalog.errors import SQLError
 from .assignments import assignments, parse_conflict
 from .cursor import syntax_error
+from .identity import without_overriding
 from .queries import parse_tree, word_at
 from .statements import Delete, Insert, InsertMode, Update
 from .tree_names import folded, position_of, table_name
@@ -24,10 +26,11 @@ def parse_insert(text: str, tokens: list[Token], mode: InsertMode) -> Insert:
         near = tokens[1] if len(tokens) > 1 else first
         raise syntax_error(text, near.start, near.end + 1, hint="Expected INTO.")
     insert = Token(TokenType.INSERT, "INSERT", first.line, first.col, first.start, first.end)
+    tokens, overriding = without_overriding(text, tokens)
     tree = parse_tree(text, [insert, *tokens[1:]])
     if not isinstance(tree, exp.Insert):
         raise syntax_error(text, first.start, first.end + 1)
-    return insert_of(tree, mode, tokens)
+    return replace(insert_of(tree, mode, tokens), overriding=overriding)
 
 
 def parse_update(text: str, tokens: list[Token]) -> Update:

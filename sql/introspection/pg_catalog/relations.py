@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ....catalog.column_types import ColumnType
+from ....catalog.elements import Identity
 from ....catalog.privileges import securable
 from ....catalog.rights import read_rights
 from ...results import Row
@@ -99,6 +100,9 @@ def _class(
     )  # fmt: skip
 
 
+_IDENTITIES = {None: "", Identity.ALWAYS: "a", Identity.BY_DEFAULT: "d"}
+
+
 async def attribute_rows(context: IntrospectionContext) -> Sequence[Row]:
     rows: list[Row] = []
     for found in await described_tables(context):
@@ -110,6 +114,7 @@ async def attribute_rows(context: IntrospectionContext) -> Sequence[Row]:
                 _attribute(
                     table.id, column.name, column.type, number,
                     required=not column.nullable, default=default, generated=generated,
+                    identity=_IDENTITIES[column.identity],
                 )
             )  # fmt: skip
         for index in found.indexes:
@@ -133,6 +138,7 @@ def _attribute(
     required: bool = False,
     default: bool = False,
     generated: str = "",
+    identity: str = "",
 ) -> Row:
     known = None if type.element is not None else row_of(type)
     size = -1 if known is None else known.size
@@ -140,7 +146,7 @@ def _attribute(
     return (
         relation, name, type_oid(type), -1, size, number, 0 if type.element is None else 1, -1,
         type_modifier(type), size in (1, 2, 4, 8), "x" if size == -1 else "p", "i", "", required,
-        default, False, "", generated, False, True, 0, collation, None, None,
+        default, False, identity, generated, False, True, 0, collation, None, None,
     )  # fmt: skip
 
 

@@ -1,0 +1,61 @@
+"""The grammar of identity columns, and of INSERT's OVERRIDING."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from sqlglot.tokenizer_core import Token
+
+from ...catalog.elements import Identity
+from .cursor import Cursor, syntax_error
+from .sequences import sequence_options
+from .type_statements import SequenceChange
+
+
+class Overriding(Enum):
+    """Whose values an INSERT writes into identity columns, whatever they are declared as."""
+
+    SYSTEM = "system"
+    USER = "user"
+
+
+def identity_mode(cursor: Cursor) -> Identity | None:
+    """`GENERATED {ALWAYS | BY DEFAULT} AS IDENTITY`, or None before anything else."""
+    if cursor.accept_words("generated", "always", "as", "identity"):
+        return Identity.ALWAYS
+    if cursor.accept_words("generated", "by"):
+        cursor.expect_words("default", "as", "identity")
+        return Identity.BY_DEFAULT
+    return None
+
+
+def identity_options(cursor: Cursor) -> SequenceChange:
+    """`[(option …)]`, those of CREATE SEQUENCE."""
+    if not cursor.accept_symbol("("):
+        return SequenceChange(position=cursor.position)
+    options = sequence_options(cursor)
+    cursor.expect_symbol(")")
+    return options
+
+
+def without_overriding(text: str, tokens: list[Token]) -> tuple[list[Token], Overriding | None]:
+    """The tokens of an INSERT without `OVERRIDING {SYSTEM | USER} VALUE`, which stands behind the
+    list of columns, and what it said."""
+    depth = 0
+    for place, token in enumerate(tokens):
+        depth += (token.text == "(") - (token.text == ")")
+        word = token.text.lower()
+        if depth == 0 and word in ("values", "select", "with", "default", "table", "returning"):
+            break
+        if depth or place < 3 or word != "overriding":
+            continue
+        said = [following.text.lower() for following in tokens[place + 1 : place + 3]]
+        if said not in (["system", "value"], ["user", "value"]):
+            raise syntax_error(
+                text,
+                token.start,
+                token.end + 1,
+                hint="Expected OVERRIDING SYSTEM VALUE or OVERRIDING USER VALUE.",
+            )
+        return [*tokens[:place], *tokens[place + 3 :]], Overriding(said[0])
+    return tokens, None
