@@ -126,13 +126,13 @@ async def _resolve(
 
 
 def _commit_slice(
-    host: TransactionHost, record: TransactionRecord
+    host: TransactionHost, record: TransactionRecord, *, dense: bool = False
 ) -> tuple[list[bytes], list[LogicalOp]]:
     wanted = list(islice(record.intents, COMMAND_ROWS_MAX))
     resolved: list[bytes] = []
     values: list[bytes] = []
     size = 0
-    for key, intent in zip(wanted, intents_on(host.engine, wanted), strict=True):
+    for key, intent in zip(wanted, intents_on(host.engine, wanted, dense=dense), strict=True):
         assert intent is not None, ("the lock table names an intent that is not there", key)
         assert intent.transaction_id == record.id, (intent, record)
         if resolved and size + len(intent.value) > COMMAND_BYTES_MAX:
@@ -144,7 +144,7 @@ def _commit_slice(
 
 
 def _commit_step(host: TransactionHost, record: TransactionRecord, commit_called_ns: int) -> bool:
-    resolved, operations = _commit_slice(host, record)
+    resolved, operations = _commit_slice(host, record, dense=True)
     last = len(resolved) == len(record.intents)
     if last:
         operations.append(EngineDelete(keys.TRANSACTION + record.id))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from tailrace.kvlayer import keys
+from tailrace.kvlayer.engine import MemoryEngine
 from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.transaction_modes import WhenLocked
 from tailrace.kvlayer.txn import Transaction
 from tests.harness.simulation import Simulation
-from tests.harness.stores import key, running_store
+from tests.harness.stores import key, open_store, running_store
 
 SPAN = table_span(7)
 ROWS = 50_000
@@ -15,8 +19,8 @@ ROWS = 50_000
 
 async def written(transaction: Transaction, body: bytes = b"v") -> None:
     for start in range(0, ROWS, 500):
-        keys = [key(f"{number:05}") for number in range(start, start + 500)]
-        await transaction.put(keys, [body] * 500)
+        names = [key(f"{number:05}") for number in range(start, start + 500)]
+        await transaction.put(names, [body] * 500)
 
 
 def test_a_scan_reads_rows_that_are_about_to_be_versions() -> None:
@@ -97,5 +101,35 @@ def test_rows_that_another_may_change_are_passed_over() -> None:
             assert await reader.scan(table_span(8)) == [], "of another table nobody waits"
             await reader.rollback()
             await writer.rollback()
+
+    sim.run(main())
+
+
+class CountingEngine(MemoryEngine):
+    """Counts the intents that scans have been asked for over more than one key."""
+
+    intent_scans = 0
+
+    def scan(
+        self, start: bytes, end: bytes, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        if start.startswith(keys.INTENT) and end != start + b"\x00":
+            self.intent_scans += 1
+        return super().scan(start, end, reverse=reverse)
+
+
+def test_keys_far_apart_are_not_scanned_for() -> None:
+    """A commit of rows at both ends of a table steps over nothing that was deleted between them."""
+    sim = Simulation(5)
+
+    async def main() -> None:
+        engine = CountingEngine()
+        store = await open_store(sim, engine=engine)
+        writer = store.begin()
+        await writer.put([key("00000"), key("99999")], [b"v"] * 2)
+        before = engine.intent_scans
+        await writer.commit()
+        assert engine.intent_scans == before
+        await store.close()
 
     sim.run(main())
