@@ -196,7 +196,7 @@ async def _write_in(services: Services, execution: Execution, opened: OpenTransa
 
 
 def _bindings(services: Services, execution: Execution, at: Timestamp) -> Bindings:
-    virtual_rows = Introspection(services, execution.database)
+    virtual_rows = Introspection(services, execution.database, execution.user)
     facts = ClientFacts(
         user=execution.user, database=execution.database, crdb_compat=execution.crdb_compat
     )

@@ -58,7 +58,7 @@ async def create_table_as(
     bindings = Bindings(
         (),
         datetime_of(transaction.read_timestamp),
-        Introspection(services, database),
+        Introspection(services, database, user),
         services.generators,
         ClientFacts(user=user, database=database),
     )

@@ -41,8 +41,10 @@ class IntrospectedServices(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntrospectionContext:
-    """`reader` is the statement's transaction: what it reads is as of its read timestamp."""
+    """`reader` is the statement's transaction: what it reads is as of its read timestamp.
+    `user` is whose it is."""
 
     services: IntrospectedServices
     database: str
+    user: str
     reader: Transaction

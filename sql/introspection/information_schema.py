@@ -9,7 +9,7 @@ from ...catalog.rights import read_rights
 from ...catalog.users import ROOT
 from ..results import INT8, STRING, Row
 from .context import IntrospectionContext
-from .described import default_text, described_tables
+from .described import DescribedTable, default_text, described_tables
 from .rights import privileges_on
 from .sequences import schema_sequence_rows
 from .type_rows import standard_words, udt_name
@@ -18,6 +18,15 @@ from .virtual_table import RowSource, VirtualTable, virtual_columns
 SCHEMA = "information_schema"
 _KINDS = {"p": "PRIMARY KEY", "u": "UNIQUE", "c": "CHECK", "f": "FOREIGN KEY"}
 _BITS = {"INT2": 16, "INT4": 32, "INT8": 64, "FLOAT4": 24, "FLOAT8": 53}
+
+
+async def _visible_tables(context: IntrospectionContext) -> list[DescribedTable]:
+    """Those that the user has any privilege on, as the standard has it; pg_catalog hides none."""
+    tables = await described_tables(context)
+    if context.user == ROOT:
+        return tables
+    rights = await read_rights(context.reader)
+    return [found for found in tables if rights.held(context.user, securable(found.table))]
 
 
 async def _schemata(context: IntrospectionContext) -> Sequence[Row]:
@@ -29,7 +38,7 @@ async def _schemata(context: IntrospectionContext) -> Sequence[Row]:
 async def _tables(context: IntrospectionContext) -> Sequence[Row]:
     rows: list[Row] = [
         (context.database, found.schema, found.table.name, "BASE TABLE", "YES")
-        for found in await described_tables(context)
+        for found in await _visible_tables(context)
     ]
     for table in context.services.virtual_tables:
         rows.append((context.database, table.schema, table.name, "SYSTEM VIEW", "NO"))
@@ -38,7 +47,7 @@ async def _tables(context: IntrospectionContext) -> Sequence[Row]:
 
 async def _columns(context: IntrospectionContext) -> Sequence[Row]:
     rows: list[Row] = []
-    for found in await described_tables(context):
+    for found in await _visible_tables(context):
         for place, (_, column) in enumerate(found.columns, start=1):
             type = column.type
             precision, scale = type.decimal if type.precision is not None else (None, None)
@@ -71,7 +80,7 @@ async def _constraints(context: IntrospectionContext) -> Sequence[Row]:
             context.database, found.schema, constraint.name, context.database, found.schema,
             found.table.name, _KINDS[constraint.kind], "NO", "NO",
         )
-        for found in await described_tables(context)
+        for found in await _visible_tables(context)
         for constraint in found.constraints
     ]  # fmt: skip
 
@@ -83,7 +92,7 @@ async def _key_columns(context: IntrospectionContext) -> Sequence[Row]:
             found.table.name, found.table.column_by_id(column_id).name, place,
             place if constraint.kind == "f" else None,
         )
-        for found in await described_tables(context)
+        for found in await _visible_tables(context)
         for constraint in found.constraints
         if constraint.kind != "c"
         for place, column_id in enumerate(constraint.columns, start=1)
@@ -94,7 +103,7 @@ async def _references(context: IntrospectionContext) -> Sequence[Row]:
     tables = await described_tables(context)
     by_id = {found.table.id: found for found in tables}
     rows: list[Row] = []
-    for found in tables:
+    for found in await _visible_tables(context):
         for key in found.table.foreign_keys:
             other = by_id[key.referenced_id]
             unique = next(

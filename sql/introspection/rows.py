@@ -13,12 +13,13 @@ from .context import IntrospectionContext
 class Introspection:
     """Implements `VirtualRows` with a node's services."""
 
-    def __init__(self, services: Services, database: str) -> None:
+    def __init__(self, services: Services, database: str, user: str) -> None:
         self._services = services
         self._database = database
+        self._user = user
 
     async def read(self, descriptor: TableDescriptor, reader: Transaction) -> pa.Table:
         context = IntrospectionContext(
-            services=self._services, database=self._database, reader=reader
+            services=self._services, database=self._database, user=self._user, reader=reader
         )
         return await self._services.virtual_tables.of(descriptor).read(context)

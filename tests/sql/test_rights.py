@@ -389,3 +389,30 @@ def test_catalogs_say_who_may_what() -> None:
         ]  # fmt: skip
 
     run(scenario)
+
+
+def test_information_schema_shows_what_one_has_a_privilege_on() -> None:
+    async def scenario(people: People) -> None:
+        await people.root("CREATE TABLE lines (k INT8 PRIMARY KEY REFERENCES orders (k))")
+        await people.ada.execute("CREATE TABLE mine (k INT8 PRIMARY KEY)")
+        asked = {
+            what: f"SELECT DISTINCT table_name FROM information_schema.{what} "
+            "WHERE table_schema = 'public' ORDER BY 1"
+            for what in ("tables", "columns", "table_constraints", "key_column_usage")
+        }
+        for text in asked.values():
+            assert await rows(people.ada, text) == [("mine",)]
+            assert await rows(people.bo, text) == []
+            assert await people.root(text) == [("lines",), ("mine",), ("orders",)]
+        await people.root("GRANT INSERT ON lines TO bo; CREATE ROLE reader; GRANT reader TO ada")
+        await people.root("GRANT SELECT ON orders TO reader")
+        keys = "SELECT constraint_name FROM information_schema.referential_constraints"
+        for text in asked.values():
+            assert await rows(people.ada, text) == [("mine",), ("orders",)]
+            assert await rows(people.bo, text) == [("lines",)]
+        assert await rows(people.bo, keys) == [("lines_k_fkey",)]
+        assert await rows(people.ada, keys) == []
+        named = "SELECT relname FROM pg_class WHERE relname IN ('lines', 'orders') ORDER BY 1"
+        assert await rows(people.ada, named) == [("lines",), ("orders",)]
+
+    run(scenario)
