@@ -10,7 +10,16 @@ from ..kvlayer.txn import Transaction
 from .introspection.virtual_table import is_virtual
 from .key_access import KeyAccess
 from .planned import Execution, explain, run_planned
-from .plans import DeletePlan, InsertPlan, Plan, SelectPlan, TableScan, UpdatePlan, engine_of
+from .plans import (
+    DeletePlan,
+    InsertPlan,
+    Plan,
+    SelectPlan,
+    TableScan,
+    UpdatePlan,
+    WithPlan,
+    engine_of,
+)
 from .result_shape import EXPLAIN_COLUMNS
 from .results import Result, Row, listing
 from .services import Services
@@ -38,18 +47,42 @@ async def run_explain(
 
 
 def explained(plan: Plan, images: Images | None) -> Result:
-    """The plan as it would be carried out now."""
+    """The plan as it would be carried out now; that of a WITH that writes, part by part."""
+    if isinstance(plan, WithPlan):
+        return _result([row for part in plan.parts for row in _part_rows(part, images)])
+    return _result(_plan_rows(plan, images))
+
+
+def _part_rows(
+    part: SelectPlan | InsertPlan | UpdatePlan | DeletePlan, images: Images | None
+) -> list[Row]:
+    match part:
+        case SelectPlan():
+            told = "SELECT"
+        case InsertPlan(descriptor=table):
+            told = f"INSERT INTO {table.name}"
+        case UpdatePlan():
+            told = f"UPDATE {part.descriptor.name}"
+        case DeletePlan():
+            told = f"DELETE FROM {part.descriptor.name}"
+    return [("part", told), *_plan_rows(part, images, only_read=True)]
+
+
+def _plan_rows(plan: Plan, images: Images | None, *, only_read: bool = False) -> list[Row]:
+    """The engine, and the plan's tables, or those of them that it reads."""
     rows: list[Row] = [("engine", engine_of(plan).value)]
     scans = {scan.descriptor.id: scan for scan in _scans(plan)}
     indexes = {access.descriptor.id: access.index.name for access in _accesses(plan)}
     for table in plan.relations:
+        if only_read and table.id not in scans and table.id not in indexes:
+            continue
         rows.append(("table", table.name))
         scan = scans.get(table.id)
         if scan is not None:
             rows.append(("read", _source(scan, images).value))
         if table.id in indexes:
             rows.append(("index", indexes[table.id]))
-    return _result(rows)
+    return rows
 
 
 def analyzed(plan: Plan, trace: Trace, result: Result, milliseconds: float) -> Result:

@@ -296,6 +296,11 @@ class WithPlan:
     main: SelectPlan | InsertPlan | UpdatePlan | DeletePlan
 
     @property
+    def parts(self) -> tuple[SelectPlan | InsertPlan | UpdatePlan | DeletePlan, ...]:
+        """The plans of all parts, in order."""
+        return (*(step.plan for step in self.steps), self.main)
+
+    @property
     def writing(self) -> tuple[InsertPlan | UpdatePlan | DeletePlan, ...]:
         """The plans of the parts that write, in order."""
         main = () if isinstance(self.main, SelectPlan) else (self.main,)

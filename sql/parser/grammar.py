@@ -42,6 +42,7 @@ from .statements import (
     Query,
     Statement,
     Update,
+    WithWrites,
 )
 from .with_writes import parse_with
 from .writes import parse_delete, parse_insert, parse_update
@@ -127,9 +128,9 @@ def _explain(text: str, tokens: list[Token]) -> Explain | ExplainChange:
     return Explain(statement=_explainable(text, tokens[1:]))
 
 
-def _explainable(text: str, tokens: list[Token]) -> Query | Insert | Update | Delete:
+def _explainable(text: str, tokens: list[Token]) -> Query | Insert | Update | Delete | WithWrites:
     inner = _statement(text, tokens)
-    if not isinstance(inner, Query | Insert | Update | Delete):
+    if not isinstance(inner, Query | Insert | Update | Delete | WithWrites):
         raise syntax_error(
             text,
             tokens[0].start,

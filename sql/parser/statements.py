@@ -282,7 +282,7 @@ class Explain:
     """EXPLAIN; with ANALYZE the statement is carried out."""
 
     analyze: bool = False
-    statement: Query | Insert | Update | Delete
+    statement: Query | Insert | Update | Delete | WithWrites
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

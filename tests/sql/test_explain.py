@@ -49,3 +49,28 @@ def test_analyze_carries_out_what_writes() -> None:
             await node.sql("ROLLBACK")
 
     sim.run(main())
+
+
+def test_a_with_that_writes_is_told_part_by_part() -> None:
+    sim = Simulation(4)
+
+    async def main() -> None:
+        async with sql_node(sim) as node:
+            await prepare(node)
+            await node.sql("CREATE TABLE u (k INT8 PRIMARY KEY, v INT8)")
+            text = (
+                "WITH gone AS (DELETE FROM t WHERE k = 2 RETURNING *) "
+                "INSERT INTO u SELECT * FROM gone"
+            )
+            told = await node.rows(f"EXPLAIN {text}")
+            assert told[:3] == [
+                ("part", "DELETE FROM t"),
+                ("engine", "native: point reads"),
+                ("part", "INSERT INTO u"),
+            ]
+            assert told[3] == ("engine", "duckdb over a snapshot")
+            assert await node.rows("SELECT count(*) FROM t") == [(3,)]
+            assert (await analyzed(node, text))["rows written"] == "1"
+            assert await node.rows("SELECT * FROM u") == [(2, 20)]
+
+    sim.run(main())
