@@ -10,7 +10,16 @@ import pyarrow as pa
 from .enum_type import EnumType
 from .errors import SQLError
 from .identifiers import quote_identifier
-from .type_kinds import ARROW_TYPES, BROAD, DUCKDB_NAMES, KEYLESS, SQL_NAMES, TypeKind, unknown_type
+from .type_kinds import (
+    ARROW_TYPES,
+    BROAD,
+    DUCKDB_NAMES,
+    KEYLESS,
+    SQL_NAMES,
+    CatalogName,
+    TypeKind,
+    unknown_type,
+)
 
 QUOTE = "'"
 DECIMAL_PRECISION_MAX = 38
@@ -25,7 +34,8 @@ class ColumnType:
 
     Precision and scale are set for DECIMAL, and only for it; `width`, in characters, for CHAR, and
     for a VARCHAR that has one; `element` for ARRAY, `enum` for ENUM, and each only
-    for it.
+    for it. `catalog_name` is what pg_catalog calls the type where that is another one to clients:
+    no table's column has it, and expressions are computed without it.
     """
 
     kind: TypeKind
@@ -34,6 +44,7 @@ class ColumnType:
     width: int | None = None
     element: ColumnType | None = None
     enum: EnumType | None = None
+    catalog_name: CatalogName | None = None
 
     def __post_init__(self) -> None:
         assert (self.element is not None) == (self.kind is TypeKind.ARRAY), self
@@ -90,6 +101,8 @@ class ColumnType:
             return f"{self.element.sql_name}[]"
         if self.enum is not None:
             return quote_identifier(self.enum.name)
+        if self.catalog_name is not None:
+            return self.catalog_name.value
         if self.kind is TypeKind.DECIMAL:
             return f"DECIMAL({self.precision},{self.scale})"
         if self.width is not None:
@@ -101,8 +114,15 @@ class ColumnType:
         """The type that expressions with such a column are computed in."""
         if self.element is not None:
             return array_of(self.element.broad)
+        if self.catalog_name is not None:
+            return ColumnType(self.kind)
         kind = BROAD.get(self.kind)
         return self if kind is None else ColumnType(kind)
+
+    @property
+    def in_catalog_only(self) -> bool:
+        """Whether it is one of pg_catalog's, or an array of such."""
+        return (self.element or self).catalog_name is not None
 
     @property
     def duckdb_name(self) -> str:

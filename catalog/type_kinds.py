@@ -34,6 +34,13 @@ class TypeKind(Enum):
     ARRAY = "ARRAY"  # of another kind, in one dimension
 
 
+class CatalogName(Enum):
+    """What clients know some columns of pg_catalog as. Their values are those of other kinds."""
+
+    OID = "oid"  # of kind INT8
+    CHAR = '"char"'  # one letter, of kind STRING
+
+
 BROAD = {
     TypeKind.INT2: TypeKind.INT8,
     TypeKind.INT4: TypeKind.INT8,

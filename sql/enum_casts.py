@@ -14,7 +14,7 @@ from ..catalog.column_types import ColumnType, array_of, enum_of
 from ..catalog.enum_columns import enum_in
 from .binder import Relations
 from .parser.statements import Delete, Insert, Query, Update, WithWrites
-from .scalars import CAST_TYPE
+from .parser.tree_names import CAST_TYPE
 
 Casting = Query | Insert | Update | Delete | WithWrites
 

@@ -13,46 +13,133 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
 
-from ..catalog.column_types import ColumnType
+from ..catalog.column_types import ColumnType, array_of
 from .binder import Relations, declared_type, scopes_in
 from .parser.queries import table_name
+from .parser.tree_names import folded
 from .scalars import type_of_cast
 
 Types = tuple[ColumnType | None, ...]
 
 
 def declared_types(query: exp.Query, relations: Relations) -> Types:
-    """A type, or None, for each column of a query; nothing at all where a star hides them.
-
-    A set operation has the types that both its sides agree on, which nobody looks for here.
-    """
+    """A type, or None, for each column of a query; nothing from where a star hides them."""
+    if isinstance(query, exp.SetOperation):
+        # As inner parts of a query they are looked into; as the whole of it nobody looks for them.
+        return ()
     if not isinstance(query, exp.Select):
         return ()
     scope = next(scope for scope in scopes_in(query) if scope.expression is query)
-    types: list[ColumnType | None] = []
-    for item in query.expressions:
+    return tuple(type for _, type in _columns(scope, relations))
+
+
+Named = tuple[str, ColumnType | None]
+"""A column's name, as far as it has a plain one, and its type, as far as it is known."""
+
+
+def _columns(scope: QueryScope, relations: Relations) -> list[Named]:
+    """The columns of a query, up to the first star that hides what it stands for."""
+    if scope.set_operation_scopes:
+        return _of_both(*(_columns(side, relations) for side in scope.set_operation_scopes))
+    if not isinstance(scope.expression, exp.Select):
+        return []
+    found: list[Named] = []
+    for item in scope.expression.expressions:
         inner = item.unalias()
         if isinstance(inner, exp.Star) or isinstance(inner.this, exp.Star):
-            found = _of_star(query, scope, relations)
-            if found is None:
-                return tuple(types)
-            types += found
-        elif isinstance(inner, exp.Column):
-            types.append(declared_type(inner, scope, relations))
-        elif isinstance(inner, exp.Cast):
-            types.append(type_of_cast(inner))
+            behind = _of_star(scope, relations)
+            if behind is None:
+                break
+            found += behind
         else:
-            types.append(None)
-    return tuple(types)
+            found.append((item.output_name.lower(), _of_item(inner, scope, relations)))
+    return found
 
 
-def _of_star(query: exp.Select, scope: QueryScope, relations: Relations) -> list[ColumnType] | None:
-    """All columns of the query's only table; None where there is more to it."""
-    sources = list(scope.sources.values())
-    if len(sources) != 1 or query.args.get("joins"):
+def _of_both(left: list[Named], right: list[Named]) -> list[Named]:
+    """The columns of a set operation: the names of its left side, and the types of both."""
+    pairs = zip(left, right, strict=False)
+    return [(name, one if one == other else None) for (name, one), (_, other) in pairs]
+
+
+def _of_item(item: exp.Expr, scope: QueryScope, relations: Relations) -> ColumnType | None:
+    if isinstance(item, exp.Cast):
+        return type_of_cast(item)
+    if not isinstance(item, exp.Column):
+        type = _of_expression(item, scope, relations)
+        return type if type is not None and type.in_catalog_only else None
+    known = declared_type(item, scope, relations)
+    return known if known is not None else _passed_on(item, scope, relations)
+
+
+def _of_expression(item: exp.Expr, scope: QueryScope, relations: Relations) -> ColumnType | None:
+    """What keeps the type of its parts: an object id stays one in CASE, and in array_agg()."""
+    match item:
+        case exp.Case() | exp.Coalesce():
+            parts = [branch.args["true"] for branch in item.args.get("ifs") or ()]
+            parts += [item.args.get("default"), *item.expressions]
+            parts += [item.this] if isinstance(item, exp.Coalesce) else []
+            given = [part for part in parts if part and not isinstance(part, exp.Null)]
+            types = {_of_item(part, scope, relations) for part in given}
+            return types.pop() if len(types) == 1 else None
+        case exp.ArrayAgg():
+            what = item.this.this if isinstance(item.this, exp.Order) else item.this
+            element = _of_item(what, scope, relations)
+            return None if element is None or element.element is not None else array_of(element)
+        case exp.Paren():
+            return _of_item(item.this, scope, relations)
+        case exp.Subquery():
+            for inner in scope.subquery_scopes:
+                if inner.expression is item.this:
+                    columns = _columns(inner, relations)
+                    return columns[0][1] if columns else None
+    return None
+
+
+def _passed_on(column: exp.Column, scope: QueryScope, relations: Relations) -> ColumnType | None:
+    """The type of a column of a subquery or of a CTE, by its qualifier or as the only source."""
+    qualifier = column.args.get("table")
+    sources = scope.selected_sources
+    if qualifier is not None:
+        wanted = folded(qualifier)
+        found = [pair for alias, pair in sources.items() if alias.lower() == wanted.lower()]
+    else:
+        found = list(sources.values())
+    if len(found) != 1 or not isinstance(column.this, exp.Identifier):
         return None
-    (source,) = sources
-    if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
+    named = _of_source(*found[0], relations)
+    types = [type for name, type in named or () if name == folded(column.this).lower()]
+    return types[0] if len(types) == 1 else None
+
+
+def _of_star(scope: QueryScope, relations: Relations) -> list[Named] | None:
+    """All columns of the query's only source; None where there is more to it."""
+    assert isinstance(scope.expression, exp.Select), scope
+    sources = list(scope.selected_sources.values())
+    if len(sources) != 1 or scope.expression.args.get("joins"):
         return None
-    descriptor = relations.get(table_name(source).parts)
-    return None if descriptor is None else [column.type for column in descriptor.shown_columns]
+    return _of_source(*sources[0], relations)
+
+
+def _of_source(
+    node: exp.Expr, source: exp.Expr | QueryScope, relations: Relations
+) -> list[Named] | None:
+    """The columns of a table, a subquery or a CTE, by the names that its alias gives them."""
+    if isinstance(source, QueryScope):
+        found = _columns(source, relations)
+        definition = source.expression.parent
+    else:
+        if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
+            return None
+        descriptor = relations.get(table_name(source).parts)
+        if descriptor is None:
+            return None
+        found = [(column.name.lower(), column.type) for column in descriptor.shown_columns]
+        definition = None
+    for named in (definition, node):
+        alias = named.args.get("alias") if named is not None else None
+        if isinstance(alias, exp.TableAlias) and alias.columns:
+            names = [identifier.name.lower() for identifier in alias.columns]
+            given = zip(names, found, strict=False)
+            found = [(name, type) for name, (_, type) in given] + found[len(names) :]
+    return found

@@ -43,7 +43,7 @@ from .parser import folded
 from .parser.statements import Delete, Insert, Query, Update, WithWrites
 from .planner import Planned
 from .postgres.output_names import TYPED_PARAMETER, UNNAMED
-from .scalars import OPERATORS, broad_type_of_cast, parameter_number
+from .scalars import OPERATORS, parameter_number, type_of_cast
 
 PARAMETERS_MAX = 65_535
 """As many as the wire protocol counts."""
@@ -272,7 +272,7 @@ def _context(node: exp.Expr, lookup: Lookup, declared: Hints) -> ColumnType | No
         place, parent = parent, parent.parent
     match parent:
         case exp.Cast():
-            return broad_type_of_cast(parent)
+            return _of_cast(parent)
         case exp.Limit() | exp.Offset() | exp.GenerateSeries():
             return INT8
         case exp.Where() | exp.And() | exp.Or() | exp.Not() | exp.Having():
@@ -298,6 +298,12 @@ def _context(node: exp.Expr, lookup: Lookup, declared: Hints) -> ColumnType | No
     if isinstance(parent, NUMERIC):
         return FLOAT8
     return None
+
+
+def _of_cast(cast: exp.Cast) -> ColumnType | None:
+    """`$1::oid[]` is told to clients as what it is; other narrow types by what they are part of."""
+    type = type_of_cast(cast)
+    return type if type is None or type.in_catalog_only else type.broad
 
 
 WIDE_OPERATORS = (

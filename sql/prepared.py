@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import duckdb
+import pyarrow as pa
 
 from ..catalog.column_types import ColumnType
 from ..catalog.errors import SQLError
@@ -174,7 +175,7 @@ class Preparing:
         try:
             return await self._services.analytics.describe(
                 select.sql,
-                {scan.registered: scan.arrow_schema.empty_table() for scan in select.scans},
+                {scan.registered: _empty(scan.arrow_schema) for scan in select.scans},
                 len(select.parameters),
                 select.declared,
             )
@@ -205,6 +206,11 @@ class Preparing:
     async def _done(self, reader: Transaction) -> None:
         if reader is not self._opened:
             await reader.rollback()
+
+
+def _empty(schema: pa.Schema) -> pa.Table:
+    """A table without rows, of any types: `empty_table` knows no lists of UUIDs."""
+    return pa.Table.from_batches([], schema=schema)
 
 
 def joins_batch(statement: Statement | None) -> bool:

@@ -25,14 +25,13 @@ from ..catalog.type_kinds import TypeKind
 from .arithmetic import negate, operation
 from .client_functions import CLIENT_NODES, SOMEBODY, ClientFacts, client_fact
 from .parser import folded, position_of
+from .parser.tree_names import CAST_TYPE
 from .sequence_calls import SequenceCall, SequenceGenerators, sequence_call
 from .table_reads import Images, Trace
 from .virtual_rows import VirtualRows
 
 SLOT = "slot"
 """Marks a number of a statement's tree that is another one in other texts of the same shape."""
-CAST_TYPE = "cast_type"
-"""Where a cast to a user's type keeps what the type is."""
 
 
 class NotNative(Exception):

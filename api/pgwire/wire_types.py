@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import cache
+from functools import lru_cache
 from math import isfinite
 from struct import Struct
 from struct import error as struct_error
@@ -25,8 +25,9 @@ from ...catalog.errors import SQLError
 from ...catalog.interval import Interval, clock_text, microseconds_of_day, time_of_day
 from ...catalog.json_text import normal_json
 from ...catalog.literals import read_decimal
-from ...catalog.type_kinds import TypeKind
-from ...sql.introspection.type_rows import OTHER_ROWS, TYPE_ROWS, type_modifier
+from ...catalog.type_kinds import CatalogName, TypeKind
+from ...sql.introspection.oids import user_array_oid, user_type_of, user_type_oid
+from ...sql.introspection.type_rows import OTHER_ROWS, TYPE_ROWS, row_of, type_modifier
 from .messages import decode_text
 from .numeric import read_numeric, write_numeric
 
@@ -154,24 +155,51 @@ WIRE_TYPES: dict[TypeKind, WireType] = {
 }
 
 
+CATALOG_TYPES = {
+    CatalogName.OID: WireType(oid=26, size=4, text=lambda value: b"%d" % value, binary=_OID.pack),
+    CatalogName.CHAR: WireType(oid=18, size=1, text=str.encode, binary=str.encode),
+}
+"""The types of some columns of pg_catalog."""
+
+
 def wire_type(type: ColumnType) -> WireType:
-    """Labels of enumerations travel as text: clients look up what a type of another id is before
-    they read its values, and some by means that only PostgreSQL has."""
     if type.element is not None:
-        kind = TypeKind.STRING if type.element.enum is not None else type.element.kind
-        return _array_type(kind)
-    return WIRE_TYPES[TypeKind.STRING if type.enum is not None else type.kind]
+        enum = type.element.enum
+        return _array_type(type.element) if enum is None else _enum_array_type(enum.id)
+    if type.enum is not None:
+        return _enum_type(type.enum.id)
+    return WIRE_TYPES[type.kind] if type.catalog_name is None else CATALOG_TYPES[type.catalog_name]
+
+
+KNOWN_MAX = 1000
+"""Types of users, and types that arrays are of, which are remembered: tables have fewer."""
+
+
+@lru_cache(maxsize=KNOWN_MAX)
+def _enum_type(type_id: int) -> WireType:
+    """An enumeration: a value is its label in both forms, and its size that of enum's own id."""
+    oid = user_type_oid(type_id)
+    return WireType(oid=oid, size=4, text=str.encode, binary=str.encode)
 
 
 def input_type(type: ColumnType) -> InputType:
     """How values of a column's type arrive."""
-    return INPUT_TYPES[wire_type(type).oid]
+    oid = wire_type(type).oid
+    return INPUT_TYPES.get(oid) or user_input(oid)
 
 
-@cache
-def _array_type(kind: TypeKind) -> WireType:
+@lru_cache(maxsize=KNOWN_MAX)
+def _array_type(element: ColumnType) -> WireType:
+    return _array_of(wire_type(element), row_of(element).array)
+
+
+@lru_cache(maxsize=KNOWN_MAX)
+def _enum_array_type(type_id: int) -> WireType:
+    return _array_of(_enum_type(type_id), user_array_oid(type_id))
+
+
+def _array_of(element: WireType, oid: int) -> WireType:
     """An array of one dimension, as array_out and array_send write it."""
-    element = WIRE_TYPES[kind]
 
     def text(values: list[Any]) -> bytes:
         return write_array(
@@ -188,7 +216,7 @@ def _array_type(kind: TypeKind) -> WireType:
             parts.append(_INT4.pack(-1) if raw is None else _INT4.pack(len(raw)) + raw)
         return b"".join(parts)
 
-    return WireType(oid=TYPE_ROWS[kind].array, size=-1, text=text, binary=binary)
+    return WireType(oid=oid, size=-1, text=text, binary=binary)
 
 
 _ARRAY_HEAD = Struct("!iiI")
@@ -288,9 +316,8 @@ INPUT_TYPES: dict[int, InputType] = {
 }
 
 
-def _array_input(array_oid: int, element_oid: int) -> None:
-    """Declares the array of a declared type."""
-    element = INPUT_TYPES[element_oid]
+def _array_input(element: InputType, element_oid: int) -> InputType:
+    """The array of a declared type."""
 
     def decode(raw: bytes) -> Datum:
         dimensions, _, oid = _ARRAY_HEAD.unpack_from(raw)
@@ -315,12 +342,22 @@ def _array_input(array_oid: int, element_oid: int) -> None:
             raise ValueError("an array of another length")
         return values
 
-    INPUT_TYPES[array_oid] = InputType(array_of(element.type), decode)
+    return InputType(array_of(element.type), decode)
 
 
 for _row in (*TYPE_ROWS.values(), *OTHER_ROWS):
     if _row.oid in INPUT_TYPES:
-        _array_input(_row.array, _row.oid)
+        INPUT_TYPES[_row.array] = _array_input(INPUT_TYPES[_row.oid], _row.oid)
+
+
+@lru_cache(maxsize=KNOWN_MAX)
+def user_input(oid: int) -> InputType:
+    """How labels of an enumeration arrive, or arrays of them: what they meet checks them."""
+    found = user_type_of(oid)
+    assert found is not None, oid
+    type_id, is_array = found
+    label = InputType(_STRING, decode_text)
+    return _array_input(label, user_type_oid(type_id)) if is_array else label
 
 
 UNKNOWN_OIDS = (0, 705)
@@ -344,7 +381,7 @@ def hint_of(oid: int, number: int) -> ColumnType | None:
 
 def decode_parameter(raw: bytes, oid: int, form: int, number: int) -> Datum:
     """A parameter's value. Raises SQLError 22P03 for bytes that are no such value."""
-    known = INPUT_TYPES[oid]
+    known = INPUT_TYPES.get(oid) or user_input(oid)
     if form == TEXT:
         written = decode_text(raw)
         if known.type.kind is TypeKind.DECIMAL:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...catalog.column_types import ColumnType
-from ...catalog.type_kinds import TypeKind
-from .oids import derived
+from ...catalog.type_kinds import CatalogName, TypeKind
+from .oids import user_array_oid, user_type_oid
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +50,18 @@ OTHER_ROWS = (
 )
 """What clients look for by name, though no column is of it."""
 
+CATALOG_ROWS = {CatalogName.CHAR: OTHER_ROWS[0], CatalogName.OID: OTHER_ROWS[2]}
 ALL_ROWS = (*TYPE_ROWS.values(), *OTHER_ROWS)
 
 
 def row_of(type: ColumnType) -> TypeRow:
     """The row of a type that is no array. A user's has the id of its descriptor."""
+    if type.catalog_name is not None:
+        return CATALOG_ROWS[type.catalog_name]
     if type.enum is None:
         return TYPE_ROWS[type.kind]
-    id = type.enum.id
-    return TypeRow(id, type.enum.name, type.sql_name, 4, "E", derived("array", id))
+    id, name = type.enum.id, type.enum.name
+    return TypeRow(user_type_oid(id), name, type.sql_name, 4, "E", user_array_oid(id))
 
 
 def type_oid(type: ColumnType) -> int:

@@ -16,9 +16,21 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
+from ...catalog.column_types import ColumnType, array_of
+from ...catalog.type_kinds import CatalogName, TypeKind
 from .lexer import POSTGRES
+from .tree_names import CAST_TYPE
 
 PREFIX = "pg_catalog"
+_OID = ColumnType(TypeKind.INT8, catalog_name=CatalogName.OID)
+_TEXT = ColumnType(TypeKind.STRING)
+_CATALOG_TYPES = {
+    "oid": _OID,
+    "oid[]": array_of(_OID),
+    "name": _TEXT,
+    "name[]": array_of(_TEXT),
+    '"char"': ColumnType(TypeKind.STRING, catalog_name=CatalogName.CHAR),
+}
 _REGISTERED = ("regclass", "regtype", "regnamespace", "regrole", "regproc")
 
 
@@ -221,7 +233,7 @@ _NULL_TEXT = _constant("CAST(NULL AS TEXT)")
 
 _NAMES = {
     "regclass": "SELECT min(_n.relname) FROM pg_catalog.pg_class AS _n WHERE _n.oid = $1",
-    "regtype": "SELECT min(_n.typname) FROM pg_catalog.pg_type AS _n WHERE _n.oid = $1",
+    "regtype": _FORMAT_TYPE,
     "regnamespace": "SELECT min(_n.nspname) FROM pg_catalog.pg_namespace AS _n WHERE _n.oid = $1",
     "regrole": "SELECT min(_n.rolname) FROM pg_catalog.pg_roles AS _n WHERE _n.oid = $1",
     "regproc": "SELECT min(_n.proname) FROM pg_catalog.pg_proc AS _n WHERE _n.oid = $1",
@@ -297,10 +309,14 @@ def _cast(tree: exp.Cast) -> exp.Expr | None:
     """A cast to a type of `pg_catalog` that columns cannot have; None for all others."""
     name = tree.to.sql("postgres").lower()
     operand: exp.Expr = tree.this
-    if name == "oid":
-        return exp.cast(operand.copy(), "INT8")
-    if name in ("name", '"char"'):
-        return exp.cast(operand.copy(), "TEXT")
+    elements = tree.to.expressions
+    if tree.to.this == exp.DType.ARRAY and elements[0].this == exp.DType.UINT:
+        name = "oid[]"  # as `meant_tokens` has it read
+    known = _CATALOG_TYPES.get(name)
+    if known is not None:
+        made = exp.cast(operand.copy(), known.broad.duckdb_name)
+        made.meta[CAST_TYPE] = known
+        return made
     if name not in _REGISTERED:
         return None
     if isinstance(operand, exp.Literal) and operand.is_string:

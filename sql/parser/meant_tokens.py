@@ -3,6 +3,7 @@
     substr(s, -1)           a call of `postgres_substr`, which only `sql.postgres` knows
     DATE '2025-01-01'::TEXT     (DATE '2025-01-01')::TEXT: the type's name binds tighter
     '7'::INT4               INT4 is no other name of INT, which has 64 bits here
+    $1::oid[]               an array, which sqlglot does not read
 
 A tree that was parsed so is said in PostgreSQL's words again by `as_written`.
 """
@@ -17,6 +18,8 @@ from .lexer import is_string
 
 INT4 = TokenType.MEDIUMINT
 """A type that PostgreSQL lacks, and so is free to stand for INT4."""
+OID = TokenType.UINT
+"""Likewise for OID, of which sqlglot reads no arrays."""
 
 _NAMES_BEHIND = frozenset(
     {TokenType.INTO, TokenType.TABLE, TokenType.FROM, TokenType.JOIN, TokenType.ALIAS,
@@ -37,6 +40,8 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
             made.append(_like(token, TokenType.VAR, f"{PREFIX}{token.text.lower()}"))
         elif kind == TokenType.INT and token.text.lower() == "int4":
             made.append(_like(token, INT4, token.text))
+        elif kind == TokenType.OBJECT_IDENTIFIER and following == TokenType.L_BRACKET:
+            made.append(_like(token, OID if token.text.lower() == "oid" else kind, token.text))
         elif kind in _MOMENTS and _typed_literal(tokens, place):
             made += [_like(token, TokenType.L_PAREN, "("), token]
         elif is_string(token) and before in _MOMENTS and _typed_literal(tokens, place - 1):

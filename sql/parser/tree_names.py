@@ -7,6 +7,9 @@ from sqlglot import exp
 from ...catalog.errors import SQLError
 from .names import ObjectName
 
+CAST_TYPE = "cast_type"
+"""Where a cast keeps the type that it is to, if that is not plain from the type's name."""
+
 
 def folded(identifier: exp.Identifier) -> str:
     """The name that an identifier means: lower case unless quoted."""

@@ -26,6 +26,26 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("SELECT oid, typtype FROM pg_type", ["oid", '"char"']),
+        ("SELECT array_agg(oid), (SELECT min(oid) FROM pg_type) FROM pg_class", ["oid[]", "INT8"]),
+        ("SELECT CASE WHEN relhasindex THEN reltype ELSE NULL END FROM pg_class", ["oid"]),
+        ("WITH c(a, b) AS (SELECT oid, relkind FROM pg_class) SELECT DISTINCT *, b FROM c",
+         ["oid", '"char"', '"char"']),
+        ("SELECT x.k FROM (SELECT relkind AS k FROM pg_class UNION SELECT 'long') x", ["STRING"]),
+        ("SELECT $1::oid[], id + 1 FROM t", ["oid[]", "INT8"]),
+    ],
+)  # fmt: skip
+def test_columns_of_the_catalog_keep_its_types(query: str, names: list[str]) -> None:
+    async def scenario(node: SqlNode) -> None:
+        result = await node.sql(query, *([[1]] if "$1" in query else []))
+        assert [column.type.sql_name for column in result.columns] == names
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
     ("query", "rows"),
     [
         ("SELECT relname FROM pg_class WHERE relkind = 'r' ORDER BY 1", [("p",), ("t",)]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from datetime import time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -71,6 +71,66 @@ def test_asyncpg_reads_back_what_it_wrote(server: ServerProcess) -> None:
             row = await client.fetchrow("SELECT t, i, j, m FROM w WHERE id = $1", id)
             assert row is not None
             assert (*row[:2], json.loads(row[2]), row[3]) == (*VALUES[:3], "ok")
+        finally:
+            await client.close()
+
+    asyncio.run(main())
+
+
+async def asyncpg_to(server: ServerProcess) -> asyncpg.Connection:
+    return await asyncpg.connect(
+        host="127.0.0.1", port=server.pg_port, user="root", database="defaultdb"
+    )
+
+
+def test_asyncpg_reads_writes_and_asks_by_arrays(server: ServerProcess) -> None:
+    moments = [datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC), None]
+    rows: list[tuple[Any, ...]] = [
+        (1, [1, None, -3], ["x", 'a,"b', None], [UUID(int=7), None], moments),
+        (2, [], None, [], [None]),
+        (3, None, ["NULL", ""], None, []),
+    ]
+
+    async def main() -> None:
+        client = await asyncpg_to(server)
+        try:
+            await client.execute(
+                "CREATE TABLE lists (id INT8 PRIMARY KEY, n INT8[], s TEXT[], u UUID[], "
+                "z TIMESTAMPTZ[])"
+            )
+            await client.executemany("INSERT INTO lists VALUES ($1, $2, $3, $4, $5)", rows)
+            found = await client.fetch("SELECT * FROM lists ORDER BY id")
+            assert [tuple(row) for row in found] == rows
+            for query, given in (
+                ("SELECT id FROM lists WHERE id = ANY($1) ORDER BY id", [3, 1, 9]),
+                ("SELECT id FROM lists WHERE id::TEXT = ANY($1::TEXT[]) ORDER BY id", ["1", "3"]),
+            ):
+                assert [row["id"] for row in await client.fetch(query, given)] == [1, 3]
+            assert await client.fetchval("SELECT id FROM lists WHERE n = $1", [1, None, -3]) == 1
+        finally:
+            await client.close()
+
+    asyncio.run(main())
+
+
+def test_asyncpg_reads_and_writes_enumerations_by_their_own_type(server: ServerProcess) -> None:
+    async def main() -> None:
+        client = await asyncpg_to(server)
+        try:
+            await client.execute("DELETE FROM w")
+            id = await client.fetchval(
+                "INSERT INTO w (m, ms) VALUES ($1, $2) RETURNING id", "ok", ["sad", None]
+            )
+            statement = await client.prepare("SELECT m, ms FROM w WHERE id = $1 AND m = $2")
+            (row,) = await statement.fetch(id, "ok")
+            assert tuple(row) == ("ok", ["sad", None])
+            assert [(a.name, a.type.name) for a in statement.get_attributes()] == [
+                ("m", "mood"), ("ms", "mood[]"),
+            ]  # fmt: skip
+            assert statement.get_parameters()[1].name == "mood"
+            assert await client.fetchval("SELECT id FROM w WHERE m = ANY($1)", ["ok"]) == id
+            with pytest.raises(asyncpg.InvalidTextRepresentationError):
+                await client.execute("INSERT INTO w (m) VALUES ($1)", "glad")
         finally:
             await client.close()
 

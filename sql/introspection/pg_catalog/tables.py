@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....catalog.column_types import ColumnType, array_of
-from ....catalog.type_kinds import TypeKind
+from ....catalog.type_kinds import CatalogName, TypeKind
 from ...client_variables import SERVER_VERSION
 from ...results import BOOL, INT8, STRING, Row
 from ...variables import REGISTRY
@@ -37,7 +37,13 @@ FLOAT8 = ColumnType(TypeKind.FLOAT8)
 NUMBERS = array_of(INT8)
 TEXTS = array_of(STRING)
 
-_LETTERS = {"b": BOOL, "i": INT8, "s": STRING, "f": FLOAT8, "I": NUMBERS, "S": TEXTS}
+OID = ColumnType(TypeKind.INT8, catalog_name=CatalogName.OID)
+CHAR = ColumnType(TypeKind.STRING, catalog_name=CatalogName.CHAR)
+
+_LETTERS = {
+    "b": BOOL, "i": INT8, "o": OID, "s": STRING, "c": CHAR, "f": FLOAT8, "I": NUMBERS,
+    "O": array_of(OID), "S": TEXTS,
+}  # fmt: skip
 
 
 async def _nothing(context: IntrospectionContext) -> Sequence[Row]:
@@ -45,7 +51,7 @@ async def _nothing(context: IntrospectionContext) -> Sequence[Row]:
 
 
 def _table(number: int, name: str, columns: str, rows: RowSource = _nothing) -> VirtualTable:
-    """`columns` are names, each with the letter of its type: `oid:i relname:s`."""
+    """`columns` are names, each with the letter of its type: `oid:o relname:s`."""
     named = {}
     for column in columns.split():
         column_name, _, letter = column.partition(":")
@@ -80,59 +86,59 @@ async def _settings(context: IntrospectionContext) -> Sequence[Row]:
 
 
 PG_CATALOG = (
-    _table(1, "pg_namespace", "oid:i nspname:s nspowner:i nspacl:S", namespace_rows),
+    _table(1, "pg_namespace", "oid:o nspname:s nspowner:o nspacl:S", namespace_rows),
     _table(
         2,
         "pg_class",
-        "oid:i relname:s relnamespace:i reltype:i reloftype:i relowner:i relam:i relfilenode:i "
-        "reltablespace:i relpages:i reltuples:f relallvisible:i reltoastrelid:i relhasindex:b "
-        "relisshared:b relpersistence:s relkind:s relnatts:i relchecks:i relhasrules:b "
+        "oid:o relname:s relnamespace:o reltype:o reloftype:o relowner:o relam:o relfilenode:o "
+        "reltablespace:o relpages:i reltuples:f relallvisible:i reltoastrelid:o relhasindex:b "
+        "relisshared:b relpersistence:c relkind:c relnatts:i relchecks:i relhasrules:b "
         "relhastriggers:b relhassubclass:b relrowsecurity:b relforcerowsecurity:b "
-        "relispopulated:b relreplident:s relispartition:b relacl:S reloptions:S relpartbound:s",
+        "relispopulated:b relreplident:c relispartition:b relacl:S reloptions:S relpartbound:s",
         class_rows,
     ),
     _table(
         3,
         "pg_attribute",
-        "attrelid:i attname:s atttypid:i attstattarget:i attlen:i attnum:i attndims:i "
-        "attcacheoff:i atttypmod:i attbyval:b attstorage:s attalign:s attcompression:s "
-        "attnotnull:b atthasdef:b atthasmissing:b attidentity:s attgenerated:s attisdropped:b "
-        "attislocal:b attinhcount:i attcollation:i attacl:S attoptions:S",
+        "attrelid:o attname:s atttypid:o attstattarget:i attlen:i attnum:i attndims:i "
+        "attcacheoff:i atttypmod:i attbyval:b attstorage:c attalign:c attcompression:c "
+        "attnotnull:b atthasdef:b atthasmissing:b attidentity:c attgenerated:c attisdropped:b "
+        "attislocal:b attinhcount:i attcollation:o attacl:S attoptions:S",
         attribute_rows,
     ),
-    _table(4, "pg_attrdef", "oid:i adrelid:i adnum:i adbin:s", default_rows),
+    _table(4, "pg_attrdef", "oid:o adrelid:o adnum:i adbin:s", default_rows),
     _table(
         5,
         "pg_type",
-        "oid:i typname:s typnamespace:i typowner:i typlen:i typbyval:b typtype:s typcategory:s "
-        "typispreferred:b typisdefined:b typdelim:s typrelid:i typsubscript:s typelem:i "
-        "typarray:i typinput:s typoutput:s typalign:s typstorage:s typnotnull:b typbasetype:i "
-        "typtypmod:i typndims:i typcollation:i typdefaultbin:s typdefault:s typacl:S",
+        "oid:o typname:s typnamespace:o typowner:o typlen:i typbyval:b typtype:c typcategory:c "
+        "typispreferred:b typisdefined:b typdelim:c typrelid:o typsubscript:s typelem:o "
+        "typarray:o typinput:s typoutput:s typalign:c typstorage:c typnotnull:b typbasetype:o "
+        "typtypmod:i typndims:i typcollation:o typdefaultbin:s typdefault:s typacl:S",
         type_rows,
     ),
     _table(
         6,
         "pg_index",
-        "indexrelid:i indrelid:i indnatts:i indnkeyatts:i indisunique:b indnullsnotdistinct:b "
+        "indexrelid:o indrelid:o indnatts:i indnkeyatts:i indisunique:b indnullsnotdistinct:b "
         "indisprimary:b indisexclusion:b indimmediate:b indisclustered:b indisvalid:b "
-        "indcheckxmin:b indisready:b indislive:b indisreplident:b indkey:I indcollation:I "
-        "indclass:I indoption:s indexprs:s indpred:s",
+        "indcheckxmin:b indisready:b indislive:b indisreplident:b indkey:I indcollation:O "
+        "indclass:O indoption:s indexprs:s indpred:s",
         index_rows,
     ),
     _table(
         7,
         "pg_constraint",
-        "oid:i conname:s connamespace:i contype:s condeferrable:b condeferred:b convalidated:b "
-        "conrelid:i contypid:i conindid:i conparentid:i confrelid:i confupdtype:s confdeltype:s "
-        "confmatchtype:s conislocal:b coninhcount:i connoinherit:b conkey:I confkey:I "
-        "conpfeqop:I conppeqop:I conffeqop:I confdelsetcols:I conexclop:I conbin:s",
+        "oid:o conname:s connamespace:o contype:c condeferrable:b condeferred:b convalidated:b "
+        "conrelid:o contypid:o conindid:o conparentid:o confrelid:o confupdtype:c confdeltype:c "
+        "confmatchtype:c conislocal:b coninhcount:i connoinherit:b conkey:I confkey:I "
+        "conpfeqop:O conppeqop:O conffeqop:O confdelsetcols:I conexclop:O conbin:s",
         constraint_rows,
     ),
     _table(
         8,
         "pg_database",
-        "oid:i datname:s datdba:i encoding:i datlocprovider:s datistemplate:b datallowconn:b "
-        "datconnlimit:i datfrozenxid:i datminmxid:i dattablespace:i datcollate:s datctype:s "
+        "oid:o datname:s datdba:o encoding:i datlocprovider:c datistemplate:b datallowconn:b "
+        "datconnlimit:i datfrozenxid:i datminmxid:i dattablespace:o datcollate:s datctype:s "
         "daticulocale:s datcollversion:s datacl:S",
         database_rows,
     ),
@@ -141,7 +147,7 @@ PG_CATALOG = (
         "pg_roles",
         "rolname:s rolsuper:b rolinherit:b rolcreaterole:b rolcreatedb:b rolcanlogin:b "
         "rolreplication:b rolconnlimit:i rolpassword:s rolvaliduntil:s rolbypassrls:b "
-        "rolconfig:S oid:i",
+        "rolconfig:S oid:o",
         role_rows,
     ),
     _table(
@@ -149,31 +155,31 @@ PG_CATALOG = (
         "pg_authid",
         "rolname:s rolsuper:b rolinherit:b rolcreaterole:b rolcreatedb:b rolcanlogin:b "
         "rolreplication:b rolconnlimit:i rolpassword:s rolvaliduntil:s rolbypassrls:b "
-        "rolconfig:S oid:i",
+        "rolconfig:S oid:o",
         role_rows,
     ),
     _table(
         11,
         "pg_user",
-        "usename:s usesysid:i usecreatedb:b usesuper:b userepl:b usebypassrls:b passwd:s "
+        "usename:s usesysid:o usecreatedb:b usesuper:b userepl:b usebypassrls:b passwd:s "
         "valuntil:s useconfig:S",
         user_rows,
     ),
-    _table(12, "pg_auth_members", "roleid:i member:i grantor:i admin_option:b", member_rows),
+    _table(12, "pg_auth_members", "roleid:o member:o grantor:o admin_option:b", member_rows),
     _table(
         13,
         "pg_proc",
-        "oid:i proname:s pronamespace:i proowner:i prolang:i prokind:s proisstrict:b "
-        "proretset:b provolatile:s pronargs:i prorettype:i proargtypes:I proargnames:S prosrc:s",
+        "oid:o proname:s pronamespace:o proowner:o prolang:o prokind:c proisstrict:b "
+        "proretset:b provolatile:c pronargs:i prorettype:o proargtypes:O proargnames:S prosrc:s",
     ),
-    _table(14, "pg_description", "objoid:i classoid:i objsubid:i description:s", description_rows),
-    _table(15, "pg_shdescription", "objoid:i classoid:i description:s"),
+    _table(14, "pg_description", "objoid:o classoid:o objsubid:i description:s", description_rows),
+    _table(15, "pg_shdescription", "objoid:o classoid:o description:s"),
     _table(16, "pg_settings", "name:s setting:s short_desc:s context:s vartype:s", _settings),
-    _table(17, "pg_am", "oid:i amname:s amhandler:s amtype:s", _methods),
+    _table(17, "pg_am", "oid:o amname:s amhandler:s amtype:c", _methods),
     _table(
         18,
         "pg_collation",
-        "oid:i collname:s collnamespace:i collowner:i collprovider:s collisdeterministic:b "
+        "oid:o collname:s collnamespace:o collowner:o collprovider:c collisdeterministic:b "
         "collencoding:i collcollate:s collctype:s colliculocale:s collversion:s",
         _collations,
     ),
@@ -194,54 +200,54 @@ PG_CATALOG = (
     _table(
         22,
         "pg_range",
-        "rngtypid:i rngsubtype:i rngmultitypid:i rngcollation:i rngsubopc:i rngcanonical:s "
+        "rngtypid:o rngsubtype:o rngmultitypid:o rngcollation:o rngsubopc:o rngcanonical:s "
         "rngsubdiff:s",
     ),
-    _table(23, "pg_enum", "oid:i enumtypid:i enumsortorder:f enumlabel:s", enum_rows),
-    _table(24, "pg_inherits", "inhrelid:i inhparent:i inhseqno:i inhdetachpending:b"),
+    _table(23, "pg_enum", "oid:o enumtypid:o enumsortorder:f enumlabel:s", enum_rows),
+    _table(24, "pg_inherits", "inhrelid:o inhparent:o inhseqno:i inhdetachpending:b"),
     _table(
         25,
         "pg_policy",
-        "oid:i polname:s polrelid:i polcmd:s polpermissive:b polroles:I polqual:s polwithcheck:s",
+        "oid:o polname:s polrelid:o polcmd:c polpermissive:b polroles:O polqual:s polwithcheck:s",
     ),
     _table(
         26,
         "pg_statistic_ext",
-        "oid:i stxrelid:i stxname:s stxnamespace:i stxowner:i stxstattarget:i stxkeys:I "
+        "oid:o stxrelid:o stxname:s stxnamespace:o stxowner:o stxstattarget:i stxkeys:I "
         "stxkind:S stxexprs:s",
     ),
     _table(
         27,
         "pg_publication",
-        "oid:i pubname:s pubowner:i puballtables:b pubinsert:b pubupdate:b pubdelete:b "
+        "oid:o pubname:s pubowner:o puballtables:b pubinsert:b pubupdate:b pubdelete:b "
         "pubtruncate:b pubviaroot:b",
     ),
-    _table(28, "pg_publication_rel", "oid:i prpubid:i prrelid:i prqual:s prattrs:I"),
-    _table(29, "pg_publication_namespace", "oid:i pnpubid:i pnnspid:i"),
+    _table(28, "pg_publication_rel", "oid:o prpubid:o prrelid:o prqual:s prattrs:I"),
+    _table(29, "pg_publication_namespace", "oid:o pnpubid:o pnnspid:o"),
     _table(
         30,
         "pg_trigger",
-        "oid:i tgrelid:i tgparentid:i tgname:s tgfoid:i tgtype:i tgenabled:s tgisinternal:b "
-        "tgconstrrelid:i tgconstrindid:i tgconstraint:i tgdeferrable:b tginitdeferred:b "
+        "oid:o tgrelid:o tgparentid:o tgname:s tgfoid:o tgtype:i tgenabled:c tgisinternal:b "
+        "tgconstrrelid:o tgconstrindid:o tgconstraint:o tgdeferrable:b tginitdeferred:b "
         "tgnargs:i",
     ),
-    _table(31, "pg_opclass", "oid:i opcname:s opcmethod:i opcnamespace:i opcdefault:b"),
-    _table(32, "pg_tablespace", "oid:i spcname:s spcowner:i spcacl:S spcoptions:S"),
+    _table(31, "pg_opclass", "oid:o opcname:s opcmethod:o opcnamespace:o opcdefault:b"),
+    _table(32, "pg_tablespace", "oid:o spcname:s spcowner:o spcacl:S spcoptions:S"),
     _table(
         33,
         "pg_sequence",
-        "seqrelid:i seqtypid:i seqstart:i seqincrement:i seqmax:i seqmin:i seqcache:i seqcycle:b",
+        "seqrelid:o seqtypid:o seqstart:i seqincrement:i seqmax:i seqmin:i seqcache:i seqcycle:b",
         sequence_rows,
     ),
-    _table(34, "pg_extension", "oid:i extname:s extowner:i extnamespace:i extversion:s"),
-    _table(35, "pg_language", "oid:i lanname:s lanowner:i lanispl:b lanpltrusted:b"),
-    _table(36, "pg_rewrite", "oid:i rulename:s ev_class:i ev_type:s ev_enabled:s is_instead:b"),
+    _table(34, "pg_extension", "oid:o extname:s extowner:o extnamespace:o extversion:s"),
+    _table(35, "pg_language", "oid:o lanname:s lanowner:o lanispl:b lanpltrusted:b"),
+    _table(36, "pg_rewrite", "oid:o rulename:s ev_class:o ev_type:c ev_enabled:c is_instead:b"),
     _table(
         37,
         "pg_depend",
-        "classid:i objid:i objsubid:i refclassid:i refobjid:i refobjsubid:i deptype:s",
+        "classid:o objid:o objsubid:i refclassid:o refobjid:o refobjsubid:i deptype:c",
     ),
     _table(38, "pg_matviews", "schemaname:s matviewname:s matviewowner:s definition:s"),
-    _table(39, "pg_partitioned_table", "partrelid:i partstrat:s partnatts:i"),
-    _table(40, "pg_foreign_table", "ftrelid:i ftserver:i ftoptions:S"),
+    _table(39, "pg_partitioned_table", "partrelid:o partstrat:c partnatts:i"),
+    _table(40, "pg_foreign_table", "ftrelid:o ftserver:o ftoptions:S"),
 )

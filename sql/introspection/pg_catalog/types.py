@@ -8,7 +8,7 @@ from ....catalog.named_objects import TypeDescriptor
 from ...results import Row
 from ..context import IntrospectionContext
 from ..oids import PG_CATALOG as NAMESPACE
-from ..oids import derived, user_oid
+from ..oids import derived, user_array_oid, user_oid, user_type_oid
 from ..type_rows import ALL_ROWS
 
 
@@ -36,9 +36,9 @@ async def type_rows(context: IntrospectionContext) -> Sequence[Row]:
         )
         rows.append(_type(row.array, f"_{row.name}", -1, False, "A", row.oid, 0, collation))
     for type in await user_types(context):
-        array, schema = derived("array", type.id), type.schema_id
-        rows.append(_type(type.id, type.name, 4, True, "E", 0, array, 0, "e", schema))
-        rows.append(_type(array, f"_{type.name}", -1, False, "A", type.id, 0, 0, "b", schema))
+        oid, array, schema = user_type_oid(type.id), user_array_oid(type.id), type.schema_id
+        rows.append(_type(oid, type.name, 4, True, "E", 0, array, 0, "e", schema))
+        rows.append(_type(array, f"_{type.name}", -1, False, "A", oid, 0, 0, "b", schema))
     return rows
 
 
@@ -56,7 +56,12 @@ def _type(
 
 async def enum_rows(context: IntrospectionContext) -> Sequence[Row]:
     return [
-        (derived("enum", type.id, member.mark.hex()), type.id, float(order), member.label)
+        (
+            derived("enum", type.id, member.mark.hex()),
+            user_type_oid(type.id),
+            float(order),
+            member.label,
+        )
         for type in await user_types(context)
         for order, member in enumerate(type.enum.members, start=1)
     ]

@@ -17,12 +17,16 @@ from tailrace.api.pgwire.wire_types import (
     TEXT,
     WIRE_TYPES,
     decode_parameter,
+    encoder,
     wire_type,
 )
-from tailrace.catalog.column_types import ColumnType, Datum, array_of, coerce
+from tailrace.catalog.column_types import ColumnType, Datum, array_of, coerce, enum_of
+from tailrace.catalog.enum_type import EnumType, new_members
 from tailrace.catalog.errors import SQLError
 from tailrace.catalog.interval import Interval
-from tailrace.catalog.type_kinds import TypeKind
+from tailrace.catalog.type_kinds import CatalogName, TypeKind
+from tailrace.sql.introspection.oids import user_type_of
+from tailrace.sql.introspection.type_rows import type_oid
 from tests.harness.datums import column_types, datums
 
 DATUMS: list[tuple[TypeKind, Datum, str, str]] = [
@@ -60,6 +64,27 @@ def test_each_type_is_written_and_read_as_postgres_does(
 def test_every_type_has_its_row() -> None:
     assert set(WIRE_TYPES) == set(TypeKind) - {TypeKind.ARRAY, TypeKind.ENUM}
     assert {wire.oid for wire in WIRE_TYPES.values()} <= set(INPUT_TYPES)
+
+
+def test_an_enumeration_has_an_id_of_its_own_above_all_built_in_types() -> None:
+    mood = enum_of(EnumType(114, "mood", new_members(["sad", "ok"])))
+    wire, arrays = wire_type(mood), wire_type(array_of(mood))
+    assert (wire.oid, arrays.oid) == (type_oid(mood), type_oid(array_of(mood)))
+    assert user_type_of(wire.oid) == (114, False)
+    assert user_type_of(arrays.oid) == (114, True)
+    assert not {wire.oid, arrays.oid} & set(INPUT_TYPES)
+    for form in (TEXT, BINARY):
+        assert encoder(mood, form)("ok") == b"ok"
+        assert decode_parameter(b"ok", wire.oid, form, 1) == "ok"
+        raw = encoder(array_of(mood), form)(["ok", None])
+        assert decode_parameter(raw, arrays.oid, form, 1) == ["ok", None]
+
+
+def test_columns_of_the_catalog_have_its_types() -> None:
+    oid = ColumnType(TypeKind.INT8, catalog_name=CatalogName.OID)
+    letter = ColumnType(TypeKind.STRING, catalog_name=CatalogName.CHAR)
+    assert [wire_type(type).oid for type in (oid, array_of(oid), letter)] == [26, 1028, 18]
+    assert encoder(oid, BINARY)(2**32 - 1) == b"\xff" * 4
 
 
 @given(st.data(), st.sampled_from([TEXT, BINARY]))
