@@ -89,6 +89,10 @@ _FUNCTIONS: dict[Comparator, Callable[[Any, Any], bool]] = {
 }
 
 
+_UNORDERED = (TypeKind.ARRAY, TypeKind.JSONB)
+"""Types whose values Python orders otherwise, or not at all."""
+
+
 def compile_predicates(
     tree: exp.Expr | None, scope: Scope, relation: str | None
 ) -> tuple[Predicate, ...]:
@@ -146,6 +150,8 @@ def _comparison(
         left, right, comparator = right, left, _MIRRORED[comparator]
     column, type = _column(left, scope, relation)
     constant = _constant(right, type, scope, relation)
+    if type.kind in _UNORDERED and comparator not in (Comparator.EQUAL, Comparator.UNEQUAL):
+        raise NotNative("an order that Python's values do not have")
     return Comparison(column=column, type=type, comparator=comparator, constant=constant)
 
 
@@ -194,7 +200,7 @@ def _bound(predicate: Predicate, bindings: Bindings) -> Test:
             compare = _FUNCTIONS[comparator]
             if constant is None:
                 return lambda values: False
-            if type.kind is TypeKind.FLOAT8:
+            if type.kind is TypeKind.FLOAT8 or type.enum is not None:
                 return lambda values: (
                     values[column] is not None and compare(_rank(type, values[column]), constant)
                 )
@@ -202,7 +208,9 @@ def _bound(predicate: Predicate, bindings: Bindings) -> Test:
 
 
 def _rank(type: ColumnType, value: object) -> Any:
-    """What stands for `value` in comparisons: floats get NaN on top."""
+    """What stands for `value` in comparisons: floats get NaN on top, labels their order's mark."""
+    if type.enum is not None and isinstance(value, str):
+        return type.enum.mark_by_label[value]
     if type.kind is not TypeKind.FLOAT8 or value is None:
         return value
     return (1, 0.0) if value != value else (0, value)

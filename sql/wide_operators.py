@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import sqlglot
 from sqlglot import exp
 
 from ..catalog.column_types import ColumnType, array_of
+from ..catalog.errors import SQLError
 from ..catalog.type_kinds import TypeKind
 from .binder import Relations, column_type, scopes_in
 from .expression_types import INT8, INTERVAL, JSONB, STRING, type_of
@@ -85,6 +87,9 @@ class _Rewriter:
                 return self._difference(node)
             case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
                 self._compare(node)
+                return self._compared_with_set(node)
+            case exp.Greatest() | exp.Least():
+                return self._extreme(node)
             case exp.ArrayRemove():
                 return _call("array_remove", node.this, node.expression)
             case exp.Any() | exp.All():
@@ -130,6 +135,10 @@ class _Rewriter:
             return _call("interval_text", node.this)
         if target == STRING and source == JSONB:
             return _call("jsonb_text", node.this)
+        if target == STRING and source is not None and source.element is not None:
+            return _call("array_text", _texts(node.this, source.element))
+        if source == JSONB and target.kind in _OF_DOCUMENTS:
+            node.this.replace(_call(_OF_DOCUMENTS[target.kind], node.this.copy()))
         if target == JSONB and source == STRING:
             return _call("jsonb_in", node.this)
         return None
@@ -176,7 +185,7 @@ class _Rewriter:
             return _call("list_append", left, right)
         if left_type is not None and left_type.element is None:
             return _call("list_prepend", left, right)
-        return _call("list_concat", self._as(left, type), self._as(right, type))
+        return _call("array_join", self._as(left, type), self._as(right, type))
 
     def _difference(self, node: exp.Sub) -> exp.Expr | None:
         left, right = self._type(node.this), self._type(node.expression)
@@ -218,14 +227,49 @@ class _Rewriter:
         made = self._constant(literal, array_of(type))
         return None if made is None else node.__class__(this=made)
 
+    def _compared_with_set(self, node: exp.Expr) -> exp.Expr | None:
+        """`x = ANY (NULL)` is unknown: to DuckDB an array that is NULL has no elements."""
+        for side in (node.this, node.expression):
+            if isinstance(side, exp.Any | exp.All):
+                array = side.this.unnest()
+                if isinstance(array, exp.Query | exp.Array | exp.Subquery):
+                    return None
+                known = exp.Not(this=exp.Is(this=array.copy(), expression=exp.Null()))
+                return exp.Case(ifs=[exp.If(this=known, true=node.copy())])
+        return None
+
+    def _extreme(self, node: exp.Greatest | exp.Least) -> exp.Expr | None:
+        """Of intervals, which DuckDB compares by their fields there."""
+        if self._type(node) != INTERVAL:
+            return None
+        parts = [self._as(part, INTERVAL).copy() for part in (node.this, *node.expressions)]
+        if len(parts) > _EXTREMES_MAX:
+            raise SQLError(
+                "0A000",
+                f"{node.key} of more than {_EXTREMES_MAX} intervals is not supported",
+                position=position_of(node),
+                hint=f"Nest it: {node.key}(a, {node.key}(b, c)).",
+            )
+        name = f"interval_{node.key}"
+        made = parts[0]
+        for part in parts[1:]:
+            made = _call(name, made, part)
+        return made
+
     def _subscript(self, node: exp.Bracket) -> exp.Expr | None:
         base = self._type(node.this)
         item = node.expressions[0]
         if base == JSONB:
+            # sqlglot has moved it by one, as arrays begin with 1, but where it saw a document.
+            if isinstance(item.unnest(), exp.Neg | exp.Literal) and not item.is_string:
+                place = int(item.sql()) + (not isinstance(node.this.unnest(), exp.Cast))
+                return _call("json_extract", node.this, _call("jsonb_element", _number(place)))
             path = exp.Literal.string(f"$.{_quoted(item.name)}") if item.is_string else None
             return _call("json_extract", node.this, path or self._path(item))
-        if base is None or base.element is None or isinstance(item, exp.Slice):
+        if base is None or base.element is None:
             return None
+        if isinstance(item, exp.Slice):
+            return _slice(node.this, item)
         if isinstance(item, exp.Literal):
             return None
         # DuckDB counts from the end what PostgreSQL does not find.
@@ -269,6 +313,14 @@ class _Rewriter:
 
 _MOMENTS = (TypeKind.TIME, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ, TypeKind.DATE)
 _PARSED = (TypeKind.TIME, TypeKind.INTERVAL, TypeKind.JSONB)
+_OF_DOCUMENTS = {
+    TypeKind.INT8: "jsonb_integer",
+    TypeKind.DECIMAL: "jsonb_number",
+    TypeKind.FLOAT8: "jsonb_number",
+    TypeKind.BOOL: "jsonb_truth",
+}
+_EXTREMES_MAX = 8
+"""Intervals that greatest() compares: each doubles what DuckDB parses."""
 _RENAMED = {
     "to_jsonb": "to_json",
     "to_json": "to_json",
@@ -283,6 +335,43 @@ _DOCUMENT_FUNCTIONS = ("jsonb_typeof", "jsonb_array_length", "jsonb_strip_nulls"
 
 def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
     return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def _number(value: int) -> exp.Expr:
+    literal = exp.Literal.number(abs(value))
+    return exp.Neg(this=literal) if value < 0 else literal
+
+
+def _texts(array: exp.Expr, element: ColumnType) -> exp.Expr:
+    """The elements as PostgreSQL writes them; `array_text` puts them in quotes where need be."""
+    written = {
+        TypeKind.BOOL: "if(e, 't', 'f')",
+        TypeKind.FLOAT8: "postgres_float_text(e)",
+        TypeKind.BYTES: "'\\x' || lower(hex(e))",
+        TypeKind.INTERVAL: "interval_text(e)",
+        TypeKind.JSONB: "jsonb_text(e)",
+    }.get(element.broad.kind)
+    if written is None:
+        return exp.cast(array, exp.DataType.build("VARCHAR[]", dialect="duckdb"))
+    element_text = sqlglot.parse_one(
+        f"CASE WHEN e IS NOT NULL THEN {written} END", dialect="duckdb"
+    )
+    return _call(
+        "list_transform",
+        array,
+        exp.Lambda(this=element_text, expressions=[exp.to_identifier("e")]),
+    )
+
+
+def _slice(array: exp.Expr, item: exp.Slice) -> exp.Expr:
+    """Bounds are places: DuckDB counts those below 1 from the end."""
+    low, high = item.this, item.expression
+    return _call(
+        "array_slice_of",
+        array,
+        exp.Literal.number(1) if low is None else low.copy(),
+        exp.Literal.number(1 << 31) if high is None else high.copy(),
+    )
 
 
 def _step(step: exp.Expr) -> str:

@@ -8,6 +8,7 @@ row by row, and hold the interpreter while they do.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from functools import wraps
 from typing import Any
 
@@ -39,6 +40,17 @@ _MACROS = (
     "array_remove(l, x) AS list_filter(l, lambda e: e IS DISTINCT FROM x)",
     "array_replace(l, x, y) AS "
     "list_transform(l, lambda e: CASE WHEN e IS NOT DISTINCT FROM x THEN y ELSE e END)",
+    "array_join(a, b) AS CASE WHEN a IS NULL THEN b WHEN b IS NULL THEN a "
+    "ELSE list_concat(a, b) END",
+    "array_slice_of(l, low, high) AS CASE WHEN low IS NULL OR high IS NULL THEN NULL "
+    "ELSE list_slice(l, greatest(low, 1), greatest(high, 0)) END",
+    "array_text(l) AS '{' || array_to_string(list_transform(l, lambda e: CASE "
+    "WHEN e IS NULL THEN 'NULL' "
+    "WHEN e = '' OR upper(e) = 'NULL' OR regexp_matches(e, '[\\s{},\"\\\\]') "
+    """THEN '"' || replace(replace(e, '\\', '\\\\'), '"', '\\"') || '"' """
+    "ELSE e END), ',') || '}'",
+    "interval_greatest(a, b) AS CASE WHEN b IS NULL OR a >= b THEN a ELSE b END",
+    "interval_least(a, b) AS CASE WHEN b IS NULL OR a <= b THEN a ELSE b END",
     "array_positions(l, x) AS list_filter(range(1, len(l) + 1), "
     "lambda i: l[i] IS NOT DISTINCT FROM x)",
 )
@@ -238,6 +250,48 @@ def _indented(value: Any, line: str) -> str:
     return write_json(value)
 
 
+def integer_of(document: str) -> int:
+    """A number cast to an integer: halves are rounded away from zero."""
+    number = _scalar(document, "bigint", Decimal)
+    whole = int(number.to_integral_value(ROUND_HALF_UP))
+    if not -(1 << 63) <= whole < 1 << 63:
+        raise SQLError("22003", "bigint out of range")
+    return whole
+
+
+def number_of(document: str) -> str:
+    """A number's digits, for a cast."""
+    return f"{_scalar(document, 'numeric', Decimal):f}"
+
+
+def truth_of(document: str) -> bool:
+    return bool(_scalar(document, "boolean", bool))
+
+
+def _scalar(document: str, target: str, kind: type) -> Any:
+    value = read_json(document)
+    if kind is Decimal and isinstance(value, int | float) and not isinstance(value, bool):
+        value = Decimal(str(value))
+    if not isinstance(value, kind):
+        raise SQLError("22023", f"cannot cast jsonb {_kind_of(value)} to type {target}")
+    return value
+
+
+def _kind_of(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case dict():
+            return "object"
+    return "numeric"
+
+
 def top_keys(document: str) -> list[str]:
     """What `?` looks among: names of members, texts of an array, a text itself."""
     value = read_json(document)
@@ -263,5 +317,8 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], Sequence[str], str], ...] = (
     ("jsonb_set", with_value, ["JSON", "VARCHAR[]", "JSON", "BOOLEAN"], "JSON"),
     ("jsonb_strip_nulls", without_nulls, ["JSON"], "JSON"),
     ("jsonb_pretty", pretty, ["JSON"], "VARCHAR"),
+    ("jsonb_integer", integer_of, ["JSON"], "BIGINT"),
+    ("jsonb_number", number_of, ["JSON"], "VARCHAR"),
+    ("jsonb_truth", truth_of, ["JSON"], "BOOLEAN"),
     ("jsonb_top_keys", top_keys, ["JSON"], "VARCHAR[]"),
 )

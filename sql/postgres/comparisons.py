@@ -104,6 +104,10 @@ def check_truths(parts: list[exp.Expr], what: str, types: Types) -> None:
 
 def same_family(left: ColumnType, right: ColumnType) -> bool:
     """Whether values of the two can be compared, as far as that is known."""
+    if left.enum is not None and right.enum is not None:
+        return left.enum.id == right.enum.id
+    if left.enum is not None or right.enum is not None:
+        return TypeKind.STRING not in (left.kind, right.kind) and left.kind is right.kind
     families = _FAMILIES.get(left.kind), _FAMILIES.get(right.kind)
     return None in families or families[0] == families[1]
 

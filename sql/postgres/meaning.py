@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..binder import Relations
@@ -82,6 +83,7 @@ def _operator(node: exp.Expr, types: Types) -> exp.Expr | None:
     if isinstance(node, (*comparisons.COMPARISONS, exp.In, exp.Between)):
         rows = comparisons.compared_rows(node) if not isinstance(node, exp.Between) else None
         if rows is None:
+            _type_labels(node, types)
             comparisons.check_comparison(node, types)
         return rows
     if isinstance(node, comparisons.ARITHMETIC):
@@ -95,6 +97,23 @@ def _operator(node: exp.Expr, types: Types) -> exp.Expr | None:
         comparisons.check_concatenation(node, types)
         return texts.concatenated(node, types)
     return None
+
+
+def _type_labels(node: exp.Expr, types: Types) -> None:
+    """A text literal beside a member of an enumeration is one of them."""
+    sides = [node.this, *comparisons.operands(node)]
+    found = next((type for side in sides if (type := types.of(side)) and type.enum), None)
+    for side in () if found is None else sides:
+        _as_label(side, found)
+
+
+def _as_label(tree: exp.Expr, type: ColumnType | None) -> None:
+    inner = tree.unnest()
+    label = isinstance(inner, exp.Literal) and inner.is_string
+    if label and type is not None and type.enum is not None:
+        type.enum.checked(inner.this)
+        target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
+        inner.replace(exp.Cast(this=inner.copy(), to=target))
 
 
 def _days_of_dates(node: exp.Expr, types: Types) -> None:
@@ -131,6 +150,9 @@ def type_literals_of_alternatives(node: exp.Expr, types: Types) -> None:
     if type is None or type.kind in (TypeKind.STRING, TypeKind.ARRAY, TypeKind.JSONB):
         return
     for part in parts:
+        if type.enum is not None:
+            _as_label(part, type)
+            continue
         inner = part.unnest()
         if isinstance(inner, exp.Literal) and inner.is_string:
             name = "NUMERIC" if type.kind is TypeKind.DECIMAL else type.kind.value

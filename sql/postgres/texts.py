@@ -72,15 +72,26 @@ def as_text(tree: exp.Expr, types: Types, *, short: bool = False) -> exp.Expr:
     match types.kind(tree):
         case TypeKind.FLOAT8:
             return call("float_text", tree)
+        case TypeKind.INTERVAL:
+            return plain("interval_text", tree)
+        case TypeKind.BYTES if short:
+            return duckdb("'\\x' || lower(hex(:x))", x=tree)
+        case TypeKind.ARRAY:
+            raise SQLError(
+                "0A000",
+                "an array beside text is not supported",
+                position=position_of(tree),
+                hint="Cast it (::TEXT), or join its elements with array_to_string().",
+            )
         case TypeKind.BOOL if short:
             return duckdb("CASE WHEN :x THEN 't' WHEN NOT :x THEN 'f' END", x=tree)
     return tree.copy()
 
 
 def concatenated(tree: exp.DPipe, types: Types) -> exp.Expr | None:
-    """`||` with a float beside text."""
+    """`||` with a float or an interval beside text."""
     parts = [tree.this, tree.expression]
-    if not any(types.kind(part) is TypeKind.FLOAT8 for part in parts):
+    if not any(types.kind(part) in (TypeKind.FLOAT8, TypeKind.INTERVAL) for part in parts):
         return None
     left, right = (as_text(part, types) for part in parts)
     return exp.DPipe(this=left, expression=right)

@@ -28,6 +28,22 @@ _FRACTIONS = {
     "epoch": "CAST(epoch_us(:x) AS DECIMAL(30, 0)) * 0.000001",
     "julian": "CAST(julian(:x) AS DECIMAL(30, 9))",
 }
+_EPOCH_OF_INTERVAL = """
+CAST(date_part('year', :x) * 31557600 + date_part('month', :x) * 2592000
+    + date_part('day', :x) * 86400 + date_part('hour', :x) * 3600
+    + date_part('minute', :x) * 60 AS DECIMAL(30, 0))
++ CAST(date_part('microseconds', :x) * 0.000001 AS DECIMAL(30, 6))
+"""
+"""A year counts 365.25 days, and a month that makes no year 30."""
+_CLOCK_UNITS = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000,
+                "milliseconds": 1_000}  # fmt: skip
+_CLOCK_OF_INTERVAL = """
+to_months(CAST(date_part('year', :x) * 12 + date_part('month', :x) AS INTEGER))
++ to_days(CAST(date_part('day', :x) AS INTEGER))
++ to_microseconds(CAST(trunc((date_part('hour', :x) * 3600000000
+    + date_part('minute', :x) * 60000000 + date_part('microseconds', :x)) / {unit}) AS BIGINT)
+    * {unit})
+"""
 _SCALES = {"second": 6, "milliseconds": 3, "epoch": 6, "julian": 9}
 _SINGULAR = {"seconds": "second", "millisecond": "milliseconds", "microsecond": "microseconds"}
 
@@ -42,6 +58,8 @@ def field(unit: str, moment: exp.Expr, types: Types, *, tree: exp.Expr) -> exp.E
             f'unit "{unit}" not supported for type {type_name(type)}',
             position=position_of(tree),
         )
+    if kind is TypeKind.INTERVAL and unit == "epoch":
+        return duckdb(_EPOCH_OF_INTERVAL, x=moment)
     if unit in _FIELDS:
         return duckdb(f"CAST(date_part('{unit}', :x) AS DECIMAL(18, 0))", x=moment)
     if unit not in _FRACTIONS:
@@ -82,6 +100,9 @@ def truncated(arguments: list[exp.Expr], types: Types, *, tree: exp.Expr) -> exp
         template = f"timezone(:z, date_trunc('{unit}', timezone(:z, :x)))"
         return duckdb(template, x=arguments[1], z=arguments[2])
     moment = arguments[1].copy()
+    if type.kind is TypeKind.INTERVAL and unit in _CLOCK_UNITS:
+        # DuckDB truncates the whole of it, days and months too.
+        return duckdb(_CLOCK_OF_INTERVAL.format(unit=_CLOCK_UNITS[unit]), x=moment)
     if type.kind is TypeKind.DATE:
         moment = exp.cast(moment, "TIMESTAMPTZ")
     if unit in ("century", "millennium"):

@@ -129,3 +129,15 @@ def test_type_is_dropped_when_nobody_uses_it() -> None:
         await node.sql("DROP TYPE IF EXISTS none")
 
     run(scenario)
+
+
+def test_keys_and_subqueries_are_compared_by_the_order_of_the_labels() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("CREATE TABLE keyed (m mood PRIMARY KEY)")
+        await node.sql("INSERT INTO keyed VALUES ('happy'), ('ok'), ('sad')")
+        assert await node.rows("SELECT m FROM keyed WHERE m > 'sad'") == [("ok",), ("happy",)]
+        assert await node.rows("SELECT m FROM keyed WHERE m < 'happy'") == [("sad",), ("ok",)]
+        assert await node.rows("SELECT (SELECT max(m) FROM keyed) > 'ok'") == [(True,)]
+        assert (await node.sql("DELETE FROM keyed WHERE m < 'ok'")).tag == "DELETE 1"
+
+    run(scenario)

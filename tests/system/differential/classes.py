@@ -18,7 +18,9 @@ from tests.system.differential.outcome import Cell, Outcome
 INT2, INT4, INT8, TEXT, NAME = 21, 23, 20, 25, 19
 FLOAT4, FLOAT8, NUMERIC, BPCHAR = 700, 701, 1700, 1042
 JSON, JSONB, REGTYPE, VOID = 114, 3802, 2206, 2278
-INT4_ARRAY, INT8_ARRAY = 1007, 1016
+INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY = 1007, 1016, 1009
+_FIRST_OWN = 16_384
+"""The first OID that PostgreSQL gives to a user's type."""
 
 _DIGITS = 14
 """Significant digits that a float and a decimal of the same value share."""
@@ -198,6 +200,16 @@ def _accepted(*statements: str) -> Callable[[Difference], bool]:
     )
 
 
+def _labels(difference: Difference) -> bool:
+    """Types that PostgreSQL numbers itself, and their arrays, are told as texts."""
+    found = _type_pairs(difference) - _WIDER
+    return (
+        difference.parts == {"types"}
+        and bool(found)
+        and all(theirs >= _FIRST_OWN and ours in (TEXT, TEXT_ARRAY) for theirs, ours in found)
+    )
+
+
 def _named(difference: Difference) -> bool:
     return (
         difference.parts <= {"names", "types"}
@@ -261,6 +273,7 @@ CLASSES: tuple[DifferenceClass, ...] = (
         _refused(sqlstate="22003", beginnings=("DECIMAL(38,0) has no ",)),
     ),
     DifferenceClass("Overflow of floats, and within sums", _infinite),
+    DifferenceClass("Enumerations are told as text", _labels),
     DifferenceClass("Truths are cast to every integer", _accepted("SELECT true::INT8")),
     DifferenceClass(
         "Dates and times are written in ISO form",
