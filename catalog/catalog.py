@@ -120,9 +120,15 @@ class Catalog:
 
     # Tables
 
-    async def find(self, reader: DescriptorReader, name: TableName) -> TableDescriptor | None:
-        """The table, or None. Raises SQLError 3D000 or 3F000 for an unknown database or schema."""
-        return await self.descriptors.resolve(reader, name.database, name.schema, name.name)
+    async def find(
+        self, reader: DescriptorReader, name: TableName, *, views: bool = False
+    ) -> TableDescriptor | None:
+        """The table, or None. Raises SQLError 3D000 or 3F000 for an unknown database or schema, and
+        42809 for a view, where it is not asked for `views` too."""
+        found = await self.descriptors.resolve(reader, name.database, name.schema, name.name)
+        if found is not None and found.view is not None and not views:
+            raise not_a_table(found)
+        return found
 
     async def resolve(self, reader: DescriptorReader, name: TableName) -> TableDescriptor:
         """The table. Raises SQLError 42P01 where there is none."""
@@ -132,14 +138,19 @@ class Catalog:
         return table
 
     async def list_tables(
-        self, reader: DescriptorReader, database: str, schema: str = PUBLIC_SCHEMA
+        self,
+        reader: DescriptorReader,
+        database: str,
+        schema: str = PUBLIC_SCHEMA,
+        *,
+        views: bool = False,
     ) -> list[TableDescriptor]:
-        """The tables of a schema, by name."""
+        """The tables of a schema, and its `views` if they are asked for, by name."""
         parents = await self.descriptors.resolve_schema(reader, database, schema)
         tables: list[TableDescriptor] = []
         for _, table_id in await self.descriptors.children(reader, *parents):
             table = await self.descriptors.read(reader, table_id)
-            if isinstance(table, TableDescriptor):
+            if isinstance(table, TableDescriptor) and (views or table.view is None):
                 tables.append(table)
         return tables
 
@@ -227,6 +238,15 @@ class Catalog:
 
     async def _new_id(self, transaction: Transaction) -> int:
         return await self.descriptors.allocate_id(transaction)
+
+
+def not_a_table(view: TableDescriptor) -> SQLError:
+    """What is said of a view where only a table will do."""
+    return SQLError(
+        "42809",
+        f'"{view.name}" is not a table',
+        hint="It is a view: CREATE OR REPLACE VIEW, ALTER VIEW and DROP VIEW change it.",
+    )
 
 
 def unknown_table(name: TableName) -> SQLError:

@@ -34,6 +34,7 @@ from .elements import (
 )
 from .errors import SQLError
 from .named_objects import SequenceDescriptor, TypeDescriptor
+from .view_query import ViewQuery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +110,9 @@ class TableDescriptor:
     before, until nobody reads it. `referenced_by` names the tables with foreign keys to this one.
     `schema_change_job` is the job that is changing the table, and `drop_time` when it was dropped,
     which a version that is dropped already says: of the first, that is its modification time.
+
+    A view is a table without a key and without rows: `view` is the query that stands for them. It
+    is leased and has versions as tables do, so that no statement uses one that was replaced.
     """
 
     id: int
@@ -133,13 +137,14 @@ class TableDescriptor:
     schema_change_job: int | None = None
     drop_time: Timestamp | None = None
     comment: str | None = None
+    view: ViewQuery | None = None
 
     def __post_init__(self) -> None:
         ids = [column.id for column in self.columns]
         assert self.version >= 1, self.version
         assert len(set(ids)) == len(ids), ids
         assert all(column_id < self.next_column_id for column_id in ids), ids
-        assert self.primary_key, self.name
+        assert bool(self.primary_key) == (self.view is None), self.name
         assert set(self.primary_key) <= set(ids), (self.primary_key, ids)
         assert self.primary_index_id < self.next_index_id, self.primary_index_id
         assert not any(column.nullable for column in self.key_columns), self.primary_key
@@ -160,7 +165,7 @@ class TableDescriptor:
     @property
     def keyless(self) -> bool:
         """Whether the table was made without a primary key: its key is a hidden column."""
-        return all(column.hidden for column in self.key_columns)
+        return self.view is None and all(column.hidden for column in self.key_columns)
 
     @cached_property
     def written_columns(self) -> tuple[Column, ...]:

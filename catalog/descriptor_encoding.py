@@ -33,6 +33,7 @@ from .enum_type import EnumMember, EnumType
 from .named_objects import SequenceDescriptor, SequenceOptions, TypeDescriptor
 from .physical import from_physical, to_physical
 from .type_kinds import TypeKind
+from .view_query import ViewDependency, ViewQuery
 
 FORMAT = 1
 
@@ -101,6 +102,14 @@ class _SchemaWire(msgspec.Struct, frozen=True, tag_field="kind", tag="schema"):
     database_id: int
 
 
+class ViewWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`reads` are pairs: a table's id, and the ids of its columns."""
+
+    text: str
+    reads: list[tuple[int, list[int]]]
+    renames: bool
+
+
 class _TableWire(msgspec.Struct, frozen=True, tag_field="kind", tag="table"):
     format: int
     id: int
@@ -124,6 +133,7 @@ class _TableWire(msgspec.Struct, frozen=True, tag_field="kind", tag="table"):
     schema_change_job: int | None = None
     drop_time: int | None = None
     comment: str | None = None
+    view: ViewWire | None = None
 
 
 class _TypeDescriptorWire(msgspec.Struct, frozen=True, tag_field="kind", tag="type"):
@@ -295,6 +305,7 @@ def _to_wire(descriptor: Descriptor) -> _Wire:
                 schema_change_job=descriptor.schema_change_job,
                 drop_time=descriptor.drop_time,
                 comment=descriptor.comment,
+                view=_view_to_wire(descriptor.view),
             )
 
 
@@ -304,6 +315,20 @@ def _optional_index_to_wire(index: Index | None) -> IndexWire | None:
 
 def _optional_index(wire: IndexWire | None) -> Index | None:
     return None if wire is None else index_from_wire(wire)
+
+
+def _view_to_wire(view: ViewQuery | None) -> ViewWire | None:
+    if view is None:
+        return None
+    reads = [(dependency.table_id, list(dependency.columns)) for dependency in view.reads]
+    return ViewWire(view.text, reads, view.renames)
+
+
+def _view(wire: ViewWire | None) -> ViewQuery | None:
+    if wire is None:
+        return None
+    reads = tuple(ViewDependency(table_id, tuple(columns)) for table_id, columns in wire.reads)
+    return ViewQuery(wire.text, reads, wire.renames)
 
 
 def _type_to_wire(type: ColumnType) -> TypeWire:
@@ -380,6 +405,7 @@ def _table_from_wire(
         schema_change_job=wire.schema_change_job,
         drop_time=None if wire.drop_time is None else Timestamp(wire.drop_time),
         comment=wire.comment,
+        view=_view(wire.view),
     )
 
 

@@ -30,11 +30,14 @@ PUBLIC = ElementState.PUBLIC
 def show_create(
     table: TableDescriptor, referenced: Mapping[int, TableDescriptor] | None = None
 ) -> str:
-    """The statement that would make a table like this one.
+    """The statement that would make a table like this one, or a view.
 
     `referenced` are the tables that its foreign keys refer to, by id. What a schema change under
     way is still building is left out, as is what it is about to remove.
     """
+    if table.view is not None:
+        names = _names(table, [column.id for column in table.columns])
+        return f"CREATE VIEW {quote_identifier(table.name)} ({names}) AS {table.view.text}"
     lines = [_column(column) for column in table.visible_columns]
     key = _names(table, table.primary_key)
     lines.append(f"CONSTRAINT {quote_identifier(primary_key_name(table))} PRIMARY KEY ({key})")

@@ -13,6 +13,7 @@
     role_members       (role, member) -> admin
     default_privileges (database_id, schema_id, role, kind, grantee)
     web_sessions       token_hash -> user, created, expires            who is logged in over HTTP
+    view_dependency    (table_id, view_id)                            see `view_dependencies`
 
 They live in the same key space as all tables, under ids below `FIRST_USER_ID`, are read and written
 by the same codec, and can be queried. Timestamps in them are the store's 64-bit ones. Their
@@ -146,6 +147,8 @@ WEB_SESSIONS = _table(
     {"user": _STRING, "created": _TIMESTAMPTZ, "expires": _TIMESTAMPTZ},
 )
 
+VIEW_DEPENDENCY = _table(16, "view_dependency", {"table_id": _INT8, "view_id": _INT8}, {})
+
 SYSTEM_TABLES = (
     DESCRIPTOR,
     NAMESPACE,
@@ -160,6 +163,7 @@ SYSTEM_TABLES = (
     ROLE_MEMBERS,
     DEFAULT_PRIVILEGES,
     WEB_SESSIONS,
+    VIEW_DEPENDENCY,
 )
 
 INITIAL_DESCRIPTORS: tuple[Descriptor, ...] = (

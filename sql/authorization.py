@@ -64,7 +64,7 @@ async def require(
         return
     lacking = missing(rights, user, needs)
     if lacking is not None:
-        raise await _refusal(services, user, lacking)
+        raise await _refusal(services, lacking.holder(user, rights), lacking)
     rights.note_met(user, needs)
 
 

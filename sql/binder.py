@@ -91,6 +91,9 @@ def _mentioned(statement: Statement) -> Iterator[ObjectName]:
             yield from _mentioned(inner)
 
 
+VIEW = "view"
+"""Where the subquery that stands for a view says which: the parts of its name, in its `meta`."""
+
 STEPS = "$with"
 """The schema of what the parts of a WITH return."""
 
@@ -236,10 +239,31 @@ def declared_type(column: exp.Column, scope: QueryScope, relations: Relations) -
         sources = [(alias, source) for alias, source in sources if alias.lower() == wanted.lower()]
     found = []
     for _, source in sources:
-        if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
+        descriptor = descriptor_of(source, relations)
+        if descriptor is None and not (
+            isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier)
+        ):
             return None
-        descriptor = relations.get(table_name(source).parts)
-        known = descriptor.find_column(name) if descriptor is not None else None
+        known = None if descriptor is None else descriptor.find_column(name)
         if known is not None:
             found.append(known.type)
     return found[0] if len(found) == 1 else None
+
+
+def descriptor_of(source: exp.Expr | QueryScope, relations: Relations) -> TableDescriptor | None:
+    """What a source of a query is: a table, or the view that a subquery stands for."""
+    if isinstance(source, QueryScope):
+        return _view_of(source, relations)
+    if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
+        return None
+    return relations.get(table_name(source).parts)
+
+
+def _view_of(source: QueryScope, relations: Relations) -> TableDescriptor | None:
+    subquery = source.expression.parent
+    view = None if subquery is None else relations.get(subquery.meta.get(VIEW, ()))
+    if subquery is None or view is None:
+        return None
+    called = [folded(name) for name in subquery.args["alias"].columns]
+    own = [column.name for column in view.visible_columns]
+    return view if called in ([], own) else None

@@ -11,7 +11,7 @@ from ..catalog.privileges import Privilege
 from .authorization import Actor
 from .binder import tables_of
 from .executor.ddl import DDL
-from .executor.namespaces import new_table_name
+from .executor.new_names import new_table_name
 from .parser import statements
 from .parser.names import ObjectName
 from .parser.schema_statements import (
@@ -31,6 +31,7 @@ from .parser.schema_statements import (
     TableConstraint,
     Truncate,
 )
+from .parser.view_statements import DropView
 
 
 async def check_ddl(actor: Actor, statement: DDL) -> None:
@@ -56,6 +57,9 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
             await _alter_table(actor, statement)
         case statements.AlterTableSet(table=table) | CommentOn(table=table):
             await actor.need_named(table, Privilege.CREATE)
+        case DropView(names=names):
+            for view in names:
+                await actor.need_named(view, Privilege.DROP)
         case CreateIndex(table=table):
             await actor.need_named(table, Privilege.CREATE)
         case DropIndex(table=ObjectName() as table) | RenameIndex(table=ObjectName() as table):
@@ -122,7 +126,7 @@ async def _drop_schema(actor: Actor, name: tuple[str, ...]) -> None:
         return  # the statement says what it is that does not exist
     if not (await actor.rights()).owns(actor.user, schema_id):
         raise SQLError("42501", f"must be owner of schema {schema}")
-    for table in await catalog.list_tables(actor.reader, database, schema):
+    for table in await catalog.list_tables(actor.reader, database, schema, views=True):
         await actor.need_table(table, Privilege.DROP)
 
 
@@ -131,5 +135,5 @@ async def _drop_tables_of(actor: Actor, database: str) -> None:
     if database not in await catalog.list_databases(actor.reader):
         return
     for schema in await catalog.list_schemas(actor.reader, database):
-        for table in await catalog.list_tables(actor.reader, database, schema):
+        for table in await catalog.list_tables(actor.reader, database, schema, views=True):
             await actor.need_table(table, Privilege.DROP)

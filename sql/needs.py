@@ -7,7 +7,7 @@ are kept beside the plan, and compared with the rights of the moment each time t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -19,16 +19,22 @@ from ..catalog.users import ROOT
 from .binder import Relations, tables_read
 from .parser.statements import Delete, Insert, InsertMode, Query, Update, WithWrites
 from .plans import Plan, SelectPlan
+from .views import names_in
 
 Planned = Query | Insert | Update | Delete | WithWrites
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Privileges, all of which must be held on one object."""
+    """Privileges, all of which must be held on one object: by the user, or by the owner of `view`,
+    through which it is read."""
 
     privileges: int
     object: Securable
+    view: int | None = None
+
+    def holder(self, user: str, rights: Rights) -> str:
+        return user if self.view is None else rights.owner(self.view)
 
 
 Needs = tuple[Need, ...]
@@ -46,11 +52,21 @@ def needs_of(statement: Planned, relations: Relations, plan: Plan | None = None)
     if isinstance(plan, SelectPlan) and plan.locking is not None:
         for locked in plan.locking.tables:
             _want(wanted, locked.descriptor, Privilege.UPDATE)
-    return tuple(
+    own = tuple(
         need
         for table_id, privileges in wanted.items()
         for need in needs_on(tables[table_id], privileges)
     )
+    return own + tuple(_needs_of_views(relations))
+
+
+def _needs_of_views(relations: Relations) -> Iterable[Need]:
+    """What a view reads it reads by the rights of its owner, as in Postgres."""
+    views = {table.id: table for table in relations.values() if table.view is not None}
+    for view in views.values():
+        for name in names_in(view):
+            for need in needs_on(relations[name.parts], Privilege.SELECT):
+                yield replace(need, view=view.id)
 
 
 def parts_of(statement: Planned) -> tuple[Query | Insert | Update | Delete, ...]:
@@ -102,9 +118,9 @@ def missing(rights: Rights, user: str, needs: Needs) -> Need | None:
     if user == ROOT:
         return None
     for need in needs:
-        lacking = need.privileges & ~rights.held(user, need.object)
+        lacking = need.privileges & ~rights.held(need.holder(user, rights), need.object)
         if lacking:
-            return Need(lacking, need.object)
+            return replace(need, privileges=lacking)
     return None
 
 

@@ -14,8 +14,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
 
 from ..catalog.column_types import ColumnType, array_of
-from .binder import Relations, declared_type, scopes_in
-from .parser.queries import table_name
+from .binder import Relations, declared_type, descriptor_of, scopes_in
 from .parser.tree_names import folded
 from .scalars import type_of_cast
 
@@ -124,18 +123,16 @@ def _of_star(scope: QueryScope, relations: Relations) -> list[Named] | None:
 def _of_source(
     node: exp.Expr, source: exp.Expr | QueryScope, relations: Relations
 ) -> list[Named] | None:
-    """The columns of a table, a subquery or a CTE, by the names that its alias gives them."""
-    if isinstance(source, QueryScope):
-        found = _columns(source, relations)
-        definition = source.expression.parent
-    else:
-        if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
-            return None
-        descriptor = relations.get(table_name(source).parts)
-        if descriptor is None:
-            return None
+    """The columns of a table, view, subquery or CTE, by the names that its alias gives them."""
+    found: list[Named]
+    descriptor = descriptor_of(source, relations)
+    if descriptor is not None:
         found = [(column.name.lower(), column.type) for column in descriptor.shown_columns]
-        definition = None
+    elif isinstance(source, QueryScope):
+        found = _columns(source, relations)
+    else:
+        return None
+    definition = source.expression.parent if isinstance(source, QueryScope) else None
     for named in (definition, node):
         alias = named.args.get("alias") if named is not None else None
         if isinstance(alias, exp.TableAlias) and alias.columns:

@@ -50,12 +50,17 @@ from .returning import projection
 from .scalars import NotNative, Scalar
 from .transpile import transpile
 from .values_query import takes_query, values_query, without_defaults
+from .views import expand_views, refuse_view
+
+_WRITING = {Insert: "insert into", Update: "update", Delete: "delete from"}
+"""What is said of a view that cannot be written."""
 
 Planned = Query | Insert | Update | Delete | WithWrites
 
 
 def plan_statement(statement: Planned, relations: Relations) -> Plan:
     """The plan of a statement whose tables are `relations`. Raises SQLError."""
+    statement = expand_views(statement, relations)
     if isinstance(statement, WithWrites):
         return _with_writes(statement, relations)
     return _plan_part(statement, relations)
@@ -94,6 +99,8 @@ def _plan_part(
             f'virtual table "{statement.table}" cannot be written',
             position=statement.table.position,
         )
+    if not isinstance(statement, Query):
+        refuse_view(relations[statement.table.parts], statement.table, _WRITING[type(statement)])
     bind_enum_casts(statement, relations)
     try:
         match statement:

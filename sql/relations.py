@@ -17,6 +17,7 @@ from ..kvlayer.txn import Transaction
 from .binder import Relations
 from .parser.statements import ObjectName
 from .services import Services
+from .views import names_in
 
 
 class LeaseScope:
@@ -136,9 +137,15 @@ def full_name(name: ObjectName, database: str) -> TableName:
 
 
 async def find_table(
-    services: Services, reader: DescriptorReader, name: ObjectName, database: str
+    services: Services,
+    reader: DescriptorReader,
+    name: ObjectName,
+    database: str,
+    *,
+    views: bool = False,
 ) -> TableDescriptor | None:
-    """The table behind a name as `reader` sees it, if there is one.
+    """The table behind a name as `reader` sees it, if there is one. A view is SQLError 42809, where
+    it is not asked for `views` too.
 
     The first of two parts is a schema of the current database, or else a database.
     """
@@ -148,7 +155,7 @@ async def find_table(
             schemas = await services.catalog.list_schemas(reader, database)
             if name.parts[0] in schemas:
                 wanted = TableName(database, name.parts[0], name.parts[1])
-        return await services.catalog.find(reader, wanted)
+        return await services.catalog.find(reader, wanted, views=views)
     except SQLError as error:
         error.position = error.position or name.position
         raise
@@ -157,7 +164,7 @@ async def find_table(
 async def resolve(
     services: Services, reader: DescriptorReader, name: ObjectName, database: str
 ) -> TableDescriptor:
-    """The table behind a name as `reader` sees it. Raises SQLError with the name's position."""
+    """The table or view behind a name as `reader` sees it. Raises SQLError with its position."""
     try:
         virtual = services.virtual_tables.find(name.parts)
         if virtual is not None:
@@ -165,7 +172,7 @@ async def resolve(
     except SQLError as error:
         error.position = error.position or name.position
         raise
-    table = await find_table(services, reader, name, database)
+    table = await find_table(services, reader, name, database, views=True)
     if table is None:
         raise unknown_relation(name)
     return table
@@ -184,21 +191,30 @@ async def resolve_all(
     at: Timestamp,
     transaction: Transaction | None = None,
 ) -> Relations:
-    """The tables of a statement, leased at `at`, but for those that only the transaction sees."""
-    relations: dict[tuple[str, ...], TableDescriptor] = {}
+    """The tables of a statement, leased at `at`, but for those that only the transaction sees; of
+    views also what they read, by the names in their queries."""
     unpublished = changed_tables(transaction)
-    leased: dict[tuple[str, ...], int] = {}
-    for name in names:
-        found = await resolve(services, reader, name, database)
-        if found.id >= FIRST_USER_ID and found.id not in unpublished:
-            found = await scope.table(found.id, at)
-            leased[name.parts] = found.id
-        relations[name.parts] = found
-    if leased:
+    while True:
+        relations: dict[tuple[str, ...], TableDescriptor] = {}
+        leased: dict[tuple[str, ...], int] = {}
+        wanted = list(names)
+        while wanted:
+            name = wanted.pop()
+            if name.parts in relations:
+                continue
+            found = await resolve(services, reader, name, database)
+            if found.id >= FIRST_USER_ID and found.id not in unpublished:
+                found = await scope.table(found.id, at)
+                leased[name.parts] = found.id
+            relations[name.parts] = found
+            if found.view is not None:
+                wanted += names_in(found)
+        if not leased:
+            return relations
         await scope.settle(at)
-        for parts, table_id in leased.items():
-            relations[parts] = await scope.table(table_id, at)
-    return relations
+        settled = {parts: await scope.table(id, at) for parts, id in leased.items()}
+        if all(settled[p].view == relations[p].view for p in leased):
+            return {**relations, **settled}
 
 
 def changed_tables(transaction: Transaction | None) -> frozenset[int]:

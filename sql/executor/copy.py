@@ -26,6 +26,7 @@ from ..scalars import Bindings
 from ..sequence_functions import Drawing
 from ..services import Services
 from ..transactions import OpenTransaction
+from ..views import refuse_view
 from .cascades import write_in
 from .mutations import Mutation
 from .sequences import StoredSequences
@@ -81,6 +82,7 @@ async def begin_copy(
         services, transaction, [statement.table], database, opened.scope, at, transaction
     )
     descriptor = relations[statement.table.parts]
+    refuse_view(descriptor, statement.table, "copy into")
     actor = Actor(services, user, database, transaction)
     await actor.need_table(descriptor, Privilege.INSERT)
     return CopyIn(services, descriptor, _columns(statement, descriptor), opened, database)

@@ -34,6 +34,7 @@ from ..parser.schema_statements import (
 )
 from ..parser.schema_statements import ColumnDefinition as ColumnClause
 from ..parser.type_statements import SequenceStatement, TypeStatement
+from ..parser.view_statements import ViewStatement
 from ..relations import LeaseScope, changed_tables, find_table, unknown_relation
 from ..results import Result
 from ..services import Services
@@ -46,13 +47,14 @@ from .namespaces import (
     drop_database,
     drop_schema,
     drop_tables,
-    new_table_name,
 )
+from .new_names import new_table_name
 from .schema_changes import SchemaChangeStatements
 from .sequences import run_sequence_statement
 from .serial import create_owned, with_sequences
 from .table_copies import comments_of_likes, create_table_as, with_likes
 from .table_turn import LEASE_WAIT, wait_for_room
+from .views import ViewStatements
 
 DDL = (
     statements.CreateDatabase
@@ -63,6 +65,7 @@ DDL = (
     | SchemaStatement
     | TypeStatement
     | SequenceStatement
+    | ViewStatement
 )
 
 
@@ -99,6 +102,9 @@ async def run_ddl(
             return await drop_database(services, statement, transaction, scope, database)
         case CommentOn():
             return await comment_on(services, statement, transaction, scope, database)
+        case _ if isinstance(statement, ViewStatement):
+            views = ViewStatements(services, transaction, scope, database, user)
+            return await views.run(statement)
         case _ if isinstance(statement, SequenceStatement):
             return await run_sequence_statement(services, statement, transaction, database)
         case _ if isinstance(statement, TypeStatement):

@@ -30,7 +30,7 @@ from ..parser.type_statements import (
 from ..relations import full_name
 from ..results import Result
 from ..services import Services
-from .namespaces import new_table_name
+from .new_names import new_table_name
 from .schema_changes import AUTO_UNLOCK
 
 

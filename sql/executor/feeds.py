@@ -49,6 +49,13 @@ async def create_changefeed(
     await _check_rights(Actor(services, user, database, transaction), statement, tables)
     seen: set[int] = set()
     for name, table in zip(statement.tables, tables, strict=True):
+        if table.view is not None:
+            raise SQLError(
+                "42809",
+                f'CREATE CHANGEFEED cannot target view "{name}"',
+                hint="A changefeed is of tables: name those that the view reads.",
+                position=name.position,
+            )
         if table.id in seen:
             message = f'table "{name}" specified more than once'
             raise SQLError("42712", message, position=name.position)

@@ -163,7 +163,7 @@ async def _schema(actor: Actor, name: ObjectName) -> tuple[str, str, Securable]:
 
 
 async def _tables(actor: Actor, database: str, schema: str) -> list[Securable]:
-    tables = await actor.services.catalog.list_tables(actor.reader, database, schema)
+    tables = await actor.services.catalog.list_tables(actor.reader, database, schema, views=True)
     return [securable(table) for table in tables]
 
 
@@ -174,7 +174,9 @@ async def _named(actor: Actor, name: ObjectName) -> list[Securable]:
         database, schema, _ = await _schema(actor, within)
         return await _tables(actor, database, schema)
     virtual = actor.services.virtual_tables.find(name.parts)
-    table = virtual or await find_table(actor.services, actor.reader, name, actor.database)
+    table = virtual or await find_table(
+        actor.services, actor.reader, name, actor.database, views=True
+    )
     if table is None:
         raise unknown_relation(name)
     if table.id < FIRST_USER_ID:

@@ -8,11 +8,9 @@ from dataclasses import replace
 from ...catalog.catalog_changes import CatalogChanges
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.errors import SQLError
-from ...catalog.names import TableName
 from ...catalog.system_tables import FIRST_USER_ID, PUBLIC_SCHEMA
 from ...kvlayer.access import Transaction
 from ..parser import statements
-from ..parser.names import ObjectName
 from ..parser.schema_statements import (
     Commented,
     CommentOn,
@@ -20,22 +18,12 @@ from ..parser.schema_statements import (
     DropDatabase,
     DropSchema,
 )
-from ..relations import LeaseScope, find_table, full_name
+from ..relations import LeaseScope, find_table
 from ..results import Result
 from ..services import Services
 from .owned_sequences import drop_owned
 from .schema_changes import SchemaChangeStatements
-
-
-async def new_table_name(
-    services: Services, transaction: Transaction, name: ObjectName, database: str
-) -> TableName:
-    """The full name of a table to be made: in a schema of this database, or of another one."""
-    if len(name.parts) == 2 and name.parts[0] != PUBLIC_SCHEMA:
-        schemas = await services.catalog.list_schemas(transaction, database)
-        if name.parts[0] in schemas:
-            return TableName(database, *name.parts)
-    return full_name(name, database)
+from .views import ViewStatements
 
 
 async def drop_tables(
@@ -70,8 +58,13 @@ async def _drop_all(
     cascade: bool,
     what: str,
 ) -> None:
-    """Drops tables, those first that refer to others. Raises 2BP01 where another table refers."""
-    left = {table.id: table for table in tables}
+    """Drops tables, those first that refer to others, and the views among them. Raises 2BP01 where
+    another table refers, or a view reads one."""
+    given = list(tables)
+    left = {table.id: table for table in given if table.view is None}
+    views = ViewStatements(services, transaction, scope, database)
+    await views.drop([table for table in given if table.view is not None], cascade=cascade)
+    await views.drop_readers(list(left.values()), cascade=cascade)
     changer = SchemaChangeStatements(services, transaction, scope, database)
     for table in left.values():
         for referrer in table.referenced_by:
@@ -129,7 +122,7 @@ async def drop_schema(
         raise SQLError(
             "42501", 'the schema "public" cannot be dropped', position=statement.position
         )
-    tables = await catalog.list_tables(transaction, parent, name)
+    tables = await catalog.list_tables(transaction, parent, name, views=True)
     if tables and not statement.cascade:
         raise _not_empty("schema", name, tables, statement.position)
     await _drop_all(services, tables, transaction, scope, parent, cascade=True, what="DROP SCHEMA")
@@ -162,7 +155,7 @@ async def drop_database(
     tables = [
         table
         for schema in schemas
-        for table in await catalog.list_tables(transaction, name, schema)
+        for table in await catalog.list_tables(transaction, name, schema, views=True)
     ]
     if tables and not statement.cascade:
         raise _not_empty("database", name, tables, statement.position)

@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from sqlglot import exp
 
+from ...catalog.catalog import not_a_table
 from ...catalog.column_types import ColumnType, coerce
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.descriptor_store import DescriptorReader
@@ -89,7 +90,10 @@ async def _table(
         raise SQLError(
             "42809", f'"{of.table}" is computed and has no ranges', position=of.table.position
         )
-    return await resolve(services, reader, of.table, database)
+    table = await resolve(services, reader, of.table, database)
+    if table.view is not None:
+        raise not_a_table(table)
+    return table
 
 
 def _index(table: TableDescriptor, of: statements.RangesOf) -> Index:

@@ -30,6 +30,7 @@ from ..services import Services
 from .given_columns import constraint_definitions
 from .schema_targets import TableChanges
 from .table_turn import wait_for_room
+from .views import check_views
 
 AUTO_UNLOCK = declare_bool(
     "sql.schema.auto_unlock.enabled",
@@ -136,6 +137,7 @@ class SchemaChangeStatements:
         return await self._done(changes, table, statement.text, "ALTER TABLE")
 
     async def _command(self, changes: TableChanges, command: s.AlterCommand) -> None:
+        await check_views(self._services, self._transaction, changes.table, command)
         match command:
             case s.AddConstraint(constraint=s.Reference() as reference):
                 changes.add_reference(reference, await self._referenced(changes, reference))

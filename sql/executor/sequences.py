@@ -28,7 +28,7 @@ from ..parser.type_statements import AlterSequence, CreateSequence, DropSequence
 from ..relations import find_table, full_name
 from ..results import Result
 from ..services import Services
-from .namespaces import new_table_name
+from .new_names import new_table_name
 from .owned_sequences import drop_sequence
 
 ATTEMPTS_MAX = 100

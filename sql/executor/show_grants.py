@@ -111,7 +111,7 @@ async def _everything_in(actor: Actor) -> list[Securable]:
             actor.reader, actor.database, schema
         )
         found.append(Securable(SecurableKind.SCHEMA, schema_id, schema, (database_id,)))
-        tables = await catalog.list_tables(actor.reader, actor.database, schema)
+        tables = await catalog.list_tables(actor.reader, actor.database, schema, views=True)
         found += map(securable, tables)
     return found
 

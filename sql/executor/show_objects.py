@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...catalog.catalog import not_a_table
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.elements import ElementState, Index
 from ...catalog.errors import SQLError
@@ -42,6 +43,8 @@ async def _table(actor: Actor, name: ObjectName) -> TableDescriptor:
     await actor.need_any(table)
     if table.id < 0:
         raise SQLError("42809", f'"{name}" is computed: it has no keys', position=name.position)
+    if table.view is not None:
+        raise not_a_table(table)
     return table
 
 

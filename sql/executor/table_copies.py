@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 from sqlglot import exp
 
-from ...catalog.catalog import ColumnDefinition, TableDefinition
+from ...catalog.catalog import ColumnDefinition, TableDefinition, not_a_table
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.errors import SQLError
 from ...catalog.names import TableName
@@ -26,7 +26,8 @@ from ..parser import parse
 from ..parser import schema_statements as s
 from ..parser.schema_statements import Copied, LikeTable
 from ..parser.statements import CreateTable, CreateTableAs
-from ..planner import plan_select
+from ..planner import plan_statement
+from ..plans import SelectPlan
 from ..relations import LeaseScope, find_table, resolve, resolve_all
 from ..results import Result
 from ..row_batches import encode_batch
@@ -34,7 +35,7 @@ from ..row_rules import RowRules
 from ..scalars import Bindings
 from ..services import Services
 from .mutations import Mutation
-from .namespaces import new_table_name
+from .new_names import new_table_name
 from .reading import run_select
 
 SLICE_ROWS = 1000
@@ -92,7 +93,8 @@ async def _run(
         transaction,
     )
     await require(services, bindings.client.user, needs_of(query, relations), transaction)
-    plan = plan_select(query.tree, relations)
+    plan = plan_statement(query, relations)
+    assert isinstance(plan, SelectPlan), plan
     return await run_select(plan, transaction, bindings, services.analytics)
 
 
@@ -155,6 +157,8 @@ async def with_likes(
     columns = list(statement.columns)
     for like in reversed(statement.likes):
         source = await resolve(services, transaction, like.table, database)
+        if source.view is not None:
+            raise not_a_table(source)
         taken = _taken(source, like)
         columns[like.place : like.place] = taken.columns
         statement = replace(

@@ -24,6 +24,7 @@ from . import (
     transactions,
     types,
     users,
+    views,
 )
 from .cursor import Cursor, LexemeKind, syntax_error
 from .lexer import statements, tokenize
@@ -201,6 +202,10 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("create", "sequence"): sequences.create_sequence,
     ("alter", "sequence"): sequences.alter_sequence,
     ("drop", "sequence"): sequences.drop_sequence,
+    ("create", "view"): views.create_view,
+    ("create", "or", "replace", "view"): views.replace_view,
+    ("alter", "view"): views.alter_view,
+    ("drop", "view"): views.drop_view,
     ("alter", "type"): types.alter_type,
     ("drop", "type"): types.drop_type,
     ("create", "changefeed"): feeds.create_changefeed,

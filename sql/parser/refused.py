@@ -6,7 +6,6 @@ from ...catalog.errors import SQLError
 from .cursor import Cursor
 
 _TEMPORARY = "Create a table, and drop it when it is not needed any more."
-_VIEWS = "Write the query where it is used, behind WITH."
 _CHANNELS = "CREATE CHANGEFEED FOR t streams the rows that change to the client."
 _FUNCTIONS = "Statements are sent one by one, or several in one text."
 
@@ -17,8 +16,6 @@ REFUSED: dict[tuple[str, ...], tuple[str, str]] = {
     ("create", "local", "temporary"): ("temporary tables", _TEMPORARY),
     ("create", "global", "temporary"): ("temporary tables", _TEMPORARY),
     ("create", "unlogged"): ("unlogged tables", "Every table is durable: leave UNLOGGED out."),
-    ("create", "view"): ("views", _VIEWS),
-    ("create", "or", "replace", "view"): ("views", _VIEWS),
     ("create", "or"): ("CREATE OR REPLACE", "Drop what is there, and create it again."),
     ("create", "materialized"): (
         "materialized views",

@@ -35,6 +35,7 @@ from .show_statements import Cancel, ShowObjects
 from .transaction_statements import TransactionStatement
 from .type_statements import SequenceStatement, TypeStatement
 from .user_statements import UserStatement
+from .view_statements import ViewStatement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -365,6 +366,7 @@ Statement = (
     | UserStatement
     | TypeStatement
     | SequenceStatement
+    | ViewStatement
     | RightsStatement
     | ShowObjects
     | Cancel

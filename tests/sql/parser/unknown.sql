@@ -6,7 +6,7 @@ HINT: Did you mean SELECT?
 CREATE NONSENSE x
 ----
 position 8: syntax error at or near "NONSENSE" (SQLSTATE 42601)
-HINT: Statements that begin so: CREATE CHANGEFEED, CREATE DATABASE, CREATE INDEX, CREATE ROLE, CREATE SCHEMA, CREATE SEQUENCE, CREATE TABLE, CREATE TYPE, CREATE UNIQUE INDEX, CREATE USER.
+HINT: Statements that begin so: CREATE CHANGEFEED, CREATE DATABASE, CREATE INDEX, CREATE OR REPLACE VIEW, CREATE ROLE, CREATE SCHEMA, CREATE SEQUENCE, CREATE TABLE, CREATE TYPE, CREATE UNIQUE INDEX, CREATE USER, CREATE VIEW.
 
 VERIFY CHANGEFEED 1
 ----
@@ -43,8 +43,7 @@ HINT: CREATE CHANGEFEED FOR t streams the rows that change to the client.
 
 CREATE OR REPLACE VIEW v AS SELECT 1
 ----
-position 1: views are not supported (SQLSTATE 0A000)
-HINT: Write the query where it is used, behind WITH.
+CreateView(name=ObjectName(parts=('v'), position=24), columns=(), text='                            SELECT 1', if_not_exists=False, replaces=True)
 
 MERGE INTO t USING u ON t.a = u.a WHEN MATCHED THEN DELETE
 ----
