@@ -12,13 +12,14 @@ Each may be qualified by `pg_catalog`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from ..catalog.system_tables import DEFAULT_DATABASE, PUBLIC_SCHEMA
 from ..catalog.users import ROOT
-from .client_variables import CRDB_VERSION, SERVER_VERSION
+from .client_variables import CRDB_COMPAT, CRDB_VERSION, SERVER_VERSION
+from .variables import SessionVariables
 
 VERSION_TEXT = f"PostgreSQL {SERVER_VERSION} (Tailrace)"
 
@@ -29,7 +30,7 @@ class ClientFacts:
 
     user: str = ROOT
     database: str = DEFAULT_DATABASE
-    crdb_compat: bool = False
+    variables: SessionVariables = field(default_factory=SessionVariables)
 
 
 SOMEBODY = ClientFacts()
@@ -44,7 +45,7 @@ _FACTS: dict[str, Fact] = {
     "current_database": lambda facts: facts.database,
     "current_catalog": lambda facts: facts.database,
     "current_schema": lambda facts: PUBLIC_SCHEMA,
-    "version": lambda facts: CRDB_VERSION if facts.crdb_compat else VERSION_TEXT,
+    "version": lambda facts: CRDB_VERSION if facts.variables.get(CRDB_COMPAT) else VERSION_TEXT,
     "pg_advisory_unlock_all": lambda facts: "",
 }
 

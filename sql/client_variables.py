@@ -103,6 +103,13 @@ ROW_SECURITY = declare(
     description="there are no policies on rows",
 )  # fmt: skip
 
+TABLE_ACCESS_METHOD = _single(
+    "default_table_access_method", "heap", description="there is one way to keep tables"
+)
+JIT = _single(
+    "jit", "off", "false", "no", "0", description="queries are not compiled while they run"
+)
+
 CRDB_VERSION = f"CockroachDB CCL v24.3.0 (Tailrace, PostgreSQL {SERVER_VERSION})"
 """What a session with `crdb_compat` calls the server: the version whose SQL it comes nearest to."""
 

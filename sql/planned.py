@@ -42,6 +42,7 @@ from .sequence_functions import DrawnValues, SessionSequences
 from .services import Services
 from .table_reads import Trace
 from .transactions import OpenTransaction
+from .variables import SessionVariables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ class Execution:
     database: str
     user: str = ROOT
     lock_timeout: float | None = None
-    crdb_compat: bool = False
+    variables: SessionVariables = field(default_factory=SessionVariables)
     trace: Trace | None = None
     described: tuple[ResultColumn, ...] | None = None
     """What a client was told of the result's columns, if it was told."""
@@ -67,7 +68,24 @@ class Execution:
 async def run_planned(
     services: Services, execution: Execution, opened: OpenTransaction | None
 ) -> Result:
-    """Runs a query or DML in the open transaction, or as a transaction by itself."""
+    """Runs a query or DML in the open transaction, or as a transaction by itself, with which what
+    it sets of the session's variables ends or fails."""
+    if opened is not None:
+        return await _run_drawing(services, execution, opened)
+    variables = execution.variables
+    before = variables.mark()
+    try:
+        return await _run_drawing(services, execution, None)
+    except BaseException:
+        variables.restore(before)
+        raise
+    finally:
+        variables.end_transaction()
+
+
+async def _run_drawing(
+    services: Services, execution: Execution, opened: OpenTransaction | None
+) -> Result:
     try:
         return await _run_planned(services, execution, opened)
     except SequenceNeeded:
@@ -196,9 +214,9 @@ async def _write_in(services: Services, execution: Execution, opened: OpenTransa
 
 
 def _bindings(services: Services, execution: Execution, at: Timestamp) -> Bindings:
-    virtual_rows = Introspection(services, execution.database, execution.user)
+    virtual_rows = Introspection(services, execution.database, execution.user, execution.variables)
     facts = ClientFacts(
-        user=execution.user, database=execution.database, crdb_compat=execution.crdb_compat
+        user=execution.user, database=execution.database, variables=execution.variables
     )
     return Bindings(
         execution.parameters,

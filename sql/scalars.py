@@ -27,6 +27,7 @@ from .client_functions import CLIENT_NODES, SOMEBODY, ClientFacts, client_fact
 from .parser import folded, position_of
 from .parser.tree_names import CAST_TYPE
 from .sequence_calls import SequenceCall, SequenceGenerators, sequence_call
+from .setting_functions import setting_call
 from .table_reads import Images, Trace
 from .virtual_rows import VirtualRows
 
@@ -133,6 +134,8 @@ def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) ->
             return Scalar(INT8, _drawn_by(call), True)
         case _ if isinstance(tree, CLIENT_NODES) and (fact := client_fact(tree)) is not None:
             return Scalar(STRING, lambda values, bindings: fact(bindings.client), True)
+        case exp.Anonymous() | exp.Dot() if setting_call(tree) is not None:
+            return _of_setting(tree)
         case exp.CurrentTimestamp() if not tree.this:
             return Scalar(TIMESTAMPTZ, lambda values, bindings: bindings.now, True)
         case exp.CurrentDate() if not tree.this:
@@ -150,6 +153,20 @@ def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) ->
         case exp.Cast() if not isinstance(tree, exp.TryCast):
             return _cast(tree, compile_scalar(tree.this, scope, relation))
     raise NotNative(type(tree).__name__)
+
+
+def _of_setting(tree: exp.Expr) -> Scalar:
+    call = setting_call(tree)
+    assert call is not None, tree
+    function, given = call
+    arguments = [compile_scalar(argument, {}) for argument in given]
+    return Scalar(
+        STRING,
+        lambda values, bindings: function(
+            bindings.client.variables, [argument.value(bindings) for argument in arguments]
+        ),
+        True,
+    )
 
 
 def adapt(scalar: Scalar, type: ColumnType, *, position: int | None = None) -> Scalar:

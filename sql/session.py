@@ -14,7 +14,7 @@ from ..kvlayer.txn import Transaction
 from .activity import Activity
 from .authorization import Actor, check_database
 from .catalog_statements import begin_changefeed, change_catalog, stream_changefeed
-from .client_variables import APPLICATION_NAME, CRDB_COMPAT
+from .client_variables import APPLICATION_NAME
 from .cursors import Cursors
 from .errors import from_kv
 from .executor.cluster_settings import set_cluster_setting
@@ -423,7 +423,7 @@ class Session:
             described=described,
             lock_timeout=lock_timeout(self.variables),
             sequences=self._sequences,
-            crdb_compat=self.variables.get(CRDB_COMPAT),
+            variables=self.variables,
         )
 
     async def _explain(self, explained: statements.Explain, given: Sequence[object]) -> Result:

@@ -50,7 +50,7 @@ from .scalars import (
     type_of_cast,
 )
 from .sequence_calls import sequence_call
-from .variables import REGISTRY
+from .setting_functions import setting_call
 from .wide_operators import rewrite
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
@@ -242,7 +242,7 @@ def _client_parameter(node: exp.Expr) -> bool:
 
 
 def _replace_rest(query: exp.Query, parameters: _Parameters) -> None:
-    _refuse_set_config(query)
+    _replace_setting_calls(query, parameters)
     _replace_sequence_calls(query, parameters)
     for node in list(query.find_all(*CLIENT_NODES)):
         inner = isinstance(node.parent, exp.Dot) and client_fact(node.parent) is not None
@@ -261,14 +261,21 @@ def _replace_rest(query: exp.Query, parameters: _Parameters) -> None:
                 node.replace(parameters.now(node.copy(), DATE))
 
 
-def _refuse_set_config(query: exp.Query) -> None:
-    """Variables are set by SET. Drivers that find one unknown go on without it."""
-    for node in query.find_all(exp.Anonymous):
-        if node.name.lower() == "set_config" and node.expressions:
-            name = str(node.expressions[0].name)
-            if name.lower() in REGISTRY:
-                raise SQLError("0A000", "set_config is not supported", hint=f"Write SET {name}.")
-            raise SQLError("42704", f'unrecognized configuration parameter "{name}"')
+def _replace_setting_calls(query: exp.Query, parameters: _Parameters) -> None:
+    """Each call is one value. Raises SQLError 0A000 where it would have to be one for each row."""
+    for node in list(query.find_all(exp.Anonymous)):
+        if setting_call(node) is None:
+            continue
+        whole = node.parent if isinstance(node.parent, exp.Dot) else node
+        try:
+            scalar = compile_scalar(whole, {})
+        except NotNative:
+            raise SQLError(
+                "0A000",
+                f"{node.name.lower()} takes constants and parameters",
+                position=position_of(node),
+            ) from None
+        whole.replace(parameters.typed(scalar, STRING))
 
 
 def _replace_sequence_calls(query: exp.Query, parameters: _Parameters) -> None:

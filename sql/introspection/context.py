@@ -11,6 +11,7 @@ from ...catalog.column_types import ColumnType
 from ...catalog.leases import LeaseManager
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.txn import Transaction
+from ..variables import SessionVariables
 
 
 class IntrospectedTable(Protocol):
@@ -42,9 +43,10 @@ class IntrospectedServices(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntrospectionContext:
     """`reader` is the statement's transaction: what it reads is as of its read timestamp.
-    `user` is whose it is."""
+    `user` is whose it is, `variables` what the session has set."""
 
     services: IntrospectedServices
     database: str
     user: str
+    variables: SessionVariables
     reader: Transaction

@@ -280,9 +280,6 @@ FUNCTIONS: dict[str, Make] = {
         "SELECT min(_d.description) FROM pg_catalog.pg_description AS _d "
         "WHERE _d.objoid = $1 AND _d.objsubid = $2"
     ),
-    "current_setting": _query(
-        "SELECT min(_s.setting) FROM pg_catalog.pg_settings AS _s WHERE _s.name = lower($1)"
-    ),
     "pg_encoding_to_char": _query("CASE WHEN $1 = 6 THEN 'UTF8' ELSE '' END"),
     **{f"to_{name}": _query(text) for name, text in _OIDS.items()},
     "shobj_description": _NULL_TEXT,

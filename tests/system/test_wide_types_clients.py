@@ -137,6 +137,24 @@ def test_asyncpg_reads_and_writes_enumerations_by_their_own_type(server: ServerP
     asyncio.run(main())
 
 
+def test_asyncpg_may_first_meet_an_enumeration_within_a_transaction(server: ServerProcess) -> None:
+    """It turns `jit` off by set_config() before it asks what the type is."""
+
+    async def main() -> None:
+        client = await asyncpg_to(server)
+        try:
+            async with client.transaction():
+                await client.execute("INSERT INTO w (id, m) VALUES (990, 'ok')")
+                found = await client.fetchval("SELECT m FROM w WHERE id = $1", 990)
+                assert found == "ok"
+                await client.execute("DELETE FROM w WHERE id = 990")
+            assert await client.fetchval("SELECT current_setting('jit')") == "off"
+        finally:
+            await client.close()
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("format", ["text", "csv", "binary"])
 def test_copy_goes_both_ways(server: ServerProcess, format: str) -> None:
     with connect(server) as client:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from ....catalog.column_types import ColumnType, array_of
 from ....catalog.type_kinds import CatalogName, TypeKind
-from ...client_variables import SERVER_VERSION
 from ...results import BOOL, INT8, STRING, Row
 from ...variables import REGISTRY
 from ..context import IntrospectionContext
@@ -72,17 +71,11 @@ async def _collations(context: IntrospectionContext) -> Sequence[Row]:
 
 
 async def _settings(context: IntrospectionContext) -> Sequence[Row]:
-    """Defaults: what a session has set is what SHOW tells."""
-    rows: list[Row] = [
-        (variable.name, variable.show(variable.default), variable.description, "user", "string")
+    """What SHOW ALL tells of the session, without its transaction's modes."""
+    return [
+        (variable.name, context.variables.show(variable), variable.description, "user", "string")
         for variable in REGISTRY.values()
     ]
-    known = {row[0] for row in rows}
-    extra = {"default_table_access_method": "heap", "server_version": SERVER_VERSION}
-    rows += [
-        (n, v, "as in PostgreSQL", "internal", "string") for n, v in extra.items() if n not in known
-    ]
-    return rows
 
 
 PG_CATALOG = (

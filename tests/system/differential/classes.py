@@ -13,14 +13,12 @@ from decimal import Decimal, InvalidOperation
 from math import isclose
 
 from tests.system.differential.comparison import Difference
-from tests.system.differential.outcome import Cell, Outcome
+from tests.system.differential.outcome import FIRST_OWN_TYPE, Cell, Outcome
 
 INT2, INT4, INT8, TEXT, NAME = 21, 23, 20, 25, 19
 FLOAT4, FLOAT8, NUMERIC, BPCHAR = 700, 701, 1700, 1042
 JSON, JSONB, REGTYPE, VOID = 114, 3802, 2206, 2278
 INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY = 1007, 1016, 1009
-_FIRST_OWN = 16_384
-"""The first OID that PostgreSQL gives to a user's type."""
 
 _DIGITS = 14
 """Significant digits that a float and a decimal of the same value share."""
@@ -201,12 +199,12 @@ def _accepted(*statements: str) -> Callable[[Difference], bool]:
 
 
 def _labels(difference: Difference) -> bool:
-    """Types that PostgreSQL numbers itself, and their arrays, are told as texts."""
+    """Types that users make, and their arrays, are told as texts."""
     found = _type_pairs(difference) - _WIDER
     return (
         difference.parts == {"types"}
         and bool(found)
-        and all(theirs >= _FIRST_OWN and ours in (TEXT, TEXT_ARRAY) for theirs, ours in found)
+        and all(theirs >= FIRST_OWN_TYPE and ours in (TEXT, TEXT_ARRAY) for theirs, ours in found)
     )
 
 
@@ -273,7 +271,7 @@ CLASSES: tuple[DifferenceClass, ...] = (
         _refused(sqlstate="22003", beginnings=("DECIMAL(38,0) has no ",)),
     ),
     DifferenceClass("Overflow of floats, and within sums", _infinite),
-    DifferenceClass("Enumerations are told as text", _labels),
+    DifferenceClass("Enumerations that are computed are told as text", _labels),
     DifferenceClass("Truths are cast to every integer", _accepted("SELECT true::INT8")),
     DifferenceClass(
         "Dates and times are written in ISO form",

@@ -18,9 +18,13 @@ _TRANSACTIONS = {
 }
 
 
+FIRST_OWN_TYPE = 16384
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One execution. `sqlstate` is None where it succeeded; then `message` is empty."""
+    """One execution. `sqlstate` is None where it succeeded; then `message` is empty. Types that
+    users make, which each server numbers by itself, are all told as FIRST_OWN_TYPE."""
 
     sqlstate: str | None
     message: str
@@ -67,13 +71,24 @@ class Client:
             message="" if message is None else message.decode(),
             tag=(result.command_status or b"").decode(),
             names=tuple((result.fname(column) or b"").decode() for column in columns),
-            types=tuple(result.ftype(column) for column in columns),
-            rows=tuple(tuple(result.get_value(r, c) for c in columns) for r in rows),
+            types=tuple(min(result.ftype(column), FIRST_OWN_TYPE) for column in columns),
+            rows=tuple(
+                tuple(_cell(result.get_value(r, c), result.ftype(c), binary) for c in columns)
+                for r in rows
+            ),
             transaction=_TRANSACTIONS[pq.TransactionStatus(self._connection.transaction_status)],
         )
 
     def close(self) -> None:
         self._connection.finish()
+
+
+def _cell(value: bytes | None, type: int, binary: bool) -> bytes | None:
+    """A value as it is compared: an array in binary has the number of its elements' type within."""
+    if value is None or not binary or type < FIRST_OWN_TYPE:
+        return value
+    element = min(int.from_bytes(value[8:12]), FIRST_OWN_TYPE)
+    return value[:8] + element.to_bytes(4) + value[12:] if len(value) >= 12 else value
 
 
 def _lost(statement: str) -> Outcome:
