@@ -161,6 +161,15 @@ async def find_table(
         raise
 
 
+def not_a_view(name: ObjectName) -> SQLError:
+    return SQLError(
+        "42809",
+        f'"{name}" is not a view',
+        hint="Use ALTER TABLE, DROP TABLE, COMMENT ON TABLE and SHOW CREATE TABLE for tables.",
+        position=name.position,
+    )
+
+
 async def resolve(
     services: Services, reader: DescriptorReader, name: ObjectName, database: str
 ) -> TableDescriptor:

@@ -18,12 +18,12 @@ from ..parser.schema_statements import (
     DropDatabase,
     DropSchema,
 )
-from ..relations import LeaseScope, find_table
+from ..relations import LeaseScope, find_table, not_a_view
 from ..results import Result
 from ..services import Services
 from .owned_sequences import drop_owned
 from .schema_changes import SchemaChangeStatements
-from .views import ViewStatements
+from .views import ViewStatements, with_comment
 
 
 async def drop_tables(
@@ -188,17 +188,16 @@ async def comment_on(
     database: str,
 ) -> Result:
     """A comment changes no row, so a locked table takes it without being unlocked."""
+    views = statement.what is not Commented.TABLE
+    named = await find_table(services, transaction, statement.table, database, views=views)
+    if named is not None and named.view is not None:
+        view = ViewStatements(services, transaction, scope, database)
+        return await view.comment(named, statement.column, statement.text)
+    if named is not None and statement.what is Commented.VIEW:
+        raise not_a_view(statement.table)
     changer = SchemaChangeStatements(services, transaction, scope, database)
     table = await changer.prepared(statement.table, unlocks=False)
-    if statement.what is Commented.TABLE:
-        changed = replace(table, comment=statement.text)
-    else:
-        column = table.column(str(statement.column))
-        columns = tuple(
-            replace(column, comment=statement.text) if found.id == column.id else found
-            for found in table.columns
-        )
-        changed = replace(table, columns=columns)
+    changed = with_comment(table, statement.column, statement.text)
     if changed != table:
         version = CatalogChanges.of(transaction).next_version(table)
         await services.catalog.descriptors.publish(transaction, replace(changed, version=version))

@@ -30,7 +30,7 @@ from ..services import Services
 from .given_columns import constraint_definitions
 from .schema_targets import TableChanges
 from .table_turn import wait_for_room
-from .views import check_views
+from .views import ViewStatements, check_views
 
 AUTO_UNLOCK = declare_bool(
     "sql.schema.auto_unlock.enabled",
@@ -133,8 +133,15 @@ class SchemaChangeStatements:
         table = await self.prepared(statement.table)
         changes = self._gathered(table)
         for command in statement.commands:
+            if isinstance(command, s.DropColumn) and command.cascade:
+                await self._drop_views(changes.table, command.name)
             await self._command(changes, command)
         return await self._done(changes, table, statement.text, "ALTER TABLE")
+
+    async def _drop_views(self, table: TableDescriptor, column: str) -> None:
+        """Drops the views that read a column."""
+        views = ViewStatements(self._services, self._transaction, self._scope, self._database)
+        await views.drop_readers_of_column(table, column)
 
     async def _command(self, changes: TableChanges, command: s.AlterCommand) -> None:
         await check_views(self._services, self._transaction, changes.table, command)

@@ -13,7 +13,7 @@ from ...kvlayer.settings import REGISTRY
 from ..as_of import datetime_of
 from ..parser import statements
 from ..parser.maintenance_statements import Maintain
-from ..relations import resolve
+from ..relations import not_a_view, resolve
 from ..results import BOOL, INT8, STRING, TIMESTAMPTZ, Result, Row, listing
 from ..services import JobSummary, Services
 from .maintenance import maintain
@@ -41,6 +41,8 @@ async def run_show(
             return listing("SHOW DATABASES", [("database_name", STRING)], [(n,) for n in names])
         case statements.ShowCreateTable(table=name):
             table = await resolve(services, reader, name, database)
+            if statement.view and table.view is None:
+                raise not_a_view(name)
             text = show_create(table, await _referenced(services, reader, table))
             columns = [("table_name", STRING), ("create_statement", STRING)]
             return listing("SHOW CREATE TABLE", columns, [(table.name, text)])
@@ -73,9 +75,15 @@ async def _referenced(
 
 
 async def _tables(services: Services, reader: DescriptorReader, database: str) -> Result:
-    tables = await services.catalog.list_tables(reader, database)
-    columns = [("schema_name", STRING), ("table_name", STRING), ("changefeed_optimized", BOOL)]
-    rows: list[Row] = [("public", table.name, table.locked) for table in tables]
+    columns = [
+        ("schema_name", STRING), ("table_name", STRING), ("type", STRING),
+        ("changefeed_optimized", BOOL),
+    ]  # fmt: skip
+    rows: list[Row] = [
+        (schema, table.name, "table" if table.view is None else "view", table.locked)
+        for schema in await services.catalog.list_schemas(reader, database)
+        for table in await services.catalog.list_tables(reader, database, schema, views=True)
+    ]
     return listing("SHOW TABLES", columns, rows)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...catalog.catalog import not_a_table
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.elements import ElementState, Index
 from ...catalog.errors import SQLError
@@ -43,8 +42,6 @@ async def _table(actor: Actor, name: ObjectName) -> TableDescriptor:
     await actor.need_any(table)
     if table.id < 0:
         raise SQLError("42809", f'"{name}" is computed: it has no keys', position=name.position)
-    if table.view is not None:
-        raise not_a_table(table)
     return table
 
 
@@ -64,7 +61,8 @@ def _indexes(table: TableDescriptor) -> Result:
     """A row for each column of each index, those of the key that stand behind it included."""
     rows: list[Row] = []
     public = [index for index in table.indexes if index.state is ElementState.PUBLIC]
-    for index in sorted((table.primary_index, *public), key=lambda index: index.name):
+    keyed = public if table.view is not None else (table.primary_index, *public)
+    for index in sorted(keyed, key=lambda index: index.name):
         for place, (column_id, storing, implicit) in enumerate(_parts(table, index), start=1):
             name = table.column_by_id(column_id).name
             direction = "N/A" if storing else "ASC"

@@ -27,7 +27,7 @@ from ..parser.statements import Query
 from ..parser.view_statements import CreateView, DropView, RenameView, ViewStatement
 from ..planner import plan_statement
 from ..plans import SelectPlan
-from ..relations import LeaseScope, find_table, resolve_all, unknown_relation
+from ..relations import LeaseScope, find_table, not_a_view, resolve_all, unknown_relation
 from ..results import Result, ResultColumn
 from ..sequence_calls import sequence_call
 from ..services import Services
@@ -115,7 +115,7 @@ class ViewStatements:
         if not statement.replaces:
             raise SQLError("42P07", f'relation "{named}" already exists', position=named.position)
         if found is None or found.view is None:
-            raise SQLError("42809", f'"{named}" is not a view', position=named.position)
+            raise not_a_view(named)
         return found
 
     async def _made(self, statement: CreateView) -> tuple[ViewQuery, list[ResultColumn]]:
@@ -254,6 +254,24 @@ class ViewStatements:
                 found[view.id] = view
         await self.drop(list(found.values()), cascade=cascade)
 
+    async def drop_readers_of_column(self, table: TableDescriptor, name: str) -> None:
+        """Drops the views that read a column which is about to be dropped, and those upon them."""
+        column = table.find_column(name)
+        if column is not None:
+            readers = await _readers(self._services, self._transaction, table, column)
+            await self.drop(readers, cascade=True)
+
+    # COMMENT ON
+
+    async def comment(self, view: TableDescriptor, column: str | None, text: str | None) -> Result:
+        await self._make_room(view)
+        changed = with_comment(view, column, text)
+        version = self._descriptors.next_version(self._transaction, view)
+        await publish_view(
+            self._descriptors, self._transaction, view, replace(changed, version=version)
+        )
+        return Result(tag="COMMENT")
+
     async def _find(self, name: ObjectName, *, if_exists: bool) -> TableDescriptor | None:
         """The view of that name. Raises SQLError 42P01 and 42809."""
         found = await find_table(
@@ -262,12 +280,7 @@ class ViewStatements:
         if found is None and not if_exists:
             raise unknown_relation(name)
         if found is not None and found.view is None:
-            raise SQLError(
-                "42809",
-                f'"{name}" is not a view',
-                hint="Use ALTER TABLE and DROP TABLE for tables.",
-                position=name.position,
-            )
+            raise not_a_view(name)
         return found
 
     async def _make_room(self, view: TableDescriptor) -> None:
@@ -344,13 +357,33 @@ async def refuse_read(
     column: Column | None,
 ) -> None:
     """Raises SQLError 2BP01 where a view reads the table, or the column of it."""
+    for view in await _readers(services, transaction, table, column):
+        raise depended_on(table, view, what, column)
+
+
+async def _readers(
+    services: Services, transaction: Transaction, table: TableDescriptor, column: Column | None
+) -> list[TableDescriptor]:
+    """The views that read a table themselves, or one column of it."""
+    found: list[TableDescriptor] = []
     for view in await views_of(services.catalog.descriptors, transaction, table.id):
         assert view.view is not None, view
-        for dependency in view.view.reads:
-            if dependency.table_id == table.id and (
-                column is None or column.id in dependency.columns
-            ):
-                raise depended_on(table, view, what, column)
+        for read in view.view.reads:
+            if read.table_id == table.id and (column is None or column.id in read.columns):
+                found.append(view)
+    return found
+
+
+def with_comment(table: TableDescriptor, column: str | None, text: str | None) -> TableDescriptor:
+    """A table or view with a comment on itself, or on a column. Raises SQLError 42703."""
+    if column is None:
+        return replace(table, comment=text)
+    commented = table.column(column)
+    columns = tuple(
+        replace(found, comment=text) if found.id == commented.id else found
+        for found in table.columns
+    )
+    return replace(table, columns=columns)
 
 
 def depended_on(
@@ -361,8 +394,9 @@ def depended_on(
     if column is not None:
         thing = f'column "{column.name}" of {thing}'
     hint = f"Drop the view first, and create it again: SHOW CREATE TABLE {view.name} says how."
-    if what == "drop" and column is None:
-        hint = "Use CASCADE to drop the view too."
+    if what == "drop":
+        word = "" if column is None else "DROP COLUMN … "
+        hint = f"Use {word}CASCADE to drop the view too."
     return SQLError(
         "2BP01", f'cannot {what} {thing} because view "{view.name}" depends on it', hint=hint
     )
@@ -377,6 +411,8 @@ async def check_views(
             await refuse_read(services, transaction, table, "rename", None)
         case s.SetSchema():
             await refuse_read(services, transaction, table, "move", None)
+        case s.DropColumn(cascade=True):
+            pass  # they are dropped with it
         case s.DropColumn(name=name) | s.RenameColumn(name=name) | s.AlterType(name=name):
             column = table.find_column(name)
             if column is not None:

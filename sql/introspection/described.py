@@ -16,6 +16,7 @@ from ...catalog.elements import (
 )
 from ...catalog.names import quote_identifier
 from ...catalog.show_create import literal
+from ...catalog.view_query import ViewQuery
 from .context import IntrospectionContext
 from .oids import constraint_oid
 
@@ -36,7 +37,8 @@ class DescribedTable:
     def indexes(self) -> Sequence[Index]:
         """The primary one first, if the table was given a key."""
         public = [i for i in self.table.indexes if i.state is ElementState.PUBLIC]
-        return public if self.table.keyless else [self.table.primary_index, *public]
+        keyed = self.table.view is None and not self.table.keyless
+        return [self.table.primary_index, *public] if keyed else public
 
     @property
     def constraints(self) -> Iterator[NamedConstraint]:
@@ -84,13 +86,39 @@ def _of_index(table: TableDescriptor, index: Index, kind: str) -> NamedConstrain
     return NamedConstraint(oid, kind, index.name, index.columns, index=index)
 
 
+async def described_relations(context: IntrospectionContext) -> list[DescribedTable]:
+    """Tables and views, by schema and name."""
+    return await _described(context, views=True)
+
+
+async def described_views(context: IntrospectionContext) -> list[tuple[DescribedTable, str]]:
+    """Views by schema and name, each with its query as PostgreSQL would print it."""
+    return [
+        (found, f" {_definition(found.table, found.table.view)};")
+        for found in await _described(context, views=True)
+        if found.table.view is not None
+    ]
+
+
+def _definition(view: TableDescriptor, query: ViewQuery) -> str:
+    """The view's query, with the view's names for its columns."""
+    if not query.renames:
+        return query.text
+    names = names_of(view, [column.id for column in view.columns])
+    return f"SELECT * FROM ({query.text}) AS {quote_identifier(view.name)} ({names})"
+
+
 async def described_tables(context: IntrospectionContext) -> list[DescribedTable]:
     """By schema and name."""
+    return await _described(context, views=False)
+
+
+async def _described(context: IntrospectionContext, *, views: bool) -> list[DescribedTable]:
     catalog, reader = context.services.catalog, context.reader
     return [
         DescribedTable(schema, table)
         for schema in await catalog.list_schemas(reader, context.database)
-        for table in await catalog.list_tables(reader, context.database, schema)
+        for table in await catalog.list_tables(reader, context.database, schema, views=views)
     ]
 
 

@@ -9,7 +9,13 @@ from ...catalog.rights import read_rights
 from ...catalog.users import ROOT
 from ..results import INT8, STRING, Row
 from .context import IntrospectionContext
-from .described import DescribedTable, default_text, described_tables
+from .described import (
+    DescribedTable,
+    default_text,
+    described_relations,
+    described_tables,
+    described_views,
+)
 from .rights import privileges_on
 from .sequences import schema_sequence_rows
 from .type_rows import standard_words, udt_name
@@ -21,8 +27,9 @@ _BITS = {"INT2": 16, "INT4": 32, "INT8": 64, "FLOAT4": 24, "FLOAT8": 53}
 
 
 async def _visible_tables(context: IntrospectionContext) -> list[DescribedTable]:
-    """Those that the user has any privilege on, as the standard has it; pg_catalog hides none."""
-    tables = await described_tables(context)
+    """Tables and views that the user has any privilege on, as the standard has it; pg_catalog hides
+    none."""
+    tables = await described_relations(context)
     if context.user == ROOT:
         return tables
     rights = await read_rights(context.reader)
@@ -37,12 +44,17 @@ async def _schemata(context: IntrospectionContext) -> Sequence[Row]:
 
 async def _tables(context: IntrospectionContext) -> Sequence[Row]:
     rows: list[Row] = [
-        (context.database, found.schema, found.table.name, "BASE TABLE", "YES")
+        (context.database, found.schema, found.table.name, *_standard_kind(found))
         for found in await _visible_tables(context)
     ]
     for table in context.services.virtual_tables:
         rows.append((context.database, table.schema, table.name, "SYSTEM VIEW", "NO"))
     return rows
+
+
+def _standard_kind(found: DescribedTable) -> tuple[str, str]:
+    """What the standard calls it, and whether rows can be inserted."""
+    return ("BASE TABLE", "YES") if found.table.view is None else ("VIEW", "NO")
 
 
 async def _columns(context: IntrospectionContext) -> Sequence[Row]:
@@ -64,14 +76,24 @@ async def _columns(context: IntrospectionContext) -> Sequence[Row]:
                     "NO" if column.identity is None else "YES",
                     None if column.identity is None else column.identity.value,
                     "ALWAYS" if computed is not None else "NEVER", computed,
-                    "NO" if computed is not None else "YES",
+                    "NO" if computed is not None or found.table.view is not None else "YES",
                 )
             )  # fmt: skip
     return rows
 
 
 async def _views(context: IntrospectionContext) -> Sequence[Row]:
-    return ()
+    """A query is shown to the view's owner and to admins, as PostgreSQL does."""
+    rights = await read_rights(context.reader)
+    visible = {found.table.id for found in await _visible_tables(context)}
+    rows: list[Row] = []
+    for found, text in await described_views(context):
+        if found.table.id in visible:
+            shown = text if rights.owns(context.user, found.table.id) else None
+            rows.append(
+                (context.database, found.schema, found.table.name, shown, "NONE", *["NO"] * 5)
+            )
+    return rows
 
 
 async def _constraints(context: IntrospectionContext) -> Sequence[Row]:
@@ -129,7 +151,7 @@ async def _table_privileges(context: IntrospectionContext) -> Sequence[Row]:
             found.table.name, privilege.name, "YES" if grantable else "NO",
             "YES" if privilege is Privilege.SELECT else "NO",
         )
-        for found in await described_tables(context)
+        for found in await described_relations(context)
         for grantee, privilege, grantable in privileges_on(rights, securable(found.table))
     ]  # fmt: skip
 
@@ -178,7 +200,13 @@ INFORMATION_SCHEMA = (
         "udt_name is_identity identity_generation is_generated generation_expression is_updatable",
         _columns,
     ),
-    _table(4, "views", "table_catalog table_schema table_name view_definition", _views),
+    _table(
+        4,
+        "views",
+        "table_catalog table_schema table_name view_definition check_option is_updatable "
+        "is_insertable_into is_trigger_updatable is_trigger_deletable is_trigger_insertable_into",
+        _views,
+    ),
     _table(
         5,
         "table_constraints",

@@ -18,6 +18,7 @@ PG_CLASS = 1259
 PG_CONSTRAINT = 2606
 PG_TYPE = 1247
 PG_NAMESPACE = 2615
+PG_REWRITE = 2618
 
 _DERIVED = 1 << 31
 """Derived ids lie above it: descriptors would have to number two billion to meet them."""

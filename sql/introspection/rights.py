@@ -22,7 +22,7 @@ from ...catalog.rights import Rights, read_rights
 from ...catalog.users import ADMIN, PUBLIC, list_users
 from ..results import BOOL, INT8, STRING, Row
 from .context import IntrospectionContext
-from .described import described_tables
+from .described import described_relations
 from .oids import user_oid
 from .virtual_table import VirtualTable, virtual_columns
 
@@ -31,7 +31,7 @@ _ALSO = {Privilege.DROP: "TRUNCATE"}
 
 
 async def things(context: IntrospectionContext) -> list[tuple[str, Securable]]:
-    """The current database, its schemas and their tables, each with its qualified name."""
+    """The current database, its schemas, their tables and views, each with its qualified name."""
     descriptors, reader = context.services.catalog.descriptors, context.reader
     database_id = await descriptors.lookup(reader, 0, 0, context.database)
     assert database_id is not None, context.database
@@ -41,7 +41,7 @@ async def things(context: IntrospectionContext) -> list[tuple[str, Securable]]:
     ]
     for name, id in await descriptors.children(reader, database_id, 0):
         found.append((name, Securable(SecurableKind.SCHEMA, id, name, (database_id,))))
-    for table in await described_tables(context):
+    for table in await described_relations(context):
         found.append((f"{table.schema}.{table.table.name}", securable(table.table)))
     return found
 

@@ -276,17 +276,19 @@ def truncate(cursor: Cursor) -> Truncate:
 
 
 def comment_on(cursor: Cursor) -> CommentOn:
-    """`TABLE name IS …` and `COLUMN table.column IS …`"""
+    """`TABLE name IS …`, `VIEW name IS …` and `COLUMN table.column IS …`"""
     column = None
     if cursor.accept_words("table"):
         what, table = Commented.TABLE, cursor.object_name("a table's name")
+    elif cursor.accept_words("view"):
+        what, table = Commented.VIEW, cursor.object_name("a view's name")
     elif cursor.accept_words("column"):
         what, name = Commented.COLUMN, cursor.object_name("a column's name")
         if len(name.parts) < 2:
             raise SQLError("42601", "write the column as table.column", position=name.position)
         table, column = replace(name, parts=name.parts[:-1]), name.parts[-1]
     else:
-        cursor.fail(expected="TABLE or COLUMN")
+        cursor.fail(expected="TABLE, VIEW or COLUMN")
     cursor.expect_words("is")
     text = None
     if not cursor.accept_words("null"):

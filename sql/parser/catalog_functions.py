@@ -78,8 +78,27 @@ def expand(tree: exp.Expr) -> exp.Expr:
         if node is tree:
             tree = made
         else:
-            node.replace(made)
+            node.replace(_named(node, made))
     return tree
+
+
+def _named(node: exp.Expr, made: exp.Expr) -> exp.Expr:
+    """What takes the place of a node, which as an item of a select list keeps its name."""
+    if node.arg_key != "expressions" or not isinstance(node.parent, exp.Select):
+        return made
+    name = node.name.lower() if isinstance(node, exp.Anonymous) else _cast_name(node)
+    return exp.Alias(this=made, alias=exp.to_identifier(name, quoted=True)) if name else made
+
+
+def _cast_name(node: exp.Expr) -> str:
+    """A cast has the name of the column that it casts, or else of its type."""
+    if not isinstance(node, exp.Cast):
+        return ""
+    column = node.this.unnest()
+    if isinstance(column, exp.Column):
+        return column.name
+    name: str = node.to.sql("postgres").lower()
+    return name.strip('"').removesuffix("[]")
 
 
 def _keep_oid(cast: exp.Cast) -> None:
@@ -246,6 +265,19 @@ _OIDS = {
     "regproc": "SELECT min(_n.oid) FROM pg_catalog.pg_proc AS _n WHERE _n.proname = $1",
 }
 
+_VIEW_DEFINITION = _query(
+    "SELECT min(_d.ev_action) FROM pg_catalog.pg_rewrite AS _d WHERE _d.ev_class = $1"
+)
+
+
+def _view_definition(arguments: Arguments) -> exp.Expr:
+    """`pg_get_viewdef(view [, pretty])`: an object id, or a name as text."""
+    view = arguments[0]
+    if (isinstance(view, exp.Literal) and view.is_string) or _textual(view):
+        view = _cast(exp.cast(view.copy(), "regclass", dialect="postgres")) or view
+    return _VIEW_DEFINITION([view])
+
+
 FUNCTIONS: dict[str, Make] = {
     "pg_table_is_visible": _query(_VISIBLE),
     "pg_type_is_visible": _TRUE,
@@ -284,7 +316,12 @@ FUNCTIONS: dict[str, Make] = {
     **{f"to_{name}": _query(text) for name, text in _OIDS.items()},
     "shobj_description": _NULL_TEXT,
     "pg_get_triggerdef": _NULL_TEXT,
-    "pg_get_viewdef": _NULL_TEXT,
+    "pg_get_viewdef": _view_definition,
+    "pg_get_ruledef": _query(
+        "SELECT min('CREATE RULE \"_RETURN\" AS ON SELECT TO ' || _r.relname || ' DO INSTEAD ' "
+        "|| ltrim(_d.ev_action)) FROM pg_catalog.pg_rewrite AS _d "
+        "JOIN pg_catalog.pg_class AS _r ON _r.oid = _d.ev_class WHERE _d.oid = $1"
+    ),
     "pg_get_serial_sequence": _NULL_TEXT,
     "pg_get_partkeydef": _NULL_TEXT,
     "pg_get_statisticsobjdef_columns": _NULL_TEXT,

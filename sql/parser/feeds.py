@@ -87,8 +87,11 @@ def _shown(cursor: Cursor) -> Statement:
     if cursor.accept_words("databases"):
         return ShowDatabases()
     if cursor.accept_words("create"):
-        cursor.accept_words("table")
-        return ShowCreateTable(table=cursor.object_name("a table's name"))
+        view = cursor.accept_words("view")
+        if not view:
+            cursor.accept_words("table")
+        named = "a view's name" if view else "a table's name"
+        return ShowCreateTable(table=cursor.object_name(named), view=view)
     if cursor.accept_words("columns"):
         cursor.expect_words("from")
         return ShowColumns(table=cursor.object_name("a table's name"))

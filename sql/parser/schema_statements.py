@@ -280,6 +280,7 @@ class Truncate:
 
 class Commented(Enum):
     TABLE = "TABLE"
+    VIEW = "VIEW"
     COLUMN = "COLUMN"
 
 

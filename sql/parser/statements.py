@@ -257,7 +257,10 @@ class ShowDatabases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowCreateTable:
+    """Of a table or a view; only of a `view` if it says so."""
+
     table: ObjectName
+    view: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

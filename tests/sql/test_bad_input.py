@@ -93,7 +93,7 @@ def test_bad_input_is_refused_and_changes_nothing() -> None:
                 assert "scan_" not in str(error), error
             assert not wrong, "\n".join(map(str, wrong))
             assert await node.rows("SELECT * FROM t") == [(7, "seven", None, None)]
-            assert await node.rows("SHOW TABLES") == [("public", "t", False)]
+            assert await node.rows("SHOW TABLES") == [("public", "t", "table", False)]
 
     sim.run(main())
 

@@ -66,7 +66,7 @@ def test_a_query_is_described_without_being_run() -> None:
             ("INSERT INTO t (id) VALUES ($1) RETURNING id, note", "id INT8, note STRING"),
             ("DELETE FROM t", ""),
             ("SHOW TABLES",
-             "schema_name STRING, table_name STRING, changefeed_optimized BOOL"),
+             "schema_name STRING, table_name STRING, type STRING, changefeed_optimized BOOL"),
         ]:  # fmt: skip
             prepared = await node.first.prepare(text)
             found = await node.first.describe(prepared)

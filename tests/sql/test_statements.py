@@ -213,7 +213,9 @@ def test_databases_hold_their_own_tables() -> None:
         assert await node.rows("SELECT * FROM orders") == [(5,)]
         assert await node.rows("SELECT * FROM shop.orders") == [(5,)]
         assert await node.rows("SELECT * FROM defaultdb.public.orders") == []
-        assert await node.rows("SHOW TABLES FROM defaultdb") == [("public", "orders", False)]
+        assert await node.rows("SHOW TABLES FROM defaultdb") == [
+            ("public", "orders", "table", False)
+        ]
 
     run(scenario, ORDERS)
 
@@ -233,12 +235,12 @@ def test_lock_and_unlock_publish_versions() -> None:
     async def scenario(node: SqlNode) -> None:
         await node.sql("INSERT INTO orders VALUES (1)")
         await node.sql("ALTER TABLE orders SET (changefeed_optimized = true)")
-        assert await node.rows("SHOW TABLES") == [("public", "orders", True)]
+        assert await node.rows("SHOW TABLES") == [("public", "orders", "table", True)]
         await node.sql("ALTER TABLE orders RESET (schema_locked)")
         await node.sql("ALTER TABLE orders SET (changefeed_optimized)")
         await node.sql("ALTER TABLE orders SET (schema_locked = false)")
         await node.sql("INSERT INTO orders VALUES (2)")
-        assert await node.rows("SHOW TABLES") == [("public", "orders", False)]
+        assert await node.rows("SHOW TABLES") == [("public", "orders", "table", False)]
 
     run(scenario, ORDERS)
 

@@ -109,6 +109,6 @@ def test_what_is_wrong_leaves_nothing() -> None:
         for text, sqlstate in WRONG.items():
             error = await node.error(text)
             assert error.sqlstate == sqlstate, (text, error)
-        assert await node.rows("SHOW TABLES") == [("public", "t", False)]
+        assert await node.rows("SHOW TABLES") == [("public", "t", "table", False)]
 
     run(scenario)

@@ -215,7 +215,10 @@ def test_lock_change_is_alone_in_its_transaction(other: str, lock_first: bool) -
         error = await node.error(f"{both[0]}; {both[1]}; COMMIT")
         assert error.sqlstate == "25001"
         await node.sql("ROLLBACK")
-        assert await node.rows("SHOW TABLES") == [("public", "t", False), ("public", "w", False)]
+        assert await node.rows("SHOW TABLES") == [
+            ("public", "t", "table", False),
+            ("public", "w", "table", False),
+        ]
         assert await node.rows("SELECT count(*) FROM t") == [(2,)]
 
     run(scenario)
@@ -225,7 +228,7 @@ def test_lock_change_may_be_a_transaction_of_a_driver() -> None:
     async def scenario(node: SqlNode) -> None:
         await node.sql("BEGIN; SELECT * FROM t WHERE k = 1")
         await node.sql("ALTER TABLE t SET (changefeed_optimized = true); COMMIT")
-        assert await node.rows("SHOW TABLES") == [("public", "t", True)]
+        assert await node.rows("SHOW TABLES") == [("public", "t", "table", True)]
         await node.sql("SET CLUSTER SETTING sql.schema.auto_unlock.enabled = false")
         assert (await node.error("DROP TABLE t")).sqlstate == "57000"
 
@@ -245,7 +248,7 @@ def test_transaction_across_a_lock_change_still_commits() -> None:
         await node.sql("COMMIT")
         await locking
         assert await node.rows("SELECT v FROM t WHERE k = 1") == [(1,)]
-        assert await node.rows("SHOW TABLES") == [("public", "t", True)]
+        assert await node.rows("SHOW TABLES") == [("public", "t", "table", True)]
 
     run(scenario)
 

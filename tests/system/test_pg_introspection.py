@@ -22,6 +22,19 @@ CREATE TABLE orders (
 );
 CREATE INDEX orders_by_customer ON orders (customer) STORING (amount);
 COMMENT ON COLUMN orders.note IS 'anything';
+CREATE VIEW large AS SELECT id, amount FROM orders WHERE amount > 9;
+COMMENT ON VIEW large IS 'the large ones';
+COMMENT ON COLUMN large.amount IS 'in euros';
+"""
+
+VIEW = """\
+                                View "public.large"
+ Column |     Type      | Collation | Nullable | Default | Storage  | Description 
+--------+---------------+-----------+----------+---------+----------+-------------
+ id     | bigint        |           |          |         | plain    | 
+ amount | numeric(12,2) |           |          |         | extended | in euros
+View definition:
+ SELECT id, amount FROM defaultdb.public.orders WHERE amount > 9;
 """
 
 TABLE = """\
@@ -67,10 +80,23 @@ def test_psql_describes_a_table(server: ServerProcess) -> None:
     assert "anything" in psql(server, "\\d+ orders\n")
 
 
+def test_psql_describes_a_view(server: ServerProcess) -> None:
+    assert [line.strip() for line in psql(server, "\\d+ large\n").strip().splitlines()] == [
+        line.strip() for line in VIEW.strip().splitlines()
+    ]
+    assert psql(server, "\\sv large\n") == (
+        "CREATE OR REPLACE VIEW public.large AS\n"
+        " SELECT id, amount FROM defaultdb.public.orders WHERE amount > 9\n"
+    )
+    assert "the large ones" in psql(server, "\\dv+\n")
+
+
 @pytest.mark.parametrize(
     ("command", "lines"),
     [
-        ("\\d", ["public|customers|table|root", "public|orders|table|root"]),
+        ("\\d", [
+            "public|customers|table|root", "public|large|view|root", "public|orders|table|root",
+        ]),
         ("\\dt", ["public|customers|table|root", "public|orders|table|root"]),
         ("\\dt ord*", ["public|orders|table|root"]),
         ("\\dn", ["public|root", "tailrace_internal|root"]),
@@ -80,7 +106,7 @@ def test_psql_describes_a_table(server: ServerProcess) -> None:
             "root|Superuser, Create role, Create DB, Bypass RLS|{admin}",
         ]),
         ("\\df", []),
-        ("\\dv", []),
+        ("\\dv", ["public|large|view|root"]),
         ("\\dT", []),
         ("\\di", [
             "public|customers_name_key|index|root|customers",
@@ -88,7 +114,9 @@ def test_psql_describes_a_table(server: ServerProcess) -> None:
             "public|orders_by_customer|index|root|orders",
             "public|orders_pkey|index|root|orders",
         ]),
-        ("\\dp", ["public|customers|table|||", "public|orders|table|||"]),
+        ("\\dp", [
+            "public|customers|table|||", "public|large|view|||", "public|orders|table|||",
+        ]),
     ],
 )  # fmt: skip
 def test_psql_lists(server: ServerProcess, command: str, lines: list[str]) -> None:
@@ -123,6 +151,21 @@ def test_sqlalchemy_reflects_tables(engine: sqlalchemy.Engine) -> None:
     metadata = sqlalchemy.MetaData()
     metadata.reflect(engine)
     assert [table.name for table in metadata.sorted_tables] == ["customers", "orders"]
+
+
+def test_sqlalchemy_reflects_a_view(engine: sqlalchemy.Engine) -> None:
+    inspector = sqlalchemy.inspect(engine)
+    assert inspector.get_view_names() == ["large"]
+    assert str(inspector.get_view_definition("large")).strip() == (
+        "SELECT id, amount FROM defaultdb.public.orders WHERE amount > 9;"
+    )
+    assert inspector.has_table("large")
+    large = sqlalchemy.Table("large", sqlalchemy.MetaData(), autoload_with=engine)
+    assert [(c.name, str(c.type)) for c in large.columns] == [
+        ("id", "BIGINT"), ("amount", "NUMERIC(12, 2)"),
+    ]  # fmt: skip
+    with engine.connect() as connection:
+        assert connection.execute(sqlalchemy.select(large.c.id)).all() == []
 
 
 class Base(orm.DeclarativeBase):

@@ -16,6 +16,7 @@ from ..oids import (
     PG_CLASS,
     PG_CONSTRAINT,
     PG_NAMESPACE,
+    PG_REWRITE,
     PG_TYPE,
     derived,
     user_oid,
@@ -27,6 +28,7 @@ _WELL_KNOWN = {
     "pg_constraint": PG_CONSTRAINT,
     "pg_type": PG_TYPE,
     "pg_namespace": PG_NAMESPACE,
+    "pg_rewrite": PG_REWRITE,
 }
 _VIRTUAL_SCHEMAS = {"pg_catalog": PG_CATALOG, "information_schema": INFORMATION_SCHEMA}
 _UTF8 = 6
@@ -100,9 +102,11 @@ async def user_rows(context: IntrospectionContext) -> Sequence[Row]:
 
 async def table_rows(context: IntrospectionContext) -> Sequence[Row]:
     """pg_tables."""
+    rights = await read_rights(context.reader)
     return [
         (
-            found.schema, found.table.name, ROOT, None, True, False, False, False,
+            found.schema, found.table.name, rights.owner(found.table.id), None, True, False,
+            bool(found.table.foreign_keys or found.table.referenced_by), False,
         )
         for found in await described_tables(context)
     ]  # fmt: skip

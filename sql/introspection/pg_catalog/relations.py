@@ -14,6 +14,7 @@ from ..described import (
     DescribedTable,
     constraint_definition,
     default_text,
+    described_relations,
     described_tables,
     index_definition,
 )
@@ -45,7 +46,7 @@ _ACTIONS = {
 async def class_rows(context: IntrospectionContext) -> Sequence[Row]:
     rows: list[Row] = []
     rights = await read_rights(context.reader)
-    for found in await described_tables(context):
+    for found in await described_relations(context):
         table, namespace = found.table, found.table.schema_id
         checks = sum(constraint.kind == "c" for constraint in found.constraints)
         options = [f"{name}={value}" for name, value in table.parameters.items()] or None
@@ -54,11 +55,12 @@ async def class_rows(context: IntrospectionContext) -> Sequence[Row]:
                 table.id,
                 table.name,
                 namespace,
-                "r",
-                HEAP,
+                "r" if table.view is None else "v",
+                HEAP if table.view is None else 0,
                 len(found.columns),
                 checks,
                 options,
+                rules=table.view is not None,
                 # PostgreSQL enforces foreign keys by triggers, and psql looks for them only then.
                 triggers=bool(table.foreign_keys or table.referenced_by),
                 owner=user_oid(rights.owner(table.id)),
@@ -88,14 +90,16 @@ def _class(
     checks: int,
     options: list[str] | None,
     *,
+    rules: bool = False,
     triggers: bool = False,
     owner: int = _OWNER,
     acl: list[str] | None = None,
 ) -> Row:
     table = kind == "r"
+    file = oid if table or kind == "i" else 0
     return (
-        oid, name, namespace, 0, 0, owner, method, oid, 0, 0, -1.0, 0, 0, table, False, "p", kind,
-        width, checks, False, triggers, False, False, False, True, "d" if table else "n", False,
+        oid, name, namespace, 0, 0, owner, method, file, 0, 0, -1.0, 0, 0, table, False, "p", kind,
+        width, checks, rules, triggers, False, False, False, True, "d" if table else "n", False,
         acl, options, None,
     )  # fmt: skip
 
@@ -105,7 +109,7 @@ _IDENTITIES = {None: "", Identity.ALWAYS: "a", Identity.BY_DEFAULT: "d"}
 
 async def attribute_rows(context: IntrospectionContext) -> Sequence[Row]:
     rows: list[Row] = []
-    for found in await described_tables(context):
+    for found in await described_relations(context):
         table = found.table
         for number, column in found.columns:
             default = default_text(column) is not None
@@ -212,7 +216,7 @@ def _constraints(found: DescribedTable, tables: Sequence[DescribedTable]) -> Ite
 
 async def description_rows(context: IntrospectionContext) -> Sequence[Row]:
     rows: list[Row] = []
-    for found in await described_tables(context):
+    for found in await described_relations(context):
         if found.table.comment is not None:
             rows.append((found.table.id, PG_CLASS, 0, found.table.comment))
         for number, column in found.columns:

@@ -31,6 +31,7 @@ from .relations import (
     index_rows,
 )
 from .types import enum_rows, type_rows
+from .views import dependency_rows, rule_rows, view_rows
 
 FLOAT8 = ColumnType(TypeKind.FLOAT8)
 NUMBERS = array_of(INT8)
@@ -189,7 +190,7 @@ PG_CATALOG = (
         "schemaname:s tablename:s indexname:s tablespace:s indexdef:s",
         indexes_rows,
     ),
-    _table(21, "pg_views", "schemaname:s viewname:s viewowner:s definition:s"),
+    _table(21, "pg_views", "schemaname:s viewname:s viewowner:s definition:s", view_rows),
     _table(
         22,
         "pg_range",
@@ -234,11 +235,17 @@ PG_CATALOG = (
     ),
     _table(34, "pg_extension", "oid:o extname:s extowner:o extnamespace:o extversion:s"),
     _table(35, "pg_language", "oid:o lanname:s lanowner:o lanispl:b lanpltrusted:b"),
-    _table(36, "pg_rewrite", "oid:o rulename:s ev_class:o ev_type:c ev_enabled:c is_instead:b"),
+    _table(
+        36,
+        "pg_rewrite",
+        "oid:o rulename:s ev_class:o ev_type:c ev_enabled:c is_instead:b ev_qual:s ev_action:s",
+        rule_rows,
+    ),
     _table(
         37,
         "pg_depend",
         "classid:o objid:o objsubid:i refclassid:o refobjid:o refobjsubid:i deptype:c",
+        dependency_rows,
     ),
     _table(38, "pg_matviews", "schemaname:s matviewname:s matviewowner:s definition:s"),
     _table(39, "pg_partitioned_table", "partrelid:o partstrat:c partnatts:i"),

@@ -8,7 +8,7 @@ ShowDatabases()
 
 SHOW CREATE TABLE a.b
 ----
-ShowCreateTable(table=ObjectName(parts=('a', 'b'), position=19))
+ShowCreateTable(table=ObjectName(parts=('a', 'b'), position=19), view=False)
 
 SHOW COLUMNS FROM t
 ----
