@@ -42,9 +42,9 @@ from ..kvlayer.protected_timestamp import ProtectedTimestamps
 from ..kvlayer.span import Span
 from ..kvlayer.store import Store
 from ..sql import Analytics, LoadMode, LoadReport, Services, Session, load
+from ..sql.analytic_rows import AnalyticRows
 from ..sql.columnar_cache import ColumnarCache
 from ..sql.executor.load import ROWS_PER_TRANSACTION, Batches
-from ..sql.row_expressions import AnalyticRows
 from .feeds import ChangefeedResumer, FeedServices
 from .joined_store import JoinTarget, identify, join_store
 from .loop_delay import LoopDelay
@@ -257,7 +257,7 @@ async def _assemble(
     resumers[JOB_KIND] = ChangefeedResumer(feeds)
     analytics = Analytics(offload)
     closing.callback(analytics.close)
-    rows = AnalyticRows(store, analytics)
+    rows = AnalyticRows(store, descriptors, analytics)
     resumers[SCHEMA_CHANGE] = SchemaChanger(store, descriptors, leases, rows)
     resumers[TYPE_CHANGE] = TypeChanger(store, descriptors, leases)
     await registry.start()

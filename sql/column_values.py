@@ -69,7 +69,7 @@ def value_for(
             position=position_of(item),
             hint="INSERT INTO … SELECT takes any expression.",
         ) from None
-    _check_assignable(scalar.type, column.type, column.name, item)
+    check_assignable(scalar.type, column.type, column.name, item)
     if SLOT in _written_number(item).meta:
         return Scalar(None, SlotValue(scalar, column, position_of(item)), True)
     return _converted(scalar, column, position_of(item))
@@ -127,7 +127,7 @@ _ASSIGNABLE = {
 }
 
 
-def _check_assignable(
+def check_assignable(
     source: ColumnType | None, target: ColumnType, column: str, item: exp.Expr
 ) -> None:
     """Refuses an expression whose type can never be stored in the column."""

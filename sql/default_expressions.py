@@ -1,4 +1,9 @@
-"""Defaults that are drawn anew for each row: gen_random_uuid(), unique_rowid(), now() and so on."""
+"""Defaults: constants, and expressions that are drawn anew for each row.
+
+5, 'x', 2 * 30                          a constant, which the descriptor holds
+now(), gen_random_uuid(), nextval('s')  by Python, row by row
+lower('X') || 'y', md5(random()::TEXT)  by DuckDB, for as many rows as a statement needs
+"""
 
 from __future__ import annotations
 
@@ -6,19 +11,26 @@ from uuid import UUID
 
 from sqlglot import exp
 
-from ..catalog.column_types import ColumnType
+from ..catalog.column_types import ColumnType, Datum, coerce
 from ..catalog.descriptor import Column
 from ..catalog.errors import SQLError
 from ..catalog.type_kinds import TypeKind
 from ..kvlayer.access import StoreAccess
+from .binder import TABLE_FUNCTIONS
+from .client_functions import client_fact
 from .parser import parse_expression, position_of, text_of
 from .scalars import Bindings, Evaluator, NotNative, Scalar, Values, compile_scalar
-from .sequence_calls import SequenceNeeded, draws
+from .sequence_calls import ExpressionNeeded, SequenceNeeded, ValueNeeded, draws
+from .setting_functions import setting_call
 
 _ROWID_BITS = (1 << 15) - 1
 
 _UUID = ColumnType(TypeKind.UUID)
 _INT8 = ColumnType(TypeKind.INT8)
+_FLOAT8 = ColumnType(TypeKind.FLOAT8)
+
+RESULT_TYPE = "result_type"
+"""Where a default that DuckDB computes says, while its statement runs, of which type it is."""
 
 
 class StoreGenerators:
@@ -43,6 +55,12 @@ class StoreGenerators:
     def lastval(self) -> int:
         raise SequenceNeeded("")
 
+    def random(self) -> float:
+        return self._store.random.random()
+
+    def computed(self, text: str) -> object:
+        raise ExpressionNeeded(text)
+
     def rowid(self) -> int:
         """The time in units of eight microseconds or so, and bits that tell nodes apart."""
         drawn = (self._store.clock.last & ~_ROWID_BITS) | self._store.random.getrandbits(15)
@@ -51,30 +69,37 @@ class StoreGenerators:
 
 
 def compile_default(tree: exp.Expr) -> Scalar:
-    """The scalar of a DEFAULT clause. Raises SQLError 0A000 where it depends on a row, or is more
-    than Python evaluates."""
-    generator = _generator(tree)
+    """The scalar of a DEFAULT clause. Raises SQLError for what no default may be."""
+    _refuse(tree)
+    generator = generator_of(tree)
     if generator is not None:
         return generator
     try:
-        scalar = compile_scalar(tree, {})
+        return compile_scalar(tree, {})
     except NotNative:
-        scalar = None
-    if scalar is None or not scalar.constant or tree.find(exp.Parameter) is not None:
-        raise SQLError(
-            "0A000",
-            f"a default cannot be {text_of(tree)}",
-            position=position_of(tree),
-            hint="It may be a constant, arithmetic on constants, now(), current_date, "
-            "gen_random_uuid(), unique_rowid() or nextval('sequence').",
-        )
-    return scalar
+        text = text_of(tree)
+        return Scalar(tree.meta.get(RESULT_TYPE), _computed_by(text), False)
+
+
+def computed(tree: exp.Expr) -> bool:
+    """Whether it takes DuckDB to evaluate the default."""
+    if generator_of(tree) is not None:
+        return False
+    try:
+        compile_scalar(tree, {})
+    except NotNative:
+        return True
+    return False
 
 
 def volatile(tree: exp.Expr) -> bool:
-    """Whether the default is another one for each row, or each statement."""
-    found = tree.find(exp.CurrentTimestamp, exp.CurrentDate)
-    return found is not None or draws(tree) or _generator(tree) is not None
+    """Whether the default is kept as an expression: it may be another one for each row, statement
+    or session, or only DuckDB knows what it is."""
+    if tree.find(exp.CurrentTimestamp, exp.CurrentDate) is not None or draws(tree):
+        return True
+    if any(client_fact(node) or setting_call(node) for node in tree.walk()):
+        return True
+    return computed(tree) or generator_of(tree) is not None
 
 
 def default_of(column: Column) -> Scalar:
@@ -85,23 +110,71 @@ def default_of(column: Column) -> Scalar:
     return Scalar(None, lambda values, bindings: datum, True)
 
 
-def _generator(tree: exp.Expr) -> Scalar | None:
+def draw_default(column: Column, default: Scalar, count: int, bindings: Bindings) -> list[Datum]:
+    """The values of so many rows, each drawn by itself."""
+    type = column.type
+    values: list[Datum] = []
+    try:
+        for _ in range(count):
+            values.append(coerce(type, default.evaluate((), bindings), column=column.name))
+    except ValueNeeded as needed:
+        needed.wanted = count - len(values)
+        raise
+    return values
+
+
+def generator_of(tree: exp.Expr) -> Scalar | None:
+    """The scalar of a call that draws; None for any other expression. Sequences are not among
+    these."""
     match tree:
         case exp.Uuid():
             return Scalar(_UUID, _draw_uuid, False)
+        case exp.Rand() if tree.this is None:
+            return Scalar(_FLOAT8, _draw_random, False)
         case exp.Anonymous() if not tree.expressions:
             generators: dict[str, tuple[ColumnType, Evaluator]] = {
                 "gen_random_uuid": (_UUID, _draw_uuid),
                 "unique_rowid": (_INT8, _draw_rowid),
+                "random": (_FLOAT8, _draw_random),
             }
             found = generators.get(tree.name.lower())
             return None if found is None else Scalar(*found, False)
     return None
 
 
+_REFUSED: tuple[tuple[tuple[type[exp.Expr], ...], str, str], ...] = (
+    ((exp.Query,), "0A000", "cannot use subquery in DEFAULT expression"),
+    ((exp.Window,), "42P20", "window functions are not allowed in DEFAULT expressions"),
+    ((exp.AggFunc,), "42803", "aggregate functions are not allowed in DEFAULT expressions"),
+    (TABLE_FUNCTIONS, "0A000", "set-returning functions are not allowed in DEFAULT expressions"),
+    ((exp.Column,), "0A000", "cannot use column reference in DEFAULT expression"),
+    ((exp.Parameter,), "42P02", "a DEFAULT expression takes no parameters"),
+)
+
+
+def _refuse(tree: exp.Expr) -> None:
+    for kinds, sqlstate, message in _REFUSED:
+        found = tree.find(*kinds)
+        if found is not None:
+            raise SQLError(sqlstate, message, position=position_of(found))
+
+
+def _computed_by(text: str) -> Evaluator:
+    def evaluate(_: Values, bindings: Bindings) -> object:
+        assert bindings.generators is not None, "a row is written without generators"
+        return bindings.generators.computed(text)
+
+    return evaluate
+
+
 def _draw_uuid(_: Values, bindings: Bindings) -> UUID:
     assert bindings.generators is not None, "a row is written without generators"
     return bindings.generators.uuid()
+
+
+def _draw_random(_: Values, bindings: Bindings) -> float:
+    assert bindings.generators is not None, "a row is written without generators"
+    return bindings.generators.random()
 
 
 def _draw_rowid(_: Values, bindings: Bindings) -> int:

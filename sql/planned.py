@@ -6,8 +6,9 @@ knows. Where they are not, the statement is planned again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from ..catalog.descriptor_store import DescriptorReader
 from ..catalog.errors import SQLError
@@ -20,6 +21,7 @@ from .as_of import datetime_of, resolve_as_of
 from .authorization import require
 from .binder import tables_of
 from .client_functions import ClientFacts
+from .computed_defaults import ComputedDefaults
 from .executor.dml import DML, OnePhase, one_phase_applies, result_of, run_in
 from .executor.locking import run_locking
 from .executor.reading import run_select
@@ -37,12 +39,14 @@ from .relations import LeaseScope, changed_tables, resolve_all
 from .result_shape import check_columns_same, plain_columns
 from .results import Result, ResultColumn
 from .scalars import Bindings, Generators
-from .sequence_calls import SequenceNeeded
+from .sequence_calls import ValueNeeded
 from .sequence_functions import DrawnValues, SessionSequences
 from .services import Services
 from .table_reads import Trace
 from .transactions import OpenTransaction
 from .variables import SessionVariables
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +67,8 @@ class Execution:
     sequences: SessionSequences = field(default_factory=SessionSequences)
     generators: Generators | None = None
     """What it draws from, if not from the node's."""
+    now: Timestamp | None = None
+    """The time that now() tells, where it is not the attempt's own."""
 
 
 async def run_planned(
@@ -88,10 +94,16 @@ async def _run_drawing(
 ) -> Result:
     try:
         return await _run_planned(services, execution, opened)
-    except SequenceNeeded:
+    except ValueNeeded:
         transaction = None if opened is None else opened.transaction
-        sequences = StoredSequences(services, execution.database, transaction)
-        drawn = DrawnValues(services.generators, sequences, execution.sequences)
+        now = await services.store.now() if opened is None else opened.began
+        execution = replace(execution, now=now)
+        drawn = DrawnValues(
+            services.generators,
+            StoredSequences(services.store, services.catalog, execution.database, transaction),
+            ComputedDefaults(services.analytics, _bindings(services, execution, now)),
+            execution.sequences,
+        )
         drawing = replace(execution, generators=drawn)
         return await drawn.run(lambda: _run_planned(services, drawing, opened))
 
@@ -207,10 +219,35 @@ async def _write_in(services: Services, execution: Execution, opened: OpenTransa
     assert not isinstance(plan, SelectPlan), plan
     _refuse_system_tables(plan)
     if isinstance(plan, WithPlan):
-        outcome = await run_with_writes(plan, transaction, bindings, services.analytics)
+        outcome = await _undone_where_drawn(
+            plan,
+            transaction,
+            lambda: run_with_writes(plan, transaction, bindings, services.analytics),
+        )
         return result_with_writes(plan, outcome, None)
-    written = await run_in(plan, transaction, bindings, services.analytics)
+    written = await _undone_where_drawn(
+        plan, transaction, lambda: run_in(plan, transaction, bindings, services.analytics)
+    )
     return result_of(plan, written, None)
+
+
+async def _undone_where_drawn(
+    plan: DML | WithPlan, transaction: Transaction, work: Callable[[], Awaitable[T]]
+) -> T:
+    """What `work` returns. It has written nothing where it has to be evaluated anew: a foreign key
+    that says SET DEFAULT draws when the rows that it follows are written already."""
+    writing = plan.writing if isinstance(plan, WithPlan) else (plan,)
+    if not any(part.descriptor.referenced_by for part in writing):
+        return await work()
+    savepoint = await transaction.savepoint()
+    try:
+        result = await work()
+    except ValueNeeded:
+        await transaction.rollback_to(savepoint)
+        await transaction.release(savepoint)
+        raise
+    await transaction.release(savepoint)
+    return result
 
 
 def _bindings(services: Services, execution: Execution, at: Timestamp) -> Bindings:
@@ -220,7 +257,7 @@ def _bindings(services: Services, execution: Execution, at: Timestamp) -> Bindin
     )
     return Bindings(
         execution.parameters,
-        datetime_of(at),
+        datetime_of(execution.now or at),
         virtual_rows,
         execution.generators or services.generators,
         facts,

@@ -10,7 +10,7 @@ from ..catalog.arrow_columns import column_array
 from ..catalog.arrow_conform import conform
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.physical import to_physical
-from .default_expressions import computed_given, default_of
+from .default_expressions import computed_given, default_of, draw_default
 from .executor.duckdb import Analytics
 from .row_expressions import rows_of
 from .row_rules import RowRules
@@ -46,8 +46,7 @@ def _with_drawn(
             raise computed_given(column.name)
         if given or column.default_expression is None:
             continue
-        scalar = default_of(column)
-        drawn = [scalar.evaluate((), bindings) for _ in range(batch.num_rows)]
+        drawn = draw_default(column, default_of(column), batch.num_rows, bindings)
         values = [to_physical(column.type, value) for value in drawn]
         names.append(column.name)
         arrays.append(column_array(column.type, values))

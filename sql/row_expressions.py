@@ -16,16 +16,13 @@ from sqlglot import exp
 
 from ..catalog.arrow_columns import column_array
 from ..catalog.column_types import ColumnType, Datum, coerce
-from ..catalog.descriptor import Column, TableDescriptor
+from ..catalog.descriptor import TableDescriptor
 from ..catalog.elements import CheckConstraint
 from ..catalog.errors import SQLError
 from ..catalog.physical import to_physical
 from ..catalog.type_kinds import TypeKind
-from ..kvlayer.access import StoreAccess
-from ..kvlayer.background import give_way
 from .as_of import datetime_of
 from .binder import check_columns, row_scope
-from .default_expressions import StoreGenerators, default_of
 from .errors import from_duckdb
 from .executor.duckdb import Analytics
 from .parser import parse_expression
@@ -194,54 +191,6 @@ def _arrow(table: TableDescriptor, places: Sequence[int], rows: Sequence[Row]) -
         for place, column in zip(places, columns, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=broad_schema(table, places))
-
-
-class AnalyticRows:
-    """Evaluates the expressions of schema changes: the catalog's `RowEvaluator`."""
-
-    def __init__(self, store: StoreAccess, analytics: Analytics) -> None:
-        self._store = store
-        self._analytics = analytics
-        self._generators = StoreGenerators(store)
-
-    async def draw(self, columns: Sequence[Column], count: int) -> Sequence[Sequence[Datum]]:
-        bindings = await self._bindings()
-        return [await _drawn(column, bindings, count) for column in columns]
-
-    async def compute(
-        self, table: TableDescriptor, rows: pa.RecordBatch, columns: Sequence[Column]
-    ) -> Sequence[Sequence[Datum]]:
-        expressions = [
-            compile_expression(table, column.computed, column.type)
-            for column in columns
-            if column.computed is not None
-        ]
-        assert len(expressions) == len(columns), columns
-        bindings = await self._bindings()
-        return await evaluate_all(table, expressions, rows_of(rows), bindings, self._analytics)
-
-    async def violates(
-        self, table: TableDescriptor, rows: pa.RecordBatch, check: CheckConstraint
-    ) -> int | None:
-        compiled = compile_check(table.writable, check)
-        return await first_violation(
-            table.writable, compiled, rows_of(rows), await self._bindings(), self._analytics
-        )
-
-    async def _bindings(self) -> Bindings:
-        now = datetime_of(await self._store.now())
-        return Bindings((), now, generators=self._generators)
-
-
-async def _drawn(column: Column, bindings: Bindings, count: int) -> list[Datum]:
-    """The default of a column for so many rows, drawn anew for each."""
-    default, type = default_of(column), column.type
-    values: list[Datum] = []
-    for start in range(0, count, DRAWN_ROWS):
-        stop = min(start + DRAWN_ROWS, count)
-        values += [coerce(type, default.evaluate((), bindings)) for _ in range(start, stop)]
-        await give_way()
-    return values
 
 
 def rows_of(batch: pa.RecordBatch) -> list[Row]:

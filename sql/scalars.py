@@ -50,6 +50,14 @@ class Generators(SequenceGenerators, Protocol):
         """What unique_rowid() returns: new, and greater than those that this node drew before."""
         ...
 
+    def random(self) -> float:
+        """What random() returns: at least 0, and below 1."""
+        ...
+
+    def computed(self, text: str) -> object:
+        """The value of a default that DuckDB computes, for one row more."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Bindings:

@@ -19,9 +19,25 @@ class SequenceGenerators(Protocol):
     def lastval(self) -> int: ...
 
 
-class SequenceNeeded(Exception):
-    """The statement must be evaluated again when its values have been drawn. Never reaches a
-    client.
+class ValueNeeded(Exception):
+    """The statement must be evaluated again when a value has been drawn. Never reaches a client.
+
+    `wanted` is how many values whoever asks knows that it will ask for.
+    """
+
+    wanted = 1
+
+
+class ExpressionNeeded(ValueNeeded):
+    """Values of an expression that DuckDB evaluates: a default (`computed_defaults`)."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+class SequenceNeeded(ValueNeeded):
+    """Values of a sequence, or the sequence itself.
 
     `draws` tells a call that needs values, `set_to` one that sets the sequence, from one that only
     needs to know it.

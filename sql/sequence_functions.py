@@ -7,7 +7,8 @@ statement is evaluated anew, with the same answers as far as it came:
 
     INSERT INTO t SELECT of three rows     needs 1, draws it   needs 2, draws two   1, 2, 3
 
-What was drawn too many is given back where nobody has drawn since.
+What was drawn too many is given back where nobody has drawn since. Defaults that DuckDB computes
+are drawn in the same way.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from uuid import UUID
 from ..catalog.errors import SQLError
 from ..catalog.named_objects import SequenceDescriptor
 from .scalars import Bindings, Generators
-from .sequence_calls import SequenceNeeded
+from .sequence_calls import ExpressionNeeded, SequenceNeeded, ValueNeeded
 
 DRAWN_AT_ONCE_MAX = 4096
 """Values that one write draws: as many as a statement has drawn so far, up to here."""
@@ -57,15 +58,31 @@ class SequenceStore(Protocol):
         ...
 
 
+class ExpressionEvaluator(Protocol):
+    """Evaluates expressions that take more than Python: see `computed_defaults`."""
+
+    async def values(self, text: str, count: int, generators: Generators) -> Sequence[object]:
+        """So many values, each of a row of its own. Raises SQLError, and SequenceNeeded where the
+        generators do."""
+        ...
+
+
 class DrawnValues:
     """The generators of one statement: those of the store, and the values it draws."""
 
     def __init__(
-        self, base: Generators, store: SequenceStore, session: SessionSequences | None = None
+        self,
+        base: Generators,
+        store: SequenceStore,
+        expressions: ExpressionEvaluator,
+        session: SessionSequences | None = None,
     ) -> None:
         self._base = base
         self._store = store
+        self._expressions = expressions
         self._session = session or SessionSequences()
+        self._computed: dict[str, list[object]] = {}
+        self._computed_used: dict[str, int] = {}
         self._known: dict[str, SequenceDescriptor] = {}
         self._drawn: dict[str, list[int]] = {}
         self._used: dict[str, int] = {}
@@ -77,6 +94,16 @@ class DrawnValues:
 
     def rowid(self) -> int:
         return self._base.rowid()
+
+    def random(self) -> float:
+        return self._base.random()
+
+    def computed(self, text: str) -> object:
+        place, values = self._computed_used.get(text, 0), self._computed.get(text, ())
+        if place >= len(values):
+            raise ExpressionNeeded(text)
+        self._computed_used[text] = place + 1
+        return values[place]
 
     def nextval(self, name: str) -> int:
         place, drawn = self._used.get(name, 0), self._drawn.get(name, ())
@@ -119,16 +146,21 @@ class DrawnValues:
         """What `work` returns, evaluated as often as it takes to have drawn what it needs."""
         while True:
             self._used.clear()
+            self._computed_used.clear()
             self._sets_used = 0
             try:
                 result = await work()
-            except SequenceNeeded as needed:
+            except ValueNeeded as needed:
                 await self._answer(needed)
                 continue
             await self._give_back()
             return result
 
-    async def _answer(self, needed: SequenceNeeded) -> None:
+    async def _answer(self, needed: ValueNeeded) -> None:
+        if isinstance(needed, ExpressionNeeded):
+            await self._compute(needed)
+            return
+        assert isinstance(needed, SequenceNeeded), needed
         if needed.name not in self._known:
             self._known[needed.name] = await self._store.find(needed.name)
         sequence = self._known[needed.name]
@@ -138,7 +170,14 @@ class DrawnValues:
             self._set.append(value)
         elif needed.draws:
             drawn = self._drawn.setdefault(needed.name, [])
-            drawn += await self._store.draw(sequence, min(max(len(drawn), 1), DRAWN_AT_ONCE_MAX))
+            drawn += await self._store.draw(sequence, _how_many(drawn, needed))
+
+    async def _compute(self, needed: ExpressionNeeded) -> None:
+        """More values of an expression, whose own draws are no other's."""
+        values = self._computed.setdefault(needed.text, [])
+        count = _how_many(values, needed)
+        inner = DrawnValues(self._base, self._store, self._expressions, self._session)
+        values += await inner.run(lambda: self._expressions.values(needed.text, count, inner))
 
     async def _give_back(self) -> None:
         for name, drawn in self._drawn.items():
@@ -147,6 +186,10 @@ class DrawnValues:
             if left:
                 await self._store.give_back(sequence, _unbroken(left, sequence.options.increment))
         self._drawn.clear()
+
+
+def _how_many(drawn: Sequence[object], needed: ValueNeeded) -> int:
+    return min(max(len(drawn), needed.wanted), DRAWN_AT_ONCE_MAX)
 
 
 def _unbroken(values: list[int], increment: int) -> list[int]:
@@ -160,16 +203,19 @@ def _unbroken(values: list[int], increment: int) -> list[int]:
 class Drawing:
     """Work that needs no session: what it evaluates may draw from sequences."""
 
-    def __init__(self, bindings: Bindings, store: SequenceStore) -> None:
+    def __init__(
+        self, bindings: Bindings, store: SequenceStore, expressions: ExpressionEvaluator
+    ) -> None:
         assert bindings.generators is not None, bindings
         self._bindings = bindings
         self._generators: Generators = bindings.generators
         self._store = store
+        self._expressions = expressions
 
     async def __call__(self, work: Callable[[Bindings], Awaitable[T]]) -> T:
         try:
             return await work(self._bindings)
-        except SequenceNeeded:
-            drawn = DrawnValues(self._generators, self._store)
+        except ValueNeeded:
+            drawn = DrawnValues(self._generators, self._store, self._expressions)
             bindings = replace(self._bindings, generators=drawn)
             return await drawn.run(lambda: work(bindings))

@@ -173,7 +173,7 @@ class _Filler:
         """The values of each column in rows with these bodies."""
         found: dict[int, Sequence[Datum]] = {}
         if self._drawn:
-            drawn = await self._evaluator.draw(self._drawn, len(bodies))
+            drawn = await self._evaluator.draw(self._table, self._drawn, len(bodies))
             found.update(zip((column.id for column in self._drawn), drawn, strict=True))
         if self._computed:
             rows = codec_for(self._table).decode_columns(bodies)

@@ -15,7 +15,9 @@ from ..elements import CheckConstraint
 class RowEvaluator(Protocol):
     """Evaluates expressions of a table's columns over its rows, in slices of the loop."""
 
-    async def draw(self, columns: Sequence[Column], count: int) -> Sequence[Sequence[Datum]]:
+    async def draw(
+        self, table: TableDescriptor, columns: Sequence[Column], count: int
+    ) -> Sequence[Sequence[Datum]]:
         """The defaults of `columns` for so many rows, drawn anew for each: a sequence a column."""
         ...
 

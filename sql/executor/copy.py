@@ -17,6 +17,7 @@ from ...kvlayer.errors import KVError
 from ..as_of import datetime_of
 from ..authorization import Actor
 from ..binder import column_of
+from ..computed_defaults import ComputedDefaults
 from ..errors import from_kv
 from ..parser.statements import CopyFrom
 from ..relations import resolve_all
@@ -48,8 +49,9 @@ class CopyIn:
         self._rules = RowRules.of(descriptor)
         self._analytics = services.analytics
         self._bindings = Bindings((), datetime_of(opened.began), generators=services.generators)
-        sequences = StoredSequences(services, database, opened.transaction)
-        self._drawing = Drawing(self._bindings, sequences)
+        sequences = StoredSequences(services.store, services.catalog, database, opened.transaction)
+        computed = ComputedDefaults(services.analytics, self._bindings)
+        self._drawing = Drawing(self._bindings, sequences, computed)
         self._transaction = opened.transaction
         self.row_count = 0
 

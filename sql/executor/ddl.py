@@ -20,6 +20,7 @@ from ...catalog.publish_rules import LOCK_PARAMETER
 from ...catalog.storage_parameters import parse_names, without_ignored
 from ...kvlayer.access import Transaction
 from ...kvlayer.errors import LockTimeout, RetryableTransaction
+from ..computed_defaults import note_types
 from ..hidden_columns import hidden_key
 from ..parser import statements, text_of
 from ..parser.names import ObjectName, Option
@@ -39,7 +40,7 @@ from ..relations import LeaseScope, changed_tables, find_table, unknown_relation
 from ..results import Result
 from ..services import Services
 from .enum_types import run_type_statement
-from .given_columns import column_type, identity_of, with_default
+from .given_columns import column_type, defaults_in, identity_of, with_default
 from .named_types import with_named_types
 from .namespaces import (
     comment_on,
@@ -79,6 +80,7 @@ async def run_ddl(
 ) -> Result:
     """Carries the statement out in the transaction, and does not commit it."""
     statement = await with_named_types(services, statement, transaction, database)
+    await note_types(defaults_in(statement), services.analytics)
     match statement:
         case statements.CreateTableAs():
             return await create_table_as(services, statement, transaction, scope, database, user)

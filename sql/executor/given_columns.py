@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -13,8 +13,9 @@ from ...catalog.descriptor import Column, TableDescriptor
 from ...catalog.elements import Identity
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
+from ..column_values import check_assignable
 from ..default_expressions import compile_default, volatile
-from ..parser import columns_in, position_of, text_of
+from ..parser import columns_in, position_of, statements, text_of
 from ..parser import schema_statements as s
 from ..parser.names import TypeName, UserTypeName
 from ..row_expressions import compile_expression
@@ -81,7 +82,7 @@ def with_default(column: Column, tree: exp.Expr) -> Column:
     """The column with a constant default, or one that is drawn for each row."""
     scalar = compile_default(tree)
     if volatile(tree):
-        _check_default_type(column, scalar.type, tree)
+        check_assignable(scalar.type, column.type, column.name, tree)
         return replace(column, default_expression=text_of(tree))
     try:
         datum: Datum = coerce(column.type, scalar.value(EPOCH), column=column.name)
@@ -89,19 +90,6 @@ def with_default(column: Column, tree: exp.Expr) -> Column:
         error.position = error.position or position_of(tree)
         raise
     return replace(column, has_default=True, default=datum)
-
-
-def _check_default_type(column: Column, type: ColumnType | None, tree: exp.Expr) -> None:
-    times = (TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ)
-    kind = None if type is None else type.kind
-    both_times = kind in times and column.type.kind in times
-    if kind is not column.type.broad.kind and not both_times:
-        raise SQLError(
-            "42804",
-            f'column "{column.name}" is of type {column.type} but default expression is of type '
-            f"{type}",
-            position=position_of(tree),
-        )
 
 
 def with_computed(table: TableDescriptor, column: Column, tree: exp.Expr) -> Column:
@@ -132,3 +120,17 @@ def cast_name(type: ColumnType) -> str:
 def as_text(value: Datum) -> object:
     """A default as another type takes it: from its text, where it is not taken as it is."""
     return value if value is None or isinstance(value, bool) else str(value)
+
+
+def defaults_in(statement: object) -> Iterator[exp.Expr]:
+    """The DEFAULT clauses of a statement that makes or alters a table."""
+    match statement:
+        case statements.CreateTable(columns=columns):
+            yield from (column.default for column in columns if column.default is not None)
+        case s.AlterTable(commands=commands):
+            for command in commands:
+                match command:
+                    case s.AddColumn(definition=definition) if definition.default is not None:
+                        yield definition.default
+                    case s.SetDefault(default=tree) if tree is not None:
+                        yield tree

@@ -25,6 +25,7 @@ from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.errors import DeadlineExceeded, KVError
 from ...kvlayer.txn import Evaluation, Pending
 from ..as_of import datetime_of
+from ..computed_defaults import ComputedDefaults
 from ..errors import from_kv
 from ..relations import LeaseScope
 from ..row_batches import encode_batch
@@ -132,8 +133,9 @@ class _Load:
             )
         services = self._services
         bindings = Bindings((), datetime_of(at), generators=services.generators)
-        sequences = StoredSequences(services, DEFAULT_DATABASE, None)
-        keys, bodies = await Drawing(bindings, sequences)(
+        sequences = StoredSequences(services.store, services.catalog, DEFAULT_DATABASE, None)
+        computed = ComputedDefaults(services.analytics, bindings)
+        keys, bodies = await Drawing(bindings, sequences, computed)(
             lambda bindings: encode_batch(rules, batch, bindings, services.analytics)
         )
         mutation = Mutation(

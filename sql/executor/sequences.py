@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
+from ...catalog.catalog import Catalog
 from ...catalog.column_types import INT8_MAX, INT8_MIN
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.descriptor_store import decode_stored
@@ -41,12 +42,12 @@ T = TypeVar("T")
 
 
 async def find_sequence(
-    services: Services, reader: Transaction, name: ObjectName, database: str
+    catalog: Catalog, reader: Transaction, name: ObjectName, database: str
 ) -> SequenceDescriptor | None:
-    descriptors = services.catalog.descriptors
+    descriptors = catalog.descriptors
     wanted = full_name(name, database)
     schema = name.parts[0] if len(name.parts) == 2 else "public"
-    if schema != "public" and schema in await services.catalog.list_schemas(reader, database):
+    if schema != "public" and schema in await catalog.list_schemas(reader, database):
         wanted = replace(wanted, database=database, schema=schema)
     try:
         parents = await descriptors.resolve_schema(reader, wanted.database, wanted.schema)
@@ -60,9 +61,11 @@ async def find_sequence(
 class StoredSequences:
     """The sequences of one database, for a session's statements."""
 
-    def __init__(self, services: Services, database: str, opened: Transaction | None) -> None:
-        self._services = services
-        self._store: StoreAccess = services.store
+    def __init__(
+        self, store: StoreAccess, catalog: Catalog, database: str, opened: Transaction | None
+    ) -> None:
+        self._store = store
+        self._catalog = catalog
         self._database = database
         self._opened = opened
 
@@ -71,7 +74,7 @@ class StoredSequences:
         reader = self._opened or self._store.begin(read_only=True)
         try:
             await reader.started()
-            found = await find_sequence(self._services, reader, given, self._database)
+            found = await find_sequence(self._catalog, reader, given, self._database)
         finally:
             if reader is not self._opened:
                 await reader.rollback()
@@ -150,7 +153,7 @@ class StoredSequences:
     async def _mine(self, sequence: SequenceDescriptor) -> bool:
         """Whether the open transaction has made the sequence."""
         at = await self._store.now()
-        known = await self._services.catalog.descriptors.read_at(sequence.id, at)
+        known = await self._catalog.descriptors.read_at(sequence.id, at)
         return known is None
 
 
@@ -233,7 +236,7 @@ async def _create(
 async def _alter(
     services: Services, statement: AlterSequence, transaction: Transaction, database: str
 ) -> Result:
-    found = await find_sequence(services, transaction, statement.name, database)
+    found = await find_sequence(services.catalog, transaction, statement.name, database)
     if found is None:
         if statement.if_exists:
             notice = f'relation "{statement.name}" does not exist, skipping'
@@ -260,7 +263,7 @@ async def _drop(
 ) -> Result:
     missing = 0
     for name in statement.names:
-        found = await find_sequence(services, transaction, name, database)
+        found = await find_sequence(services.catalog, transaction, name, database)
         if found is None:
             if not statement.if_exists:
                 raise _unknown(name)

@@ -249,7 +249,8 @@ def parenthesised(cursor: Cursor) -> exp.Expr:
     first = cursor.current.token_index
     depth = 0
     while not cursor.finished and (depth or not cursor.at_symbol(")")):
-        depth += cursor.at_symbol("(") - cursor.at_symbol(")")
+        depth += cursor.at_symbol("(") + cursor.at_symbol("[")
+        depth -= cursor.at_symbol(")") + cursor.at_symbol("]")
         cursor.advance()
     tokens = cursor.tokens[first : cursor.current.token_index]
     if not tokens:
@@ -444,7 +445,8 @@ def expression(cursor: Cursor) -> exp.Expr:
         word = cursor.current.kind is LexemeKind.WORD
         if depth == 0 and started and word and cursor.current.text in _COLUMN_CONSTRAINTS:
             break
-        depth += cursor.at_symbol("(") - cursor.at_symbol(")")
+        depth += cursor.at_symbol("(") + cursor.at_symbol("[")
+        depth -= cursor.at_symbol(")") + cursor.at_symbol("]")
         cursor.advance()
     tokens = cursor.tokens[first : cursor.current.token_index]
     if not tokens:

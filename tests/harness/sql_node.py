@@ -38,10 +38,10 @@ from tailrace.sql import (
     Services,
     Session,
 )
+from tailrace.sql.analytic_rows import AnalyticRows
 from tailrace.sql.columnar_cache import ColumnarCache
 from tailrace.sql.parser.statements import JobAction
 from tailrace.sql.results import STRING
-from tailrace.sql.row_expressions import AnalyticRows
 from tests.harness.simulation import Simulation
 from tests.harness.stores import open_store
 
@@ -127,7 +127,7 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
     await leases.start()
     feeds = RecordedFeeds()
     analytics = Analytics(sim.offload)
-    changer = SchemaChanger(store, descriptors, leases, AnalyticRows(store, analytics))
+    changer = SchemaChanger(store, descriptors, leases, AnalyticRows(store, descriptors, analytics))
     registry = JobRegistry(
         store, session, {JOB_KIND: changer, TYPE_CHANGE: TypeChanger(store, descriptors, leases)}
     )
