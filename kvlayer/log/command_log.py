@@ -22,6 +22,12 @@ GROUP_BYTES_MAX = 1024 * 1024
 """Joining and summing a group is a slice of the loop: this one takes half a millisecond. An entry
 above it has a group of its own."""
 
+LINGER_SECONDS = 0.01
+"""How long an entry that nobody waits for may stay in the buffer, to be taken along."""
+
+LINGER_BYTES_MAX = 64 * 1024
+"""A buffer of this size is written, waited for or not: a load is to keep the disk busy."""
+
 ROOM_RETRY_SECONDS = 0.25
 """How often a log that has entries and no room asks the disk again."""
 
@@ -35,7 +41,9 @@ class CommandLog:
 
     `append` buffers and never blocks. One flusher takes all that is buffered, writes it as one
     group and syncs it; what is appended meanwhile gathers for the next. So the group grows with
-    the load and one commit alone waits for one sync.
+    the load and one commit alone waits for one sync. Entries that are not *urgent* linger until an
+    urgent one, a waiter or `LINGER_SECONDS` takes them along: a transaction's intents cost it no
+    syncs of their own, which its commit would have to queue behind.
 
     *last index* is the last entry appended; *durable index* is the last of which a crash cannot
     rob us, and all below it are as safe. A failed write or sync ends the log: nothing is known of
@@ -72,6 +80,9 @@ class CommandLog:
         self._chain_index = recovered.previous_index
         self._taken_index = recovered.last_index
         """The last entry that left the buffer for a group."""
+        self._wanted_index = recovered.last_index
+        """The last entry that somebody waits for, or that has lingered long enough."""
+        self._lingering: asyncio.TimerHandle | None = None
         self._in_flight_bytes = 0
         self._buffer: list[bytes] = []
         self._buffered_bytes = HEADER_BYTES
@@ -110,8 +121,8 @@ class CommandLog:
 
     # Writing
 
-    def append(self, payload: bytes) -> int:
-        """Buffers an entry and returns its index.
+    def append(self, payload: bytes, *, urgent: bool = True) -> int:
+        """Buffers an entry and returns its index. Not `urgent`, it may linger until it is.
 
         Raises StoreClosed once the log has ended, LogFull while the disk has no room; the entry
         is then not in the log and never will be.
@@ -124,8 +135,21 @@ class CommandLog:
         self._buffered_bytes = size
         self._buffer.append(payload)
         self.last_index = index = self.last_index + 1
-        self._wake.set()
+        if urgent or size > LINGER_BYTES_MAX:
+            self._want(index)
+        elif self._lingering is None:
+            loop = asyncio.get_running_loop()
+            self._lingering = loop.call_later(LINGER_SECONDS, self._linger_no_more)
         return index
+
+    def _linger_no_more(self) -> None:
+        self._lingering = None
+        self._want(self.last_index)
+
+    def _want(self, index: int) -> None:
+        if index > self._wanted_index:
+            self._wanted_index = index
+            self._wake.set()
 
     def check_append(self, payload: bytes) -> None:
         """Raises what `append` of the same payload would raise in this step; else it succeeds.
@@ -144,6 +168,7 @@ class CommandLog:
         assert index <= self.last_index, (index, self.last_index)
         if self._ended is not None and self._flusher.done():
             raise StoreClosed(self._ended)
+        self._want(index)
         future = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiters, (index, next(self._waiter_numbers), future))
         await future
@@ -156,6 +181,9 @@ class CommandLog:
         """Writes what is buffered, and stops. Closing twice is fine."""
         if self._ended is None:
             self._ended = "the store is closed"
+        if self._lingering is not None:
+            self._lingering.cancel()
+        self._wanted_index = self.last_index
         self._wake.set()
         await asyncio.wait([self._flusher])
         if self._preparing is not None:
@@ -220,7 +248,7 @@ class CommandLog:
             while True:
                 if self._broken is not None:
                     raise self._broken
-                if self._buffer:
+                if self._taken_index < self._wanted_index:
                     await self._flush_group()
                 elif self._ended is not None:
                     return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Collection, Coroutine, Sequence
+from itertools import takewhile
 from typing import Any
 
 from ..clock import ZERO, Timestamp
@@ -47,7 +48,9 @@ class RangeStore:
     since a command may hold parts of several ranges, a step is atomic whatever keys it writes.
 
     An entry lives three times: applied (visible to later steps), durable (visible outside), and
-    consumed (handed to the feeds, in log order, in the moment it becomes durable). A transaction's
+    consumed (handed to the feeds, in log order, in the moment it becomes durable). A read may leave
+    when what it saw is durable: of a span all entries but intents (`visible_index`), of a version
+    the commit that wrote it (`undurable`). A transaction's
     record outlives its end until its last entry is consumed, so that a feed that asks for the
     verdict of a transaction which it still counts always gets the true one.
     """
@@ -71,6 +74,8 @@ class RangeStore:
         self._records: dict[bytes, TransactionRecord] = {}
         self._writers: dict[bytes, TransactionRecord] = {}  # those that may still write
         self._retiring: deque[tuple[int, bytes]] = deque()
+        self._undurable: dict[Timestamp, int] = {}  # commits and their entries, in log order
+        self._visible_index = 0
         self._recent_commits: deque[Timestamp] = deque()
         self._recent_commit_set: set[Timestamp] = set()
         self._background: set[asyncio.Task[None]] = set()
@@ -84,8 +89,15 @@ class RangeStore:
         return self.engine.applied_index
 
     @property
+    def visible_index(self) -> int:
+        return self._visible_index
+
+    @property
     def durable_index(self) -> int:
         return self.log.durable_index
+
+    def undurable(self, at: Timestamp) -> int | None:
+        return self._undurable.get(at)
 
     async def released(self, index: int) -> None:
         # At start-up the engine may be ahead of the log: what it flushed is durable by that.
@@ -134,18 +146,19 @@ class RangeStore:
         *,
         lowest: Timestamp | None = None,
         commit_called_ns: int = 0,
+        provisional: bool = False,
     ) -> int:
         """Applies the command, then appends it: both, or neither."""
         only = self.ranges.only
         if only is not None:
             command = Command(only.id, self.closed.closed, list(operations))
-            index, byte_count = self._write(command, lowest)
+            index, byte_count = self._write(command, lowest, provisional=provisional)
             only.note_entry(operations, byte_count)
             shares: tuple[PartOf, ...] = ((only, command, byte_count),)
         else:
             parts = divide(operations, self.ranges, self.whereabouts.of)
             command = self._command(parts)
-            index, byte_count = self._write(command, lowest)
+            index, byte_count = self._write(command, lowest, provisional=provisional)
             self.whereabouts.note(parts)
             shares = _shares(command, parts, byte_count)
             for found, part, share in shares:
@@ -192,7 +205,9 @@ class RangeStore:
         further = [Part(found.id, ops) for found, ops in others]
         return Command(first.id, self.closed.closed, operations, further)
 
-    def _write(self, command: Command, lowest: Timestamp | None) -> tuple[int, int]:
+    def _write(
+        self, command: Command, lowest: Timestamp | None, *, provisional: bool = False
+    ) -> tuple[int, int]:
         """The entry's index, and its length.
 
         The engine comes first because it alone may refuse at the last moment (EngineStall, a state
@@ -205,8 +220,10 @@ class RangeStore:
         self.log.check_append(payload)
         index = self.log.last_index + 1
         self.engine.write(engine_batch(command), applied_index=index)
-        appended = self.log.append(payload)
+        appended = self.log.append(payload, urgent=not provisional)
         assert appended == index, (appended, index)
+        if not provisional:
+            self._visible_index = index
         self.closed.entry_appended(index, lowest)
         self.applied_bytes += len(payload)
         return index, len(payload)
@@ -215,6 +232,7 @@ class RangeStore:
         recent = self._recent_commit_set
         assert at not in recent, f"two transactions committed at {at}"
         recent.add(at)
+        self._undurable[at] = self.applied_index
         self._recent_commits.append(at)
         if len(recent) > RECENT_COMMITS_MAX:
             recent.discard(self._recent_commits.popleft())
@@ -321,6 +339,9 @@ class RangeStore:
         self.closed.entries_durable(durable_index)
         self.delivery.entries_durable(durable_index)
         self._retire(durable_index)
+        durable = takewhile(lambda at: self._undurable[at] <= durable_index, self._undurable)
+        for at in list(durable):
+            del self._undurable[at]
 
     def _retire(self, durable_index: int) -> None:
         retiring = self._retiring

@@ -46,7 +46,7 @@ async def first_existing(
             host.check_readable(span, record.read_timestamp)
             found = _look(host, record, portion)
             host.span_read(span, record.read_timestamp, record)
-            return found, host.applied_index
+            return found, host.visible_index
 
         found, index = await run_step(host, step, waiter=record, lock_timeout=lock_timeout)
         await host.released(index)

@@ -37,7 +37,18 @@ class TransactionHost(Protocol):
 
     @property
     def applied_index(self) -> int:
-        """The last entry that a read in this step sees."""
+        """The last entry that is applied."""
+        ...
+
+    @property
+    def visible_index(self) -> int:
+        """The last entry that a read in this step sees anything of: not those of intents alone,
+        which are nobody's but their transaction's until its commit."""
+        ...
+
+    def undurable(self, at: Timestamp) -> int | None:
+        """The entry that must be durable before a version of timestamp `at` may leave, if one
+        must."""
         ...
 
     def check_open(self) -> None:
@@ -63,16 +74,19 @@ class TransactionHost(Protocol):
         *,
         lowest: Timestamp | None = None,
         commit_called_ns: int = 0,
+        provisional: bool = False,
     ) -> int:
         """Applies and appends a command in this step, and returns its index.
 
-        `lowest` is the lowest timestamp of the versions and intents that are new with it. Raises
-        EngineStall or StoreClosed, having changed nothing.
+        `lowest` is the lowest timestamp of the versions and intents that are new with it.
+        `provisional` are the intents of a transaction that goes on: they are seen by no read of
+        another, and are made durable when somebody waits for what comes behind them, or soon.
+        Raises EngineStall or StoreClosed, having changed nothing.
         """
         ...
 
     async def released(self, index: int) -> None:
-        """Returns when what was seen at applied index `index` may leave: when it is durable."""
+        """Returns when what was seen of the entries up to `index` may leave: when it is durable."""
         ...
 
     def committed(self, at: Timestamp) -> None:

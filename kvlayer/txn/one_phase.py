@@ -267,12 +267,12 @@ def _evaluate(
         raise
     except Exception as error:  # the caller's own, whatever it is: it passes through
         evaluation.finish()
-        return _Refused(error, host.applied_index)
+        return _Refused(error, host.visible_index)
     deleted, writes = evaluation.finish()
     if not writes and not deleted:
-        return Pending(host, result, at, host.applied_index)
+        return Pending(host, result, at, host.visible_index)
     if deadline is not None and at >= (limit := deadline()):
-        return _Refused(DeadlineExceeded(at, limit), host.applied_index)
+        return _Refused(DeadlineExceeded(at, limit), host.visible_index)
     host.locks.check_writable(writes, None, turn)
     operations: list[LogicalOp] = []
     if deleted:

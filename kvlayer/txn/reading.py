@@ -32,25 +32,25 @@ def read_key(
     host: TransactionHost, key: bytes, at: Timestamp, own: TransactionRecord | None
 ) -> bytes | None:
     """The body that a reader at `at` sees. Raises LockConflict."""
-    found = read_version(host, key, at, own)
-    return None if found is None else found[0]
+    return read_version(host, key, at, own)[0]
 
 
 def read_version(
     host: TransactionHost, key: bytes, at: Timestamp, own: TransactionRecord | None
-) -> tuple[bytes, Timestamp] | None:
-    """What `read_key` reads, and the timestamp of that version: an intent's, where it stands."""
+) -> tuple[bytes | None, Timestamp]:
+    """What `read_key` reads, and the timestamp of that version: an intent's, where it stands.
+
+    A deletion is a version without a body; where there is no version at all, it is `ZERO`'s.
+    """
     holder = host.locks.intents.get(key)
     if holder is not None and _counts(key, holder, at, own):
         intent = intent_on(host.engine, key)
         assert intent is not None, ("the lock table names an intent that is not there", key)
-        body, ts = body_at(intent.value, at), holder.write_timestamp
-    else:
-        found = read_at(host.engine, key, at)
-        if found is None:
-            return None
-        body, ts = body_at(found[1], at), found[0]
-    return None if body is None else (body, ts)
+        return body_at(intent.value, at), holder.write_timestamp
+    found = read_at(host.engine, key, at)
+    if found is None:
+        return None, ZERO
+    return body_at(found[1], at), found[0]
 
 
 def _counts(
@@ -141,7 +141,7 @@ async def open_view(
         host.check_readable(span, at)
         intents = intents_seen(host, span, at, own, when_locked, after=after)
         host.span_read(span, at, own)
-        return View(host.engine.snapshot(), intents, host.applied_index)
+        return View(host.engine.snapshot(), intents, host.visible_index)
 
     view = await run_step(host, step, waiter=own, lock_timeout=lock_timeout)
     try:

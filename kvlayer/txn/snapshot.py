@@ -35,22 +35,26 @@ class SnapshotReader:
 
     async def get(self, key: bytes) -> bytes | None:
         """The body of a key's live value at `at`."""
-        found = await self.get_with_timestamp(key)
-        return None if found is None else found[0]
+        return (await self._read(key))[0]
 
     async def get_with_timestamp(self, key: bytes) -> tuple[bytes, Timestamp] | None:
         """The body of a key's live value at `at`, and the timestamp of that version."""
+        body, ts = await self._read(key)
+        return None if body is None else (body, ts)
+
+    async def _read(self, key: bytes) -> tuple[bytes | None, Timestamp]:
         host, at = self._host, self.at
 
-        def step(_: Turn | None) -> tuple[tuple[bytes, Timestamp] | None, int]:
+        def step(_: Turn | None) -> tuple[bytes | None, Timestamp, int | None]:
             host.check_readable(key, at)
-            found = read_version(host, key, at, None)
+            body, ts = read_version(host, key, at, None)
             host.point_read(key, at, None)
-            return found, host.applied_index
+            return body, ts, host.undurable(ts)
 
-        found, index = await run_step(host, step, waiter=None, lock_timeout=self._lock_timeout)
-        await host.released(index)
-        return found
+        body, ts, index = await run_step(host, step, waiter=None, lock_timeout=self._lock_timeout)
+        if index is not None:
+            await host.released(index)
+        return body, ts
 
     def scan_slices(self, span: Span) -> AsyncGenerator[list[Row], None]:
         """The live rows of the span in key order, in slices. Raises BatchTimestampBeforeGC also
@@ -77,7 +81,7 @@ async def sliced_versions(
         host.check_readable(span, oldest)
         _check_settled(host, span, upto)
         host.span_read(span, upto, None)
-        return host.engine.snapshot(), host.applied_index
+        return host.engine.snapshot(), host.visible_index
 
     snapshot, index = await run_step(host, step, waiter=None, lock_timeout=None)
     with closing(snapshot):

@@ -25,7 +25,7 @@ from .host import TransactionHost
 from .intents_seen import intents_seen
 from .limits import COMMANDS_AHEAD_MAX, check_sizes, slices
 from .locks import Turn
-from .reading import Row, read_key, read_version, rows_at, sliced_rows
+from .reading import Row, read_version, rows_at, sliced_rows
 from .record import TransactionRecord, TransactionStatus
 from .refresh import refresh
 from .resolution import abort, commit
@@ -127,7 +127,7 @@ class Transaction:
         """The body of a key's live value. `for_update` locks the key, and sees its newest value."""
         if for_update:
             await self.lock((key,))
-        return await self._read_point(key, read_key)
+        return (await self._read_point(key))[0]
 
     async def lock(
         self,
@@ -166,7 +166,8 @@ class Transaction:
 
         For a value that the transaction itself wrote, that is where it would commit as it stands.
         """
-        return await self._read_point(key, read_version)
+        body, ts = await self._read_point(key)
+        return None if body is None else (body, ts)
 
     async def scan(
         self,
@@ -190,7 +191,7 @@ class Transaction:
             intents = intents_seen(host, span, at, record, when_locked)
             host.span_read(span, at, record)
             rows = rows_at(host.engine, span, at, intents, reverse=reverse)
-            return list(islice(rows, at_once)), host.applied_index
+            return list(islice(rows, at_once)), host.visible_index
 
         self.track_read(span)
         found, index = await self._run(step)
@@ -375,26 +376,23 @@ class Transaction:
             case TransactionStatus.ABORTED:
                 pass
 
-    async def _read_point(
-        self,
-        key: bytes,
-        read: Callable[[TransactionHost, bytes, Timestamp, TransactionRecord | None], T],
-    ) -> T:
+    async def _read_point(self, key: bytes) -> tuple[bytes | None, Timestamp]:
         host, record = self._host, self._record
 
-        def step(_: Turn | None) -> tuple[T, int]:
+        def step(_: Turn | None) -> tuple[bytes | None, Timestamp, int | None]:
             self._check_active()
             at = record.read_timestamp
             host.check_readable(key, at)
-            found = read(host, key, at, record)
+            body, ts = read_version(host, key, at, record)
             host.point_read(key, at, record)
-            return found, host.applied_index
+            return body, ts, host.undurable(ts)
 
         if self._tracks and not self._read_only:
             record.read_spans.add_point(key)
-        found, index = await self._run(step)
-        await host.released(index)
-        return found
+        body, ts, index = await self._run(step)
+        if index is not None:
+            await host.released(index)
+        return body, ts
 
     async def first_existing(self, keys: Sequence[bytes]) -> int | None:
         """The index of one of the keys that has a live value, or None.

@@ -29,7 +29,8 @@ def write_step(
     if newer or _blocked(host, record, keys):
         record.move(host.clock.now())
     at = record.write_timestamp
-    host.propose(write_operations(host.engine, record, keys, values), lowest=at)
+    operations = write_operations(host.engine, record, keys, values)
+    host.propose(operations, lowest=at, provisional=True)
     record.sequence += 1
     host.locks.add_intents(keys, record)
     host.closed.hold(record.id, at)

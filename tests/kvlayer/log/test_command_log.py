@@ -7,6 +7,7 @@ import pytest
 
 from tailrace.kvlayer.errors import StoreClosed
 from tailrace.kvlayer.log import CommandLog, LogFull, LogTruncated
+from tailrace.kvlayer.log.command_log import LINGER_BYTES_MAX, LINGER_SECONDS
 from tests.harness.sim_disk import Operation
 from tests.harness.simulation import Simulation
 
@@ -54,6 +55,69 @@ def test_appends_during_a_sync_share_the_next() -> None:
         await log.close()
 
     sim = Simulation(2)
+    sim.run(scenario(sim))
+
+
+def test_entries_that_nobody_waits_for_linger() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        before = sim.disk.sync_count
+        for _ in range(3):
+            log.append(b"provisional", urgent=False)
+            await asyncio.sleep(LINGER_SECONDS / 10)
+        assert log.durable_index == 0
+        log.append(b"urgent")
+        await log.wait_durable(4)
+        assert sim.disk.sync_count - before == 1
+        await log.close()
+
+    sim = Simulation(6)
+    sim.run(scenario(sim))
+
+
+def test_no_entry_lingers_for_long() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        for last in (1, 2):
+            log.append(b"provisional", urgent=False)
+            await asyncio.sleep(1)
+            assert log.durable_index == last
+        await log.close()
+
+    sim = Simulation(7)
+    sim.run(scenario(sim))
+
+
+def test_a_load_does_not_linger() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        payload = bytes(SEGMENT_BYTES // 2)
+        count = LINGER_BYTES_MAX // len(payload) + 1
+        for _ in range(count):
+            log.append(payload, urgent=False)
+        began = asyncio.get_running_loop().time()
+        while not log.durable_index:
+            await asyncio.sleep(LINGER_SECONDS / 100)
+        assert asyncio.get_running_loop().time() - began < LINGER_SECONDS
+        await log.close()
+        assert log.durable_index == count
+
+    sim = Simulation(9)
+    sim.run(scenario(sim))
+
+
+def test_a_waiter_takes_along_what_lingers() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        began = asyncio.get_running_loop().time()
+        log.append(b"provisional", urgent=False)
+        await log.wait_durable(1)
+        assert asyncio.get_running_loop().time() - began < LINGER_SECONDS
+        log.append(b"provisional", urgent=False)
+        await log.close()
+        assert log.durable_index == 2
+
+    sim = Simulation(8)
     sim.run(scenario(sim))
 
 
