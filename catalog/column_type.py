@@ -62,6 +62,10 @@ class ColumnType:
             object.__setattr__(self, "scale", 0)
         self._check_decimal()
 
+    def __deepcopy__(self, memo: object) -> ColumnType:
+        """Nothing of it changes: trees that keep their types are copied often."""
+        return self
+
     def _check_width(self) -> None:
         if self.kind is TypeKind.CHAR and self.width is None:
             object.__setattr__(self, "width", 1)

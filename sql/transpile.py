@@ -36,6 +36,8 @@ from .plans import AnalyticSelect, TableScan, TypedParameter
 from .postgres.literal_casts import literal_cast
 from .postgres.meaning import mean_as_postgres
 from .postgres.output_names import output_name
+from .postgres.resolution import resolve_types
+from .postgres.types import Types
 from .scalars import (
     DATE,
     INT8,
@@ -65,8 +67,10 @@ def transpile(
     declared = declared_types(query, relations)
     _name_columns(query)
     parameters = _Parameters()
-    rewrite(query, relations, parameters.typed)
-    mean_as_postgres(query, relations)
+    types = Types(query, relations)
+    resolve_types(query, types)
+    rewrite(query, types, parameters.typed)
+    mean_as_postgres(query, types)
     _retype_casts(query, parameters)
     for scope in scopes_in(query):
         _type_constants(scope, relations, parameters)

@@ -20,9 +20,9 @@ from sqlglot import exp
 from ..catalog.column_types import ColumnType, array_of
 from ..catalog.errors import SQLError
 from ..catalog.type_kinds import TypeKind
-from .binder import Relations, column_type, scopes_in
-from .expression_types import INT8, INTERVAL, JSONB, STRING, type_of
+from .expression_types import INT8, INTERVAL, JSONB, STRING
 from .parser import position_of
+from .postgres.types import Types
 from .scalars import NotNative, Scalar, adapt, compile_scalar
 
 TEXTS = array_of(STRING)
@@ -30,30 +30,25 @@ _TIME = ColumnType(TypeKind.TIME)
 
 Typed = Callable[[Scalar, ColumnType], exp.Expr]
 """A scalar as a parameter of DuckDB's statement."""
-TypeOf = Callable[[exp.Expr], ColumnType | None]
 
 
-def rewrite(query: exp.Expr, relations: Relations, typed: Typed) -> None:
+def rewrite(query: exp.Expr, types: Types, typed: Typed) -> None:
     """Replaces them in the query, inner ones first."""
-    types: dict[int, ColumnType | None] = {}
-    nodes: list[exp.Expr] = []
-    for scope in scopes_in(query):
-        for node in scope.walk():
-            if id(node) not in types:
-                types[id(node)] = type_of(node, lambda c, s=scope: column_type(c, s, relations))  # type: ignore[misc]
-                nodes.append(node)
+    nodes = list(query.walk())
+    for node in nodes:
+        types.of(node)  # before anything is replaced
     rewriter = _Rewriter(types, typed)
     for node in reversed(nodes):
         made = rewriter.made_of(node)
         if made is not None:
             node.replace(made)
-            types[id(made)] = types[id(node)]
+            types.say(made, types.of(node))
 
 
 class _Rewriter:
     """What each node becomes. Operands move into it: their types are known by what they are."""
 
-    def __init__(self, types: dict[int, ColumnType | None], typed: Typed) -> None:
+    def __init__(self, types: Types, typed: Typed) -> None:
         self._types = types
         self._typed = typed
 
@@ -109,7 +104,7 @@ class _Rewriter:
         return None
 
     def _type(self, node: exp.Expr) -> ColumnType | None:
-        return self._types.get(id(node))
+        return self._types.of(node)
 
     def _constant(self, node: exp.Expr, type: ColumnType) -> exp.Expr | None:
         try:
@@ -180,6 +175,8 @@ class _Rewriter:
             return None
         if type == JSONB:
             return _call("jsonb_concat", self._as(left, type), self._as(right, type))
+        if type.element is None:
+            return None
         left_type, right_type = self._type(left), self._type(right)
         if right_type is not None and right_type.element is None:
             return _call("list_append", left, right)

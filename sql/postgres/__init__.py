@@ -5,11 +5,15 @@ The two agree on most of SQL, and where they do not, DuckDB would answer otherwi
 before DuckDB sees it:
 
     `types`          the type of each expression, as far as it is plain to see
+    `signatures`     which function or operator is meant by operands of these types
+    `functions`      the functions that are known by their signatures
+    `operators`      the operators that are
+    `resolution`     errors of types, and the types of literals, before anything is rewritten
     `meaning`        walks the tree, and asks the others for each node
     `numbers`        division, averages, rounding, casts of numbers
     `texts`          functions and patterns of text
     `times`          extract, date_trunc, to_char
-    `comparisons`    operators that need operands of one family, rows compared with rows
+    `comparisons`    rows compared with rows
     `macros`         functions that DuckDB is given by their definition
     `output_names`   what Postgres calls a column that has no alias
 

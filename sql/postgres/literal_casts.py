@@ -27,7 +27,7 @@ def literal_cast(cast: exp.Cast) -> tuple[Scalar, ColumnType] | None:
     if type is None or type.kind not in _READ or isinstance(cast, exp.TryCast):
         return None
     if type.kind is TypeKind.DECIMAL and not cast.to.expressions:
-        type = _as_written(literal.this) or type
+        type = type_as_written(literal.this) or type
         return adapt(compile_scalar(literal, {}), type, position=position_of(literal)), type
     try:
         return compile_scalar(exp.Cast(this=literal.copy(), to=cast.to.copy()), {}), type.broad
@@ -36,7 +36,7 @@ def literal_cast(cast: exp.Cast) -> tuple[Scalar, ColumnType] | None:
         raise
 
 
-def _as_written(text: str) -> ColumnType | None:
+def type_as_written(text: str) -> ColumnType | None:
     """DECIMAL with the fractional digits that the text has."""
     try:
         type = literal_type(text.strip().lstrip("+-"))

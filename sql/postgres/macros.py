@@ -22,7 +22,7 @@ _SUBSTRING = """
 _SPLIT_PART = """
 (s, d, n) AS CASE
     WHEN n = 0 THEN error('22023|field position must not be zero')
-    WHEN d = '' THEN CASE WHEN n IN (1, -1) THEN s ELSE '' END
+    WHEN d = '' THEN CASE WHEN s IS NULL OR n IN (1, -1) THEN s ELSE '' END
     ELSE split_part(s, d, n) END
 """
 _HEX = "regexp_full_match(s, '([0-9a-fA-F]{2})*')"
@@ -84,6 +84,10 @@ _BOOL_OF_TEXT = """
     WHEN s IS NULL THEN NULL
     ELSE error('22P02|invalid input syntax for type boolean: "' || s || '"') END
 """
+_SPLIT = (
+    "CASE WHEN d IS NULL THEN string_split(s, '') WHEN s = '' THEN CAST([] AS VARCHAR[]) "
+    "WHEN d = '' THEN [s] ELSE string_split(s, d) END"
+)
 _MAKE_DATE = """
 (y, m, d) AS coalesce(
     try(make_date(y, m, d)),
@@ -121,8 +125,8 @@ MACROS: dict[str, str] = {
     "regexp_like": "(s, p) AS regexp_matches(s, p), (s, p, f) AS regexp_matches(s, p, f)",
     "regexp_substr": "(s, p) AS nullif(regexp_extract(s, p), '')",
     "regexp_split_to_array": "(s, p) AS string_split_regex(s, p)",
-    "string_to_array": "(s, d) AS CASE WHEN d IS NULL THEN string_split(s, '') "
-    "WHEN s = '' THEN CAST([] AS VARCHAR[]) WHEN d = '' THEN [s] ELSE string_split(s, d) END",
+    "string_to_array": f"(s, d) AS {_SPLIT}, "
+    f"(s, d, n) AS list_transform({_SPLIT}, lambda e: nullif(e, n))",
     "mod": "(a, b) AS a % b",
     "power": "(a, b) AS CASE WHEN a = 0 AND b < 0 "
     "THEN error('2201F|zero raised to a negative power is undefined') ELSE pow(a, b) END",

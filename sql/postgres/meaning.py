@@ -6,31 +6,29 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
-from ..binder import Relations
 from ..parser import position_of
 from ..scalars import broad_type_of_cast
 from . import comparisons, numbers, sets, texts, times
 from .macros import PREFIX
+from .operators import COMPARISONS
+from .resolution import ARITHMETIC, type_name
 from .templates import call, duckdb, plain
 from .types import Types, untyped
 
 
-def mean_as_postgres(query: exp.Expr, relations: Relations) -> None:
+def mean_as_postgres(query: exp.Expr, types: Types) -> None:
     """Rewrites `query` in place. Raises SQLError for what has no meaning in PostgreSQL."""
-    types = Types(query, relations)
     nodes = list(query.walk())
     for node in nodes:
         types.of(node)  # before anything is replaced
-    for node in nodes:
-        type_literals_of_alternatives(node, types)
     for node in reversed(nodes):
         made = _meaning(node, types)
         if made is not None and made is not node:
             assert node is not query, node
             node.replace(made)
+            types.say(made, types.of(node))
 
 
 def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
@@ -60,17 +58,9 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
         case exp.GenerateSeries():
             _cast_dates(node, types)
             return None
-        case exp.Case():
-            conditions = [branch.this for branch in node.args["ifs"]]
-            if node.this is None:
-                comparisons.check_truths(conditions, "CASE/WHEN", types)
-            return None
         case exp.Select():
             sets.check_order_of_distinct(node)
             sets.check_rows(node)
-            return None
-        case exp.SetOperation():
-            sets.check_sides(node, types)
             return None
         case exp.Localtimestamp():
             return exp.cast(exp.CurrentTimestamp(), "TIMESTAMP")
@@ -80,40 +70,12 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
 
 
 def _operator(node: exp.Expr, types: Types) -> exp.Expr | None:
-    if isinstance(node, (*comparisons.COMPARISONS, exp.In, exp.Between)):
-        rows = comparisons.compared_rows(node) if not isinstance(node, exp.Between) else None
-        if rows is None:
-            _type_labels(node, types)
-            comparisons.check_comparison(node, types)
-        return rows
-    if isinstance(node, comparisons.ARITHMETIC):
-        comparisons.check_arithmetic(node, types)
-        _type_literals(node, types)
+    if isinstance(node, (*COMPARISONS, exp.In)):
+        return comparisons.compared_rows(node)
+    if isinstance(node, ARITHMETIC):
         _days_of_dates(node, types)
         return numbers.divided(node, types) if isinstance(node, exp.Div) else None
-    if isinstance(node, exp.And | exp.Or | exp.Not):
-        comparisons.check_condition(node, types)
-    if isinstance(node, exp.DPipe):
-        comparisons.check_concatenation(node, types)
-        return texts.concatenated(node, types)
     return None
-
-
-def _type_labels(node: exp.Expr, types: Types) -> None:
-    """A text literal beside a member of an enumeration is one of them."""
-    sides = [node.this, *comparisons.operands(node)]
-    found = next((type for side in sides if (type := types.of(side)) and type.enum), None)
-    for side in () if found is None else sides:
-        _as_label(side, found)
-
-
-def _as_label(tree: exp.Expr, type: ColumnType | None) -> None:
-    inner = tree.unnest()
-    label = isinstance(inner, exp.Literal) and inner.is_string
-    if label and type is not None and type.enum is not None:
-        type.enum.checked(inner.this)
-        target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
-        inner.replace(exp.Cast(this=inner.copy(), to=target))
 
 
 def _days_of_dates(node: exp.Expr, types: Types) -> None:
@@ -124,50 +86,12 @@ def _days_of_dates(node: exp.Expr, types: Types) -> None:
             days.replace(call("days", days))
 
 
-def _type_literals(node: exp.Expr, types: Types) -> None:
-    """`1 + '2'`: a text literal beside a number is a number."""
-    for literal, other in ((node.this, node.expression), (node.expression, node.this)):
-        type = types.of(other)
-        inner = literal.unnest()
-        if type is None or type.kind not in _NUMBERS or not isinstance(inner, exp.Literal):
-            continue
-        if inner.is_string:
-            name = "NUMERIC" if type.kind is TypeKind.DECIMAL else type.kind.value
-            inner.replace(exp.cast(inner.copy(), name, dialect="postgres"))
-
-
-def type_literals_of_alternatives(node: exp.Expr, types: Types) -> None:
-    """`coalesce(n, '1')`: the text literals of alternatives are of the type of the others."""
-    match node:
-        case exp.Case():
-            parts = [branch.args["true"] for branch in node.args["ifs"]]
-            parts += _optional(node, "default")
-        case exp.Coalesce() | exp.Greatest() | exp.Least():
-            parts = list(node.iter_expressions())
-        case _:
-            return
-    type = types.of(node)
-    if type is None or type.kind in (TypeKind.STRING, TypeKind.ARRAY, TypeKind.JSONB):
-        return
-    for part in parts:
-        if type.enum is not None:
-            _as_label(part, type)
-            continue
-        inner = part.unnest()
-        if isinstance(inner, exp.Literal) and inner.is_string:
-            name = "NUMERIC" if type.kind is TypeKind.DECIMAL else type.kind.value
-            inner.replace(exp.cast(inner.copy(), name, dialect="postgres"))
-
-
 def _cast_dates(node: exp.GenerateSeries, types: Types) -> None:
     """A series of dates is one of TIMESTAMPTZ."""
     for place in ("start", "end"):
         bound = node.args[place]
         if types.kind(bound) is TypeKind.DATE:
             bound.replace(exp.cast(bound.copy(), "TIMESTAMPTZ"))
-
-
-_NUMBERS = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT8)
 
 
 def _optional(node: exp.Expr, name: str) -> list[exp.Expr]:
@@ -188,7 +112,7 @@ def _cast(node: exp.Cast, types: Types) -> exp.Expr | None:
     elif (source is TypeKind.BOOL and kind in (TypeKind.DECIMAL, TypeKind.FLOAT8)) or (
         source in (TypeKind.DECIMAL, TypeKind.FLOAT8) and kind is TypeKind.BOOL
     ):
-        raise comparisons.no_cast(node, types)
+        raise _no_cast(node, types)
     elif source is TypeKind.STRING and kind is TypeKind.INT8:
         node.set("this", call("integer_of_text", node.this))
     elif source is TypeKind.STRING and kind is TypeKind.BOOL:
@@ -196,6 +120,17 @@ def _cast(node: exp.Cast, types: Types) -> exp.Expr | None:
     elif source is TypeKind.FLOAT8 and kind is TypeKind.INT8:
         node.set("this", plain("round_even", node.this, exp.Literal.number(0)))
     return None
+
+
+def _no_cast(tree: exp.Cast, types: Types) -> SQLError:
+    source, target = types.of(tree.this), types.of(tree)
+    assert source is not None, tree
+    assert target is not None, tree
+    return SQLError(
+        "42846",
+        f"cannot cast type {type_name(source)} to {type_name(target)}",
+        position=position_of(tree),
+    )
 
 
 def _refuse_ties(node: exp.Fetch) -> None:
@@ -242,7 +177,7 @@ def _type_name(argument: exp.Expr, types: Types) -> exp.Expr:
         return exp.Literal.string("unknown")
     if type is None:
         return duckdb("lower(typeof(:x))", x=argument)
-    return exp.Literal.string(comparisons.type_name(type))
+    return exp.Literal.string(type_name(type))
 
 
 def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:

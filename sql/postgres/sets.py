@@ -6,22 +6,6 @@ from sqlglot import exp
 
 from ...catalog.errors import SQLError
 from ..parser import position_of
-from .comparisons import same_family, type_name
-from .types import Types
-
-
-def check_sides(tree: exp.SetOperation, types: Types) -> None:
-    """Raises SQLError 42804 where the two sides of UNION have columns of different families."""
-    _, left = types.columns_of(tree.this)
-    _, right = types.columns_of(tree.expression)
-    for first, second in zip(left, right, strict=False) if types.strict else ():
-        if first is not None and second is not None and not same_family(first, second):
-            raise SQLError(
-                "42804",
-                f"{tree.key.upper()} types {type_name(first)} and {type_name(second)} "
-                "cannot be matched",
-                position=position_of(tree.expression),
-            )
 
 
 def check_order_of_distinct(tree: exp.Select) -> None:

@@ -88,15 +88,6 @@ def as_text(tree: exp.Expr, types: Types, *, short: bool = False) -> exp.Expr:
     return tree.copy()
 
 
-def concatenated(tree: exp.DPipe, types: Types) -> exp.Expr | None:
-    """`||` with a float or an interval beside text."""
-    parts = [tree.this, tree.expression]
-    if not any(types.kind(part) in (TypeKind.FLOAT8, TypeKind.INTERVAL) for part in parts):
-        return None
-    left, right = (as_text(part, types) for part in parts)
-    return exp.DPipe(this=left, expression=right)
-
-
 def concat(arguments: list[exp.Expr], types: Types) -> exp.Expr:
     return plain("concat", *[as_text(argument, types, short=True) for argument in arguments])
 

@@ -10,7 +10,7 @@ from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
-from .comparisons import type_name
+from .resolution import type_name
 from .templates import duckdb, plain, text
 from .types import Types
 

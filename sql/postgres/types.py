@@ -1,26 +1,32 @@
 """The types of a query's expressions, as far as they are plain to see.
 
 Columns of tables, derived tables and common table expressions are followed to where they come
-from. None is the type of whatever is not known, which includes a text literal and NULL: they take
-the type of what they meet (`untyped`).
+from; functions and operators are looked up by their signatures. None is the type of whatever is
+not known, which includes a text literal and NULL: they take the type of what they meet (`untyped`).
+
+A type is kept with its tree, and so with each copy of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
 
-from ...catalog.column_types import ColumnType
+from ...catalog.column_types import ColumnType, array_of
 from ...catalog.type_kinds import TypeKind
 from ..binder import Relations, scopes_in
-from ..expression_types import FUNCTIONS
+from ..expression_types import DOCUMENTS
+from ..expression_types import FUNCTIONS as DOCUMENT_FUNCTIONS
 from ..introspection.virtual_table import is_virtual
 from ..parser import folded
 from ..parser.queries import table_name
 from ..scalars import broad_type_of_cast
+from .functions import FUNCTIONS, called
 from .macros import PREFIX
+from .operators import SIGNS, operation
+from .signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, related, resolve
 
 INT8 = ColumnType(TypeKind.INT8)
 FLOAT8 = ColumnType(TypeKind.FLOAT8)
@@ -32,52 +38,35 @@ TIMESTAMP = ColumnType(TypeKind.TIMESTAMP)
 TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
 INTERVAL = ColumnType(TypeKind.INTERVAL)
 UUID = ColumnType(TypeKind.UUID)
+JSONB = ColumnType(TypeKind.JSONB)
+TEXTS = array_of(STRING)
 
 SCALE_UNKNOWN = 12
 """Fractional digits that are kept of a decimal about which nothing more is known."""
 _DEPTH_MAX = 200
 """Expressions nested deeper are of unknown type: the walk is recursive."""
-
-NUMBERS = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT8)
+_TYPE = "postgres_type"
+"""Where a tree keeps its type. No type is kept of what may still learn of one."""
 
 _TRUTHS = (
     exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.Exists,
     exp.RegexpLike, exp.RegexpILike, exp.SimilarTo, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT,
-    exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.LogicalAnd, exp.LogicalOr,
+    exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.ArrayContainsAll, exp.ArrayContainedBy,
+    exp.ArrayOverlaps, exp.JSONBContainsTopKey, exp.JSONBContainsAnyTopKeys,
+    exp.JSONBContainsAllTopKeys, exp.Overlaps,
 )  # fmt: skip
-_TEXTS = (exp.DPipe, exp.Lower, exp.Upper, exp.Concat, exp.ConcatWs, exp.GroupConcat, exp.Overlay,
-          exp.Left, exp.Right, exp.Initcap, exp.Reverse, exp.Repeat, exp.Translate)  # fmt: skip
-_COUNTS = (exp.Count, exp.CountIf, exp.Length, exp.StrPosition, exp.RowNumber, exp.Rank,
-           exp.DenseRank, exp.Ntile)  # fmt: skip
-_FLOATS = (exp.Exp, exp.Ln, exp.Sqrt, exp.Cbrt, exp.Stddev, exp.StddevPop, exp.StddevSamp,
-           exp.Variance, exp.VariancePop, exp.PercentileCont, exp.Corr, exp.Pi)  # fmt: skip
+_COUNTS = (exp.Count, exp.CountIf, exp.RowNumber, exp.Rank, exp.DenseRank)
+_FLOATS = (exp.PercentileCont, exp.Corr, exp.Pi, exp.Rand, exp.CumeDist, exp.PercentRank)
 _SAME = (
-    exp.Paren, exp.Alias, exp.Neg, exp.Abs, exp.Max, exp.Min, exp.Floor, exp.Ceil, exp.Filter,
-    exp.Window, exp.IgnoreNulls, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue,
-    exp.Order, exp.Distinct, exp.Collate, exp.AnyValue,
+    exp.Paren, exp.Alias, exp.Filter, exp.Window, exp.IgnoreNulls, exp.Lag, exp.Lead,
+    exp.FirstValue, exp.LastValue, exp.NthValue, exp.Order, exp.Collate, exp.AnyValue,
+    exp.Ordered,
 )  # fmt: skip
-_FIRST_KNOWN = (exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif)
-
-_TEXT_FUNCTIONS = (
-    "substr split_part upper lpad rpad btrim ltrim rtrim replace chr to_hex encode quote_ident "
-    "convert_from quote_literal quote_nullable regexp_substr to_char format concat float_text "
-    "regexp_replace pg_typeof"
-)
-_INTEGER_FUNCTIONS = "strpos char_length character_length octet_length length ascii"
-_FLOAT_FUNCTIONS = "power pow sqrt exp ln log log10 asin acos date_part"
-
-_RESULTS: dict[str, ColumnType] = {
-    **dict.fromkeys(_TEXT_FUNCTIONS.split(), STRING),
-    **dict.fromkeys(_INTEGER_FUNCTIONS.split(), INT8),
-    **dict.fromkeys(_FLOAT_FUNCTIONS.split(), FLOAT8),
-    **dict.fromkeys(["decode", "convert_to"], BYTES),
-    "make_date": DATE,
-    "to_date": DATE,
-    "to_timestamp": TIMESTAMPTZ,
-    "regexp_like": BOOL,
-    "integer_of_text": INT8,
-    "bool_of_text": BOOL,
-}
+_NAMES = (exp.CurrentUser, exp.CurrentSchema, exp.CurrentDatabase, exp.SessionUser)
+_ALTERNATIVES = (exp.Coalesce, exp.Greatest, exp.Least)
+_WITHIN = {"integer_of_text": INT8, "bool_of_text": BOOL, "float_text": STRING, "pg_typeof": STRING,
+           "text": STRING}  # fmt: skip
+"""What stands for casts."""
 
 
 def untyped(tree: exp.Expr) -> bool:
@@ -97,25 +86,46 @@ class Types:
         for scope in scopes_in(query):
             for column in scope.columns:
                 self._scopes.setdefault(id(column), []).append(scope)
-        self._known: dict[int, ColumnType | None] = {}
-        self._kept: list[exp.Expr] = []  # ids stay theirs as long as they live
+        self._query = query  # ids stay theirs as long as they live
         self._depth = 0
 
     def of(self, tree: exp.Expr | None) -> ColumnType | None:
         if tree is None or self._depth > _DEPTH_MAX:
             return None
-        key = id(tree)
-        if key not in self._known:
+        meta = tree.meta
+        if _TYPE not in meta:
             self._depth += 1
-            self._kept.append(tree)
-            self._known[key] = None  # a query that is recursive meets itself
-            self._known[key] = self._infer(tree)
+            meta[_TYPE] = None  # a query that is recursive meets itself
+            meta[_TYPE] = self._infer(tree)
             self._depth -= 1
-        return self._known[key]
+        found: ColumnType | None = meta[_TYPE]
+        return found
 
     def kind(self, tree: exp.Expr | None) -> TypeKind | None:
         found = self.of(tree)
         return None if found is None else found.kind
+
+    def say(self, tree: exp.Expr, type: ColumnType | None) -> None:
+        """What is put in place of another tree is of its type."""
+        tree.meta[_TYPE] = type
+
+    def given(self, tree: exp.Expr) -> Argument:
+        """The type of an operand, in terms of signatures."""
+        found = self.of(tree)
+        if found is not None:
+            return found
+        return Given.LITERAL if untyped(tree) else Given.ANYTHING
+
+    def meant(self, tree: exp.Expr) -> Chosen | None:
+        """The signature of a call or an operator, where it is known. Raises Ambiguous."""
+        call = called(tree)
+        if call is not None:
+            name, operands = call
+            return resolve(FUNCTIONS[name], [self.given(operand) for operand in operands])
+        if isinstance(tree, exp.Binary) and type(tree) in SIGNS:
+            sides = self.given(tree.this), self.given(tree.args["expression"])
+            return operation(SIGNS[type(tree)], *sides)
+        return None
 
     def _infer(self, tree: exp.Expr) -> ColumnType | None:
         match tree:
@@ -127,99 +137,179 @@ class Types:
                 return BOOL
             case exp.Cast():
                 return broad_type_of_cast(tree)
-            case exp.Sum():
-                return self._sum(tree)
-            case exp.Avg():
-                return FLOAT8 if self.kind(tree.this) is not TypeKind.INTERVAL else INTERVAL
+            case exp.Sum() | exp.Avg():
+                return self._summed(tree)
             case exp.Case():
                 results = [branch.args.get("true") for branch in tree.args.get("ifs") or ()]
-                return self._common([*results, tree.args.get("default")])
-            case exp.Round() | exp.Trunc():
-                return None if tree.args.get("decimals") else self.of(tree.this)
-            case exp.Substring() | exp.Trim():
-                found = self.of(tree.this)
-                return found if found == BYTES else STRING
+                return self.common([*results, tree.args.get("default")])
             case exp.Subquery():
-                inner = tree.this
-                return self._items(inner)[0] if isinstance(inner, exp.Select) else None
-            case exp.Anonymous():
-                name = tree.name.lower()
-                if name == f"{PREFIX}round":
-                    return self._rounded(tree.expressions)
-                return _RESULTS.get(name.removeprefix(PREFIX)) or FUNCTIONS.get(name)
+                return self._of_subquery(tree)
             case exp.CurrentTimestamp():
                 return TIMESTAMPTZ
+            case exp.Localtimestamp():
+                return TIMESTAMP
             case exp.CurrentDate():
                 return DATE
-            case exp.Interval():
+            case exp.Interval() | exp.MakeInterval():
                 return INTERVAL
+            case exp.Uuid():
+                return UUID
+            case exp.Extract():
+                return decimal(6)
+            case exp.Neg():
+                return self.of(tree.this) or (FLOAT8 if untyped(tree.this) else None)
+            case exp.Nullif():
+                return self.of(tree.this) or (STRING if untyped(tree.this) else None)
+            case exp.AtTimeZone():
+                return self._at_zone(tree)
+            case exp.GenerateSeries() | exp.ExplodingGenerateSeries():
+                return self._series(tree)
+            case exp.Explode():
+                found = self.of(tree.this)
+                return None if found is None else found.element
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
                 return self._arithmetic(tree)
+        return self._by_class(tree)
+
+    def _by_class(self, tree: exp.Expr) -> ColumnType | None:
         if isinstance(tree, _SAME):
             return self.of(tree.this)
-        if isinstance(tree, _FIRST_KNOWN):
-            return self._common(list(tree.iter_expressions()))
-        for nodes, type in ((_TRUTHS, BOOL), (_COUNTS, INT8), (_FLOATS, FLOAT8)):
+        if isinstance(tree, _ALTERNATIVES):
+            return self.common(list(tree.iter_expressions()))
+        for nodes, type in (
+            (_TRUTHS, BOOL), (_COUNTS, INT8), (_FLOATS, FLOAT8), (_NAMES, STRING),
+            (DOCUMENTS, JSONB), (exp.JSONExtractScalar, STRING), (exp.JSONBExtractScalar, STRING),
+        ):  # fmt: skip
             if isinstance(tree, nodes):
                 return type
-        if isinstance(tree, exp.DPipe):
-            return self._concatenated(tree)
-        return STRING if isinstance(tree, _TEXTS) else None
+        match tree:
+            case exp.Array() | exp.ArrayAgg():
+                return self._array(tree)
+            case exp.Bracket():
+                return self._subscript(tree)
+            case exp.Any() | exp.All():
+                found = self.of(tree.this)
+                return None if found is None else found.element
+        return self._called(tree)
 
-    def _rounded(self, arguments: list[exp.Expr]) -> ColumnType | None:
-        if len(arguments) == 1:
-            found = self.of(arguments[0])
-            return decimal(0) if found is not None and found.kind is TypeKind.DECIMAL else FLOAT8
-        places = constant_places(arguments[1]) if len(arguments) == 2 else None
-        return None if places is None else decimal(places)
+    def _called(self, tree: exp.Expr) -> ColumnType | None:
+        """The type that a function returns."""
+        try:
+            chosen = self.meant(tree)
+        except Ambiguous:
+            return None
+        if chosen is None:
+            name = tree.name.lower() if isinstance(tree, exp.Anonymous) else ""
+            return _WITHIN.get(name.removeprefix(PREFIX)) or DOCUMENT_FUNCTIONS.get(name)
+        name = chosen.signature.name
+        call = called(tree)
+        operands = call[1] if call is not None else []
+        match name:
+            case "round" | "trunc" | "ceil" | "ceiling" | "floor" | "div" | "mod" | "factorial":
+                return self._rounded(name, operands, chosen)
+            case "date_trunc":
+                return self._truncated(operands[1])
+        return chosen.result
 
-    def _concatenated(self, tree: exp.DPipe) -> ColumnType | None:
-        found = {self.kind(tree.this), self.kind(tree.expression)}
-        if TypeKind.BYTES in found:
-            return BYTES
-        return None if found & {TypeKind.ARRAY, TypeKind.JSONB} else STRING
+    def _rounded(
+        self, name: str, operands: Sequence[exp.Expr], chosen: Chosen
+    ) -> ColumnType | None:
+        if name == "mod" and len(operands) == 2:
+            return self._numbers(exp.Mod, *map(self.of, operands))
+        if chosen.wanted and chosen.wanted[0] == FLOAT8:
+            return FLOAT8
+        if len(operands) == 2 and name in ("round", "trunc"):
+            places = constant_places(operands[1])
+            return None if places is None else decimal(places)
+        return decimal(0)
 
-    def _sum(self, tree: exp.Sum) -> ColumnType | None:
-        found = self.of(tree.this)
-        match found:
-            case ColumnType(kind=TypeKind.INT8):
-                return decimal(0)
-            case ColumnType(kind=TypeKind.DECIMAL):
-                return decimal(found.decimal[1])
+    def _truncated(self, moment: exp.Expr) -> ColumnType | None:
+        found = self.of(moment)
+        match self.kind(moment):
+            case TypeKind.DATE:
+                return TIMESTAMPTZ
+            case TypeKind.TIME:
+                return INTERVAL
         return found
 
-    def _common(self, trees: Iterable[exp.Expr | None]) -> ColumnType | None:
-        """The type of alternatives: the widest number, or the first that is known."""
-        found = [type for tree in trees if (type := self.of(tree)) is not None]
+    def _at_zone(self, tree: exp.AtTimeZone) -> ColumnType | None:
+        match self.kind(tree.this):
+            case TypeKind.TIMESTAMPTZ:
+                return TIMESTAMP
+            case TypeKind.TIMESTAMP | TypeKind.DATE:
+                return TIMESTAMPTZ if self.kind(tree.this) is TypeKind.TIMESTAMP else TIMESTAMP
+        return None
+
+    def _series(self, tree: exp.Expr) -> ColumnType | None:
+        found = self.of(tree.args.get("start"))
+        return TIMESTAMPTZ if found == DATE else found
+
+    def _array(self, tree: exp.Expr) -> ColumnType | None:
+        items = tree.expressions if isinstance(tree, exp.Array) else [tree.this]
+        if isinstance(tree, exp.Array) and len(items) == 1 and isinstance(items[0], exp.Query):
+            _, types = self.columns_of(items[0])
+            found = types[0] if types else None
+        else:
+            found = self.common([_listed(item) for item in items]) if items else None
+        return None if found is None or found.element is not None else array_of(found)
+
+    def _subscript(self, tree: exp.Bracket) -> ColumnType | None:
+        base = self.of(tree.this)
+        if base is None or base.element is None:
+            return base if base == JSONB else None
+        sliced = any(isinstance(item, exp.Slice) for item in tree.expressions)
+        return base if sliced else base.element
+
+    def _summed(self, tree: exp.Expr) -> ColumnType | None:
+        call = called(tree)
+        assert call is not None, tree
+        found = self.of(call[1][0])
+        kind = None if found is None else found.kind
+        if kind in (TypeKind.INTERVAL, TypeKind.TIME):
+            return INTERVAL
+        if found is None or kind not in (TypeKind.INT8, TypeKind.DECIMAL):
+            return FLOAT8 if kind is TypeKind.FLOAT8 else None
+        scale = found.decimal[1] if kind is TypeKind.DECIMAL else 0
+        return decimal(scale if isinstance(tree, exp.Sum) else quotient_scale(scale, 0))
+
+    def common(self, trees: Iterable[exp.Expr | None]) -> ColumnType | None:
+        """The type of alternatives: a text where all are literals, else the widest number or
+        moment, or the first that is known."""
+        present = [tree for tree in trees if tree is not None]
+        found = [type for tree in present if (type := self.of(tree)) is not None]
         if not found:
-            return None
-        if any(type.kind is TypeKind.FLOAT8 for type in found):
-            return FLOAT8
-        scales = [type.decimal[1] for type in found if type.kind is TypeKind.DECIMAL]
-        return decimal(max(scales)) if scales else found[0]
+            return STRING if present and all(map(untyped, present)) else None
+        return widest(found)
 
     def _arithmetic(self, tree: exp.Expr) -> ColumnType | None:
         left, right = self.of(tree.this), self.of(tree.args["expression"])
-        if left is None and untyped(tree.this):
-            left = right
-        if right is None and untyped(tree.args["expression"]):
-            right = left
+        kinds = {type.kind for type in (left, right) if type is not None}
+        if kinds and kinds <= set(NUMBERS):
+            left = right if left is None and untyped(tree.this) else left
+            right = left if right is None and untyped(tree.args["expression"]) else right
+            return self._numbers(type(tree), left, right)
+        try:
+            chosen = self.meant(tree)
+        except Ambiguous:
+            return None
+        return None if chosen is None else chosen.result
+
+    def _numbers(
+        self, sign: type[exp.Expr], left: ColumnType | None, right: ColumnType | None
+    ) -> ColumnType | None:
         if left is None or right is None:
             return None
         kinds = {left.kind, right.kind}
         if kinds == {TypeKind.INT8}:
             return INT8
         if not kinds <= set(NUMBERS):
-            return _moments(tree, left, right)
+            return None
         if TypeKind.FLOAT8 in kinds:
             return FLOAT8
         scales = [t.decimal[1] if t.kind is TypeKind.DECIMAL else 0 for t in (left, right)]
-        match tree:
-            case exp.Mul():
-                return decimal(min(sum(scales), 38))
-            case exp.Div():
-                return decimal(quotient_scale(*scales))
-        return decimal(max(scales))
+        if sign is exp.Mul:
+            return decimal(min(sum(scales), 38))
+        return decimal(quotient_scale(*scales) if sign is exp.Div else max(scales))
 
     def _column(self, column: exp.Column) -> ColumnType | None:
         if not isinstance(column.this, exp.Identifier):
@@ -243,36 +333,96 @@ class Types:
         if isinstance(source, exp.Table):
             if isinstance(source.this, exp.GenerateSeries):
                 names = _given_names(source)
-                return name in (*names, source.alias.lower()), self.of(source.this.args["start"])
+                return name in (*names, source.alias.lower()), self._series(source.this)
             if not isinstance(source.this, exp.Identifier):
                 return False, None
             descriptor = self._relations.get(table_name(source).parts)
             column = descriptor.find_column(name) if descriptor is not None else None
             return column is not None, None if column is None else column.type.broad
+        if isinstance(source, exp.Unnest):
+            return self._of_unnest(source, name)
         if not isinstance(source, QueryScope):
             return False, None
+        if isinstance(source.expression, exp.Unnest):
+            return self._of_unnest(source.expression, name)
         names, types = self.columns_of(source.expression)
         return (True, types[names.index(name)]) if name in names else (False, None)
 
+    def _of_unnest(self, source: exp.Unnest, name: str) -> tuple[bool, ColumnType | None]:
+        if len(source.expressions) != 1:
+            return False, None
+        found = self.of(source.expressions[0])
+        names = _given_names(source) or [source.alias.lower()]
+        if name == names[0] or name == source.alias.lower():
+            return True, None if found is None else found.element
+        return (True, INT8) if name in names else (False, None)
+
     def columns_of(self, tree: exp.Expr) -> tuple[list[str], list[ColumnType | None]]:
-        """The columns of a derived table or common table expression."""
-        select: exp.Expr = tree
-        while isinstance(select, exp.SetOperation | exp.Subquery):
-            select = select.this
-        if isinstance(select, exp.Values):
-            rows = [row.expressions for row in select.expressions if isinstance(row, exp.Tuple)]
-            types = [self._common(column) for column in zip(*rows, strict=False)]
-            names = [f"column{place + 1}" for place in range(len(types))]
-        elif isinstance(select, exp.Select):
-            types = self._items(select)
-            names = [item.alias_or_name.lower() for item in select.expressions]
-        else:
-            return [], []
+        """The columns of a derived table or common table expression: what is of no type is text."""
+        names, parts = self.parts_of(tree)
+        recursive = isinstance(tree.parent, exp.CTE)
+        types = [
+            self.common(column) if not recursive or len(column) == 1
+            else self.of(column[0]) or self.common(column)
+            for column in parts
+        ]  # fmt: skip
         given = _given_names(tree)
         return [*given, *names[len(given) :]], types
 
-    def _items(self, select: exp.Select) -> list[ColumnType | None]:
-        return [self.of(item) for item in select.expressions] or [None]
+    def parts_of(self, tree: exp.Expr) -> tuple[list[str], list[list[exp.Expr]]]:
+        """The names of a query's columns, and what stands for each in all of its sides."""
+        match tree:
+            case exp.Subquery():
+                return self.parts_of(tree.this)
+            case exp.SetOperation():
+                names, left = self.parts_of(tree.this)
+                _, right = self.parts_of(tree.args["expression"])
+                if len(left) != len(right):
+                    return names, left
+                return names, [one + other for one, other in zip(left, right, strict=True)]
+            case exp.Values():
+                rows = [row.expressions for row in tree.expressions if isinstance(row, exp.Tuple)]
+                columns = [list(column) for column in zip(*rows, strict=False)]
+                return [f"column{place + 1}" for place in range(len(columns))], columns
+            case exp.Select():
+                names = [item.alias_or_name.lower() for item in tree.expressions]
+                return names, [[item.unalias()] for item in tree.expressions]
+        return [], []
+
+    def _of_subquery(self, tree: exp.Subquery) -> ColumnType | None:
+        if not isinstance(tree.this, exp.Query):
+            return self.of(tree.this) if isinstance(tree.this, exp.Expr) else None
+        _, types = self.columns_of(tree.this)
+        return types[0] if len(types) == 1 else None
+
+
+def _listed(item: exp.Expr) -> exp.Expr:
+    """What array_agg() is over, without its order."""
+    while isinstance(item, exp.Order | exp.Distinct):
+        item = item.this if isinstance(item, exp.Order) else item.expressions[0]
+    return item
+
+
+def widest(types: Sequence[ColumnType]) -> ColumnType:
+    """What alternatives of these types are: the first, unless another one holds more."""
+    kinds = {type.kind for type in types}
+    if kinds <= set(NUMBERS):
+        if TypeKind.FLOAT8 in kinds:
+            return FLOAT8
+        scales = [type.decimal[1] for type in types if type.kind is TypeKind.DECIMAL]
+        return decimal(max(scales)) if scales else INT8
+    for kind in (TypeKind.TIMESTAMPTZ, TypeKind.TIMESTAMP):
+        if kind in kinds and kinds <= {TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ}:
+            return ColumnType(kind)
+    return types[0]
+
+
+def matched(left: ColumnType, right: ColumnType) -> bool:
+    """Whether two types have one in common that both are converted to without being asked."""
+    moments = {TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ}
+    if left.element is not None or right.element is not None:
+        return left == right or (left.element is not None and related(left, right))
+    return related(left, right) or {left.kind, right.kind} <= moments
 
 
 def _given_names(tree: exp.Expr) -> list[str]:
@@ -281,22 +431,6 @@ def _given_names(tree: exp.Expr) -> list[str]:
     alias = holder.args.get("alias") if holder is not None else None
     columns = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
     return [folded(c if isinstance(c, exp.Identifier) else c.this) for c in columns or ()]
-
-
-_MOMENTS = (TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ)
-
-
-def _moments(tree: exp.Expr, left: ColumnType, right: ColumnType) -> ColumnType | None:
-    if left.kind is TypeKind.DATE and right.kind is TypeKind.DATE:
-        return INT8 if isinstance(tree, exp.Sub) else None
-    if left.kind in _MOMENTS and right.kind in _MOMENTS:
-        return INTERVAL if isinstance(tree, exp.Sub) else None
-    for moment, other in ((left, right), (right, left)):
-        if moment.kind is TypeKind.DATE and other.kind is TypeKind.INT8:
-            return DATE
-        if moment.kind in _MOMENTS and other.kind is TypeKind.INTERVAL:
-            return TIMESTAMP if moment.kind is TypeKind.DATE else moment
-    return None
 
 
 def decimal(scale: int) -> ColumnType:

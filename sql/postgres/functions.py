@@ -1,0 +1,283 @@
+"""The functions whose operands and results are known, and the nodes that stand for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from .macros import PREFIX
+from .signatures import Signature, signatures
+
+FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
+    """
+    abs(int8|numeric|float8) same
+    sign(numeric|float8) same
+    ceil(numeric|float8) same
+    ceiling(numeric|float8) same
+    floor(numeric|float8) same
+    round(numeric|float8) same
+    round(numeric, int8) numeric
+    trunc(numeric|float8) same
+    trunc(numeric, int8) numeric
+    mod(int8, int8) int8
+    mod(numeric, numeric) numeric
+    div(numeric, numeric) numeric
+    gcd(int8, int8) int8
+    lcm(int8, int8) int8
+    factorial(int8) numeric
+    power(float8, float8) float8
+    pow(float8, float8) float8
+    sqrt(float8) float8
+    cbrt(float8) float8
+    exp(float8) float8
+    ln(float8) float8
+    log(float8) float8
+    log10(float8) float8
+    log(numeric, numeric) float8
+    sin(float8) float8
+    cos(float8) float8
+    tan(float8) float8
+    cot(float8) float8
+    asin(float8) float8
+    acos(float8) float8
+    atan(float8) float8
+    atan2(float8, float8) float8
+    degrees(float8) float8
+    radians(float8) float8
+    pi() float8
+    random() float8
+    width_bucket(float8, float8, float8, int8) int8
+
+    length(text|bytea) int8
+    char_length(text) int8
+    character_length(text) int8
+    octet_length(text|bytea) int8
+    bit_length(text|bytea) int8
+    upper(text) text
+    lower(text) text
+    initcap(text) text
+    reverse(text) text
+    left(text, int8) text
+    right(text, int8) text
+    repeat(text, int8) text
+    lpad(text, int8) text
+    lpad(text, int8, text) text
+    rpad(text, int8) text
+    rpad(text, int8, text) text
+    btrim(text) text
+    btrim(text, text) text
+    btrim(bytea, bytea) bytea
+    ltrim(text) text
+    ltrim(text, text) text
+    ltrim(bytea, bytea) bytea
+    rtrim(text) text
+    rtrim(text, text) text
+    rtrim(bytea, bytea) bytea
+    replace(text, text, text) text
+    translate(text, text, text) text
+    split_part(text, text, int8) text
+    strpos(text, text) int8
+    position(text, text) int8
+    position(bytea, bytea) int8
+    starts_with(text, text) bool
+    substr(text|bytea, int8) same
+    substr(text|bytea, int8, int8) same
+    overlay(text, text, int8) text
+    overlay(text, text, int8, int8) text
+    overlay(bytea, bytea, int8) bytea
+    overlay(bytea, bytea, int8, int8) bytea
+    ascii(text) int8
+    chr(int8) text
+    to_hex(int8) text
+    md5(text|bytea) text
+    sha256(bytea) bytea
+    encode(bytea, text) text
+    decode(text, text) bytea
+    convert_from(bytea, text) text
+    convert_to(text, text) bytea
+    quote_ident(text) text
+    quote_literal(any) text
+    quote_nullable(any) text
+    concat(*any) text
+    concat_ws(text, *any) text
+    format(text, *any) text
+    string_to_array(text, text) text[]
+    string_to_array(text, text, text) text[]
+    substring(text|bytea, int8) same
+    substring(text|bytea, int8, int8) same
+    substring(text, text) text
+    regexp_like(text, text) bool
+    regexp_like(text, text, text) bool
+    regexp_replace(text, text, text) text
+    regexp_replace(text, text, text, text) text
+    regexp_substr(text, text) text
+    regexp_match(text, text) text[]
+    regexp_split_to_array(text, text) text[]
+    regexp_count(text, text) int8
+    regexp_instr(text, text) int8
+
+    date_part(text, timestamp|timestamptz|interval|time|date) float8
+    date_trunc(text, timestamp|timestamptz|interval) result
+    date_trunc(text, timestamptz, text) timestamptz
+    date_bin(interval, timestamp, timestamp) timestamp
+    date_bin(interval, timestamptz, timestamptz) timestamptz
+    age(timestamp|timestamptz) interval
+    age(timestamp, timestamp) interval
+    age(timestamptz, timestamptz) interval
+    justify_days(interval) interval
+    justify_hours(interval) interval
+    justify_interval(interval) interval
+    isfinite(date|timestamp|timestamptz|interval) bool
+    make_date(int8, int8, int8) date
+    make_time(int8, int8, float8) time
+    make_timestamp(int8, int8, int8, int8, int8, float8) timestamp
+    make_timestamptz(int8, int8, int8, int8, int8, float8) timestamptz
+    to_char(timestamp|timestamptz|interval|numeric|int8|float8, text) text
+    to_date(text, text) date
+    to_timestamp(float8) timestamptz
+    to_timestamp(text, text) timestamptz
+    timezone(text|interval, timestamp) timestamptz
+    timezone(text|interval, timestamptz) timestamp
+
+    array_append(array, element) array
+    array_prepend(element, array) array
+    array_cat(array, array) array
+    array_remove(array, element) array
+    array_replace(array, element, element) array
+    array_position(array, element) int8
+    array_position(array, element, int8) int8
+    array_positions(array, element) int8[]
+    array_length(array, int8) int8
+    array_upper(array, int8) int8
+    array_lower(array, int8) int8
+    array_ndims(array) int8
+    array_dims(array) text
+    cardinality(array) int8
+    array_to_string(array, text) text
+    array_to_string(array, text, text) text
+    trim_array(array, int8) array
+
+    sum(int8|numeric|float8|interval) sum
+    avg(int8|numeric|float8|interval) avg
+    max(int8|numeric|float8|text|date|time|timestamp|timestamptz|interval|enum|array) same
+    min(int8|numeric|float8|text|date|time|timestamp|timestamptz|interval|enum|array) same
+    bool_and(bool) bool
+    bool_or(bool) bool
+    every(bool) bool
+    stddev(float8) float8
+    stddev_pop(float8) float8
+    stddev_samp(float8) float8
+    variance(float8) float8
+    var_samp(float8) float8
+    var_pop(float8) float8
+    string_agg(text, text) text
+    string_agg(bytea, bytea) bytea
+    ntile(int8) int8
+    """
+)
+"""By PostgreSQL's names. Results that depend on more than a word says (`sum`, `avg`, `result`, and
+the scale of what is `numeric`) are `types.Types`' to know."""
+
+_THIS, _TWO = ("this",), ("this", "expression")
+_NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
+    exp.Abs: ("abs", _THIS),
+    exp.Ceil: ("ceil", _THIS),
+    exp.Floor: ("floor", _THIS),
+    exp.Trunc: ("trunc", ("this", "decimals")),
+    exp.Factorial: ("factorial", _THIS),
+    exp.Pow: ("power", _TWO),
+    exp.Sqrt: ("sqrt", _THIS),
+    exp.Cbrt: ("cbrt", _THIS),
+    exp.Exp: ("exp", _THIS),
+    exp.Ln: ("ln", _THIS),
+    exp.Sin: ("sin", _THIS),
+    exp.Cos: ("cos", _THIS),
+    exp.Tan: ("tan", _THIS),
+    exp.Cot: ("cot", _THIS),
+    exp.Atan: ("atan", _THIS),
+    exp.Atan2: ("atan2", _TWO),
+    exp.Degrees: ("degrees", _THIS),
+    exp.Radians: ("radians", _THIS),
+    exp.Length: ("length", _THIS),
+    exp.BitLength: ("bit_length", _THIS),
+    exp.Lower: ("lower", _THIS),
+    exp.Upper: ("upper", _THIS),
+    exp.Initcap: ("initcap", _THIS),
+    exp.Reverse: ("reverse", _THIS),
+    exp.Left: ("left", _TWO),
+    exp.Right: ("right", _TWO),
+    exp.Repeat: ("repeat", ("this", "times")),
+    exp.Translate: ("translate", ("this", "from_", "to")),
+    exp.StrPosition: ("position", ("substr", "this")),
+    exp.StartsWith: ("starts_with", _TWO),
+    exp.Overlay: ("overlay", ("this", "expression", "from_", "for_")),
+    exp.MD5: ("md5", _THIS),
+    exp.RegexpCount: ("regexp_count", _TWO),
+    exp.RegexpInstr: ("regexp_instr", _TWO),
+    exp.JustifyDays: ("justify_days", _THIS),
+    exp.JustifyHours: ("justify_hours", _THIS),
+    exp.JustifyInterval: ("justify_interval", _THIS),
+    exp.TimeFromParts: ("make_time", ("hour", "min", "sec")),
+    exp.TimestampFromParts: ("make_timestamp", ("year", "month", "day", "hour", "min", "sec")),
+    exp.ArrayAppend: ("array_append", _TWO),
+    exp.ArrayPrepend: ("array_prepend", ("expression", "this")),
+    exp.ArrayRemove: ("array_remove", _TWO),
+    exp.ArrayPosition: ("array_position", _TWO),
+    exp.ArraySize: ("array_length", _TWO),
+    exp.ArrayToString: ("array_to_string", ("this", "expression", "null")),
+    exp.Sum: ("sum", _THIS),
+    exp.Avg: ("avg", _THIS),
+    exp.Max: ("max", _THIS),
+    exp.Min: ("min", _THIS),
+    exp.LogicalAnd: ("bool_and", _THIS),
+    exp.LogicalOr: ("bool_or", _THIS),
+    exp.Stddev: ("stddev", _THIS),
+    exp.StddevPop: ("stddev_pop", _THIS),
+    exp.StddevSamp: ("stddev_samp", _THIS),
+    exp.Variance: ("variance", _THIS),
+    exp.VariancePop: ("var_pop", _THIS),
+    exp.GroupConcat: ("string_agg", ("this", "separator")),
+    exp.Ntile: ("ntile", _THIS),
+}
+_TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
+
+
+def called(node: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
+    """The name and the operands of a call; None for what is none, or of no known function."""
+    if isinstance(node, exp.Anonymous):
+        name = node.name.lower().removeprefix(PREFIX)
+        return (name, list(node.expressions)) if name in FUNCTIONS else None
+    if isinstance(node, exp.Trim):
+        given = [node.this, node.expression] if node.expression else [node.this]
+        return _TRIMS.get(str(node.args.get("position") or "").upper(), "btrim"), given
+    if isinstance(node, exp.Substring) and node.args.get("start") is not None:
+        bounds = [node.args[name] for name in ("start", "length") if node.args.get(name)]
+        return "substring", [node.this, *bounds]
+    if isinstance(node, exp.Concat):
+        return "concat", list(node.expressions)
+    if isinstance(node, exp.ConcatWs):
+        return "concat_ws", list(node.expressions)
+    if isinstance(node, exp.ArrayConcat):
+        return "array_cat", [node.this, *node.expressions]
+    known = _NODES.get(type(node))
+    if known is None:
+        return None
+    name, places = known
+    found = [_operand(node.args[place]) for place in places if node.args.get(place) is not None]
+    return name, found
+
+
+def _operand(tree: exp.Expr) -> exp.Expr:
+    """What an aggregate is over, without its DISTINCT and its order."""
+    match tree:
+        case exp.Order():
+            return _operand(tree.this)
+        case exp.Distinct() if len(tree.expressions) == 1:
+            return _operand(tree.expressions[0])
+    return tree
+
+
+def described(name: str, types: Sequence[str]) -> str:
+    """A call as error messages name it: `upper(bigint)`."""
+    return f"{name}({', '.join(types)})"

@@ -1,0 +1,405 @@
+"""What PostgreSQL's parser decides by types, said before anything is put into DuckDB's words.
+
+Each operator and each call of a known function is one of those that there are, or an error in the
+words of the statement (42883); what must have one type in common has it (42804); a text literal is
+of the type that is wanted of it:
+
+    1 = '1.0'                   1 = CAST('1.0' AS INT8), which is 22P02
+    coalesce(price, '0')        coalesce(price, CAST('0' AS DECIMAL))
+    SELECT 1 UNION SELECT 'x'   SELECT 1 UNION SELECT CAST('x' AS INT8)
+    at - '2024-01-01'           at - CAST('2024-01-01' AS TIMESTAMP)
+
+Nothing is decided where a type is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from ...catalog.column_types import ColumnType
+from ...catalog.errors import SQLError
+from ...catalog.type_kinds import TypeKind
+from ..parser import position_of
+from ..parser.tree_names import CAST_TYPE
+from .functions import called, described
+from .literal_casts import type_as_written
+from .operators import COMPARISONS, SIGNS, comparable
+from .signatures import Ambiguous, Argument, Chosen, Given
+from .types import BOOL, Types, decimal, matched, untyped, widest
+
+ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
+_NAMES = {
+    TypeKind.INT8: "bigint",
+    TypeKind.DECIMAL: "numeric",
+    TypeKind.FLOAT8: "double precision",
+    TypeKind.STRING: "text",
+    TypeKind.BOOL: "boolean",
+    TypeKind.DATE: "date",
+    TypeKind.TIME: "time without time zone",
+    TypeKind.TIMESTAMP: "timestamp without time zone",
+    TypeKind.TIMESTAMPTZ: "timestamp with time zone",
+    TypeKind.BYTES: "bytea",
+}
+_CASTS_HINT = "You might need to add explicit type casts."
+
+
+def resolve_types(query: exp.Expr, types: Types) -> None:
+    """Types the literals of a query in place. Raises SQLError for what PostgreSQL has no meaning
+    for."""
+    nodes = list(query.walk())
+    for node in nodes:
+        types.of(node)  # before anything is replaced
+    for node in reversed(nodes):  # inner ones first: what is cast is copied
+        if types.strict:
+            _check(node, types)
+        elif isinstance(node, _ALTERNATIVES):
+            _alternatives(node, types)
+        elif isinstance(node, ARITHMETIC):
+            _literals_of_operator(node, types)
+
+
+def _check(node: exp.Expr, types: Types) -> None:
+    if isinstance(node, _CONDITIONS):
+        _check_condition(node, types)
+    if isinstance(node, (*COMPARISONS, exp.In, exp.Between)):
+        _check_comparison(node, types)
+    elif isinstance(node, _ALTERNATIVES):
+        _alternatives(node, types)
+    elif isinstance(node, exp.SetOperation | exp.Values):
+        _check_columns(node, types)
+    elif isinstance(node, exp.Bracket | exp.Any | exp.All):
+        _check_array(node, types)
+    elif isinstance(node, exp.Neg):
+        _check_negation(node, types)
+    elif isinstance(node, exp.Nullif):
+        _compare(node, node.this, node.expression, types)
+    elif isinstance(node, exp.Order | exp.Group):
+        _check_keys(node)
+    elif type(node) in SIGNS:
+        _check_operator(node, types)
+    else:
+        _check_call(node, types)
+
+
+def type_name(type: Argument) -> str:
+    """What PostgreSQL calls a type in its messages."""
+    if isinstance(type, Given):
+        return "unknown"
+    if type.element is not None:
+        return f"{type_name(type.element)}[]"
+    return (
+        type.enum.name if type.enum is not None else _NAMES.get(type.kind, type.kind.value.lower())
+    )
+
+
+def no_operator(sign: str, left: Argument, right: Argument, tree: exp.Expr) -> SQLError:
+    return SQLError(
+        "42883",
+        f"operator does not exist: {type_name(left)} {sign} {type_name(right)}",
+        position=position_of(tree),
+        hint=_CASTS_HINT,
+    )
+
+
+def _check_operator(node: exp.Expr, types: Types) -> None:
+    sides = [node.this, node.args["expression"]]
+    if any(isinstance(side, exp.Any | exp.All | exp.Tuple) for side in sides):
+        return
+    given = [types.given(side) for side in sides]
+    chosen = _meant(node, types, given)
+    if chosen is None:
+        return
+    for side, wanted in zip(sides, chosen.wanted, strict=True):
+        as_type(side, wanted, types)
+    if isinstance(node, exp.DPipe) and chosen.result is not None:
+        _join_as_texts(sides, chosen, types)
+
+
+def _meant(node: exp.Expr, types: Types, given: Sequence[Argument]) -> Chosen | None:
+    """The operator's signature; None where that depends on what is not known."""
+    sign = SIGNS[type(node)]
+    try:
+        chosen = types.meant(node)
+    except Ambiguous:
+        raise SQLError(
+            "42725",
+            f"operator is not unique: {type_name(given[0])} {sign} {type_name(given[1])}",
+            position=position_of(node),
+            hint="Could not choose a best candidate operator. " + _CASTS_HINT,
+        ) from None
+    if chosen is None:
+        if Given.ANYTHING in given:
+            return None
+        raise no_operator(sign, given[0], given[1], node)
+    return chosen
+
+
+def _join_as_texts(sides: Sequence[exp.Expr], chosen: Chosen, types: Types) -> None:
+    """`5 || 'x'`: what is no text is cast to one."""
+    if chosen.result is None or chosen.result.kind is not TypeKind.STRING:
+        return
+    for side in sides:
+        found = types.of(side)
+        if found is not None and found.kind is not TypeKind.STRING:
+            made = exp.Cast(this=side.copy(), to=exp.DataType.build("text", dialect="postgres"))
+            side.replace(made)
+
+
+def _literals_of_operator(node: exp.Expr, types: Types) -> None:
+    """In queries on the catalog, whose types are not PostgreSQL's, only numbers are sure."""
+    for literal, other in ((node.this, node.expression), (node.expression, node.this)):
+        found = types.of(other)
+        if found is not None and found.kind in _NUMBERS:
+            as_type(literal, found, types)
+
+
+_NUMBERS = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT8)
+
+
+def _check_comparison(node: exp.Expr, types: Types) -> None:
+    others = operands(node)
+    if any(isinstance(side.unnest(), exp.Tuple) or _row(side) for side in (node.this, *others)):
+        return
+    for other in others:
+        _compare(node, node.this, other, types)
+    query = node.args.get("query")
+    if isinstance(query, exp.Expr):
+        _compare(node, node.this, query, types)
+
+
+def _row(tree: exp.Expr) -> bool:
+    inner = tree.unnest()
+    return isinstance(inner, exp.Anonymous) and inner.name.lower() == "row"
+
+
+def operands(tree: exp.Expr) -> list[exp.Expr]:
+    """What `tree.this` is compared with."""
+    match tree:
+        case exp.In():
+            return list(tree.expressions)
+        case exp.Between():
+            return [tree.args["low"], tree.args["high"]]
+    return [tree.args["expression"]]
+
+
+def _compare(node: exp.Expr, left: exp.Expr, right: exp.Expr, types: Types) -> None:
+    first, second = types.given(left), types.given(right)
+    if not comparable(first, second):
+        raise no_operator(SIGNS.get(type(node), "="), first, second, node)
+    for literal, wanted, other in ((left, second, right), (right, first, left)):
+        # A constant that meets a decimal column keeps all its digits (`transpile`).
+        column = isinstance(other.unnest(), exp.Column)
+        if isinstance(wanted, ColumnType) and not (column and wanted.kind is TypeKind.DECIMAL):
+            as_type(literal, wanted, types)
+
+
+def _check_call(node: exp.Expr, types: Types) -> None:
+    call = called(node)
+    if call is None:
+        return
+    name, given = call
+    known = [types.given(operand) for operand in given]
+    try:
+        chosen = types.meant(node)
+    except Ambiguous:
+        raise SQLError(
+            "42725",
+            f"function {described(name, [type_name(type) for type in known])} is not unique",
+            position=position_of(node),
+            hint="Could not choose a best candidate function. " + _CASTS_HINT,
+        ) from None
+    if chosen is None:
+        raise SQLError(
+            "42883",
+            f"function {described(name, [type_name(type) for type in known])} does not exist",
+            position=position_of(node),
+            hint="No function matches the given name and argument types. " + _CASTS_HINT,
+        )
+    for operand, wanted in zip(given, chosen.wanted, strict=True):
+        if wanted is not None:
+            _as_wanted(name, operand, wanted, types)
+
+
+def _as_wanted(name: str, operand: exp.Expr, wanted: ColumnType, types: Types) -> None:
+    kind = types.kind(operand)
+    clock = kind is TypeKind.TIME and wanted.kind is TypeKind.INTERVAL
+    whole = kind is TypeKind.INT8 and wanted.kind is TypeKind.FLOAT8 and name in _WHOLE
+    if clock or whole:
+        operand.replace(cast_to(operand.copy(), wanted))
+    else:
+        as_type(operand, wanted, types)
+
+
+_WHOLE = ("ceil", "ceiling", "floor", "trunc", "round")
+"""Functions of DuckDB's that return integers of integers."""
+
+_ALTERNATIVES = (exp.Case, exp.Coalesce, exp.Greatest, exp.Least, exp.Array)
+
+
+def _alternatives(node: exp.Expr, types: Types) -> None:
+    """The branches of CASE and the like, which have one type."""
+    match node:
+        case exp.Case():
+            parts = [branch.args["true"] for branch in node.args["ifs"]]
+            parts += [node.args["default"]] if node.args.get("default") is not None else []
+            if node.this is not None:
+                for branch in node.args["ifs"]:
+                    _compare(node, node.this, branch.this, types)
+        case exp.Array() if len(node.expressions) == 1 and isinstance(
+            node.expressions[0], exp.Query
+        ):
+            return
+        case _:
+            parts = list(node.iter_expressions())
+    _have_one_type(parts, node.key.upper(), types)
+
+
+def _check_columns(node: exp.SetOperation | exp.Values, types: Types) -> None:
+    """The columns of both sides of UNION, and of the rows of VALUES."""
+    if isinstance(node, exp.Values):
+        _, columns = types.parts_of(node)
+        for column in columns:
+            _have_one_type(column, "VALUES", types)
+        return
+    _, left = types.parts_of(node.this)
+    _, right = types.parts_of(node.args["expression"])
+    if len(left) == len(right):
+        for one, other in zip(left, right, strict=True):
+            _have_one_type([*one, *other], node.key.upper(), types)
+
+
+def _have_one_type(parts: Sequence[exp.Expr], what: str, types: Types) -> None:
+    known = [(part, type) for part in parts if (type := types.of(part)) is not None]
+    if not known:
+        return
+    first = known[0][1]
+    for part, type in known[1:] if types.strict else ():
+        if not matched(first, type):
+            raise SQLError(
+                "42804",
+                f"{what} types {type_name(first)} and {type_name(type)} cannot be matched",
+                position=position_of(part),
+            )
+    common = widest([type for _, type in known])
+    made = [as_type(part, common, types) for part in parts]
+    if common.kind is TypeKind.DECIMAL:
+        _have_one_scale(made, types)
+
+
+def _have_one_scale(parts: Sequence[exp.Expr], types: Types) -> None:
+    """Decimals of as many digits as any of them has: DuckDB would drop some of 38."""
+    scales = {
+        type.decimal[1] if type.kind is TypeKind.DECIMAL else 0
+        for part in parts
+        if (type := types.of(part)) is not None
+    }
+    if len(scales) < 2:
+        return
+    common = decimal(max(scales))
+    for part in parts:
+        if types.of(part) not in (None, common) and not isinstance(part, exp.Literal):
+            part.replace(cast_to(part.copy(), common))
+
+
+def as_type(tree: exp.Expr, type: ColumnType | None, types: Types) -> exp.Expr:
+    """Casts a text literal to the type that is wanted of it. Returns what stands there then."""
+    if type is None or type.kind is TypeKind.STRING or not untyped(tree):
+        return tree
+    inner = tree.unnest()
+    if isinstance(inner, exp.Null):
+        return tree
+    assert isinstance(inner, exp.Literal), inner
+    if type.enum is not None:
+        type.enum.checked(inner.this)
+    if type.kind is TypeKind.DECIMAL:
+        type = type_as_written(inner.this) or type
+    made = cast_to(inner.copy(), type)
+    inner.replace(made)
+    if inner is tree:
+        return made
+    types.say(tree, type)
+    return tree
+
+
+def cast_to(tree: exp.Expr, type: ColumnType) -> exp.Cast:
+    target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
+    made = exp.Cast(this=tree, to=target)
+    made.meta[CAST_TYPE] = type
+    return made
+
+
+_CONDITIONS = (exp.And, exp.Or, exp.Not, exp.Where, exp.Having, exp.Join, exp.Case)
+_CLAUSES: dict[type[exp.Expr], str] = {
+    exp.Where: "WHERE",
+    exp.Having: "HAVING",
+    exp.Join: "JOIN/ON",
+    exp.Case: "CASE/WHEN",
+}
+
+
+def _check_condition(node: exp.Expr, types: Types) -> None:
+    """Raises SQLError 42804 for a condition that is no truth."""
+    match node:
+        case exp.And() | exp.Or():
+            parts = [node.this, node.args["expression"]]
+        case exp.Case():
+            parts = [branch.this for branch in node.args["ifs"]] if node.this is None else []
+        case exp.Join():
+            parts = [node.args["on"]] if node.args.get("on") is not None else []
+        case _:
+            parts = [node.this]
+    for part in parts:
+        found = types.of(part)
+        if found is not None and found.kind is not TypeKind.BOOL:
+            what = _CLAUSES.get(type(node), node.key.upper())
+            raise SQLError(
+                "42804",
+                f"argument of {what} must be type boolean, not type {type_name(found)}",
+                position=position_of(part),
+            )
+        as_type(part, BOOL, types)
+
+
+def _check_negation(node: exp.Neg, types: Types) -> None:
+    found = types.of(node.this)
+    if found is not None and found.kind not in (*_NUMBERS, TypeKind.INTERVAL):
+        raise SQLError(
+            "42883",
+            f"operator does not exist: - {type_name(found)}",
+            position=position_of(node),
+            hint=_CASTS_HINT,
+        )
+
+
+def _check_array(node: exp.Bracket | exp.Any | exp.All, types: Types) -> None:
+    found = types.of(node.this)
+    if found is None or found.element is not None:
+        return
+    if isinstance(node, exp.Bracket):
+        if found.kind is not TypeKind.JSONB:
+            raise SQLError(
+                "42804",
+                f"cannot subscript type {type_name(found)} because it does not support "
+                "subscripting",
+                position=position_of(node),
+            )
+        return
+    if not isinstance(node.this.unnest(), exp.Query):
+        raise SQLError(
+            "42809",
+            "op ANY/ALL (array) requires array on right side",
+            position=position_of(node),
+        )
+
+
+def _check_keys(node: exp.Order | exp.Group) -> None:
+    """Raises SQLError 42601 for a text as a key of a query, which orders nothing."""
+    if not isinstance(node.parent, exp.Query):
+        return
+    for item in node.expressions:
+        key = item.this if isinstance(item, exp.Ordered) else item
+        if isinstance(key, exp.Literal) and key.is_string:
+            clause = "ORDER BY" if isinstance(node, exp.Order) else "GROUP BY"
+            raise SQLError("42601", f"non-integer constant in {clause}", position=position_of(key))

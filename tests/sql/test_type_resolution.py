@@ -1,0 +1,88 @@
+"""Operators, functions and literals mean what PostgreSQL means by their types, or say an error."""
+
+from __future__ import annotations
+
+import pytest
+
+from tailrace.catalog.errors import SQLError
+from tests.harness.simulation import Simulation
+from tests.harness.sql_node import sql_node
+
+SET_UP = (
+    "CREATE TABLE t (id INT8 PRIMARY KEY, n DECIMAL, s STRING, i INTERVAL, a INT8[], b BYTES, "
+    "f FLOAT8, at TIMESTAMP, day DATE, yes BOOL)",
+    "INSERT INTO t VALUES (1, 1.5, 'x', '1 day', '{1,2}', '\\x01', 0.5, '2024-01-02 03:00', "
+    "'2024-01-02', true)",
+)
+
+REFUSED = [
+    ("i + 1", "42883", "operator does not exist: interval + bigint"),
+    ("i = 1", "42883", "operator does not exist: interval = bigint"),
+    ("s = 1", "42883", "operator does not exist: text = bigint"),
+    ("a = ARRAY['x']", "42883", "operator does not exist: bigint[] = text[]"),
+    ("a = 1", "42883", "operator does not exist: bigint[] = bigint"),
+    ("id || id", "42883", "operator does not exist: bigint || bigint"),
+    ("id LIKE '1'", "42883", "operator does not exist: bigint ~~ unknown"),
+    ("upper(id)", "42883", "function upper(bigint) does not exist"),
+    ("max(yes)", "42883", "function max(boolean) does not exist"),
+    ("sum(s)", "42883", "function sum(text) does not exist"),
+    ("'1' + '2'", "42725", "operator is not unique: unknown + unknown"),
+    ("day + '1'", "42725", "operator is not unique: date + unknown"),
+    ("1 = '1.0'", "22P02", 'invalid input syntax for type int8: "1.0"'),
+    ("abs('x')", "22P02", 'invalid input syntax for type float8: "x"'),
+    ("coalesce(id, s)", "42804", "COALESCE types bigint and text cannot be matched"),
+    ("ARRAY[1, yes]", "42804", "ARRAY types bigint and boolean cannot be matched"),
+    ("CASE WHEN id THEN 1 END", "42804", "argument of CASE/WHEN must be type boolean"),
+    ("1 = ANY (1)", "42809", "op ANY/ALL (array) requires array on right side"),
+    ("(id)[1]", "42804", "cannot subscript type bigint"),
+    ("-s", "42883", "operator does not exist: - text"),
+]
+
+ANSWERED = [
+    ("abs('-5')", 5.0),
+    ("pg_typeof(round('2.5'))", "double precision"),
+    ("b || '\\x02'", b"\x01\x02"),
+    ("coalesce(n, '0')::STRING", "1.500000000"),
+    ("at - '2024-01-01'::STRING::TIMESTAMP = '1 day 3 hours'", True),
+    ("extract(epoch FROM i + INTERVAL '1 hour')::INT8", 90000),
+    ("(i + i)::STRING", "2 days"),
+    ("id || 'x' || yes", "1xtrue"),
+    ("coalesce(a, '{9}')", [1, 2]),
+]
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, object]:
+    """What each expression is, an error being an answer too."""
+    found: dict[str, object] = {}
+
+    async def whole() -> None:
+        async with sql_node(sim) as node:
+            for text in SET_UP:
+                await node.sql(text)
+            for expression in (*(each[0] for each in REFUSED), *(each[0] for each in ANSWERED)):
+                try:
+                    found[expression] = (await node.rows(f"SELECT {expression} FROM t"))[0][0]
+                except SQLError as error:
+                    found[expression] = error
+
+    sim = Simulation(31)
+    sim.run(whole())
+    return found
+
+
+@pytest.mark.parametrize(("expression", "sqlstate", "message"), REFUSED)
+def test_what_has_no_meaning_is_refused(
+    answers: dict[str, object], expression: str, sqlstate: str, message: str
+) -> None:
+    error = answers[expression]
+    assert isinstance(error, SQLError), error
+    assert error.sqlstate == sqlstate
+    assert error.message.startswith(message)
+
+
+@pytest.mark.parametrize(("expression", "expected"), ANSWERED)
+def test_literals_are_of_the_type_that_is_wanted(
+    answers: dict[str, object], expression: str, expected: object
+) -> None:
+    assert answers[expression] == expected
