@@ -19,16 +19,15 @@ import pyarrow as pa
 from sqlglot import exp
 
 from ..catalog.descriptor import TableDescriptor
-from ..catalog.errors import SQLError
 from .default_expressions import RESULT_TYPE, compile_default, computed, generator_of
 from .errors import from_duckdb
 from .executor.duckdb import Analytics
 from .given_tables import ROW_NUMBER, filled, given_table
-from .parser import parse_expression, position_of, text_of
+from .parser import parse_expression
 from .plans import AnalyticSelect
 from .results import Result, Row
 from .scalars import STRING, Bindings, Generators, Scalar, compile_scalar
-from .sequence_calls import sequence_call
+from .sequence_calls import always_evaluated, sequence_call
 from .transpile import parameter_values, transpile
 
 _NAME = "$drawn"
@@ -37,9 +36,6 @@ _NUMBER = 2_000_000
 
 _COMPILED_MAX = 256
 """Expressions that stay compiled: as many as the defaults of some busy tables."""
-
-_LAZY = (exp.Case, exp.If, exp.Coalesce, exp.And, exp.Or)
-"""What need not evaluate all of its operands."""
 
 
 class ComputedDefaults:
@@ -139,13 +135,7 @@ def without_draws(tree: exp.Expr) -> tuple[exp.Expr, list[tuple[str, Scalar]]]:
         if scalar is None:
             if sequence_call(node) is None:
                 continue
-            if node.find_ancestor(*_LAZY) is not None:
-                raise SQLError(
-                    "0A000",
-                    f"{text_of(node)} cannot stand where it may not be evaluated",
-                    position=position_of(node),
-                    hint="Take it out of CASE, COALESCE, AND or OR.",
-                )
+            always_evaluated(node)
             scalar = compile_scalar(node, {})
         name = f"${len(drawn)}"
         drawn.append((name, scalar))

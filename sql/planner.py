@@ -22,6 +22,7 @@ from .binder import (
 from .column_values import is_default, refuse_computed, value_for
 from .conflict_plan import plan_conflict
 from .default_expressions import default_of
+from .drawn_items import DrawnItems, split_items, without_draws
 from .enum_casts import bind_enum_casts
 from .identity import ignores, refuse_inserted, refuse_updated
 from .index_choice import best_access
@@ -123,6 +124,9 @@ def plan_select(tree: exp.Expr, relations: Relations) -> SelectPlan:
     """Native where the shape allows it. DuckDB's plan is made at once where there is no other, and
     otherwise when a key range turns out to be too long to be read row by row."""
     tree = without_blanks(tree, relations)
+    drawn = split_items(tree)
+    if drawn is not None:
+        return _plan_drawn(tree, *drawn, relations)
     virtual = any(map(is_virtual, relations.values()))  # their rows have no keys to be read by
 
     def analytic() -> AnalyticSelect:
@@ -132,6 +136,22 @@ def plan_select(tree: exp.Expr, relations: Relations) -> SelectPlan:
     plan = SelectPlan(relations=tuple(relations.values()), native=native, make_analytic=analytic)
     if native is None:
         _ = plan.analytic  # what is wrong with the statement is said while it is planned
+    return plan
+
+
+def _plan_drawn(
+    tree: exp.Expr, query: exp.Select, drawn: DrawnItems, relations: Relations
+) -> SelectPlan:
+    """A query of which items draw from sequences, taken apart."""
+    assert isinstance(tree, exp.Select), tree
+    plan = SelectPlan(
+        relations=tuple(relations.values()),
+        native=None,
+        make_analytic=lambda: transpile(query, relations, scan_access(query, relations)),
+        drawn=drawn,
+        make_shape=lambda: transpile(without_draws(tree), relations),
+    )
+    _ = plan.analytic
     return plan
 
 
@@ -282,7 +302,7 @@ def _finder(
         check_columns(statement.where, descriptor, relation)
     access: KeyAccess | None = None
     predicates: tuple[Predicate, ...] = ()
-    analytic = None
+    analytic = drawn = None
     try:
         predicates = compile_predicates(statement.where, row_scope(descriptor), relation)
         found = best_access(descriptor, predicates, [c.id for c in descriptor.visible_columns])
@@ -293,6 +313,7 @@ def _finder(
         pass
     if access is None:
         query = _finding(statement, descriptor, relation, computed)
+        query, drawn = split_items(query) or (query, None)
         analytic = transpile(query, relations, scan_access(query, relations))
     return RowFinder(
         descriptor=descriptor,
@@ -300,6 +321,7 @@ def _finder(
         access=access,
         predicates=predicates if access is not None else (),
         analytic=analytic,
+        drawn=drawn,
     )
 
 

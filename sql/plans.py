@@ -14,6 +14,7 @@ from ..catalog.descriptor import TableDescriptor
 from ..catalog.elements import Index
 from ..catalog.row_codec import RowCodec, codec_for
 from ..kvlayer.transaction_modes import LockMode, WhenLocked
+from .drawn_items import DrawnItems
 from .key_access import KeyAccess
 from .parser.identity import Overriding
 from .parser.statements import InsertMode
@@ -159,10 +160,18 @@ class SelectPlan:
     native: NativeSelect | None
     make_analytic: Callable[[], AnalyticSelect] = field(compare=False, repr=False)
     locking: LockingPlan | None = None
+    drawn: DrawnItems | None = None
+    make_shape: Callable[[], AnalyticSelect] | None = field(default=None, compare=False, repr=False)
+    """A query of the same columns, where items are `drawn` and `analytic` has others."""
 
     @cached_property
     def analytic(self) -> AnalyticSelect:
         return self.make_analytic()
+
+    @property
+    def shape(self) -> AnalyticSelect:
+        """What DuckDB is asked for the columns of the result."""
+        return self.analytic if self.make_shape is None else self.make_shape()
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +262,7 @@ class RowFinder:
     predicates: tuple[Predicate, ...]
     analytic: AnalyticSelect | None
     others: int = 0
+    drawn: DrawnItems | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

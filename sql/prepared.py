@@ -165,7 +165,7 @@ class Preparing:
                 plan = plan.main
             assert plan is not None, statement
             if isinstance(plan, SelectPlan):
-                statement.columns = await self._ask(plan.analytic)
+                statement.columns = await self._ask(plan.shape)
             else:
                 assert plan.returning.query is not None, statement
                 statement.columns = await self._ask(plan.returning.query.select)

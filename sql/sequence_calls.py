@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Protocol
 
 from sqlglot import exp
 
 from ..catalog.errors import SQLError
+from .parser import position_of
 
 
 class SequenceGenerators(Protocol):
@@ -77,9 +79,62 @@ def sequence_call(tree: exp.Expr) -> SequenceCall | None:
     return lambda generators: generators.setval(name, value, called)
 
 
+def is_sequence_call(tree: exp.Expr) -> bool:
+    return isinstance(tree, exp.Anonymous) and tree.name.lower() in FUNCTIONS
+
+
+def computes_arguments(call: exp.Anonymous) -> bool:
+    """Whether a call says what it is about by more than literals."""
+    try:
+        sequence_call(call)
+    except SQLError as error:
+        return error.sqlstate == "0A000"
+    return False
+
+
+def computed_call(
+    call: exp.Anonymous,
+) -> Callable[[SequenceGenerators, Sequence[object]], int | None]:
+    """What a call asks, given its arguments; nothing where one of them is NULL. Raises SQLError
+    42883 for a wrong number of them."""
+    function = call.name.lower()
+    counts = {"setval": (2, 3)}.get(function, (1,))
+    if len(call.expressions) not in counts:
+        raise SQLError("42883", f"function {function} takes another number of arguments")
+
+    def ask(generators: SequenceGenerators, arguments: Sequence[object]) -> int | None:
+        if None in arguments:
+            return None
+        name, *others = arguments
+        if function == "nextval":
+            return generators.nextval(str(name))
+        if function == "currval":
+            return generators.currval(str(name))
+        value, *called = others
+        if not isinstance(value, int | Decimal) or value != int(value):
+            raise SQLError("42804", f"setval takes a whole number, not {value}")
+        return generators.setval(str(name), int(value), not called or bool(called[0]))
+
+    return ask
+
+
 def draws(tree: exp.Expr) -> bool:
     """Whether an expression asks anything of a sequence."""
     return any(node.name.lower() in FUNCTIONS for node in tree.find_all(exp.Anonymous))
+
+
+def always_evaluated(call: exp.Expr) -> None:
+    """Raises SQLError 0A000 for a call that need not be evaluated for every row."""
+    if call.find_ancestor(*_LAZY) is not None:
+        raise SQLError(
+            "0A000",
+            f"{call.name.lower()} cannot stand where it may not be evaluated",
+            position=position_of(call),
+            hint="Take it out of CASE, COALESCE, AND or OR.",
+        )
+
+
+_LAZY = (exp.Case, exp.If, exp.Coalesce, exp.And, exp.Or)
 
 
 def _name(tree: exp.Anonymous) -> str:

@@ -24,7 +24,8 @@ from .scalars import Bindings, Generators
 from .sequence_calls import ExpressionNeeded, SequenceNeeded, ValueNeeded
 
 DRAWN_AT_ONCE_MAX = 4096
-"""Values that one write draws: as many as a statement has drawn so far, up to here."""
+"""Values that one write draws. A statement draws as many as it says that it needs, and at least as
+many as it has drawn so far."""
 
 T = TypeVar("T")
 
@@ -35,6 +36,22 @@ class SessionSequences:
 
     current: dict[int, int] = field(default_factory=dict)
     last: int | None = None
+    _kept: dict[int, tuple[int, list[int]]] = field(default_factory=dict)
+    """What was drawn in advance, by sequence: its version, and the values. CACHE says how many."""
+
+    def take(self, sequence: SequenceDescriptor) -> list[int]:
+        """What was kept of a sequence, unless it has been altered since."""
+        version, values = self._kept.pop(sequence.id, (0, []))
+        return values if version == sequence.version else []
+
+    def keep(self, sequence: SequenceDescriptor, values: list[int]) -> None:
+        self._kept[sequence.id] = (sequence.version, values)
+
+    def forget(self) -> None:
+        """As in a new session."""
+        self.current.clear()
+        self.last = None
+        self._kept.clear()
 
 
 class SequenceStore(Protocol):
@@ -167,15 +184,22 @@ class DrawnValues:
         if needed.set_to is not None:
             value, called = needed.set_to
             await self._store.set_value(sequence, value, called=called)
+            self._session.take(sequence)
             self._set.append(value)
         elif needed.draws:
             drawn = self._drawn.setdefault(needed.name, [])
-            drawn += await self._store.draw(sequence, _how_many(drawn, needed))
+            if kept := self._session.take(sequence):
+                drawn += kept
+                return
+            enough = len(drawn) + max(len(drawn), needed.wanted, sequence.options.cache)
+            while len(drawn) < enough:
+                count = min(enough - len(drawn), DRAWN_AT_ONCE_MAX)
+                drawn += await self._store.draw(sequence, count)
 
     async def _compute(self, needed: ExpressionNeeded) -> None:
         """More values of an expression, whose own draws are no other's."""
         values = self._computed.setdefault(needed.text, [])
-        count = _how_many(values, needed)
+        count = max(len(values), needed.wanted)
         inner = DrawnValues(self._base, self._store, self._expressions, self._session)
         values += await inner.run(lambda: self._expressions.values(needed.text, count, inner))
 
@@ -183,13 +207,11 @@ class DrawnValues:
         for name, drawn in self._drawn.items():
             left = drawn[self._used.get(name, 0) :]
             sequence = self._known[name]
-            if left:
+            if left and sequence.options.cache > 1:
+                self._session.keep(sequence, left)
+            elif left:
                 await self._store.give_back(sequence, _unbroken(left, sequence.options.increment))
         self._drawn.clear()
-
-
-def _how_many(drawn: Sequence[object], needed: ValueNeeded) -> int:
-    return min(max(len(drawn), needed.wanted), DRAWN_AT_ONCE_MAX)
 
 
 def _unbroken(values: list[int], increment: int) -> list[int]:

@@ -477,6 +477,8 @@ class Session:
             self.cursors.close_all()
         if target in ("DISCARD ALL", "DISCARD PLANS"):
             self.prepared_names.clear()
+        if target in ("DISCARD ALL", "DISCARD SEQUENCES"):
+            self._sequences.forget()
         return Result(tag=target)
 
     async def _use(self, name: str) -> Result:

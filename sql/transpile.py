@@ -51,7 +51,7 @@ from .scalars import (
     constant_datum,
     type_of_cast,
 )
-from .sequence_calls import sequence_call
+from .sequence_calls import is_sequence_call
 from .setting_functions import setting_call
 from .wide_operators import rewrite
 
@@ -285,7 +285,7 @@ def _replace_setting_calls(query: exp.Query, parameters: _Parameters) -> None:
 def _replace_sequence_calls(query: exp.Query, parameters: _Parameters) -> None:
     """Each call is one value. Raises SQLError 0A000 where it would have to be one for each row."""
     for node in list(query.find_all(exp.Anonymous)):
-        if sequence_call(node) is None:
+        if not is_sequence_call(node):
             continue
         select = node.find_ancestor(exp.Select)
         if select is None or select.args.get("from_") is not None:

@@ -30,6 +30,7 @@ from ..row_rules import RowRules
 from ..scalars import Bindings
 from .cascades import write_in
 from .conflicts import Collisions
+from .drawn_items import with_draws
 from .duckdb import Analytics, Answer
 from .foreign_keys import has_references
 from .mutations import Mutation, lock_first, moved
@@ -311,6 +312,8 @@ async def _find(
         return _matching(finder, rows, bindings), ()
     assert finder.analytic is not None, finder
     answer = await run_analytic(finder.analytic, transaction, bindings, analytics)
+    if finder.drawn is not None:
+        answer = await with_draws(answer, finder.drawn, bindings, analytics)
     width = len(finder.descriptor.visible_columns)
     found = _rows_of(answer.table)
     encode_key = finder.codec.encode_key

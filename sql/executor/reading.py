@@ -26,6 +26,7 @@ from ..results import Result, Row
 from ..scalars import Bindings, Scalar
 from ..table_reads import Images, Source, TableRead
 from ..transpile import parameter_values
+from .drawn_items import with_draws
 from .duckdb import Analytics, Answer
 from .index_entries import rows_of_entries
 
@@ -59,6 +60,8 @@ async def run_select(
         except TooManyRows:
             pass
     answer = await run_analytic(plan.analytic, transaction, bindings, analytics)
+    if plan.drawn is not None:
+        answer = await with_draws(answer, plan.drawn, bindings, analytics)
     count = answer.table.num_rows
     return Result(
         tag=f"SELECT {count}", columns=answer.columns, table=answer.table, row_count=count

@@ -19,6 +19,7 @@ from ..as_of import datetime_of
 from ..authorization import require
 from ..binder import tables_of
 from ..client_functions import ClientFacts
+from ..computed_defaults import ComputedDefaults
 from ..hidden_columns import hidden_key
 from ..introspection.rows import Introspection
 from ..needs import needs_of
@@ -33,10 +34,12 @@ from ..results import Result
 from ..row_batches import encode_batch
 from ..row_rules import RowRules
 from ..scalars import Bindings
+from ..sequence_functions import Drawing
 from ..services import Services
 from .mutations import Mutation
 from .new_names import new_table_name
 from .reading import run_select
+from .sequences import StoredSequences
 
 SLICE_ROWS = 1000
 """Rows that are written before the loop gets a turn."""
@@ -63,7 +66,14 @@ async def create_table_as(
         services.generators,
         ClientFacts(user=user, database=database),
     )
-    found = await _run(services, statement, transaction, scope, database, bindings)
+    drawing = Drawing(
+        bindings,
+        StoredSequences(services.store, services.catalog, database, transaction),
+        ComputedDefaults(services.analytics, bindings),
+    )
+    found = await drawing(
+        lambda bindings: _run(services, statement, transaction, scope, database, bindings)
+    )
     name = await new_table_name(services, transaction, statement.table, database)
     table, ignored = await _made(services, statement, transaction, name, found)
     rows = found.fetch_arrow() if statement.with_data else found.fetch_arrow().slice(0, 0)

@@ -247,6 +247,19 @@ $1 IN (SELECT _v.oid FROM pg_catalog.pg_class AS _v
        JOIN pg_catalog.pg_namespace AS _w ON _w.oid = _v.relnamespace
        WHERE _w.nspname IN ('public', 'pg_catalog'))
 """
+_OWNED_SEQUENCE = """
+SELECT min(_m.nspname || '.' || _s.relname)
+FROM pg_catalog.pg_depend AS _d
+JOIN pg_catalog.pg_class AS _s ON _s.oid = _d.objid AND _s.relkind = 'S'
+JOIN pg_catalog.pg_namespace AS _m ON _m.oid = _s.relnamespace
+JOIN pg_catalog.pg_class AS _t ON _t.oid = _d.refobjid
+JOIN pg_catalog.pg_namespace AS _n ON _n.oid = _t.relnamespace
+JOIN pg_catalog.pg_attribute AS _a ON _a.attrelid = _t.oid AND _a.attnum = _d.refobjsubid
+WHERE _a.attname = CAST($2 AS TEXT) AND (
+    lower(CAST($1 AS TEXT)) IN (_t.relname, _n.nspname || '.' || _t.relname)
+    OR replace(CAST($1 AS TEXT), '"', '') IN (_t.relname, _n.nspname || '.' || _t.relname)
+        AND CAST($1 AS TEXT) LIKE '%"%')
+"""
 _TRUE = _constant("TRUE")
 _NULL_TEXT = _constant("CAST(NULL AS TEXT)")
 
@@ -322,7 +335,7 @@ FUNCTIONS: dict[str, Make] = {
         "|| ltrim(_d.ev_action)) FROM pg_catalog.pg_rewrite AS _d "
         "JOIN pg_catalog.pg_class AS _r ON _r.oid = _d.ev_class WHERE _d.oid = $1"
     ),
-    "pg_get_serial_sequence": _NULL_TEXT,
+    "pg_get_serial_sequence": _query(_OWNED_SEQUENCE),
     "pg_get_partkeydef": _NULL_TEXT,
     "pg_get_statisticsobjdef_columns": _NULL_TEXT,
     "pg_get_function_result": _NULL_TEXT,

@@ -1,0 +1,105 @@
+"""Completes the rows of a query by what is drawn for them from sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from ...catalog.arrow_columns import column_array
+from ...catalog.column_types import ColumnType
+from ...catalog.physical import to_physical
+from ..drawn_items import DRAWN, OPERAND, DrawnItem, DrawnItems
+from ..errors import from_duckdb
+from ..given_tables import ROW_NUMBER, filled, given_table
+from ..results import INT8, Result, ResultColumn, Row
+from ..scalars import Bindings
+from ..sequence_calls import ValueNeeded
+from ..transpile import parameter_values, transpile
+from .duckdb import Analytics, Answer
+
+_NAME = "$rows"
+_NUMBER = 3_000_000
+"""Of the rows as a given table: beyond the drawn values of defaults."""
+
+
+async def with_draws(
+    found: Answer, drawn: DrawnItems, bindings: Bindings, analytics: Analytics
+) -> Answer:
+    """The rows of a query's items, of those of the query without its draws.
+
+    Raises SequenceNeeded where a statement has not drawn enough yet.
+    """
+    width = len(found.columns) - drawn.operand_count
+    operands = Answer(found.columns[width:], found.table.select(range(width, len(found.columns))))
+    given = Result(tag="", columns=operands.columns, table=operands.table).fetch_rows()
+    given = given if drawn.operand_count else [()] * found.table.num_rows
+    values = _draw(drawn, given, bindings)
+    foreign = [item for item in drawn.items if item.drawn_place is None]
+    computed = await _computed(foreign, operands.columns, given, values, bindings, analytics)
+    columns, arrays = list(found.columns[:width]), list(found.table.columns[:width])
+    for item in drawn.items:
+        place = item.place if item.place >= 0 else width + item.place
+        if item.drawn_place is None:
+            type, arrays[place] = next(computed)
+        else:
+            numbers = [to_physical(INT8, row[item.drawn_place]) for row in values]
+            type, arrays[place] = INT8, pa.chunked_array([column_array(INT8, numbers)])
+        columns[place] = ResultColumn(columns[place].name, type)
+    fields = [pa.field(column.name, column.type.arrow_type) for column in columns]
+    return Answer(tuple(columns), pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
+
+
+def _draw(drawn: DrawnItems, given: Sequence[Row], bindings: Bindings) -> list[Row]:
+    """The drawn values of each row of operands."""
+    rows: list[Row] = []
+    try:
+        for row in given:
+            rows.append(tuple([draw.evaluate(row, bindings) for draw in drawn.draws]))  # type: ignore[misc]
+    except ValueNeeded as needed:
+        needed.wanted = len(given) - len(rows)
+        raise
+    return rows
+
+
+async def _computed(
+    items: Sequence[DrawnItem],
+    operands: Sequence[ResultColumn],
+    given: Sequence[Row],
+    values: Sequence[Row],
+    bindings: Bindings,
+    analytics: Analytics,
+) -> Iterator[tuple[ColumnType, pa.ChunkedArray[pa.Scalar[pa.DataType]]]]:
+    """The items that are more than a drawn value, in order: DuckDB evaluates them."""
+    if not items:
+        return iter(())
+    types = [column.type for column in operands]
+    width = len(values[0]) if values else _drawn_width(items)
+    table = given_table(
+        _NUMBER,
+        _NAME,
+        [(f"{OPERAND}{place}", type) for place, type in enumerate(types)]
+        + [(f"{DRAWN}{place}", INT8) for place in range(width)],
+    )
+    rows = [(*row, *drawn) for row, drawn in zip(given, values, strict=True)]
+    query = exp.select(*(exp.alias_(item.tree.copy(), "item", quoted=True) for item in items))
+    query = query.from_(exp.Table(this=exp.to_identifier(_NAME, quoted=True)))
+    query = query.order_by(exp.column(ROW_NUMBER, table=_NAME, quoted=True))
+    select = transpile(query, {(_NAME,): table})
+    whole = filled(table, rows)
+    snapshots = {scan.registered: whole.select(list(scan.places)) for scan in select.scans}
+    try:
+        answer = await analytics.run(select.sql, snapshots, parameter_values(select, bindings))
+    except duckdb.Error as error:
+        raise from_duckdb(error, [table], select.positions) from error
+    types = [column.type for column in answer.columns]
+    return zip(types, answer.table.columns, strict=True)
+
+
+def _drawn_width(items: Sequence[DrawnItem]) -> int:
+    """How many drawn values the items name: of no rows none is there to be counted."""
+    names = [c.name for item in items for c in item.tree.find_all(exp.Column)]
+    numbers = [int(name.removeprefix(DRAWN)) for name in names if name.startswith(DRAWN)]
+    return max(numbers) + 1
