@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from ..kvlayer.txn import Transaction
 from .catalog_changes import CatalogChanges
@@ -23,10 +24,13 @@ from .descriptor import (
 from .descriptor_store import DescriptorReader, DescriptorStore, name_taken
 from .elements import Identity
 from .errors import SQLError
+from .named_objects import SequenceDescriptor, TypeDescriptor
 from .names import TableName
 from .publish_rules import LOCK_PARAMETER
 from .storage_parameters import parse_names, parse_parameters
 from .system_tables import PUBLIC_SCHEMA
+
+NamedObject = TypeVar("NamedObject", TypeDescriptor, SequenceDescriptor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +157,22 @@ class Catalog:
             if isinstance(table, TableDescriptor) and (views or table.view is None):
                 tables.append(table)
         return tables
+
+    async def list_objects(
+        self, reader: DescriptorReader, database: str, kind: type[NamedObject]
+    ) -> list[tuple[str, NamedObject]]:
+        """The types or the sequences of a database with their schemas' names, by schema and name.
+
+        Raises SQLError 3D000.
+        """
+        found: list[tuple[str, NamedObject]] = []
+        for schema in await self.list_schemas(reader, database):
+            parents = await self.descriptors.resolve_schema(reader, database, schema)
+            for _, id in await self.descriptors.children(reader, *parents):
+                descriptor = await self.descriptors.read(reader, id)
+                if isinstance(descriptor, kind):
+                    found.append((schema, descriptor))
+        return found
 
     async def create_table(
         self, transaction: Transaction, definition: TableDefinition, *, if_not_exists: bool = False

@@ -31,6 +31,8 @@ class Activity:
 
     def __init__(self, number: int, user: str, store: StoreAccess) -> None:
         self.id = f"{number:016x}"
+        self.process_id = number % 0x8000_0000
+        """What PostgreSQL's clients know a session by: a positive number of 31 bits."""
         self.user = user
         self.began = datetime_of(store.clock.last)
         self.client_address = ""
@@ -126,6 +128,8 @@ class SessionView(Protocol):
     def application_name(self) -> str: ...
     @property
     def transaction_status(self) -> str: ...
+    @property
+    def transaction_opened_at(self) -> datetime | None: ...
     def terminate(self) -> None: ...
 
 

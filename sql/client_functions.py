@@ -4,6 +4,7 @@
     current_database(), current_catalog
     current_schema()                there is one: public
     version()                       as PostgreSQL's, with our name in it
+    pg_backend_pid()                the session's number, as the client was told for cancelling
     pg_advisory_unlock_all()        there are no advisory locks: what pools call between clients
 
 Each may be qualified by `pg_catalog`.
@@ -16,9 +17,11 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from ..catalog.column_types import ColumnType
 from ..catalog.system_tables import DEFAULT_DATABASE, PUBLIC_SCHEMA
 from ..catalog.users import ROOT
 from .client_variables import CRDB_COMPAT, CRDB_VERSION, SERVER_VERSION
+from .results import INT8, STRING
 from .variables import SessionVariables
 
 VERSION_TEXT = f"PostgreSQL {SERVER_VERSION} (Tailrace)"
@@ -30,15 +33,23 @@ class ClientFacts:
 
     user: str = ROOT
     database: str = DEFAULT_DATABASE
+    process_id: int = 0
     variables: SessionVariables = field(default_factory=SessionVariables)
 
 
 SOMEBODY = ClientFacts()
 """Where nobody asked: `root`, in the default database."""
 
-Fact = Callable[[ClientFacts], str]
 
-_FACTS: dict[str, Fact] = {
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One of these functions: what it tells, and of which type."""
+
+    tell: Callable[[ClientFacts], str | int]
+    type: ColumnType = STRING
+
+
+_TEXTS: dict[str, Callable[[ClientFacts], str]] = {
     "current_user": lambda facts: facts.user,
     "session_user": lambda facts: facts.user,
     "current_role": lambda facts: facts.user,
@@ -47,6 +58,11 @@ _FACTS: dict[str, Fact] = {
     "current_schema": lambda facts: PUBLIC_SCHEMA,
     "version": lambda facts: CRDB_VERSION if facts.variables.get(CRDB_COMPAT) else VERSION_TEXT,
     "pg_advisory_unlock_all": lambda facts: "",
+}
+
+_FACTS = {
+    **{name: Fact(tell) for name, tell in _TEXTS.items()},
+    "pg_backend_pid": Fact(lambda facts: facts.process_id, INT8),
 }
 
 _NODES: dict[type[exp.Expr], str] = {

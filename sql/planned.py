@@ -59,6 +59,7 @@ class Execution:
     parameters: Sequence[object]
     database: str
     user: str = ROOT
+    process_id: int = 0
     lock_timeout: float | None = None
     variables: SessionVariables = field(default_factory=SessionVariables)
     trace: Trace | None = None
@@ -253,7 +254,10 @@ async def _undone_where_drawn(
 def _bindings(services: Services, execution: Execution, at: Timestamp) -> Bindings:
     virtual_rows = Introspection(services, execution.database, execution.user, execution.variables)
     facts = ClientFacts(
-        user=execution.user, database=execution.database, variables=execution.variables
+        user=execution.user,
+        database=execution.database,
+        process_id=execution.process_id,
+        variables=execution.variables,
     )
     return Bindings(
         execution.parameters,

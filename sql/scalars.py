@@ -141,7 +141,7 @@ def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) ->
         case exp.Anonymous() if (call := sequence_call(tree)) is not None:
             return Scalar(INT8, _drawn_by(call), True)
         case _ if isinstance(tree, CLIENT_NODES) and (fact := client_fact(tree)) is not None:
-            return Scalar(STRING, lambda values, bindings: fact(bindings.client), True)
+            return Scalar(fact.type, lambda values, bindings: fact.tell(bindings.client), True)
         case exp.Anonymous() | exp.Dot() if setting_call(tree) is not None:
             return _of_setting(tree)
         case exp.CurrentTimestamp() if not tree.this:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from enum import Enum
 
 from ..catalog.errors import SQLError
@@ -100,6 +101,10 @@ class Session:
     @property
     def transaction_status(self) -> str:
         return self._transactions.status
+
+    @property
+    def transaction_opened_at(self) -> datetime | None:
+        return self._transactions.opened_at
 
     def terminate(self) -> None:
         """Ends the session from outside: what runs is cut short, and nothing runs after it."""
@@ -420,6 +425,7 @@ class Session:
             parameters=parameters,
             database=self.database,
             user=self.user,
+            process_id=self.activity.process_id,
             described=described,
             lock_timeout=lock_timeout(self.variables),
             sequences=self._sequences,

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import datetime
 from difflib import get_close_matches
 
 from ..catalog.errors import SQLError
@@ -377,6 +378,13 @@ class SessionTransactions:
         if self.opened.committed_at is not None:
             return "CommitWait"
         return "Aborted" if self.opened.failed else "Open"
+
+    @property
+    def opened_at(self) -> datetime | None:
+        """When the client said BEGIN, if a transaction is open."""
+        if self.opened is None or self.batch:
+            return None
+        return datetime_of(self.opened.opened_at)
 
 
 def _shown_variable(name: str, position: int) -> Variable[object]:

@@ -76,6 +76,7 @@ class OpenTransaction:
         self._savepoints: list[_Marked] = []
         self._before = variables.mark()
         self._began: Timestamp | None = None
+        self.opened_at = services.store.clock.last
         self.transaction = self._new()
 
     def _new(self) -> Transaction:

@@ -250,8 +250,8 @@ def _replace_rest(query: exp.Query, parameters: _Parameters) -> None:
     _replace_sequence_calls(query, parameters)
     for node in list(query.find_all(*CLIENT_NODES)):
         inner = isinstance(node.parent, exp.Dot) and client_fact(node.parent) is not None
-        if client_fact(node) is not None and not inner:
-            node.replace(parameters.typed(compile_scalar(node, {}), STRING))
+        if (fact := client_fact(node)) is not None and not inner:
+            node.replace(parameters.typed(compile_scalar(node, {}), fact.type))
     for node in list(query.find_all(exp.Parameter, exp.CurrentTimestamp, exp.CurrentDate)):
         match node:
             case exp.Parameter():

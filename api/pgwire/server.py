@@ -44,7 +44,6 @@ class PostgresServer:
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._conversations: dict[int, tuple[int, Conversation]] = {}
-        self._last_process_id = 0
         self._decoy_key = node.store.random.randbytes(32)
 
     @property
@@ -122,7 +121,7 @@ class PostgresServer:
     async def _converse(self, channel: Channel, greeting: Greeting) -> None:
         session = self._node.session(database=greeting.database, user=greeting.user)
         conversation = Conversation(channel, session)
-        process_id = self._next_process_id()
+        process_id = session.activity.process_id
         secret = self._node.store.random.getrandbits(31)
         self._conversations[process_id] = (secret, conversation)
         session.activity.client_address = channel.peer
@@ -133,12 +132,6 @@ class PostgresServer:
             await conversation.run()
         finally:
             del self._conversations[process_id]
-
-    def _next_process_id(self) -> int:
-        while True:
-            self._last_process_id = self._last_process_id % 0x7FFF_FFFF + 1
-            if self._last_process_id not in self._conversations:
-                return self._last_process_id
 
     def _cancel(self, process_id: int, secret: int) -> None:
         """A wrong secret is not told: whoever guesses learns nothing."""

@@ -12,14 +12,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-import msgspec
-
 from ...catalog.catalog import Catalog
 from ...catalog.column_types import INT8_MAX, INT8_MIN
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.descriptor_store import decode_stored
 from ...catalog.errors import SQLError
 from ...catalog.named_objects import SequenceDescriptor, SequenceOptions
+from ...catalog.sequence_value import decode_value, encode_value
 from ...catalog.system_tables import DESCRIPTOR
 from ...kvlayer.access import StoreAccess, Transaction
 from ...kvlayer.clock import ZERO
@@ -34,9 +33,6 @@ from .owned_sequences import drop_sequence
 
 ATTEMPTS_MAX = 100
 """Draws of one sequence conflict with each other alone, and each is short."""
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(tuple[int, bool]).decode
 
 T = TypeVar("T")
 
@@ -96,7 +92,7 @@ class StoredSequences:
                     following = _wrapped(sequence)
                 values.append(following)
                 last, called = following, True
-            await transaction.put([sequence.key], [_encode((last, True))])
+            await transaction.put([sequence.key], [encode_value((last, True))])
             return values
 
         return await self._write(sequence, work)
@@ -108,7 +104,7 @@ class StoredSequences:
                 before = values[0] - sequence.options.increment
                 inside = sequence.options.minimum <= before <= sequence.options.maximum
                 state = (before, True) if inside else (values[0], False)
-                await transaction.put([sequence.key], [_encode(state)])
+                await transaction.put([sequence.key], [encode_value(state)])
 
         await self._write(sequence, work)
 
@@ -123,7 +119,7 @@ class StoredSequences:
 
         async def work(transaction: Transaction) -> None:
             await _value(transaction, sequence)
-            await transaction.put([sequence.key], [_encode((value, called))])
+            await transaction.put([sequence.key], [encode_value((value, called))])
 
         await self._write(sequence, work)
 
@@ -159,7 +155,7 @@ class StoredSequences:
 
 async def _value(transaction: Transaction, sequence: SequenceDescriptor) -> tuple[int, bool]:
     body = await transaction.get(sequence.key, for_update=True)
-    return (sequence.options.start, False) if body is None else _decode(body)
+    return (sequence.options.start, False) if body is None else decode_value(body)
 
 
 def _wrapped(sequence: SequenceDescriptor) -> int:
@@ -251,7 +247,7 @@ async def _alter(
         changed = replace(changed, name=statement.new_name)
     if change.restarts:
         value = changed.options.start if change.restart is None else change.restart
-        await transaction.put([found.key], [_encode((value, False))])
+        await transaction.put([found.key], [encode_value((value, False))])
     descriptors = services.catalog.descriptors
     version = descriptors.next_version(transaction, found)
     await descriptors.publish(transaction, replace(changed, version=version))

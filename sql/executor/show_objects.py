@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from ...catalog.column_types import array_of
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.elements import ElementState, Index
 from ...catalog.errors import SQLError
+from ...catalog.named_objects import SequenceDescriptor, TypeDescriptor
 from ...catalog.privileges import SYSTEM, Privilege
 from ..activity import SessionView, shown, started
 from ..authorization import Actor
@@ -17,7 +19,9 @@ from ..parser.show_statements import (
     ShowObjects,
     ShowQueries,
     ShowSchemas,
+    ShowSequences,
     ShowSessions,
+    ShowTypes,
 )
 from ..relations import resolve
 from ..results import BOOL, INT8, STRING, TIMESTAMPTZ, Result, Row, listing
@@ -31,6 +35,10 @@ async def show_objects(actor: Actor, statement: ShowObjects) -> Result:
             return _indexes(await _table(actor, name))
         case ShowConstraints(table=name):
             return await _constraints(actor, await _table(actor, name))
+        case ShowSequences(database=database):
+            return await _sequences(actor, database or actor.database)
+        case ShowTypes(database=database):
+            return await _types(actor, database or actor.database)
         case ShowSessions():
             return await _sessions(actor)
         case ShowQueries():
@@ -55,6 +63,23 @@ async def _schemas(actor: Actor, database: str) -> Result:
     rows += [(name, None) for name in virtual]
     rows.sort(key=lambda row: str(row[0]))
     return listing("SHOW SCHEMAS", [("schema_name", STRING), ("owner", STRING)], rows)
+
+
+async def _sequences(actor: Actor, database: str) -> Result:
+    found = await actor.services.catalog.list_objects(actor.reader, database, SequenceDescriptor)
+    names = ("sequence_schema", "sequence_name")
+    rows: list[Row] = [(schema, sequence.name) for schema, sequence in found]
+    return listing("SHOW SEQUENCES", [(name, STRING) for name in names], rows)
+
+
+async def _types(actor: Actor, database: str) -> Result:
+    found = await actor.services.catalog.list_objects(actor.reader, database, TypeDescriptor)
+    rights = await actor.rights()
+    rows: list[Row] = [
+        (schema, type.name, list(type.enum.labels), rights.owner(type.id)) for schema, type in found
+    ]
+    columns = [("schema", STRING), ("name", STRING), ("values", array_of(STRING))]
+    return listing("SHOW TYPES", [*columns, ("owner", STRING)], rows)
 
 
 def _indexes(table: TableDescriptor) -> Result:

@@ -11,6 +11,7 @@ from ...catalog.column_types import ColumnType
 from ...catalog.leases import LeaseManager
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.txn import Transaction
+from ..activity import SessionView
 from ..variables import SessionVariables
 
 
@@ -36,6 +37,8 @@ class IntrospectedServices(Protocol):
     def catalog(self) -> Catalog: ...
     @property
     def leases(self) -> LeaseManager: ...
+    @property
+    def sessions(self) -> Iterable[SessionView]: ...
     @property
     def virtual_tables(self) -> Iterable[IntrospectedTable]: ...
 

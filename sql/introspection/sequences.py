@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...catalog.named_objects import SequenceDescriptor
+from ...catalog.rights import read_rights
+from ...catalog.sequence_value import decode_value
 from ..results import Row
 from .context import IntrospectionContext
 
@@ -15,16 +17,8 @@ async def described_sequences(
     context: IntrospectionContext,
 ) -> list[tuple[str, SequenceDescriptor]]:
     """With the names of their schemas, by schema and name."""
-    descriptors, reader = context.services.catalog.descriptors, context.reader
-    database_id = await descriptors.lookup(reader, 0, 0, context.database)
-    assert database_id is not None, context.database
-    found: list[tuple[str, SequenceDescriptor]] = []
-    for schema, schema_id in await descriptors.children(reader, database_id, 0):
-        for _, id in await descriptors.children(reader, database_id, schema_id):
-            descriptor = await descriptors.read(reader, id)
-            if isinstance(descriptor, SequenceDescriptor):
-                found.append((schema, descriptor))
-    return found
+    catalog = context.services.catalog
+    return await catalog.list_objects(context.reader, context.database, SequenceDescriptor)
 
 
 async def sequence_rows(context: IntrospectionContext) -> Sequence[Row]:
@@ -48,3 +42,20 @@ async def schema_sequence_rows(context: IntrospectionContext) -> Sequence[Row]:
         )
         for schema, found in await described_sequences(context)
     ]  # fmt: skip
+
+
+async def sequence_state_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """pg_sequences. A sequence that has handed out nothing yet has no last value."""
+    rights = await read_rights(context.reader)
+    rows: list[Row] = []
+    for schema, found in await described_sequences(context):
+        options, body = found.options, await context.reader.get(found.key)
+        last, called = (None, False) if body is None else decode_value(body)
+        rows.append(
+            (
+                schema, found.name, rights.owner(found.id), "bigint", options.start,
+                options.minimum, options.maximum, options.increment, options.cycle, options.cache,
+                last if called else None,
+            )
+        )  # fmt: skip
+    return rows

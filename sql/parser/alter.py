@@ -8,6 +8,7 @@ from dataclasses import replace
 from ...catalog.errors import SQLError
 from .cursor import Cursor, LexemeKind
 from .drop_behaviour import drop_behaviour
+from .index_columns import column_names, index_columns, index_method, refuse_partial
 from .names import ObjectName
 from .ranges import change_of_ranges
 from .schema_statements import (
@@ -41,10 +42,8 @@ from .schema_statements import (
 from .statements import AlterTableSet, RangesOf, SplitAt, UnsplitAt
 from .tables import (
     column_definition,
-    column_names,
     constraint_of,
     expression,
-    index_columns,
     parameter_list,
     type_name,
 )
@@ -200,14 +199,16 @@ def create_unique_index(cursor: Cursor) -> CreateIndex:
 
 
 def _create_index(cursor: Cursor, *, unique: bool) -> CreateIndex:
-    """`[CONCURRENTLY] [IF NOT EXISTS] [name] ON table (columns) [STORING (columns)]`"""
+    """`[CONCURRENTLY] [IF NOT EXISTS] [name] ON t [USING btree] (columns) [STORING (columns)]`"""
     cursor.accept_words("concurrently")
     if_not_exists = cursor.accept_words("if", "not", "exists")
     position = cursor.position
     name = None if cursor.at_words("on") else cursor.identifier("an index's name")
     cursor.expect_words("on")
     table = cursor.object_name("a table's name")
+    index_method(cursor)
     index = index_columns(cursor, name, unique=unique, position=position)
+    refuse_partial(cursor)
     cursor.expect_end()
     return CreateIndex(
         table=table, index=index, if_not_exists=if_not_exists, text=cursor.statement_text

@@ -27,6 +27,7 @@ from . import (
     views,
 )
 from .cursor import Cursor, LexemeKind, syntax_error
+from .explain_options import explain_options
 from .lexer import statements, tokenize
 from .queries import parse_query
 from .refused import refusal
@@ -112,8 +113,6 @@ def _explain(text: str, tokens: list[Token]) -> Explain | ExplainChange:
     if len(tokens) == 1:
         end = tokens[0].end + 1
         raise syntax_error(text, end, end, hint="Expected a statement.")
-    if tokens[1].text.lower() == "analyze" and len(tokens) > 2:
-        return Explain(analyze=True, statement=_explainable(text, tokens[2:]))
     words = [token.text.lower() for token in tokens[1:4]]
     if words == ["(", "ddl", ")"] and len(tokens) > 4:
         change = _statement(text, tokens[4:])
@@ -126,7 +125,11 @@ def _explain(text: str, tokens: list[Token]) -> Explain | ExplainChange:
             hint="EXPLAIN (DDL) takes ALTER TABLE, CREATE INDEX, DROP INDEX, DROP TABLE and "
             "TRUNCATE.",
         )
-    return Explain(statement=_explainable(text, tokens[1:]))
+    analyze, told = explain_options(text, tokens[1:])
+    if told == len(tokens) - 1:
+        end = tokens[-1].end + 1
+        raise syntax_error(text, end, end, hint="Expected a statement.")
+    return Explain(analyze=analyze, statement=_explainable(text, tokens[1 + told :]))
 
 
 def _explainable(text: str, tokens: list[Token]) -> Query | Insert | Update | Delete | WithWrites:
@@ -214,6 +217,8 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("pause",): lambda cursor: feeds.control_jobs(cursor, JobAction.PAUSE),
     ("resume",): lambda cursor: feeds.control_jobs(cursor, JobAction.RESUME),
     ("show", "schemas"): show.show_schemas,
+    ("show", "sequences"): show.show_sequences,
+    **{("show", word): show.show_types for word in ("types", "enums")},
     **{("show", word): show.show_indexes for word in ("indexes", "index", "keys")},
     **{("show", word): show.show_constraints for word in ("constraints", "constraint")},
     **{

@@ -7,6 +7,7 @@ from .cursor import Cursor
 
 _TEMPORARY = "Create a table, and drop it when it is not needed any more."
 _CHANNELS = "CREATE CHANGEFEED FOR t streams the rows that change to the client."
+_FEEDS = "CREATE CHANGEFEED FOR TABLE t INTO … keeps another database in step."
 _FUNCTIONS = "Statements are sent one by one, or several in one text."
 
 REFUSED: dict[tuple[str, ...], tuple[str, str]] = {
@@ -24,6 +25,21 @@ REFUSED: dict[tuple[str, ...], tuple[str, str]] = {
     ("create", "trigger"): ("triggers", "A changefeed tells of every row that changes."),
     ("create", "function"): ("functions", _FUNCTIONS),
     ("create", "procedure"): ("procedures", _FUNCTIONS),
+    ("create", "domain"): ("domains", "Give each column its type and a CHECK."),
+    ("create", "extension"): (
+        "extensions",
+        "gen_random_uuid() and the functions of docs/sql.md are there without one.",
+    ),
+    ("create", "rule"): ("rules", "A view reads; a changefeed tells of every row that changes."),
+    ("create", "aggregate"): ("aggregates", _FUNCTIONS),
+    ("create", "operator"): ("operators", _FUNCTIONS),
+    ("create", "foreign"): ("foreign tables", "A changefeed carries a table to another database."),
+    ("create", "server"): ("foreign servers", _FEEDS),
+    ("create", "publication"): ("publications", _FEEDS),
+    ("create", "subscription"): ("subscriptions", _FEEDS),
+    ("create", "policy"): ("policies", "GRANT gives rights on tables; a view shows some rows."),
+    ("create", "tablespace"): ("tablespaces", "A store is one folder."),
+    ("alter", "system"): ("ALTER SYSTEM", "SET CLUSTER SETTING name = value sets the store's."),
     ("listen",): ("LISTEN", _CHANNELS),
     ("notify",): ("NOTIFY", _CHANNELS),
     ("do",): ("DO", _FUNCTIONS),

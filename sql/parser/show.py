@@ -2,6 +2,7 @@
 
 SHOW SCHEMAS [FROM database]
 SHOW { INDEXES | INDEX | KEYS | CONSTRAINTS | CONSTRAINT } FROM table
+SHOW { SEQUENCES | TYPES | ENUMS } [FROM database]
 SHOW [CLUSTER | LOCAL | ALL] { SESSIONS | QUERIES | STATEMENTS }
 CANCEL { QUERY | QUERIES | SESSION | SESSIONS } [IF EXISTS] 'id', …
 """
@@ -18,15 +19,29 @@ from .show_statements import (
     ShowObjects,
     ShowQueries,
     ShowSchemas,
+    ShowSequences,
     ShowSessions,
+    ShowTypes,
 )
 from .statements import JobAction, Statement
 
 
 def show_schemas(cursor: Cursor) -> ShowSchemas:
+    return ShowSchemas(database=_from_database(cursor))
+
+
+def show_sequences(cursor: Cursor) -> ShowSequences:
+    return ShowSequences(database=_from_database(cursor))
+
+
+def show_types(cursor: Cursor) -> ShowTypes:
+    return ShowTypes(database=_from_database(cursor))
+
+
+def _from_database(cursor: Cursor) -> str | None:
     database = cursor.identifier("a database's name") if cursor.accept_words("from") else None
     cursor.expect_end()
-    return ShowSchemas(database=database)
+    return database
 
 
 def show_indexes(cursor: Cursor) -> ShowIndexes:

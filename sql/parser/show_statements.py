@@ -22,6 +22,18 @@ class ShowConstraints:
     table: ObjectName
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowSequences:
+    database: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowTypes:
+    """SHOW TYPES, and SHOW ENUMS."""
+
+    database: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class ShowSessions:
     pass
@@ -42,11 +54,20 @@ class Cancel:
     position: int
 
 
-ShowObjects = ShowSchemas | ShowIndexes | ShowConstraints | ShowSessions | ShowQueries
+ShowObjects = (
+    ShowSchemas
+    | ShowIndexes
+    | ShowConstraints
+    | ShowSequences
+    | ShowTypes
+    | ShowSessions
+    | ShowQueries
+)
 
 SHOWN = (
     "changefeed jobs", "cluster settings", "columns", "constraints", "create table", "databases",
-    "default privileges", "grants", "indexes", "jobs", "queries", "ranges", "roles", "schemas",
-    "sessions", "statements", "system grants", "tables", "transaction", "users",
+    "default privileges", "enums", "grants", "indexes", "jobs", "queries", "ranges", "roles",
+    "schemas", "sequences", "sessions", "statements", "system grants", "tables", "transaction",
+    "types", "users",
 )  # fmt: skip
 """What SHOW takes beside variables: what a misspelt name may have meant."""

@@ -10,6 +10,7 @@ from ...catalog.type_kinds import SQL_NAMES
 from .cursor import Cursor, LexemeKind
 from .drop_behaviour import drop_behaviour
 from .identity import identity_mode, identity_options
+from .index_columns import column_names, index_definition
 from .queries import parse_tree
 from .schema_statements import (
     Check,
@@ -96,6 +97,7 @@ def create_table(cursor: Cursor) -> CreateTable | CreateTableAs:
             break
     cursor.expect_symbol(")")
     parameters = parameter_list(cursor, with_values=True) if cursor.accept_words("with") else ()
+    _refuse_partitions(cursor)
     cursor.expect_end()
     return CreateTable(
         table=table,
@@ -106,6 +108,17 @@ def create_table(cursor: Cursor) -> CreateTable | CreateTableAs:
         parameters=parameters,
         likes=tuple(likes),
     )
+
+
+def _refuse_partitions(cursor: Cursor) -> None:
+    for words in (("partition", "by"), ("inherits",)):
+        if cursor.at_words(*words):
+            raise SQLError(
+                "0A000",
+                f"{' '.join(words).upper()} is not supported",
+                hint="Tables are split into ranges by themselves, as they grow: leave it out.",
+                position=cursor.position,
+            )
 
 
 def drop_table(cursor: Cursor) -> DropTable:
@@ -205,42 +218,6 @@ def _action(cursor: Cursor) -> str:
         if cursor.accept_words(*words.split()):
             return words.upper()
     cursor.fail(expected="NO ACTION, RESTRICT, CASCADE, SET NULL or SET DEFAULT")
-
-
-def index_definition(cursor: Cursor, *, unique: bool) -> IndexDefinition:
-    """`[name] (columns) [STORING (columns)]`, behind INDEX."""
-    position = cursor.position
-    name = None if cursor.at_symbol("(") else cursor.identifier("an index's name")
-    return index_columns(cursor, name, unique=unique, position=position)
-
-
-def index_columns(
-    cursor: Cursor, name: str | None, *, unique: bool, position: int
-) -> IndexDefinition:
-    columns = column_names(cursor)
-    storing: tuple[str, ...] = ()
-    if any(cursor.accept_words(word) for word in ("storing", "include", "covering")):
-        storing = column_names(cursor)
-    return IndexDefinition(
-        name=name, columns=columns, storing=storing, unique=unique, position=position
-    )
-
-
-def column_names(cursor: Cursor) -> tuple[str, ...]:
-    """`(name [ASC], …)`"""
-    cursor.expect_symbol("(")
-    names: list[str] = []
-    while True:
-        names.append(cursor.identifier("a column's name"))
-        if cursor.at_words("desc"):
-            raise SQLError(
-                "0A000", "descending columns are not supported", position=cursor.position
-            )
-        cursor.accept_words("asc")
-        if not cursor.accept_symbol(","):
-            break
-    cursor.expect_symbol(")")
-    return tuple(names)
 
 
 def parenthesised(cursor: Cursor) -> exp.Expr:

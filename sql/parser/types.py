@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...catalog.errors import SQLError
 from .cursor import Cursor
 from .drop_behaviour import drop_behaviour
 from .type_statements import (
@@ -17,7 +18,15 @@ def create_type(cursor: Cursor) -> CreateEnum:
     """`[IF NOT EXISTS] name AS ENUM ([label, …])`"""
     if_not_exists = cursor.accept_words("if", "not", "exists")
     name = cursor.object_name("a type's name")
-    cursor.expect_words("as", "enum")
+    position = cursor.position
+    if cursor.accept_words("as") and not cursor.at_words("enum"):
+        raise SQLError(
+            "0A000",
+            "types other than enumerations are not supported",
+            hint="Write CREATE TYPE … AS ENUM ('a label', …); JSONB holds values of several parts.",
+            position=position,
+        )
+    cursor.expect_words("enum")
     cursor.expect_symbol("(")
     labels: list[str] = []
     while not cursor.at_symbol(")"):

@@ -27,6 +27,14 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]], *set_up: str) -> None:
     sim.run(whole())
 
 
+def test_types_are_shown_with_their_labels() -> None:
+    async def scenario(node: SqlNode) -> None:
+        assert await node.rows("SHOW TYPES") == [("public", "mood", ["sad", "ok", "happy"], "root")]
+        assert await node.rows("SHOW ENUMS FROM system") == []
+
+    run(scenario)
+
+
 def test_order_is_the_declared_one() -> None:
     async def scenario(node: SqlNode) -> None:
         assert await node.rows("SELECT id FROM t ORDER BY m") == [(2,), (3,), (1,)]

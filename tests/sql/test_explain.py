@@ -34,6 +34,22 @@ def test_analyze_counts_rows_of_each_engine() -> None:
     sim.run(main())
 
 
+def test_options_in_parentheses() -> None:
+    sim = Simulation(3)
+
+    async def main() -> None:
+        async with sql_node(sim) as node:
+            await prepare(node)
+            for text in ("(ANALYZE) DELETE", "(COSTS OFF, ANALYZE ON, FORMAT TEXT) DELETE"):
+                told = await node.rows(f"EXPLAIN {text} FROM t WHERE k = 1")
+                assert "rows written" in {row[0] for row in told}
+            assert await node.rows("SELECT count(*) FROM t") == [(2,)]
+            await node.sql("EXPLAIN (ANALYZE OFF) DELETE FROM t; EXPLAIN (SELECT k FROM t)")
+            assert await node.rows("SELECT count(*) FROM t") == [(2,)]
+
+    sim.run(main())
+
+
 def test_analyze_carries_out_what_writes() -> None:
     sim = Simulation(2)
 

@@ -43,6 +43,19 @@ def test_values_follow_each_other() -> None:
     run(scenario)
 
 
+def test_sequences_are_listed_with_their_last_values() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("CREATE SCHEMA shop; CREATE SEQUENCE shop.numbers INCREMENT 5")
+        assert await node.rows("SHOW SEQUENCES") == [("public", "s"), ("shop", "numbers")]
+        query = "SELECT sequencename, increment_by, last_value FROM pg_sequences ORDER BY 1"
+        assert await node.rows(query) == [("numbers", 5, None), ("s", 1, None)]
+        await node.sql("SELECT nextval('shop.numbers'), nextval('shop.numbers')")
+        await node.sql("SELECT setval('s', 9, false)")
+        assert await node.rows(query) == [("numbers", 5, 6), ("s", 1, None)]
+
+    run(scenario)
+
+
 def test_default_draws_a_value_for_each_row() -> None:
     async def scenario(node: SqlNode) -> None:
         rows = ", ".join(f"('{number}')" for number in range(50))

@@ -124,3 +124,30 @@ def test_unknown_statements_name_the_nearest_form() -> None:
         assert str(error.hint) == "Did you mean SHOW TABLES?"
 
     run(scenario)
+
+
+def test_pg_stat_activity_tells_of_sessions() -> None:
+    async def scenario(node: SqlNode, ada: Session) -> None:
+        query = (
+            "SELECT pid, usename, state, query, xact_start IS NULL, datname "
+            "FROM pg_stat_activity ORDER BY pid"
+        )
+        waiting, task = await blocked(node)
+        (seen,) = await ada.execute(query)
+        mine = ada.activity.process_id
+        rows = {row[0]: row[1:] for row in seen.fetch_rows()}
+        assert rows[mine] == ("ada", "active", query, True, "defaultdb")
+        assert rows[waiting.activity.process_id][1:3] == (None, "<insufficient privilege>")
+
+        await node.sql("COMMIT")
+        await task
+        rows = {row[0]: row[1:] for row in await node.rows(query)}
+        assert rows[waiting.activity.process_id] == (
+            "root", "idle in transaction", "DELETE FROM t WHERE k = 1", False, "defaultdb",
+        )  # fmt: skip
+        assert rows[mine][1:3] == ("idle", query)
+        (pid,) = await ada.execute("SELECT pg_backend_pid(), pg_catalog.pg_backend_pid() + 0")
+        assert pid.fetch_rows() == [(mine, mine)]
+        await waiting.close()
+
+    run(scenario)

@@ -94,10 +94,20 @@ async def member_rows(context: IntrospectionContext) -> Sequence[Row]:
 
 
 async def user_rows(context: IntrospectionContext) -> Sequence[Row]:
-    return [
-        (user.name, user_oid(user.name), True, True, False, True, "********", None, None)
-        for user in await list_users(context.reader)
-    ]
+    """pg_user: roles that may log in."""
+    rights = await read_rights(context.reader)
+    rows: list[Row] = []
+    for user in await list_users(context.reader):
+        if user.login:
+            admin = rights.admin(user.name)
+            creates = bool(rights.held(user.name, SYSTEM) & Privilege.CREATEDB)
+            rows.append(
+                (
+                    user.name, user_oid(user.name), creates, admin, False, admin, "********",
+                    None, None,
+                )
+            )  # fmt: skip
+    return rows
 
 
 async def table_rows(context: IntrospectionContext) -> Sequence[Row]:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from ....catalog.column_types import ColumnType, array_of
 from ....catalog.type_kinds import CatalogName, TypeKind
-from ...results import BOOL, INT8, STRING, Row
+from ...results import BOOL, INT8, STRING, TIMESTAMPTZ, Row
 from ...variables import REGISTRY
 from ..context import IntrospectionContext
 from ..oids import BTREE, HEAP, user_oid
 from ..oids import PG_CATALOG as NAMESPACE
-from ..sequences import sequence_rows
+from ..sequences import sequence_rows, sequence_state_rows
 from ..virtual_table import RowSource, VirtualTable
+from .activity import activity_rows
 from .namespaces import (
     database_rows,
     indexes_rows,
@@ -42,7 +43,7 @@ CHAR = ColumnType(TypeKind.STRING, catalog_name=CatalogName.CHAR)
 
 _LETTERS = {
     "b": BOOL, "i": INT8, "o": OID, "s": STRING, "c": CHAR, "f": FLOAT8, "I": NUMBERS,
-    "O": array_of(OID), "S": TEXTS,
+    "O": array_of(OID), "S": TEXTS, "t": TIMESTAMPTZ,
 }  # fmt: skip
 
 
@@ -250,4 +251,20 @@ PG_CATALOG = (
     _table(38, "pg_matviews", "schemaname:s matviewname:s matviewowner:s definition:s"),
     _table(39, "pg_partitioned_table", "partrelid:o partstrat:c partnatts:i"),
     _table(40, "pg_foreign_table", "ftrelid:o ftserver:o ftoptions:S"),
+    _table(
+        41,
+        "pg_stat_activity",
+        "datid:o datname:s pid:i leader_pid:i usesysid:o usename:s application_name:s "
+        "client_addr:s client_hostname:s client_port:i backend_start:t xact_start:t query_start:t "
+        "state_change:t wait_event_type:s wait_event:s state:s backend_xid:i backend_xmin:i "
+        "query_id:i query:s backend_type:s",
+        activity_rows,
+    ),
+    _table(
+        42,
+        "pg_sequences",
+        "schemaname:s sequencename:s sequenceowner:s data_type:s start_value:i min_value:i "
+        "max_value:i increment_by:i cycle:b cache_size:i last_value:i",
+        sequence_state_rows,
+    ),
 )

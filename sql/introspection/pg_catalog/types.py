@@ -14,16 +14,9 @@ from ..type_rows import ALL_ROWS
 
 async def user_types(context: IntrospectionContext) -> list[TypeDescriptor]:
     """The types of the database, by schema and name."""
-    descriptors, reader = context.services.catalog.descriptors, context.reader
-    database_id = await descriptors.lookup(reader, 0, 0, context.database)
-    assert database_id is not None, context.database
-    found: list[TypeDescriptor] = []
-    for _, schema_id in await descriptors.children(reader, database_id, 0):
-        for _, id in await descriptors.children(reader, database_id, schema_id):
-            descriptor = await descriptors.read(reader, id)
-            if isinstance(descriptor, TypeDescriptor):
-                found.append(descriptor)
-    return found
+    catalog = context.services.catalog
+    found = await catalog.list_objects(context.reader, context.database, TypeDescriptor)
+    return [descriptor for _, descriptor in found]
 
 
 async def type_rows(context: IntrospectionContext) -> Sequence[Row]:

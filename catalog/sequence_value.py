@@ -1,0 +1,14 @@
+"""What is stored of a sequence under its key: the value last handed out, and whether it was.
+
+A sequence that was never drawn from has none: its value is where it starts, and not handed out.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+encode_value = msgspec.msgpack.Encoder().encode
+"""Of `(last, called)`."""
+
+decode_value = msgspec.msgpack.Decoder(tuple[int, bool]).decode
+"""Raises msgspec.DecodeError for what is no such value."""
