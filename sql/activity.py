@@ -38,7 +38,7 @@ class Activity:
         self.client_address = ""
         self.last_text: str | None = None
         self.text: str | None = None
-        self.text_began = self.began
+        self._text_began = store.clock.last
         self.on_terminate: Callable[[], None] | None = None
         """What ends the connection whose session this is, where there is one."""
         self._store = store
@@ -50,6 +50,11 @@ class Activity:
     def query_id(self) -> str:
         return f"{self.id}{self._query_count:016x}"
 
+    @property
+    def text_began(self) -> datetime:
+        """When the statement that runs began, or the one before."""
+        return datetime_of(self._text_began)
+
     def running(self, text: str) -> Activity:
         """`with activity.running(text):` around the work."""
         self.text = text
@@ -57,7 +62,7 @@ class Activity:
 
     def __enter__(self) -> None:
         self._query_count += 1
-        self.text_began = datetime_of(self._store.clock.last)
+        self._text_began = self._store.clock.last
         self._task = asyncio.current_task()
 
     def __exit__(

@@ -11,7 +11,7 @@ A parameter may also be a datetime, or a timestamp as the store keeps it
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from ..catalog.errors import SQLError
 from ..catalog.literals import read_timestamptz
@@ -70,9 +70,10 @@ def _of_function(name: str, position: int, now: Timestamp, settings: Settings) -
 
 def datetime_of(ts: Timestamp) -> datetime:
     """The wall time of a timestamp, in UTC."""
-    return datetime.fromtimestamp(unix_us(ts) // 1_000_000, UTC).replace(
-        microsecond=unix_us(ts) % 1_000_000
-    )
+    return _EPOCH + timedelta(microseconds=unix_us(ts))
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _given(as_of: AsOf, bindings: Bindings) -> object:

@@ -90,6 +90,11 @@ class Session:
         return SessionState.FAILED if self._open.failed else SessionState.IN_TRANSACTION
 
     @property
+    def in_batch(self) -> bool:
+        """Whether `end_batch` has something to commit."""
+        return self._transactions.batch
+
+    @property
     def terminated(self) -> SQLError | None:
         """Why the session is over, if it is: it is then for closing."""
         return self._transactions.terminated
@@ -197,7 +202,7 @@ class Session:
 
     async def end_batch(self) -> None:
         """Commits what `run` began by itself. Raises SQLError where that fails."""
-        if not self._transactions.batch:
+        if not self.in_batch:
             return
         async with self._turn:
             try:

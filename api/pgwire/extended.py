@@ -19,7 +19,6 @@ from .portals import (
     WireStatement,
     bind,
     hints_of,
-    row_encoder,
     rows_of,
     wire_statement,
 )
@@ -71,7 +70,8 @@ class Extended:
     async def sync(self) -> None:
         """Ends the pipeline: commits what it was. Raises SQLError where that fails."""
         try:
-            await self._guard.run(self._session.end_batch())
+            if self._session.in_batch:
+                await self._guard.run(self._session.end_batch())
         finally:
             if self._session.state is SessionState.IDLE:
                 await self.close_portals()
@@ -143,7 +143,7 @@ class Extended:
             assert portal.result is not None
             columns = portal.result.columns
         if columns:
-            self._channel.write(replies.row_description(columns, portal.formats(columns)))
+            self._channel.write(portal.shape(columns).description)
         else:
             self._channel.write(replies.NO_DATA)
 
@@ -155,7 +155,7 @@ class Extended:
         result = portal.result = await self._guard.run(run)
         if not result.returns_rows:
             return
-        portal.encode = row_encoder(result.columns, portal.formats(result.columns))
+        portal.encode = portal.shape(result.columns).encode
         if result.stream is not None:
             portal.stream = result.stream
         else:

@@ -9,16 +9,23 @@ a connection have no kind. Everything is big-endian, and text is UTF-8 that ends
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
-from struct import Struct
+from functools import lru_cache
+from struct import Struct as Form
 from struct import error as struct_error
+
+from msgspec import Struct
 
 from ...catalog.errors import SQLError
 
-_INT2 = Struct("!h")
-_INT4 = Struct("!i")
-_UINT4 = Struct("!I")
+_INT2 = Form("!h")
+_INT4 = Form("!i")
+_UINT4 = Form("!I")
+
+REPEATED_MAX = 1024
+REPEATED_BYTES_MAX = 64
+"""Messages that come again and again, byte for byte, are taken apart once: those that name a
+portal or a statement and say nothing else. So many are remembered, of all connections."""
 
 
 class ProtocolViolation(SQLError):
@@ -31,21 +38,18 @@ class ProtocolViolation(SQLError):
 # The first messages of a connection
 
 
-@dataclass(frozen=True, slots=True)
-class Startup:
+class Startup(Struct, frozen=True):
     minor: int
     parameters: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class EncryptionRequest:
+class EncryptionRequest(Struct, frozen=True):
     """SSLRequest, or GSSENCRequest where `gss`."""
 
     gss: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CancelRequest:
+class CancelRequest(Struct, frozen=True):
     process_id: int
     secret: int
 
@@ -53,27 +57,23 @@ class CancelRequest:
 # Messages with a kind
 
 
-@dataclass(frozen=True, slots=True)
-class Password:
+class Password(Struct, frozen=True):
     """Any answer to an authentication request: what it means depends on the request."""
 
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Parse:
+class Parse(Struct, frozen=True):
     name: str
     text: str
     oids: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(Struct, frozen=True):
     """Formats are 0 for text and 1 for binary: none, one for all, or one for each."""
 
     portal: str
@@ -88,58 +88,48 @@ class Target(Enum):
     PORTAL = "P"
 
 
-@dataclass(frozen=True, slots=True)
-class Describe:
+class Describe(Struct, frozen=True):
     target: Target
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Execute:
+class Execute(Struct, frozen=True):
     """`row_limit` is 0 for all rows."""
 
     portal: str
     row_limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class Close:
+class Close(Struct, frozen=True):
     target: Target
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Sync:
+class Sync(Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Flush:
+class Flush(Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Terminate:
+class Terminate(Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class CopyData:
+class CopyData(Struct, frozen=True):
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class CopyDone:
+class CopyDone(Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class CopyFail:
+class CopyFail(Struct, frozen=True):
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Malformed:
+class Malformed(Struct, frozen=True):
     """A frame whose body is not what its kind says. `kind` is the message it was to be."""
 
     kind: type[object]
@@ -194,15 +184,15 @@ class _Body:
             raise SQLError("08P01", "insufficient data left in message")
         return self._bytes[start : self._at]
 
-    def number(self, form: Struct) -> int:
+    def number(self, form: Form) -> int:
         try:
-            (value,) = form.unpack_from(self._bytes, self._at)
+            value: int = form.unpack_from(self._bytes, self._at)[0]
         except struct_error:
             raise SQLError("08P01", "insufficient data left in message") from None
         self._at += form.size
-        return int(value)
+        return value
 
-    def numbers(self, form: Struct) -> tuple[int, ...]:
+    def numbers(self, form: Form) -> tuple[int, ...]:
         """A count of two bytes, unsigned, and as many numbers."""
         count = self.number(_INT2) & 0xFFFF
         return tuple([self.number(form) for _ in range(count)])
@@ -252,15 +242,26 @@ def parse_first(body: bytes) -> First:
 
 def parse_message(kind: int, body: bytes) -> Message:
     """A message by its kind. A body that does not fit makes a Malformed."""
+    try:
+        if kind in _REPEATED and len(body) <= REPEATED_BYTES_MAX:
+            return _repeated(kind, body)
+        return _parsed(kind, body)
+    except SQLError as error:
+        return Malformed(MESSAGE_KINDS[kind], error)
+
+
+def _parsed(kind: int, body: bytes) -> Message:
+    """Raises SQLError on a body that does not fit."""
     parser = PARSERS.get(kind)
     assert parser is not None, kind
     reader = _Body(body)
-    try:
-        message = parser(reader)
-        reader.end()
-    except SQLError as error:
-        return Malformed(MESSAGE_KINDS[kind], error)
+    message = parser(reader)
+    reader.end()
     return message
+
+
+_repeated = lru_cache(maxsize=REPEATED_MAX)(_parsed)
+_REPEATED = frozenset(b"DECSH")
 
 
 def _bind(body: _Body) -> Bind:

@@ -10,6 +10,7 @@ from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
 from ...sql import Result, ResultColumn, Row
 from ...sql.prepared import PreparedStatement
+from . import replies
 from .messages import Bind
 from .wire_types import (
     BINARY,
@@ -34,11 +35,35 @@ _NULL = b"\xff\xff\xff\xff"
 
 
 @dataclass(frozen=True, slots=True)
+class Shape:
+    """How a client is told of result columns, in these formats, and of their rows."""
+
+    columns: Sequence[ResultColumn]
+    formats: tuple[int, ...]
+    description: bytes
+    encode: Callable[[Row], bytes]
+
+
+@dataclass(slots=True)
 class WireStatement:
     """A prepared statement, and the OIDs that its client knows its parameters by."""
 
     prepared: PreparedStatement
     oids: tuple[int, ...]
+    _shape: Shape | None = None
+
+    def shape(self, columns: Sequence[ResultColumn], formats: tuple[int, ...]) -> Shape:
+        """The last one is remembered: as a rule a statement has the same columns at each run."""
+        known = self._shape
+        if known is None or known.formats != formats or not _same(known.columns, columns):
+            description = replies.row_description(columns, formats)
+            known = Shape(columns, formats, description, row_encoder(columns, formats))
+            self._shape = known
+        return known
+
+
+def _same(known: Sequence[ResultColumn], columns: Sequence[ResultColumn]) -> bool:
+    return known is columns or known == columns
 
 
 def wire_statement(prepared: PreparedStatement, declared: Sequence[int]) -> WireStatement:
@@ -68,8 +93,10 @@ class Portal:
     suspended: bool = False
     finished: bool = False
 
-    def formats(self, columns: Sequence[ResultColumn]) -> tuple[int, ...]:
-        return spread_formats(self.result_formats, len(columns), "result columns")
+    def shape(self, columns: Sequence[ResultColumn]) -> Shape:
+        """Raises SQLError where the formats that were asked for do not fit."""
+        formats = spread_formats(self.result_formats, len(columns), "result columns")
+        return self.statement.shape(columns, formats)
 
 
 def bind(message: Bind, statement: WireStatement) -> Portal:

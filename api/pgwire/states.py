@@ -61,6 +61,8 @@ class State(Enum):
     PIPELINE_COPY_IN = "copy in, in a pipeline"
     CLOSED = "closed"
 
+    __hash__ = object.__hash__  # each is looked up with every message, and Enum's is slow
+
 
 _EXTENDED = (Parse, Bind, Describe, Execute, Close, Flush)
 _COPY = (CopyData, CopyDone, CopyFail)
@@ -100,6 +102,15 @@ TABLE: dict[State, dict[type[object], State]] = {
 }
 """What a client may send. In BUSY messages wait in the buffer until the server is READY."""
 
+_STALE = frozenset(_COPY)
+MEANINGLESS: dict[State, frozenset[type[object]]] = {
+    **dict.fromkeys(State, _STALE),
+    State.SKIPPING: frozenset((*_EXTENDED, *_COPY, Query)),
+    State.COPY_IN: frozenset((Flush, Sync)),
+    State.PIPELINE_COPY_IN: frozenset((Flush, Sync)),
+}
+"""What the table lets pass and is to be dropped, by the state before it."""
+
 _HEADER = Struct("!Bi")
 _LENGTH = Struct("!i")
 _SYNC, _EXECUTE, _QUERY = ord("S"), ord("E"), ord("Q")
@@ -131,17 +142,17 @@ class Machine:
                 message = self._first() if self.state is State.STARTUP else self._framed()
                 if message is None:
                     return None
-                before = self.state
-                self._enter(message)
+                kind = message.kind if isinstance(message, Malformed) else type(message)
+                dropped = MEANINGLESS[self.state]
+                self._enter(kind)
             except ProtocolViolation:
                 self.state = State.CLOSED
                 raise
-            if not _meaningless(message, before):
+            if kind not in dropped:
                 return message
         return None
 
-    def _enter(self, message: First | Message) -> None:
-        kind = message.kind if isinstance(message, Malformed) else type(message)
+    def _enter(self, kind: type[object]) -> None:
         following = TABLE[self.state].get(kind)
         if following is None:
             raise ProtocolViolation(
@@ -160,9 +171,10 @@ class Machine:
         return parse_first(self._take(4, length))
 
     def _framed(self) -> Message | None:
-        if self.buffered_bytes < 5:
+        held = len(self._buffer) - self._at
+        if held < 5:
             # Who does not speak the protocol is told at the first byte.
-            if self.buffered_bytes and self._buffer[self._at] not in MESSAGE_KINDS:
+            if held and self._buffer[self._at] not in MESSAGE_KINDS:
                 raise _unknown(self._buffer[self._at])
             return None
         kind, length = _HEADER.unpack_from(self._buffer, self._at)
@@ -173,7 +185,7 @@ class Machine:
             raise ProtocolViolation(
                 f"invalid message length {length}", detail=f"A message has at most {most} bytes."
             )
-        if self.buffered_bytes < length + 1:
+        if held < length + 1:
             return None
         return parse_message(kind, self._take(5, length + 1))
 
@@ -239,13 +251,3 @@ class Machine:
 
 def _unknown(kind: int) -> ProtocolViolation:
     return ProtocolViolation(f"invalid frontend message type {kind}")
-
-
-def _meaningless(message: First | Message, before: State) -> bool:
-    """Whether a message that the table lets pass is to be dropped."""
-    kind = message.kind if isinstance(message, Malformed) else type(message)
-    if before is State.SKIPPING:
-        return kind not in (Sync, Terminate)
-    if before in (State.COPY_IN, State.PIPELINE_COPY_IN):
-        return kind in (Flush, Sync)
-    return kind in _COPY

@@ -34,7 +34,7 @@ from .drawn_items import with_draws
 from .duckdb import Analytics, Answer
 from .foreign_keys import has_references
 from .mutations import Mutation, lock_first, moved
-from .reading import KeyedRow, read_rows, run_analytic, run_select
+from .reading import KeyedRow, read_points, read_rows, run_analytic, run_select
 
 ONE_PHASE_ROWS_MAX = 2000
 """Rows that one step writes: more go in slices, as intents."""
@@ -305,10 +305,12 @@ async def _find(
         rows: list[KeyedRow] = []
         if finder.access.points:
             await lock_first(transaction, finder.access.keys(bindings))
-        async for chunk in read_rows(
-            finder.access, finder.codec, transaction, bindings, bounded=False
-        ):
-            rows += chunk
+            rows = await read_points(finder.access, finder.codec, transaction, bindings)
+        else:
+            async for chunk in read_rows(
+                finder.access, finder.codec, transaction, bindings, bounded=False
+            ):
+                rows += chunk
         return _matching(finder, rows, bindings), ()
     assert finder.analytic is not None, finder
     answer = await run_analytic(finder.analytic, transaction, bindings, analytics)

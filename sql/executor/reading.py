@@ -75,7 +75,12 @@ async def _run_native(native: NativeSelect, transaction: Transaction, bindings: 
     test = bind_predicates(native.predicates, bindings) if native.predicates else None
     found: list[Row] = []
     columns = native.columns
-    if wanted != 0:
+    if wanted is None and native.access.points:
+        pairs = await read_points(
+            native.access, codec, transaction, bindings, reverse=native.reverse
+        )
+        found = [row for _, row in pairs if test is None or test(row)]
+    elif wanted != 0:
         async for rows in read_rows(
             native.access,
             codec,
@@ -157,6 +162,24 @@ async def read_rows(
             if bounded and read > rows_max:
                 raise TooManyRows
             rest = _behind(rest, pairs[-1][0], reverse=reverse) if len(pairs) == chunk else None
+
+
+async def read_points(
+    access: KeyAccess,
+    codec: RowCodec,
+    transaction: Transaction,
+    bindings: Bindings,
+    *,
+    reverse: bool = False,
+) -> list[KeyedRow]:
+    """All rows of an access by points: a generator would cost as much as a row."""
+    keys = access.keys(bindings)
+    rows: list[KeyedRow] = []
+    for key in reversed(keys) if reverse else keys:
+        body = await transaction.get(key)
+        if body is not None:
+            rows.append((key, codec.decode_row(key, body)))
+    return rows
 
 
 def _behind(span: Span, key: bytes, *, reverse: bool) -> Span | None:

@@ -153,6 +153,31 @@ def test_a_bind_must_fit_its_statement() -> None:
     at_door(work)
 
 
+def test_each_bind_of_a_statement_says_its_formats() -> None:
+    async def work(door: PgDoor, client: WireClient) -> None:
+        await client.query("INSERT INTO t VALUES (1, 'a')")
+        client.raw(parse("SELECT id FROM t WHERE id = 1", "s") + SYNC)
+        assert await kinds(client) == "1Z"
+        for form, told in [(0, b"1"), (1, pack("!q", 1)), (0, b"1")]:
+            body = b"\0s\0" + pack("!HHHH", 0, 0, 1, form)
+            client.raw(_frame(b"B", body) + DESCRIBE + execute() + SYNC)
+            frames = await client.until_ready()
+            assert frames[1][1][-2:] == pack("!H", form)
+            assert frames[2][1] == pack("!Hi", 1, len(told)) + told
+
+    at_door(work)
+
+
+def test_a_statement_bound_anew_tells_its_new_columns() -> None:
+    async def work(door: PgDoor, client: WireClient) -> None:
+        for name in ("one", "two"):
+            client.raw(parse(f"SELECT 1 AS {name}") + bind() + DESCRIBE + execute() + SYNC)
+            frames = await client.until_ready()
+            assert name.encode() in frames[2][1]
+
+    at_door(work)
+
+
 def test_an_unknown_oid_is_refused_with_its_number() -> None:
     async def work(door: PgDoor, client: WireClient) -> None:
         client.raw(parse("SELECT $1", "", 424242) + SYNC)

@@ -7,10 +7,13 @@ from struct import pack
 
 import pytest
 
+from tailrace.api.pgwire import messages
 from tailrace.api.pgwire.messages import (
+    REPEATED_MAX,
     Bind,
     CancelRequest,
     CopyData,
+    Describe,
     EncryptionRequest,
     Execute,
     Malformed,
@@ -19,6 +22,7 @@ from tailrace.api.pgwire.messages import (
     Query,
     Startup,
     Sync,
+    Target,
 )
 from tailrace.api.pgwire.states import FIRST_BYTES_MAX, MESSAGE_BYTES_MAX, Machine, State
 
@@ -44,6 +48,18 @@ def ready_machine() -> Machine:
     machine.authenticated()
     machine.ready()
     return machine
+
+
+def test_messages_that_come_again_are_remembered_to_a_bound() -> None:
+    machine = ready_machine()
+    for number in range(2 * REPEATED_MAX):
+        machine.receive(frame(b"D", f"S{number}\0".encode()) + frame(b"D", b"S" + bytes(2)))
+        assert machine.next_message() == Describe(Target.STATEMENT, f"{number}")
+        damaged = machine.next_message()
+        assert isinstance(damaged, Malformed), "an error is told anew each time"
+    machine.receive(frame(b"D", b"S" + b"x" * 1000 + b"\0"))
+    assert machine.next_message() == Describe(Target.STATEMENT, "x" * 1000)
+    assert messages._repeated.cache_info().currsize <= REPEATED_MAX
 
 
 def test_bytes_may_come_in_any_pieces() -> None:
