@@ -101,12 +101,12 @@ class ColumnType:
 
     @property
     def sql_name(self) -> str:
+        if self.catalog_name is not None:
+            return self.catalog_name.value
         if self.element is not None:
             return f"{self.element.sql_name}[]"
         if self.enum is not None:
             return quote_identifier(self.enum.name)
-        if self.catalog_name is not None:
-            return self.catalog_name.value
         if self.kind is TypeKind.DECIMAL:
             return f"DECIMAL({self.precision},{self.scale})"
         if self.width is not None:
@@ -126,7 +126,7 @@ class ColumnType:
     @property
     def in_catalog_only(self) -> bool:
         """Whether it is one of pg_catalog's, or an array of such."""
-        return (self.element or self).catalog_name is not None
+        return any(type and type.catalog_name for type in (self, self.element))
 
     @property
     def duckdb_name(self) -> str:

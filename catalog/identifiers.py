@@ -11,13 +11,13 @@ def quote_identifier(name: str) -> str:
     """
     plain = name.replace("_", "a")
     simple = plain.isascii() and plain.isalnum() and plain == plain.lower()
-    if simple and not plain[0].isdigit() and name not in _RESERVED:
+    if simple and not plain[0].isdigit() and name not in RESERVED:
         return name
     escaped = name.replace('"', '""')
     return f'"{escaped}"'
 
 
-_RESERVED_WORDS = (
+_WORDS = (
     "all analyse analyze and any array as asc asymmetric authorization binary both case cast "
     "check collate collation column concurrently constraint create cross current_catalog "
     "current_date current_role current_schema current_time current_timestamp current_user "
@@ -28,5 +28,5 @@ _RESERVED_WORDS = (
     "select session_user similar some symmetric table tablesample then to trailing true "
     "union unique user using variadic verbose when where window with"
 )
-_RESERVED = frozenset(_RESERVED_WORDS.split())
+RESERVED = frozenset(_WORDS.split())
 """PostgreSQL's (appendix C), and `index`, which CREATE TABLE takes for an element."""

@@ -39,6 +39,8 @@ class CatalogName(Enum):
 
     OID = "oid"  # of kind INT8
     CHAR = '"char"'  # one letter, of kind STRING
+    INT2VECTOR = "int2vector"  # numbers of columns, arrays of INT8
+    OIDVECTOR = "oidvector"  # arrays of object ids
 
 
 BROAD = {

@@ -16,6 +16,7 @@ from sqlglot import exp
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.type_kinds import FLOATS
 from .binder import Relations, check_columns, row_scope
+from .column_origins import origin_of
 from .index_choice import best_access, ranked_accesses
 from .key_access import KeyAccess
 from .parser import folded
@@ -146,7 +147,8 @@ def _columns(
                 if column.hidden:
                     continue
                 places.append(place)
-                names.append(ResultColumn(column.name, column.type))
+                origin = origin_of(descriptor, column.name)
+                names.append(ResultColumn(column.name, column.type, origin))
             continue
         if not isinstance(inner, exp.Column):
             raise NotNative("expression")
@@ -154,7 +156,8 @@ def _columns(
         compile_scalar(inner, scope, relation)
         place, type = scope[folded(inner.this)]
         places.append(place)
-        names.append(ResultColumn(output_name(item), type))
+        origin = origin_of(descriptor, folded(inner.this))
+        names.append(ResultColumn(output_name(item), type, origin))
     return tuple(places), tuple(names)
 
 

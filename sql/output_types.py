@@ -46,7 +46,7 @@ def _columns(scope: QueryScope, relations: Relations) -> list[Named]:
     for item in scope.expression.expressions:
         inner = item.unalias()
         if isinstance(inner, exp.Star) or isinstance(inner.this, exp.Star):
-            behind = _of_star(scope, relations)
+            behind = _of_star(inner, scope, relations)
             if behind is None:
                 break
             found += behind
@@ -111,13 +111,29 @@ def _passed_on(column: exp.Column, scope: QueryScope, relations: Relations) -> C
     return types[0] if len(types) == 1 else None
 
 
-def _of_star(scope: QueryScope, relations: Relations) -> list[Named] | None:
-    """All columns of the query's only source; None where there is more to it."""
+def _of_star(star: exp.Expr, scope: QueryScope, relations: Relations) -> list[Named] | None:
+    """The columns of all sources, or of the one that the star names; None where that is not
+    plain."""
     assert isinstance(scope.expression, exp.Select), scope
-    sources = list(scope.selected_sources.values())
-    if len(sources) != 1 or scope.expression.args.get("joins"):
+    sources = scope.selected_sources
+    qualifier = star.args.get("table")
+    if qualifier is not None:
+        wanted = folded(qualifier).lower()
+        sources = {alias: pair for alias, pair in sources.items() if alias.lower() == wanted}
+    elif any(map(merges_columns, scope.expression.args.get("joins") or ())):
         return None
-    return _of_source(*sources[0], relations)
+    found: list[Named] = []
+    for pair in sources.values():
+        columns = _of_source(*pair, relations)
+        if columns is None:
+            return None
+        found += columns
+    return found or None
+
+
+def merges_columns(join: exp.Join) -> bool:
+    """Whether columns of both sides become one."""
+    return bool(join.args.get("using")) or str(join.args.get("method") or "").upper() == "NATURAL"
 
 
 def _of_source(

@@ -19,7 +19,7 @@ from .key_access import KeyAccess
 from .parser.identity import Overriding
 from .parser.statements import InsertMode
 from .predicates import Predicate
-from .results import ResultColumn
+from .results import Origin, ResultColumn
 from .scalars import Scalar
 
 
@@ -87,7 +87,8 @@ class AnalyticSelect:
     """A query for DuckDB, in its dialect, over registered snapshots.
 
     `positions` says where the statement's names stand, for errors that DuckDB finds; `declared`
-    the types that tables give the result's columns, as far as they are known.
+    the types that tables give the result's columns, as far as they are known, and `origins` the
+    tables' columns that they are.
     """
 
     sql: str
@@ -95,6 +96,7 @@ class AnalyticSelect:
     parameters: tuple[TypedParameter, ...]
     positions: Mapping[str, int]
     declared: tuple[ColumnType | None, ...] = ()
+    origins: tuple[Origin | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

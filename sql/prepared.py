@@ -24,6 +24,7 @@ from ..kvlayer.clock import Timestamp
 from ..kvlayer.txn import Transaction
 from .authorization import require
 from .binder import tables_of
+from .column_origins import with_origins
 from .errors import from_duckdb
 from .executor.ddl import DDL
 from .expression_types import Hints
@@ -173,12 +174,13 @@ class Preparing:
 
     async def _ask(self, select: AnalyticSelect) -> tuple[ResultColumn, ...]:
         try:
-            return await self._services.analytics.describe(
+            columns = await self._services.analytics.describe(
                 select.sql,
                 {scan.registered: _empty(scan.arrow_schema) for scan in select.scans},
                 len(select.parameters),
                 select.declared,
             )
+            return with_origins(columns, select.origins)
         except duckdb.Error as error:
             tables = [scan.descriptor for scan in select.scans]
             raise from_duckdb(error, tables, select.positions) from error

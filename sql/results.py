@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -20,10 +21,18 @@ BOOL = ColumnType(TypeKind.BOOL)
 TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
 
 
+class Origin(NamedTuple):
+    """The column of a table that a result's column is, by what pg_catalog calls them."""
+
+    table_oid: int
+    column_number: int
+
+
 @dataclass(frozen=True, slots=True)
 class ResultColumn:
     name: str
     type: ColumnType
+    origin: Origin | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from ..catalog.descriptor import TableDescriptor
 from ..catalog.errors import SQLError
 from ..catalog.type_kinds import TypeKind
 from .binder import TABLE_FUNCTIONS, Relations, check_columns, row_scope
+from .column_origins import origin_of
 from .expression_types import type_of
 from .given_tables import ROW_NUMBER, given_table
 from .parser import folded, position_of
@@ -89,7 +90,9 @@ def projection_over(
             columns.append(ResultColumn(output_name(item), declared or ColumnType(TypeKind.STRING)))
             continue
         type = scalar.type or ColumnType(TypeKind.STRING)
-        columns.append(ResultColumn(output_name(item), declared or type))
+        plain = isinstance(tree, exp.Column) and isinstance(tree.this, exp.Identifier)
+        origin = origin_of(descriptor, folded(tree.this)) if plain else None
+        columns.append(ResultColumn(output_name(item), declared or type, origin))
         scalars.append(_canonical(scalar, type))
     if native:
         return Projection(tuple(columns), tuple(scalars))

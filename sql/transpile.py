@@ -27,6 +27,7 @@ from ..catalog.json_text import write_json
 from ..catalog.type_kinds import TypeKind
 from .binder import Relations, column_type, scopes_in, tables_in
 from .client_functions import CLIENT_NODES, client_fact
+from .column_origins import column_origins
 from .hidden_columns import hide_columns, named
 from .key_access import KeyAccess
 from .output_types import declared_types
@@ -64,7 +65,7 @@ def transpile(
     """The plan of a query. `access` is that of its only table, if it has just one."""
     positions = _positions(tree)
     query = _as_query(tree.copy())
-    declared = declared_types(query, relations)
+    declared, origins = declared_types(query, relations), column_origins(query, relations)
     _name_columns(query)
     parameters = _Parameters()
     types = Types(query, relations)
@@ -83,6 +84,7 @@ def transpile(
         parameters=tuple(parameters.found),
         positions=positions,
         declared=declared,
+        origins=origins,
     )
 
 
@@ -382,6 +384,10 @@ def _places(
 
 def _name_columns(query: exp.Query) -> None:
     """Gives columns the names that Postgres gives them: the result's, and those of parts of it."""
+    for node in query.find_all(exp.Alias, exp.Column):
+        name = node.args["alias"] if isinstance(node, exp.Alias) else node.this
+        if isinstance(name, exp.Identifier):
+            name.set("this", folded(name))
     for values in query.find_all(exp.Values):
         _name_values(values)
     for select in query.find_all(exp.Select):

@@ -106,7 +106,9 @@ def row_description(columns: Sequence[ResultColumn], formats: Sequence[int]) -> 
     for column, form in zip(columns, formats, strict=True):
         wire = wire_type(column.type)
         parts.append(text(column.name))
-        parts.append(_FIELD.pack(0, 0, wire.oid, wire.size, wire.modifier(column.type), form))
+        table, number = column.origin or (0, 0)
+        modifier = wire.modifier(column.type)
+        parts.append(_FIELD.pack(table, number, wire.oid, wire.size, modifier, form))
     return frame(b"T", b"".join(parts))
 
 

@@ -54,6 +54,8 @@ class WireType:
 _INT2, _INT4, _INT8 = Struct("!h"), Struct("!i"), Struct("!q")
 _INTERVAL = Struct("!qii")
 _OID, _FLOAT4, _FLOAT8 = Struct("!I"), Struct("!f"), Struct("!d")
+_ARRAY_HEAD = Struct("!iiI")
+"""Dimensions, whether there is a NULL, and the element's type."""
 
 _EPOCH_DATE = date(2000, 1, 1)
 _EPOCH = datetime(2000, 1, 1)
@@ -155,20 +157,42 @@ WIRE_TYPES: dict[TypeKind, WireType] = {
 }
 
 
+_OID_TYPE = WireType(oid=26, size=4, text=lambda value: b"%d" % value, binary=_OID.pack)
+
+
+def _vector(oid: int, element: WireType) -> WireType:
+    """A vector of pg_catalog: blanks between its elements, which are numbered from 0."""
+
+    def text(values: list[int]) -> bytes:
+        return b" ".join(map(element.text, values))
+
+    def binary(values: list[int]) -> bytes:
+        parts = [_ARRAY_HEAD.pack(1, 0, element.oid), _INT4.pack(len(values)), _INT4.pack(0)]
+        for value in values:
+            parts += [_INT4.pack(element.size), element.binary(value)]
+        return b"".join(parts)
+
+    return WireType(oid=oid, size=-1, text=text, binary=binary)
+
+
 CATALOG_TYPES = {
-    CatalogName.OID: WireType(oid=26, size=4, text=lambda value: b"%d" % value, binary=_OID.pack),
+    CatalogName.OID: _OID_TYPE,
     CatalogName.CHAR: WireType(oid=18, size=1, text=str.encode, binary=str.encode),
+    CatalogName.INT2VECTOR: _vector(22, WIRE_TYPES[TypeKind.INT2]),
+    CatalogName.OIDVECTOR: _vector(30, _OID_TYPE),
 }
 """The types of some columns of pg_catalog."""
 
 
 def wire_type(type: ColumnType) -> WireType:
+    if type.catalog_name is not None:
+        return CATALOG_TYPES[type.catalog_name]
     if type.element is not None:
         enum = type.element.enum
         return _array_type(type.element) if enum is None else _enum_array_type(enum.id)
     if type.enum is not None:
         return _enum_type(type.enum.id)
-    return WIRE_TYPES[type.kind] if type.catalog_name is None else CATALOG_TYPES[type.catalog_name]
+    return WIRE_TYPES[type.kind]
 
 
 KNOWN_MAX = 1000
@@ -217,10 +241,6 @@ def _array_of(element: WireType, oid: int) -> WireType:
         return b"".join(parts)
 
     return WireType(oid=oid, size=-1, text=text, binary=binary)
-
-
-_ARRAY_HEAD = Struct("!iiI")
-"""Dimensions, whether there is a NULL, and the element's type."""
 
 
 def encoder(type: ColumnType, form: int) -> Encoder:

@@ -17,6 +17,7 @@ from ...catalog.row_codec import RowCodec, codec_for
 from ...kvlayer.span import Span
 from ...kvlayer.transaction_modes import WhenLocked
 from ...kvlayer.txn import Transaction
+from ..column_origins import with_origins
 from ..errors import from_duckdb
 from ..introspection.virtual_table import is_virtual
 from ..key_access import KeyAccess
@@ -64,7 +65,10 @@ async def run_select(
         answer = await with_draws(answer, plan.drawn, bindings, analytics)
     count = answer.table.num_rows
     return Result(
-        tag=f"SELECT {count}", columns=answer.columns, table=answer.table, row_count=count
+        tag=f"SELECT {count}",
+        columns=with_origins(answer.columns, plan.analytic.origins),
+        table=answer.table,
+        row_count=count,
     )
 
 

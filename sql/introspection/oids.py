@@ -63,6 +63,18 @@ def user_oid(name: str) -> int:
     return 10 if name == "root" else derived("user", name)
 
 
-def virtual_oid(virtual_id: int) -> int:
-    """Of a virtual table, whose own id is negative."""
-    return derived("virtual", virtual_id)
+_WELL_KNOWN = {
+    "pg_class": PG_CLASS,
+    "pg_constraint": PG_CONSTRAINT,
+    "pg_type": PG_TYPE,
+    "pg_namespace": PG_NAMESPACE,
+    "pg_rewrite": PG_REWRITE,
+}
+"""Tables of pg_catalog whose ids PostgreSQL's clients know by heart."""
+
+
+def relation_oid(id: int, name: str) -> int:
+    """Of a table or view by its descriptor's id and name; those of virtual tables are negative."""
+    if id > 0:
+        return id
+    return _WELL_KNOWN.get(name) or derived("virtual", id)

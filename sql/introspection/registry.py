@@ -10,6 +10,7 @@ from .information_schema import INFORMATION_SCHEMA
 from .pg_catalog import PG_CATALOG
 from .rights import RIGHTS_TABLES
 from .schema_changes import SCHEMA_CHANGES
+from .spellings import SPELLINGS
 from .tailrace_internal import TAILRACE_INTERNAL
 from .virtual_table import VirtualTable
 
@@ -61,5 +62,12 @@ class VirtualTables:
 def default_tables() -> VirtualTables:
     """What every node has."""
     return VirtualTables(
-        (*TAILRACE_INTERNAL, *RIGHTS_TABLES, SCHEMA_CHANGES, *PG_CATALOG, *INFORMATION_SCHEMA)
+        (
+            *TAILRACE_INTERNAL,
+            *RIGHTS_TABLES,
+            SCHEMA_CHANGES,
+            SPELLINGS,
+            *PG_CATALOG,
+            *INFORMATION_SCHEMA,
+        )
     )

@@ -19,6 +19,8 @@ class TypeRow:
     size: int
     category: str
     array: int
+    element: int = 0
+    """Of the vectors of pg_catalog; other arrays have no row of their own."""
 
 
 TYPE_ROWS: dict[TypeKind, TypeRow] = {
@@ -45,12 +47,16 @@ TYPE_ROWS: dict[TypeKind, TypeRow] = {
 OTHER_ROWS = (
     TypeRow(18, "char", '"char"', 1, "Z", 1002),
     TypeRow(19, "name", "name", 64, "S", 1003),
+    TypeRow(22, "int2vector", "int2vector", -1, "A", 1006, 21),
     TypeRow(26, "oid", "oid", 4, "N", 1028),
+    TypeRow(30, "oidvector", "oidvector", -1, "A", 1013, 26),
     TypeRow(114, "json", "json", -1, "U", 199),
 )
 """What clients look for by name, though no column is of it."""
 
-CATALOG_ROWS = {CatalogName.CHAR: OTHER_ROWS[0], CatalogName.OID: OTHER_ROWS[2]}
+CATALOG_ROWS = {
+    name: next(row for row in OTHER_ROWS if row.words == name.value) for name in CatalogName
+}
 ALL_ROWS = (*TYPE_ROWS.values(), *OTHER_ROWS)
 
 
@@ -65,7 +71,9 @@ def row_of(type: ColumnType) -> TypeRow:
 
 
 def type_oid(type: ColumnType) -> int:
-    return row_of(type).oid if type.element is None else row_of(type.element).array
+    if type.catalog_name is None and type.element is not None:
+        return row_of(type.element).array
+    return row_of(type).oid
 
 
 def type_modifier(type: ColumnType) -> int:
@@ -80,7 +88,7 @@ def type_modifier(type: ColumnType) -> int:
 
 def type_words(type: ColumnType) -> str:
     """What format_type prints, without a modifier."""
-    if type.element is not None:
+    if type.element is not None and type.catalog_name is None:
         return f"{row_of(type.element).words}[]"
     return row_of(type).words
 
@@ -94,4 +102,6 @@ def standard_words(type: ColumnType) -> str:
 
 def udt_name(type: ColumnType) -> str:
     """What pg_type calls it."""
-    return row_of(type).name if type.element is None else f"_{row_of(type.element).name}"
+    if type.element is None or type.catalog_name is not None:
+        return row_of(type).name
+    return f"_{row_of(type.element).name}"

@@ -11,27 +11,34 @@ the statement is parsed: functions, types and operators have no other schema her
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.column_types import ColumnType, array_of
 from ...catalog.type_kinds import CatalogName, TypeKind
-from .lexer import POSTGRES
+from .catalog_queries import Arguments, Make, alias_named, parse_text, query
+from .expanded_arrays import expanded_array
+from .registered_names import (
+    FORMAT_TYPE,
+    OID,
+    TO_REGISTERED,
+    keep_id,
+    named_relation,
+    registered_cast,
+)
 from .tree_names import CAST_TYPE
 
 PREFIX = "pg_catalog"
-_OID = ColumnType(TypeKind.INT8, catalog_name=CatalogName.OID)
 _TEXT = ColumnType(TypeKind.STRING)
 _CATALOG_TYPES = {
-    "oid": _OID,
-    "oid[]": array_of(_OID),
+    "oid": OID,
+    "oid[]": array_of(OID),
     "name": _TEXT,
     "name[]": array_of(_TEXT),
     '"char"': ColumnType(TypeKind.STRING, catalog_name=CatalogName.CHAR),
 }
-_REGISTERED = ("regclass", "regtype", "regnamespace", "regrole", "regproc")
 
 
 def plain_tokens(tokens: list[Token]) -> list[Token]:
@@ -66,10 +73,10 @@ def _qualifies(tokens: Sequence[Token], words: Sequence[str], place: int) -> boo
 def expand(tree: exp.Expr) -> exp.Expr:
     """The tree with these functions and casts replaced, inner ones first."""
     for cast in list(tree.find_all(exp.Cast)):
-        _keep_oid(cast)
+        keep_id(cast)
     found = [
         node
-        for node in tree.find_all(exp.Anonymous, exp.Cast, exp.Table, exp.Func)
+        for node in tree.find_all(exp.Anonymous, exp.Cast, exp.Table, exp.Func, exp.Dot)
         if _replacement(node) is not None
     ]
     for node in reversed(found):
@@ -101,80 +108,37 @@ def _cast_name(node: exp.Expr) -> str:
     return name.strip('"').removesuffix("[]")
 
 
-def _keep_oid(cast: exp.Cast) -> None:
-    """`x::regclass::oid` is x, where x is an id: its name need not be looked for."""
-    inner = cast.this.unnest()
-    if not isinstance(inner, exp.Cast) or cast.to.sql("postgres").lower() != "oid":
-        return
-    named = inner.to.sql("postgres").lower() in _REGISTERED
-    if named and isinstance(inner.this.unnest(), exp.Column):
-        cast.set("this", inner.this)
-
-
 def _replacement(node: exp.Expr) -> exp.Expr | None:
     match node:
         case exp.Cast():
             return _cast(node)
+        case exp.Dot():
+            return expanded_array(node)
         case exp.CurrentSchemas():
             implicit = isinstance(node.this, exp.Boolean) and bool(node.this.this)
-            return _parse("ARRAY['pg_catalog', 'public']" if implicit else "ARRAY['public']")
+            return parse_text("ARRAY['pg_catalog', 'public']" if implicit else "ARRAY['public']")
         case exp.Table(this=exp.Anonymous() as function):
-            name = function.name.lower()
-            return _no_rows(node) if name == "pg_partition_ancestors" else None
+            return _rows(node, function.name.lower())
         case exp.Anonymous() if not isinstance(node.parent, exp.Table):
             make = FUNCTIONS.get(node.name.lower())
             return None if make is None else make(list(node.expressions))
     return None
 
 
-def _no_rows(table: exp.Table) -> exp.Expr:
-    empty = _parse("SELECT NULL::INT8 AS relid, NULL::INT8 AS depth WHERE FALSE")
+def _rows(table: exp.Table, function: str) -> exp.Expr | None:
+    """What takes the place of a function in FROM."""
+    if function == "pg_get_keywords":
+        made = exp.table_(function, db=PREFIX)
+        made.set("alias", table.args.get("alias") or alias_named(function))
+        return made
+    if function != "pg_partition_ancestors":
+        return None
+    empty = parse_text("SELECT NULL::INT8 AS relid, NULL::INT8 AS depth WHERE FALSE")
     return exp.Subquery(this=empty, alias=table.args.get("alias"))
 
 
-def _parse(text: str) -> exp.Expr:
-    tree = POSTGRES.parser().parse(POSTGRES.tokenize(text), text)[0]
-    assert tree is not None, text
-    return tree
-
-
-Arguments = list[exp.Expr]
-Make = Callable[[Arguments], exp.Expr]
-
-
-def _query(text: str) -> Make:
-    """A scalar subquery; `$1` and so on stand for the arguments, NULL for those left out.
-
-    Aliases begin with an underline, so that they hide no name of an argument.
-    """
-    template = f"({text})"
-
-    def make(arguments: Arguments) -> exp.Expr:
-        if any(not c.args.get("table") for a in arguments for c in a.find_all(exp.Column)):
-            return _with_given(arguments, make)
-        tree = _parse(template)
-        for node in list(tree.find_all(exp.Parameter)):
-            number = int(str(node.this.this)) - 1
-            node.replace(arguments[number].copy() if number < len(arguments) else exp.Null())
-        return tree
-
-    return make
-
-
-def _with_given(arguments: Arguments, make: Make) -> exp.Expr:
-    """The query over arguments computed first: a bare `oid` would be that of the query's tables."""
-    names = [f"_{number}" for number in range(1, len(arguments) + 1)]
-    given = exp.select(*(exp.alias_(a.copy(), n) for a, n in zip(arguments, names, strict=True)))
-    query = exp.select(make([exp.column(name, table="_given") for name in names]))
-    return exp.Subquery(this=query.from_(exp.Subquery(this=given, alias=_alias("_given"))))
-
-
-def _alias(name: str) -> exp.TableAlias:
-    return exp.TableAlias(this=exp.to_identifier(name))
-
-
 def _constant(text: str) -> Make:
-    return lambda arguments: _parse(text)
+    return lambda arguments: parse_text(text)
 
 
 def _first(arguments: Arguments) -> exp.Expr:
@@ -205,7 +169,7 @@ WHERE (_m.member = CAST($1 AS TEXT) OR CAST(_m.member_oid AS TEXT) = CAST($1 AS 
 
 def _has(kind: str, *, of_column: bool = False) -> Make:
     """`has_table_privilege([user,] table, privilege)` and its kin; a column is as its table."""
-    held = _query(_HELD.format(kind=kind))
+    held = query(_HELD.format(kind=kind))
 
     def make(arguments: Arguments) -> exp.Expr:
         if of_column and len(arguments) >= 3:
@@ -219,29 +183,9 @@ def _has(kind: str, *, of_column: bool = False) -> Make:
 def _has_role(arguments: Arguments) -> exp.Expr:
     """`pg_has_role([user,] role, privilege)`"""
     given = arguments if len(arguments) == 3 else [exp.CurrentUser(), *arguments]
-    return _query(_MEMBER)(given)
+    return query(_MEMBER)(given)
 
 
-_TYPE_WORDS = (
-    ("bool", "boolean"), ("int2", "smallint"), ("int4", "integer"), ("int8", "bigint"),
-    ("float4", "real"), ("float8", "double precision"), ("bpchar", "character"),
-    ("varchar", "character varying"), ("time", "time without time zone"),
-    ("timestamp", "timestamp without time zone"), ("timestamptz", "timestamp with time zone"),
-    ("char", '"char"'),
-)  # fmt: skip
-_WORDS = " ".join(f"WHEN '{name}' THEN '{words}'" for name, words in _TYPE_WORDS)
-_FORMAT_TYPE = f"""
-SELECT CASE ltrim(_t.typname, '_') {_WORDS} ELSE ltrim(_t.typname, '_') END
-    || CASE
-        WHEN $2 IS NULL OR $2 < 4 THEN ''
-        WHEN _t.typname = 'numeric'
-        THEN '(' || (($2 - 4) / 65536) || ',' || (($2 - 4) % 65536) || ')'
-        WHEN _t.typname IN ('varchar', 'bpchar') THEN '(' || ($2 - 4) || ')'
-        ELSE ''
-    END
-    || CASE WHEN _t.typelem <> 0 THEN '[]' ELSE '' END
-FROM pg_catalog.pg_type AS _t WHERE _t.oid = $1
-"""
 _VISIBLE = """
 $1 IN (SELECT _v.oid FROM pg_catalog.pg_class AS _v
        JOIN pg_catalog.pg_namespace AS _w ON _w.oid = _v.relnamespace
@@ -263,36 +207,18 @@ WHERE _a.attname = CAST($2 AS TEXT) AND (
 _TRUE = _constant("TRUE")
 _NULL_TEXT = _constant("CAST(NULL AS TEXT)")
 
-_NAMES = {
-    "regclass": "SELECT min(_n.relname) FROM pg_catalog.pg_class AS _n WHERE _n.oid = $1",
-    "regtype": _FORMAT_TYPE,
-    "regnamespace": "SELECT min(_n.nspname) FROM pg_catalog.pg_namespace AS _n WHERE _n.oid = $1",
-    "regrole": "SELECT min(_n.rolname) FROM pg_catalog.pg_roles AS _n WHERE _n.oid = $1",
-    "regproc": "SELECT min(_n.proname) FROM pg_catalog.pg_proc AS _n WHERE _n.oid = $1",
-}
-_OIDS = {
-    "regclass": "SELECT min(_n.oid) FROM pg_catalog.pg_class AS _n WHERE _n.relname = $1",
-    "regtype": "SELECT min(_n.oid) FROM pg_catalog.pg_type AS _n WHERE _n.typname = $1",
-    "regnamespace": "SELECT min(_n.oid) FROM pg_catalog.pg_namespace AS _n WHERE _n.nspname = $1",
-    "regrole": "SELECT min(_n.oid) FROM pg_catalog.pg_roles AS _n WHERE _n.rolname = $1",
-    "regproc": "SELECT min(_n.oid) FROM pg_catalog.pg_proc AS _n WHERE _n.proname = $1",
-}
-
-_VIEW_DEFINITION = _query(
+_VIEW_DEFINITION = query(
     "SELECT min(_d.ev_action) FROM pg_catalog.pg_rewrite AS _d WHERE _d.ev_class = $1"
 )
 
 
 def _view_definition(arguments: Arguments) -> exp.Expr:
     """`pg_get_viewdef(view [, pretty])`: an object id, or a name as text."""
-    view = arguments[0]
-    if (isinstance(view, exp.Literal) and view.is_string) or _textual(view):
-        view = _cast(exp.cast(view.copy(), "regclass", dialect="postgres")) or view
-    return _VIEW_DEFINITION([view])
+    return _VIEW_DEFINITION([named_relation(arguments)])
 
 
 FUNCTIONS: dict[str, Make] = {
-    "pg_table_is_visible": _query(_VISIBLE),
+    "pg_table_is_visible": query(_VISIBLE),
     "pg_type_is_visible": _TRUE,
     "pg_function_is_visible": _TRUE,
     "pg_operator_is_visible": _TRUE,
@@ -305,37 +231,37 @@ FUNCTIONS: dict[str, Make] = {
     "has_database_privilege": _has("database"),
     "pg_has_role": _has_role,
     "pg_is_in_recovery": _constant("FALSE"),
-    "pg_get_userbyid": _query("SELECT _u.rolname FROM pg_catalog.pg_roles AS _u WHERE _u.oid = $1"),
+    "pg_get_userbyid": query("SELECT _u.rolname FROM pg_catalog.pg_roles AS _u WHERE _u.oid = $1"),
     "pg_get_expr": _first,
-    "pg_get_constraintdef": _query(
+    "pg_get_constraintdef": query(
         "SELECT _d.definition FROM tailrace_internal.definitions AS _d WHERE _d.oid = $1"
     ),
-    "pg_get_indexdef": _query(
+    "pg_get_indexdef": query(
         "CASE WHEN coalesce($2, 0) = 0 "
         "THEN (SELECT _d.definition FROM tailrace_internal.definitions AS _d WHERE _d.oid = $1) "
         "ELSE (SELECT _d.attname FROM pg_catalog.pg_attribute AS _d "
         "WHERE _d.attrelid = $1 AND _d.attnum = $2) END"
     ),
-    "format_type": _query(_FORMAT_TYPE),
-    "obj_description": _query(
+    "format_type": query(FORMAT_TYPE),
+    "obj_description": query(
         "SELECT min(_d.description) FROM pg_catalog.pg_description AS _d "
         "WHERE _d.objoid = $1 AND _d.objsubid = 0"
     ),
-    "col_description": _query(
+    "col_description": query(
         "SELECT min(_d.description) FROM pg_catalog.pg_description AS _d "
         "WHERE _d.objoid = $1 AND _d.objsubid = $2"
     ),
-    "pg_encoding_to_char": _query("CASE WHEN $1 = 6 THEN 'UTF8' ELSE '' END"),
-    **{f"to_{name}": _query(text) for name, text in _OIDS.items()},
+    "pg_encoding_to_char": query("CASE WHEN $1 = 6 THEN 'UTF8' ELSE '' END"),
+    **TO_REGISTERED,
     "shobj_description": _NULL_TEXT,
     "pg_get_triggerdef": _NULL_TEXT,
     "pg_get_viewdef": _view_definition,
-    "pg_get_ruledef": _query(
+    "pg_get_ruledef": query(
         "SELECT min('CREATE RULE \"_RETURN\" AS ON SELECT TO ' || _r.relname || ' DO INSTEAD ' "
         "|| ltrim(_d.ev_action)) FROM pg_catalog.pg_rewrite AS _d "
         "JOIN pg_catalog.pg_class AS _r ON _r.oid = _d.ev_class WHERE _d.oid = $1"
     ),
-    "pg_get_serial_sequence": _query(_OWNED_SEQUENCE),
+    "pg_get_serial_sequence": query(_OWNED_SEQUENCE),
     "pg_get_partkeydef": _NULL_TEXT,
     "pg_get_statisticsobjdef_columns": _NULL_TEXT,
     "pg_get_function_result": _NULL_TEXT,
@@ -364,21 +290,4 @@ def _cast(tree: exp.Cast) -> exp.Expr | None:
         made = exp.cast(operand.copy(), known.broad.duckdb_name)
         made.meta[CAST_TYPE] = known
         return made
-    if name not in _REGISTERED:
-        return None
-    if isinstance(operand, exp.Literal) and operand.is_string:
-        text: str = operand.this
-        if text.isdecimal():
-            return exp.Literal.number(text)
-        last = text.rpartition(".")[2].strip('"')
-        return _query(_OIDS[name])([exp.Literal.string(last)])
-    if isinstance(operand, exp.Parameter) or _textual(operand):
-        return _query(_OIDS[name])([operand])
-    return _query(_NAMES[name])([operand])
-
-
-def _textual(operand: exp.Expr) -> bool:
-    inner = operand.unnest()
-    if not isinstance(inner, exp.Cast):
-        return False
-    return inner.to.sql("postgres").lower() in ("text", "varchar")
+    return registered_cast(tree)

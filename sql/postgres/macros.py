@@ -143,6 +143,7 @@ MACROS: dict[str, str] = {
     "ELSE CAST(floor((x - low) * n / (high - low)) AS BIGINT) + 1 END",
     "make_date": _MAKE_DATE,
     "to_timestamp": "(x) AS to_timestamp(x)",
+    "_pg_expandarray": "(a) AS list_transform(a, lambda x, n: {'x': x, 'n': CAST(n AS BIGINT)})",
     "float_text": _FLOAT_TEXT,
     "days": "(n) AS CAST(n AS INTEGER)",
     "integer_of_text": _INTEGER_OF_TEXT,

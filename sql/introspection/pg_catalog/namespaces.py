@@ -13,31 +13,17 @@ from ..described import described_tables, index_definition
 from ..oids import (
     INFORMATION_SCHEMA,
     PG_CATALOG,
-    PG_CLASS,
-    PG_CONSTRAINT,
-    PG_NAMESPACE,
-    PG_REWRITE,
-    PG_TYPE,
     derived,
+    relation_oid,
     user_oid,
-    virtual_oid,
 )
 
-_WELL_KNOWN = {
-    "pg_class": PG_CLASS,
-    "pg_constraint": PG_CONSTRAINT,
-    "pg_type": PG_TYPE,
-    "pg_namespace": PG_NAMESPACE,
-    "pg_rewrite": PG_REWRITE,
-}
 _VIRTUAL_SCHEMAS = {"pg_catalog": PG_CATALOG, "information_schema": INFORMATION_SCHEMA}
 _UTF8 = 6
 
 
 def virtual_relation_oid(table: IntrospectedTable) -> int:
-    if table.schema == "pg_catalog" and table.name in _WELL_KNOWN:
-        return _WELL_KNOWN[table.name]
-    return virtual_oid(table.id)
+    return relation_oid(table.id, table.name)
 
 
 def schema_oid(name: str) -> int:

@@ -177,7 +177,7 @@ async def index_rows(context: IntrospectionContext) -> Sequence[Row]:
                 (
                     index_oid(table.id, index.id), table.id, len(key), count, index.unique, False,
                     primary, False, True, False, True, False, True, True, False, key, [0] * count,
-                    [0] * count, " ".join("0" * count), None, None,
+                    [0] * count, [0] * count, None, None,
                 )
             )  # fmt: skip
     return rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....catalog.column_types import ColumnType, array_of
+from ....catalog.identifiers import RESERVED
 from ....catalog.type_kinds import CatalogName, TypeKind
 from ...results import BOOL, INT8, STRING, TIMESTAMPTZ, Row
 from ...variables import REGISTRY
@@ -41,9 +42,12 @@ TEXTS = array_of(STRING)
 OID = ColumnType(TypeKind.INT8, catalog_name=CatalogName.OID)
 CHAR = ColumnType(TypeKind.STRING, catalog_name=CatalogName.CHAR)
 
+VECTOR = ColumnType(TypeKind.ARRAY, element=INT8, catalog_name=CatalogName.INT2VECTOR)
+OIDS = ColumnType(TypeKind.ARRAY, element=INT8, catalog_name=CatalogName.OIDVECTOR)
+
 _LETTERS = {
     "b": BOOL, "i": INT8, "o": OID, "s": STRING, "c": CHAR, "f": FLOAT8, "I": NUMBERS,
-    "O": array_of(OID), "S": TEXTS, "t": TIMESTAMPTZ,
+    "O": array_of(OID), "S": TEXTS, "v": VECTOR, "V": OIDS, "t": TIMESTAMPTZ,
 }  # fmt: skip
 
 
@@ -80,6 +84,11 @@ async def _settings(context: IntrospectionContext) -> Sequence[Row]:
     ]
 
 
+async def _keywords(context: IntrospectionContext) -> Sequence[Row]:
+    """What `pg_get_keywords()` returns: the words that are names only in quotes."""
+    return [(word, "R", False, "reserved", "requires AS") for word in sorted(RESERVED)]
+
+
 PG_CATALOG = (
     _table(1, "pg_namespace", "oid:o nspname:s nspowner:o nspacl:S", namespace_rows),
     _table(
@@ -107,7 +116,8 @@ PG_CATALOG = (
         "pg_type",
         "oid:o typname:s typnamespace:o typowner:o typlen:i typbyval:b typtype:c typcategory:c "
         "typispreferred:b typisdefined:b typdelim:c typrelid:o typsubscript:s typelem:o "
-        "typarray:o typinput:s typoutput:s typalign:c typstorage:c typnotnull:b typbasetype:o "
+        "typarray:o typinput:s typoutput:s typreceive:s typsend:s "
+        "typmodin:s typmodout:s typanalyze:s typalign:c typstorage:c typnotnull:b typbasetype:o "
         "typtypmod:i typndims:i typcollation:o typdefaultbin:s typdefault:s typacl:S",
         type_rows,
     ),
@@ -116,8 +126,8 @@ PG_CATALOG = (
         "pg_index",
         "indexrelid:o indrelid:o indnatts:i indnkeyatts:i indisunique:b indnullsnotdistinct:b "
         "indisprimary:b indisexclusion:b indimmediate:b indisclustered:b indisvalid:b "
-        "indcheckxmin:b indisready:b indislive:b indisreplident:b indkey:I indcollation:O "
-        "indclass:O indoption:s indexprs:s indpred:s",
+        "indcheckxmin:b indisready:b indislive:b indisreplident:b indkey:v indcollation:V "
+        "indclass:V indoption:v indexprs:s indpred:s",
         index_rows,
     ),
     _table(
@@ -164,8 +174,11 @@ PG_CATALOG = (
     _table(
         13,
         "pg_proc",
-        "oid:o proname:s pronamespace:o proowner:o prolang:o prokind:c proisstrict:b "
-        "proretset:b provolatile:c pronargs:i prorettype:o proargtypes:O proargnames:S prosrc:s",
+        "oid:o proname:s pronamespace:o proowner:o prolang:o procost:f prorows:f provariadic:o "
+        "prosupport:s prokind:c prosecdef:b proleakproof:b proisstrict:b proretset:b "
+        "provolatile:c proparallel:c pronargs:i pronargdefaults:i prorettype:o proargtypes:V "
+        "proallargtypes:O proargmodes:S proargnames:S proargdefaults:s protrftypes:O prosrc:s "
+        "probin:s prosqlbody:s proconfig:S proacl:S",
     ),
     _table(14, "pg_description", "objoid:o classoid:o objsubid:i description:s", description_rows),
     _table(15, "pg_shdescription", "objoid:o classoid:o description:s"),
@@ -267,4 +280,5 @@ PG_CATALOG = (
         "max_value:i increment_by:i cycle:b cache_size:i last_value:i",
         sequence_state_rows,
     ),
+    _table(43, "pg_get_keywords", "word:s catcode:c barelabel:b catdesc:s baredesc:s", _keywords),
 )

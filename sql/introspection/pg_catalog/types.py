@@ -24,9 +24,12 @@ async def type_rows(context: IntrospectionContext) -> Sequence[Row]:
     for row in ALL_ROWS:
         collation = 100 if row.category == "S" else 0
         by_value = row.size in (1, 2, 4, 8)
+        element = row.element
         rows.append(
-            _type(row.oid, row.name, row.size, by_value, row.category, 0, row.array, collation)
-        )
+            _type(
+                row.oid, row.name, row.size, by_value, row.category, element, row.array, collation
+            )
+        )  # fmt: skip
         rows.append(_type(row.array, f"_{row.name}", -1, False, "A", row.oid, 0, collation))
     for type in await user_types(context):
         oid, array, schema = user_type_oid(type.id), user_array_oid(type.id), type.schema_id
@@ -39,12 +42,35 @@ def _type(
     oid: int, name: str, size: int, by_value: bool, category: str, element: int, array: int,
     collation: int, kind: str = "b", namespace: int = NAMESPACE,
 ) -> Row:  # fmt: skip
-    reading, writing = ("enum_in", "enum_out") if kind == "e" else (f"{name}in", f"{name}out")
+    stem = _stem(name, kind, category, element)
+    storage = "m" if name == "numeric" else "x" if size == -1 and name not in _VECTORS else "p"
+    subscript = "array_subscript_handler" if category == "A" else "-"
     return (
-        oid, name, namespace, user_oid("root"), size, by_value, kind, category, False, True, ",", 0,
-        "-", element, array, reading, writing, "i", "x" if size == -1 else "p", False, 0,
-        -1, 0, collation, None, None, None,
+        oid, name, namespace, user_oid("root"), size, by_value, kind, category,
+        name in _PREFERRED, True, ",", 0, subscript, element, array, f"{stem}in", f"{stem}out",
+        f"{stem}recv", f"{stem}send", "-", "-", "-", _alignment(size), storage, False, 0, -1, 0,
+        collation, None, None, None,
     )  # fmt: skip
+
+
+_VECTORS = ("int2vector", "oidvector")
+_PREFERRED = ("bool", "text", "oid", "float8", "timestamptz", "interval")
+_UNDERLINED = frozenset(
+    {"numeric", "date", "time", "timestamp", "timestamptz", "interval", "uuid", "json", "jsonb"}
+)
+
+
+def _stem(name: str, kind: str, category: str, element: int) -> str:
+    """What the names of a type's functions begin with: `int8in`, `date_in`, `array_in`."""
+    if kind == "e":
+        return "enum_"
+    if category == "A" and name not in _VECTORS:
+        return "array_"
+    return f"{name}_" if name in _UNDERLINED else name
+
+
+def _alignment(size: int) -> str:
+    return {1: "c", 2: "s", 8: "d", 16: "d"}.get(size, "i")
 
 
 async def enum_rows(context: IntrospectionContext) -> Sequence[Row]:
