@@ -156,6 +156,7 @@ _BEGINNINGS: tuple[tuple[str, str], ...] = (
     ("missing )", "2201B"),
     ("casting value", "22003"),
     ("date out of range", "22008"),
+    ("time out of range", "22008"),
     ("timestamp out of range", "22008"),
     ("timestamptz out of range", "22008"),
     ("cannot compare values of type", "42883"),
@@ -207,6 +208,9 @@ def _translated(error: duckdb.Error, message: str, tables: Sequence[TableDescrip
             "42803",
             f'column "{quoted}" must appear in the GROUP BY clause or be used in an aggregate',
         )
+    if lower.startswith("overflow in") and "of int32" in lower:
+        # Nothing else is computed in 32 bits.
+        return SQLError("22008", "interval out of range")
     for beginning, sqlstate in _BEGINNINGS:
         if lower.startswith(beginning):
             return SQLError(sqlstate, _lowered(message.rstrip(".!")))

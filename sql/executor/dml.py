@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from ...catalog.arrow_columns import column_datums
 from ...catalog.column_types import Datum
 from ...catalog.errors import SQLError
 from ...catalog.row_codec import RowCodec
@@ -317,7 +318,7 @@ async def _find(
     if finder.drawn is not None:
         answer = await with_draws(answer, finder.drawn, bindings, analytics)
     width = len(finder.descriptor.visible_columns)
-    found = _rows_of(answer.table)
+    found = _rows_of(answer)
     encode_key = finder.codec.encode_key
     places = _key_places(finder.codec)
     keyed: dict[bytes, Row] = {}
@@ -327,8 +328,9 @@ async def _find(
     return rows, [row[width:] for row in keyed.values()]
 
 
-def _rows_of(table: pa.Table) -> list[Row]:
-    columns = [column.to_pylist() for column in table.columns]
+def _rows_of(answer: Answer) -> list[Row]:
+    pairs = zip(answer.columns, answer.table.columns, strict=True)
+    columns = [column_datums(column.type, array) for column, array in pairs]
     return list(zip(*columns, strict=True))
 
 

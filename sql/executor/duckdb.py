@@ -31,6 +31,7 @@ from ...catalog.type_kinds import TypeKind
 from ...kvlayer.offload import Offload
 from ..postgres.macros import definitions
 from ..results import ResultColumn
+from .intervals import install_intervals
 from .jsonb import install
 
 LANES_MAX = 2
@@ -131,6 +132,7 @@ class Analytics:
                 },
             )
             install(connection)
+            install_intervals(connection)
             for statement in (*definitions(), *_CONFIGURATION):
                 connection.execute(statement)
             self._connection = connection

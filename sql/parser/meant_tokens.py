@@ -4,6 +4,7 @@
     DATE '2025-01-01'::TEXT     (DATE '2025-01-01')::TEXT: the type's name binds tighter
     '7'::INT4               INT4 is no other name of INT, which has 64 bits here
     $1::oid[]               an array, which sqlglot does not read
+    INTERVAL '3 days 02:47'     '3 days 02:47'::INTERVAL: sqlglot reads no further than the days
 
 A tree that was parsed so is said in PostgreSQL's words again by `as_written`.
 """
@@ -26,6 +27,7 @@ _NAMES_BEHIND = frozenset(
      TokenType.WITH, TokenType.RECURSIVE, TokenType.DOT, TokenType.UPDATE}
 )  # fmt: skip
 """Behind these a name before a parenthesis is that of a table."""
+_INTERVAL_UNITS = frozenset({"year", "month", "day", "hour", "minute", "second"})
 _MOMENTS = frozenset({TokenType.DATE, TokenType.TIMESTAMP, TokenType.TIMESTAMPTZ, TokenType.TIME})
 
 
@@ -42,6 +44,11 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
             made.append(_like(token, INT4, token.text))
         elif kind == TokenType.OBJECT_IDENTIFIER and following == TokenType.L_BRACKET:
             made.append(_like(token, OID if token.text.lower() == "oid" else kind, token.text))
+        elif kind == TokenType.INTERVAL and _whole_interval(tokens, place):
+            pass  # its type comes behind it
+        elif is_string(token) and place and _whole_interval(tokens, place - 1):
+            interval = tokens[place - 1]
+            made += [token, _like(token, TokenType.DCOLON, "::"), interval]
         elif kind in _MOMENTS and _typed_literal(tokens, place):
             made += [_like(token, TokenType.L_PAREN, "("), token]
         elif is_string(token) and before in _MOMENTS and _typed_literal(tokens, place - 1):
@@ -63,6 +70,14 @@ def _typed_literal(tokens: list[Token], place: int) -> bool:
         and is_string(tokens[place + 1])
         and tokens[place + 2].token_type == TokenType.DCOLON
     )
+
+
+def _whole_interval(tokens: list[Token], place: int) -> bool:
+    """`INTERVAL '…'` without a unit behind it."""
+    if tokens[place].token_type != TokenType.INTERVAL or place + 1 >= len(tokens):
+        return False
+    behind = tokens[place + 2].text.lower() if place + 2 < len(tokens) else ""
+    return is_string(tokens[place + 1]) and behind not in _INTERVAL_UNITS
 
 
 def _like(token: Token, kind: TokenType, text: str) -> Token:

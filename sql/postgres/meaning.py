@@ -10,7 +10,7 @@ from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
 from ..scalars import broad_type_of_cast
-from . import comparisons, numbers, sets, texts, times
+from . import comparisons, numbers, sets, spans, texts, times
 from .macros import PREFIX
 from .operators import COMPARISONS
 from .resolution import ARITHMETIC, type_name
@@ -40,8 +40,9 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             return numbers.exact_literal(node)
         case exp.Cast():
             return _cast(node, types)
-        case exp.Avg():
-            numbers.averaged(node, types)
+        case exp.Sum() | exp.Avg():
+            if not spans.summed(node, types) and isinstance(node, exp.Avg):
+                numbers.averaged(node, types)
             return None
         case exp.Like() | exp.ILike():
             return texts.escaped_like(node)
@@ -74,6 +75,8 @@ def _operator(node: exp.Expr, types: Types) -> exp.Expr | None:
         return comparisons.compared_rows(node)
     if isinstance(node, ARITHMETIC):
         _days_of_dates(node, types)
+        if isinstance(node, exp.Mul | exp.Div) and (made := spans.scaled(node, types)) is not None:
+            return made
         return numbers.divided(node, types) if isinstance(node, exp.Div) else None
     return None
 
@@ -119,7 +122,7 @@ def _cast(node: exp.Cast, types: Types) -> exp.Expr | None:
         return call("bool_of_text", node.this)
     elif source is TypeKind.FLOAT8 and kind is TypeKind.INT8:
         node.set("this", plain("round_even", node.this, exp.Literal.number(0)))
-    return None
+    return spans.cast(node, source, kind)
 
 
 def _no_cast(tree: exp.Cast, types: Types) -> SQLError:
@@ -184,6 +187,8 @@ def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
     name = node.name.lower()
     if name == "transaction_timestamp" and not node.expressions:
         return exp.CurrentTimestamp()
+    if name == "isfinite" and types.kind(node.expressions[0]) is TypeKind.INTERVAL:
+        return duckdb("CASE WHEN :x IS NOT NULL THEN true END", x=node.expressions[0])
     if name.startswith(PREFIX):
         name = name.removeprefix(PREFIX)
         if name == "to_timestamp" and len(node.expressions) == 2:

@@ -99,6 +99,8 @@ def _of_result(item: exp.Expr) -> str | None:
     match item:
         case exp.Paren() | exp.Collate():
             return _of_result(item.this)
+        case exp.Interval():
+            return "interval"
         case exp.Cast():
             return None if item.meta.get(TYPED_PARAMETER) else _type_name(item)
         case exp.Case():

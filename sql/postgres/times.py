@@ -35,15 +35,6 @@ CAST(date_part('year', :x) * 31557600 + date_part('month', :x) * 2592000
 + CAST(date_part('microseconds', :x) * 0.000001 AS DECIMAL(30, 6))
 """
 """A year counts 365.25 days, and a month that makes no year 30."""
-_CLOCK_UNITS = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000,
-                "milliseconds": 1_000}  # fmt: skip
-_CLOCK_OF_INTERVAL = """
-to_months(CAST(date_part('year', :x) * 12 + date_part('month', :x) AS INTEGER))
-+ to_days(CAST(date_part('day', :x) AS INTEGER))
-+ to_microseconds(CAST(trunc((date_part('hour', :x) * 3600000000
-    + date_part('minute', :x) * 60000000 + date_part('microseconds', :x)) / {unit}) AS BIGINT)
-    * {unit})
-"""
 _SCALES = {"second": 6, "milliseconds": 3, "epoch": 6, "julian": 9}
 _SINGULAR = {"seconds": "second", "millisecond": "milliseconds", "microsecond": "microseconds"}
 
@@ -100,9 +91,8 @@ def truncated(arguments: list[exp.Expr], types: Types, *, tree: exp.Expr) -> exp
         template = f"timezone(:z, date_trunc('{unit}', timezone(:z, :x)))"
         return duckdb(template, x=arguments[1], z=arguments[2])
     moment = arguments[1].copy()
-    if type.kind is TypeKind.INTERVAL and unit in _CLOCK_UNITS:
-        # DuckDB truncates the whole of it, days and months too.
-        return duckdb(_CLOCK_OF_INTERVAL.format(unit=_CLOCK_UNITS[unit]), x=moment)
+    if type.kind in (TypeKind.INTERVAL, TypeKind.TIME):
+        return plain("interval_truncated", text(unit), moment)
     if type.kind is TypeKind.DATE:
         moment = exp.cast(moment, "TIMESTAMPTZ")
     if unit in ("century", "millennium"):

@@ -48,6 +48,14 @@ ANSWERED = [
     ("(i + i)::STRING", "2 days"),
     ("id || 'x' || yes", "1xtrue"),
     ("coalesce(a, '{9}')", [1, 2]),
+    ("(i / 2)::STRING", "12:00:00"),
+    ("(INTERVAL '1 year' / 7)::STRING", "1 mon 21 days 10:17:08.5344"),
+    ("(1.5 * INTERVAL '1 mon')::STRING", "1 mon 15 days"),
+    ("sum(i)::STRING", "1 day"),
+    ("avg(i + i)::STRING", "2 days"),
+    ("date_trunc('hour', INTERVAL '3 days 02:47:33')::STRING", "3 days 02:00:00"),
+    ("justify_interval(INTERVAL '1 mon -1 hour')::STRING", "29 days 23:00:00"),
+    ("INTERVAL '26 hours'::TIME::STRING", "02:00:00"),
 ]
 
 
