@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .errors import SQLError
 from .literals import invalid_text
 
 _SPECIAL = frozenset('{},"\\ \t\n\r\v\f')
@@ -27,8 +28,11 @@ def _written(element: str | None) -> str:
 
 
 def read_array(text: str) -> list[str | None]:
-    """The elements as text. Raises SQLError 22P02."""
+    """The elements as text. Raises SQLError 22P02, and 0A000 for what arrays here do not have:
+    several dimensions, and a first place that is not 1 (`[0:1]={1,2}`)."""
     stripped = text.strip(_BLANKS)
+    if stripped.startswith("[") and "={" in stripped:
+        raise SQLError("0A000", "arrays that begin elsewhere than at 1 are not supported")
     if len(stripped) < 2 or stripped[0] != "{" or stripped[-1] != "}":
         raise invalid_text("array", text)
     body = stripped[1:-1]
@@ -48,6 +52,8 @@ def _split(body: str, text: str) -> list[str]:
         elif character == '"':
             quoted = not quoted
         elif character in "{}" and not quoted:
+            if character == "{" and not body[start:place].strip(_BLANKS):
+                raise SQLError("0A000", "arrays of several dimensions are not supported")
             raise invalid_text("array", text)
         elif character == "," and not quoted:
             parts.append(body[start:place])

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import sqlglot
 from sqlglot import exp
 
 from ..catalog.column_types import ColumnType, array_of
@@ -22,6 +21,7 @@ from ..catalog.errors import SQLError
 from ..catalog.type_kinds import TypeKind
 from .expression_types import INT8, INTERVAL, JSONB, STRING
 from .parser import position_of
+from .postgres.arrays import element_texts
 from .postgres.types import Types
 from .scalars import NotNative, Scalar, adapt, compile_scalar
 
@@ -131,7 +131,7 @@ class _Rewriter:
         if target == STRING and source == JSONB:
             return _call("jsonb_text", node.this)
         if target == STRING and source is not None and source.element is not None:
-            return _call("array_text", _texts(node.this, source.element))
+            return _call("array_text", element_texts(node.this, source.element))
         if source == JSONB and target.kind in _OF_DOCUMENTS:
             node.this.replace(_call(_OF_DOCUMENTS[target.kind], node.this.copy()))
         if target == JSONB and source == STRING:
@@ -269,6 +269,8 @@ class _Rewriter:
             return _slice(node.this, item)
         if isinstance(item, exp.Literal):
             return None
+        if isinstance(item, exp.Null):
+            return exp.cast(exp.null(), base.element.duckdb_name, dialect="duckdb")
         # DuckDB counts from the end what PostgreSQL does not find.
         found = exp.Bracket(this=node.this.copy(), expressions=[item.copy()])
         condition = exp.GT(this=item.copy(), expression=exp.Literal.number(0))
@@ -339,27 +341,6 @@ def _number(value: int) -> exp.Expr:
     return exp.Neg(this=literal) if value < 0 else literal
 
 
-def _texts(array: exp.Expr, element: ColumnType) -> exp.Expr:
-    """The elements as PostgreSQL writes them; `array_text` puts them in quotes where need be."""
-    written = {
-        TypeKind.BOOL: "if(e, 't', 'f')",
-        TypeKind.FLOAT8: "postgres_float_text(e)",
-        TypeKind.BYTES: "'\\x' || lower(hex(e))",
-        TypeKind.INTERVAL: "interval_text(e)",
-        TypeKind.JSONB: "jsonb_text(e)",
-    }.get(element.broad.kind)
-    if written is None:
-        return exp.cast(array, exp.DataType.build("VARCHAR[]", dialect="duckdb"))
-    element_text = sqlglot.parse_one(
-        f"CASE WHEN e IS NOT NULL THEN {written} END", dialect="duckdb"
-    )
-    return _call(
-        "list_transform",
-        array,
-        exp.Lambda(this=element_text, expressions=[exp.to_identifier("e")]),
-    )
-
-
 def _slice(array: exp.Expr, item: exp.Slice) -> exp.Expr:
     """Bounds are places: DuckDB counts those below 1 from the end."""
     low, high = item.this, item.expression
@@ -388,7 +369,7 @@ def _array_length(node: exp.ArraySize) -> exp.Expr | None:
     if dimension is None:
         return None
     if isinstance(dimension, exp.Literal) and dimension.this != "1":
-        return exp.Null()
+        return exp.cast(exp.null(), "BIGINT")
     return _call("array_upper", node.this, dimension)
 
 

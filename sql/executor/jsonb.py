@@ -51,6 +51,18 @@ _MACROS = (
     "ELSE e END), ',') || '}'",
     "interval_greatest(a, b) AS CASE WHEN b IS NULL OR a >= b THEN a ELSE b END",
     "interval_least(a, b) AS CASE WHEN b IS NULL OR a <= b THEN a ELSE b END",
+    "array_position_from(l, x, f) AS list_extract(list_filter(range(greatest(f, 1), len(l) + 1), "
+    "lambda i: l[i] IS NOT DISTINCT FROM x), 1)",
+    "array_filled(x, n) AS CASE WHEN len(n) = 1 THEN list_transform(range(n[1]), lambda i: x) "
+    "WHEN n IS NOT NULL THEN error('0A000|arrays of several dimensions are not supported') END",
+    "trim_array(l, n) AS CASE WHEN n < 0 OR n > len(l) "
+    "THEN error('2202E|number of elements to trim must be between 0 and ' || len(l)) "
+    "ELSE list_slice(l, 1, len(l) - n) END",
+    "array_dims(l) AS CASE WHEN len(l) > 0 THEN '[1:' || len(l) || ']' END",
+    "any_of(m) AS CASE WHEN list_contains(m, true) THEN true WHEN m IS NULL "
+    "OR len(list_filter(m, lambda e: e IS NULL)) > 0 THEN NULL ELSE false END",
+    "all_of(m) AS CASE WHEN list_contains(m, false) THEN false WHEN m IS NULL "
+    "OR len(list_filter(m, lambda e: e IS NULL)) > 0 THEN NULL ELSE true END",
     "array_positions(l, x) AS list_filter(range(1, len(l) + 1), "
     "lambda i: l[i] IS NOT DISTINCT FROM x)",
 )

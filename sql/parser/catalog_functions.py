@@ -273,7 +273,6 @@ FUNCTIONS: dict[str, Make] = {
     "pg_database_size": _constant("CAST(NULL AS INT8)"),
     "pg_size_pretty": _NULL_TEXT,
     "pg_partition_ancestors": lambda arguments: exp.cast(arguments[0].copy(), "INT8"),
-    "array_upper": lambda arguments: exp.Anonymous(this="len", expressions=[arguments[0].copy()]),
     "json_build_object": _function("json_object"),
 }
 

@@ -11,6 +11,7 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.errors import SQLError
+from .array_syntax import plain_arrays
 from .as_of_clause import AsOf
 from .catalog_functions import expand, plain_tokens
 from .cursor import syntax_error
@@ -39,7 +40,7 @@ def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     tree = trees[0] if trees else None
     if tree is None or isinstance(tree, exp.Command):
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
-    return plain_documents(tree)
+    return plain_arrays(plain_documents(tree))
 
 
 def parse_query(text: str, tokens: list[Token]) -> Query:

@@ -157,6 +157,8 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     array_to_string(array, text) text
     array_to_string(array, text, text) text
     trim_array(array, int8) array
+    array_fill(element, int8[]) filled
+    array_fill(element, int8[], int8[]) filled
 
     sum(int8|numeric|float8|interval) sum
     avg(int8|numeric|float8|interval) avg
@@ -223,7 +225,7 @@ _NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.ArrayAppend: ("array_append", _TWO),
     exp.ArrayPrepend: ("array_prepend", ("expression", "this")),
     exp.ArrayRemove: ("array_remove", _TWO),
-    exp.ArrayPosition: ("array_position", _TWO),
+    exp.ArrayPosition: ("array_position", ("this", "expression", "zero_based")),
     exp.ArraySize: ("array_length", _TWO),
     exp.ArrayToString: ("array_to_string", ("this", "expression", "null")),
     exp.Sum: ("sum", _THIS),

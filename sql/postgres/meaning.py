@@ -10,7 +10,7 @@ from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
 from ..scalars import broad_type_of_cast
-from . import comparisons, numbers, sets, spans, texts, times
+from . import arrays, comparisons, numbers, sets, spans, texts, times
 from .macros import PREFIX
 from .operators import COMPARISONS
 from .resolution import ARITHMETIC, type_name
@@ -44,8 +44,12 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             if not spans.summed(node, types) and isinstance(node, exp.Avg):
                 numbers.averaged(node, types)
             return None
-        case exp.Like() | exp.ILike():
-            return texts.escaped_like(node)
+        case exp.Like() | exp.ILike() | exp.RegexpLike() | exp.RegexpILike():
+            return _matched(node)
+        case exp.ArrayToString():
+            return arrays.joined(node, types)
+        case exp.ArrayPosition():
+            return arrays.position(node)
         case exp.SimilarTo():
             return texts.similar(node)
         case exp.Substring():
@@ -68,6 +72,17 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
         case exp.Fetch():
             _refuse_ties(node)
     return _operator(node, types)
+
+
+def _matched(node: exp.Expr) -> exp.Expr | None:
+    """A text and a pattern, or the patterns of an array."""
+    some = node.expression
+    if not isinstance(some, exp.Any | exp.All):
+        return texts.escaped_like(node) if isinstance(node, exp.Like | exp.ILike) else None
+    one = node.copy()
+    one.set("expression", arrays.ELEMENT.copy())
+    made = texts.escaped_like(one) if isinstance(one, exp.Like | exp.ILike) else None
+    return arrays.any_like(node, made or one, some)
 
 
 def _operator(node: exp.Expr, types: Types) -> exp.Expr | None:
@@ -122,7 +137,7 @@ def _cast(node: exp.Cast, types: Types) -> exp.Expr | None:
         return call("bool_of_text", node.this)
     elif source is TypeKind.FLOAT8 and kind is TypeKind.INT8:
         node.set("this", plain("round_even", node.this, exp.Literal.number(0)))
-    return spans.cast(node, source, kind)
+    return arrays.cast(node, types.of(node.this), target) or spans.cast(node, source, kind)
 
 
 def _no_cast(tree: exp.Cast, types: Types) -> SQLError:
@@ -187,6 +202,10 @@ def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
     name = node.name.lower()
     if name == "transaction_timestamp" and not node.expressions:
         return exp.CurrentTimestamp()
+    if name == "array_fill":
+        return arrays.filled(node.expressions, types, tree=node)
+    if name == "cardinality":
+        return exp.cast(plain("len", *node.expressions), "BIGINT")
     if name == "isfinite" and types.kind(node.expressions[0]) is TypeKind.INTERVAL:
         return duckdb("CASE WHEN :x IS NOT NULL THEN true END", x=node.expressions[0])
     if name.startswith(PREFIX):

@@ -26,6 +26,7 @@ _NAMED: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Localtimestamp, "localtimestamp"),
     (exp.AtTimeZone, "timezone"),
     (exp.Array, "array"),
+    (exp.ArrayPosition, "array_position"),
     (exp.Corr, "corr"),
     (exp.StrPosition, "position"),
     (exp.Extract, "extract"),
@@ -97,7 +98,7 @@ def _function(item: exp.Expr) -> str | None:
 def _of_result(item: exp.Expr) -> str | None:
     """The weaker names: a type's, where nothing within a cast has a name, and `case`."""
     match item:
-        case exp.Paren() | exp.Collate():
+        case exp.Paren() | exp.Collate() | exp.Bracket():
             return _of_result(item.this)
         case exp.Interval():
             return "interval"
@@ -109,5 +110,8 @@ def _of_result(item: exp.Expr) -> str | None:
 
 
 def _type_name(cast: exp.Cast) -> str:
-    name = cast.to.sql("postgres").lower().partition("(")[0].strip()
+    target = cast.to
+    while target.this == exp.DType.ARRAY and target.expressions:
+        target = target.expressions[0]
+    name = target.sql("postgres").lower().partition("(")[0].strip()
     return _TYPES.get(name, name)

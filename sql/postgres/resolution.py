@@ -23,6 +23,7 @@ from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
 from ..parser.tree_names import CAST_TYPE
+from .arrays import check_dimensions, several_dimensions
 from .functions import called, described
 from .literal_casts import type_as_written
 from .operators import COMPARISONS, SIGNS, comparable
@@ -66,7 +67,11 @@ def _check(node: exp.Expr, types: Types) -> None:
     if isinstance(node, (*COMPARISONS, exp.In, exp.Between)):
         _check_comparison(node, types)
     elif isinstance(node, _ALTERNATIVES):
+        if isinstance(node, exp.Array):
+            check_dimensions(node, types)
         _alternatives(node, types)
+    elif isinstance(node, exp.ArrayAgg):
+        check_dimensions(node, types)
     elif isinstance(node, exp.SetOperation | exp.Values):
         _check_columns(node, types)
     elif isinstance(node, exp.Bracket | exp.Any | exp.All):
@@ -105,14 +110,15 @@ def no_operator(sign: str, left: Argument, right: Argument, tree: exp.Expr) -> S
 
 def _check_operator(node: exp.Expr, types: Types) -> None:
     sides = [node.this, node.args["expression"]]
-    if any(isinstance(side, exp.Any | exp.All | exp.Tuple) for side in sides):
+    if any(isinstance(side, exp.Tuple) for side in sides):
         return
     given = [types.given(side) for side in sides]
     chosen = _meant(node, types, given)
     if chosen is None:
         return
     for side, wanted in zip(sides, chosen.wanted, strict=True):
-        as_type(side, wanted, types)
+        if not isinstance(side, exp.Any | exp.All):
+            as_type(side, wanted, types)
     if isinstance(node, exp.DPipe) and chosen.result is not None:
         _join_as_texts(sides, chosen, types)
 
@@ -378,6 +384,8 @@ def _check_array(node: exp.Bracket | exp.Any | exp.All, types: Types) -> None:
     if found is None or found.element is not None:
         return
     if isinstance(node, exp.Bracket):
+        if isinstance(node.this, exp.Bracket) and found.kind is not TypeKind.JSONB:
+            raise several_dimensions(node)
         if found.kind is not TypeKind.JSONB:
             raise SQLError(
                 "42804",

@@ -209,6 +209,9 @@ class Types:
                 return self._rounded(name, operands, chosen)
             case "date_trunc":
                 return self._truncated(operands[1])
+            case "array_fill":
+                found = self.of(operands[0])
+                return None if found is None or found.element is not None else array_of(found)
         return chosen.result
 
     def _rounded(
@@ -252,6 +255,16 @@ class Types:
         else:
             found = self.common([_listed(item) for item in items]) if items else None
         return None if found is None or found.element is not None else array_of(found)
+
+    def of_elements(self, tree: exp.Expr) -> ColumnType | None:
+        """The type of the elements of ARRAY[…] and array_agg(), where that is an array."""
+        items = tree.expressions if isinstance(tree, exp.Array) else [_listed(tree.this)]
+        if len(items) == 1 and isinstance(items[0], exp.Query):
+            types = self.columns_of(items[0])[1]
+            found = types[0] if types else None
+        else:
+            found = self.common(items)
+        return found if found is not None and found.element is not None else None
 
     def _subscript(self, tree: exp.Bracket) -> ColumnType | None:
         base = self.of(tree.this)

@@ -25,8 +25,15 @@ def test_array_is_read(text: str, elements: list[str | None]) -> None:
     assert read_array(text) == elements
 
 
-@pytest.mark.parametrize("text", ["", "1,2", "{1", "{1,,2}", '{"a}', "{{1}}", "{a\\}"])
+@pytest.mark.parametrize("text", ["", "1,2", "{1", "{1,,2}", '{"a}', "{a\\}"])
 def test_bad_array_is_refused(text: str) -> None:
     with pytest.raises(SQLError) as caught:
         read_array(text)
     assert caught.value.sqlstate == "22P02"
+
+
+@pytest.mark.parametrize("text", ["{{1}}", "{ {1,2}, {3} }", "[0:1]={1,2}"])
+def test_other_shapes_are_not_supported(text: str) -> None:
+    with pytest.raises(SQLError) as caught:
+        read_array(text)
+    assert caught.value.sqlstate == "0A000"

@@ -36,6 +36,11 @@ REFUSED = [
     ("1 = ANY (1)", "42809", "op ANY/ALL (array) requires array on right side"),
     ("(id)[1]", "42804", "cannot subscript type bigint"),
     ("-s", "42883", "operator does not exist: - text"),
+    ("ARRAY[a]", "0A000", "arrays of several dimensions are not supported"),
+    ("ARRAY[]", "42P18", "cannot determine type of empty array"),
+    ("array_agg(a)", "0A000", "arrays of several dimensions are not supported"),
+    ("a[1][1]", "0A000", "arrays of several dimensions are not supported"),
+    ("trim_array(a, 3)", "2202E", "number of elements to trim must be between 0 and 2"),
 ]
 
 ANSWERED = [
@@ -48,6 +53,16 @@ ANSWERED = [
     ("(i + i)::STRING", "2 days"),
     ("id || 'x' || yes", "1xtrue"),
     ("coalesce(a, '{9}')", [1, 2]),
+    ("a[id:]", [1, 2]),
+    ("a[:id]", [1]),
+    ("1 = ALL (a)", False),
+    ("1 = ALL (NULL::INT8[])", None),
+    ("s LIKE ANY (ARRAY['y', 'x%'])", True),
+    ("s NOT LIKE ALL (ARRAY['y', NULL])", None),
+    ("array_position(ARRAY['p', 'q', 'p'], 'p', 2)", 3),
+    ("array_to_string(ARRAY[true, NULL], ',', '*')", "t,*"),
+    ("array_fill(7, ARRAY[3])", [7, 7, 7]),
+    ("array_dims(a)", "[1:2]"),
     ("(i / 2)::STRING", "12:00:00"),
     ("(INTERVAL '1 year' / 7)::STRING", "1 mon 21 days 10:17:08.5344"),
     ("(1.5 * INTERVAL '1 mon')::STRING", "1 mon 15 days"),
