@@ -115,7 +115,7 @@ def _write_array(items: Sequence[object], parts: list[str], depth: int) -> None:
 def _write_object(members: Mapping[Any, object], parts: list[str], depth: int) -> None:
     named = {str(name): value for name, value in members.items()}
     parts.append("{")
-    for place, name in enumerate(sorted(named, key=_by_length)):
+    for place, name in enumerate(sorted(named, key=by_length)):
         if place:
             parts.append(", ")
         parts.append(_quoted(name))
@@ -124,7 +124,7 @@ def _write_object(members: Mapping[Any, object], parts: list[str], depth: int) -
     parts.append("}")
 
 
-def _by_length(name: str) -> tuple[int, bytes]:
+def by_length(name: str) -> tuple[int, bytes]:
     written = name.encode()
     return len(written), written
 

@@ -46,15 +46,24 @@ DOCUMENTS = (exp.JSONExtract, exp.JSONBExtract, exp.JSONBDeleteAtPath, exp.Parse
 _RETURN_DOCUMENTS = (
     "to_jsonb to_json jsonb_build_object json_build_object jsonb_build_array json_build_array "
     "jsonb_agg jsonb_set jsonb_insert jsonb_strip_nulls json_strip_nulls jsonb_extract_path "
-    "row_to_json array_to_json"
+    "row_to_json array_to_json jsonb_object json_object json_extract_path json_agg jsonb_in "
+    "jsonb_member jsonb_names jsonb_place jsonb_steps jsonb_element jsonb_at_path "
+    "jsonb_delete_path jsonb_concat jsonb_delete jsonb_of jsonb_built_object jsonb_built_array "
+    "jsonb_gathered_object jsonb_greatest jsonb_least"
 )
-_RETURN_TEXTS = "jsonb_typeof json_typeof jsonb_pretty jsonb_extract_path_text array_to_string"
+_RETURN_TEXTS = (
+    "jsonb_typeof json_typeof jsonb_pretty jsonb_extract_path_text json_extract_path_text "
+    "array_to_string jsonb_member_text jsonb_place_text jsonb_steps_text jsonb_element_text "
+    "jsonb_text_at_path jsonb_names_text jsonb_same jsonb_same_text"
+)
 _RETURN_INTEGERS = "jsonb_array_length json_array_length cardinality array_upper array_lower"
 
 FUNCTIONS: dict[str, ColumnType] = {
     **dict.fromkeys(_RETURN_DOCUMENTS.split(), JSONB),
     **dict.fromkeys(_RETURN_TEXTS.split(), STRING),
     **dict.fromkeys(_RETURN_INTEGERS.split(), INT8),
+    **dict.fromkeys(("jsonb_elements", "jsonb_distinct"), array_of(JSONB)),
+    **dict.fromkeys(("jsonb_element_texts", "jsonb_keys"), array_of(STRING)),
     "age": INTERVAL,
 }
 """The types of functions that sqlglot has no node for."""

@@ -92,6 +92,9 @@ _FUNCTIONS: dict[Comparator, Callable[[Any, Any], bool]] = {
 _UNORDERED = (TypeKind.ARRAY, TypeKind.JSONB)
 """Types whose values Python orders otherwise, or not at all."""
 
+_UNEQUAL_TEXTS = TypeKind.JSONB
+"""Documents are their texts, and equal ones may be written with other zeros."""
+
 
 def compile_predicates(
     tree: exp.Expr | None, scope: Scope, relation: str | None
@@ -106,7 +109,7 @@ def compile_predicates(
             left = compile_predicates(tree.this, scope, relation)
             return left + compile_predicates(tree.expression, scope, relation)
         case exp.Between() if not tree.args.get("symmetric"):
-            column, type = _column(tree.this, scope, relation)
+            column, type = _compared_column(tree.this, scope, relation)
             bounds = (
                 (Comparator.GREATER_OR_EQUAL, tree.args["low"]),
                 (Comparator.LESS_OR_EQUAL, tree.args["high"]),
@@ -129,7 +132,7 @@ def _predicate(tree: exp.Expr, scope: Scope, relation: str | None) -> Predicate:
         return _comparison(tree, comparator, scope, relation)
     match tree:
         case exp.In() if tree.expressions and not tree.args.get("query"):
-            column, kind = _column(tree.this, scope, relation)
+            column, kind = _compared_column(tree.this, scope, relation)
             constants = [_constant(item, kind, scope, relation) for item in tree.expressions]
             return Membership(column=column, type=kind, constants=tuple(constants))
         case exp.Is() if isinstance(tree.expression, exp.Null):
@@ -148,7 +151,7 @@ def _comparison(
     left, right = tree.this, tree.expression
     if not isinstance(left.unnest(), exp.Column):
         left, right, comparator = right, left, _MIRRORED[comparator]
-    column, type = _column(left, scope, relation)
+    column, type = _compared_column(left, scope, relation)
     constant = _constant(right, type, scope, relation)
     if type.kind in _UNORDERED and comparator not in (Comparator.EQUAL, Comparator.UNEQUAL):
         raise NotNative("an order that Python's values do not have")
@@ -161,6 +164,13 @@ def _column(tree: exp.Expr, scope: Scope, relation: str | None) -> tuple[int, Co
         raise NotNative("not a column")
     compile_scalar(inner, scope, relation)  # says whether the name is one of ours
     return next(found for name, found in scope.items() if name == _name(inner))
+
+
+def _compared_column(tree: exp.Expr, scope: Scope, relation: str | None) -> tuple[int, ColumnType]:
+    column, type = _column(tree, scope, relation)
+    if type.kind is _UNEQUAL_TEXTS:
+        raise NotNative("documents, of which equal ones have several texts")
+    return column, type
 
 
 def _name(column: exp.Column) -> str:

@@ -385,6 +385,8 @@ def _refuse_least_int8(*operands: Scalar) -> None:
 
 def _typed(scalar: Scalar, other: Scalar) -> Scalar:
     """A scalar without a type takes that of the other operand."""
+    if other.type is not None and other.type.kind is TypeKind.JSONB:
+        raise NotNative("what is taken from a document is none")
     if scalar.type is None and other.type is not None:
         return adapt(scalar, other.type)
     return scalar

@@ -28,6 +28,8 @@ from ..catalog.type_kinds import TypeKind
 from .binder import Relations, column_type, scopes_in, tables_in
 from .client_functions import CLIENT_NODES, client_fact
 from .column_origins import column_origins
+from .documents.element_names import name_elements
+from .documents.meaning import mean_documents
 from .hidden_columns import hide_columns, named
 from .key_access import KeyAccess
 from .output_types import declared_types
@@ -65,11 +67,13 @@ def transpile(
     """The plan of a query. `access` is that of its only table, if it has just one."""
     positions = _positions(tree)
     query = _as_query(tree.copy())
+    name_elements(query, relations)
     declared, origins = declared_types(query, relations), column_origins(query, relations)
     _name_columns(query)
     parameters = _Parameters()
     types = Types(query, relations)
     resolve_types(query, types)
+    query = mean_documents(query, types)
     rewrite(query, types, parameters.typed)
     mean_as_postgres(query, types)
     _retype_casts(query, parameters)

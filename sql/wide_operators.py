@@ -1,13 +1,11 @@
-"""PostgreSQL's operators and functions on documents, arrays and times, as DuckDB has them.
+"""PostgreSQL's operators and functions on arrays and times, as DuckDB has them.
 
-    doc -> 'a' ->> 0        jsonb_get_text(json_extract(doc, '$."a"'), '$[0]')
-    doc @> '{"a": 1}'       jsonb_contains(doc, '{"a": 1}')
     tags || 'new'           list_append(tags, 'new')
     at - '09:00'::time      to_microseconds(date_diff('microsecond', …, at))
 
 What the same sign does depends on its operands, so their types are looked for; where they are not
 plain to see the sign stays as it is, and DuckDB says what it makes of it. The functions are those
-that `executor.jsonb` defines.
+that `executor.array_functions` defines.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from sqlglot import exp
 from ..catalog.column_types import ColumnType, array_of
 from ..catalog.errors import SQLError
 from ..catalog.type_kinds import TypeKind
-from .expression_types import INT8, INTERVAL, JSONB, STRING
+from .expression_types import INTERVAL, STRING
 from .parser import position_of
 from .postgres.arrays import element_texts
 from .postgres.types import Types
@@ -59,21 +57,6 @@ class _Rewriter:
                 return self._constant(node, INTERVAL)
             case exp.Cast():
                 return self._cast(node)
-            case exp.JSONExtractScalar() | exp.JSONExtract():
-                return self._member(node)
-            case exp.JSONBExtract() | exp.JSONBExtractScalar():
-                texts = isinstance(node, exp.JSONBExtractScalar)
-                name = "jsonb_text_at_path" if texts else "jsonb_at_path"
-                return _call(name, node.this, self._as(node.expression, TEXTS))
-            case exp.JSONBDeleteAtPath():
-                path = self._as(node.expression, TEXTS)
-                return _call("jsonb_delete_path", node.this, path)
-            case exp.JSONBContainsTopKey():
-                return _call("jsonb_contains_key", node.this, node.expression)
-            case exp.JSONBContainsAnyTopKeys() | exp.JSONBContainsAllTopKeys():
-                either = isinstance(node, exp.JSONBContainsAnyTopKeys)
-                name = "jsonb_contains_any" if either else "jsonb_contains_all"
-                return _call(name, node.this, self._as(node.expression, TEXTS))
             case exp.ArrayContainsAll() | exp.ArrayContainedBy() | exp.ArrayOverlaps():
                 return self._containment(node)
             case exp.DPipe():
@@ -93,14 +76,6 @@ class _Rewriter:
                 return _array_length(node)
             case exp.Bracket():
                 return self._subscript(node)
-            case exp.Anonymous():
-                return self._function(node)
-            case exp.JSONArrayAgg():
-                return _aggregated(node, node.this)
-            case exp.JSONBObjectAgg() | exp.JSONObjectAgg():
-                return _object_aggregate(node)
-            case exp.ParseJSON():
-                return self._constant(exp.cast(node.this.copy(), "jsonb"), JSONB)
         return None
 
     def _type(self, node: exp.Expr) -> ColumnType | None:
@@ -128,53 +103,23 @@ class _Rewriter:
             return self._constant(node, target)
         if target == STRING and source == INTERVAL:
             return _call("interval_text", node.this)
-        if target == STRING and source == JSONB:
-            return _call("jsonb_text", node.this)
         if target == STRING and source is not None and source.element is not None:
             return _call("array_text", element_texts(node.this, source.element))
-        if source == JSONB and target.kind in _OF_DOCUMENTS:
-            node.this.replace(_call(_OF_DOCUMENTS[target.kind], node.this.copy()))
-        if target == JSONB and source == STRING:
-            return _call("jsonb_in", node.this)
         return None
-
-    def _member(self, node: exp.Expr) -> exp.Expr | None:
-        base = self._type(node.this)
-        if base is not None and base not in (JSONB, STRING):
-            return None
-        path = self._path(node.expression)
-        if isinstance(node, exp.JSONExtractScalar):
-            return _call("jsonb_get_text", node.this, path)
-        return _call("json_extract", node.this, path)
-
-    def _path(self, node: exp.Expr) -> exp.Expr:
-        """A member's name or an element's place, as a path of DuckDB."""
-        if isinstance(node, exp.JSONPath):
-            steps = [step for step in node.expressions if not isinstance(step, exp.JSONPathRoot)]
-            return exp.Literal.string("$" + "".join(map(_step, steps)))
-        if self._type(node) == INT8:
-            return _call("jsonb_element", node)
-        return _call("jsonb_member", node)
 
     def _containment(self, node: exp.Expr) -> exp.Expr | None:
         left, right = node.this, node.expression
         types = (self._type(left), self._type(right))
         type = next((type for type in types if type is not None), None)
-        if type is None or (type != JSONB and type.element is None):
+        if type is None or type.element is None:
             return None
         left, right = self._as(left, type), self._as(right, type)
-        if type != JSONB:
-            return node.__class__(this=left, expression=right)
-        if isinstance(node, exp.ArrayContainedBy):
-            left, right = right, left
-        return _call("jsonb_contains", left, right)
+        return node.__class__(this=left, expression=right)
 
     def _concatenation(self, node: exp.DPipe) -> exp.Expr | None:
         left, right, type = node.this, node.expression, self._type(node)
         if type is None or type == STRING:
             return None
-        if type == JSONB:
-            return _call("jsonb_concat", self._as(left, type), self._as(right, type))
         if type.element is None:
             return None
         left_type, right_type = self._type(left), self._type(right)
@@ -186,12 +131,6 @@ class _Rewriter:
 
     def _difference(self, node: exp.Sub) -> exp.Expr | None:
         left, right = self._type(node.this), self._type(node.expression)
-        if left == JSONB:
-            if right == INT8:
-                return _call("jsonb_delete_index", node.this, node.expression)
-            if right is not None and right.element is not None:
-                return _call("jsonb_delete_keys", node.this, node.expression)
-            return _call("jsonb_delete_key", node.this, node.expression)
         times = left is not None and left.kind in _MOMENTS
         literal = self._as(node.expression, left) if times and left is not None else None
         if literal is not None and literal is not node.expression:
@@ -256,13 +195,6 @@ class _Rewriter:
     def _subscript(self, node: exp.Bracket) -> exp.Expr | None:
         base = self._type(node.this)
         item = node.expressions[0]
-        if base == JSONB:
-            # sqlglot has moved it by one, as arrays begin with 1, but where it saw a document.
-            if isinstance(item.unnest(), exp.Neg | exp.Literal) and not item.is_string:
-                place = int(item.sql()) + (not isinstance(node.this.unnest(), exp.Cast))
-                return _call("json_extract", node.this, _call("jsonb_element", _number(place)))
-            path = exp.Literal.string(f"$.{_quoted(item.name)}") if item.is_string else None
-            return _call("json_extract", node.this, path or self._path(item))
         if base is None or base.element is None:
             return None
         if isinstance(item, exp.Slice):
@@ -276,69 +208,15 @@ class _Rewriter:
         condition = exp.GT(this=item.copy(), expression=exp.Literal.number(0))
         return exp.Case(ifs=[exp.If(this=condition, true=found)])
 
-    def _function(self, node: exp.Anonymous) -> exp.Expr | None:
-        name, given = node.name.lower(), node.expressions
-        if name == "jsonb_agg" and len(given) == 1:
-            return _aggregated(node, given[0])
-        if name in ("jsonb_extract_path_text", "json_extract_path_text") and given:
-            return _call("jsonb_text_at_path", given[0], exp.Array(expressions=given[1:]))
-        if name in ("jsonb_extract_path", "json_extract_path") and given:
-            return _call("jsonb_at_path", given[0], exp.Array(expressions=given[1:]))
-        if name == "jsonb_set" and len(given) in (3, 4):
-            missing = given[3] if len(given) == 4 else exp.true()
-            return _call(name, given[0], self._as(given[1], TEXTS), self._as(given[2], JSONB),
-                         missing)  # fmt: skip
-        if name in _RENAMED:
-            arguments = [self._json_argument(argument) for argument in given]
-            return _call(_RENAMED[name], *arguments)
-        same = name.replace("json_", "jsonb_")
-        if same in _DOCUMENT_FUNCTIONS and given:
-            return _call(same, self._as(given[0], JSONB), *given[1:])
-        return None
-
-    def _json_argument(self, node: exp.Expr) -> exp.Expr:
-        """A value as PostgreSQL's to_jsonb prints it: times in ISO 8601."""
-        type = self._type(node)
-        if type == INTERVAL:
-            return _call("interval_text", node)
-        if type is not None and type.kind in (TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ):
-            text = exp.cast(node.copy(), "text")
-            spaced = [exp.Literal.string(" "), exp.Literal.string("T")]
-            made = _call("replace", text, *spaced)
-            zone = exp.Literal.string(":00")
-            return made if type.kind is TypeKind.TIMESTAMP else _call("concat", made, zone)
-        return node
-
 
 _MOMENTS = (TypeKind.TIME, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ, TypeKind.DATE)
 _PARSED = (TypeKind.TIME, TypeKind.INTERVAL, TypeKind.JSONB)
-_OF_DOCUMENTS = {
-    TypeKind.INT8: "jsonb_integer",
-    TypeKind.DECIMAL: "jsonb_number",
-    TypeKind.FLOAT8: "jsonb_number",
-    TypeKind.BOOL: "jsonb_truth",
-}
 _EXTREMES_MAX = 8
 """Intervals that greatest() compares: each doubles what DuckDB parses."""
-_RENAMED = {
-    "to_jsonb": "to_json",
-    "to_json": "to_json",
-    "array_to_json": "to_json",
-    "jsonb_build_object": "json_object",
-    "json_build_object": "json_object",
-    "jsonb_build_array": "json_array",
-    "json_build_array": "json_array",
-}
-_DOCUMENT_FUNCTIONS = ("jsonb_typeof", "jsonb_array_length", "jsonb_strip_nulls", "jsonb_pretty")
 
 
 def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
     return exp.Anonymous(this=name, expressions=list(arguments))
-
-
-def _number(value: int) -> exp.Expr:
-    literal = exp.Literal.number(abs(value))
-    return exp.Neg(this=literal) if value < 0 else literal
 
 
 def _slice(array: exp.Expr, item: exp.Slice) -> exp.Expr:
@@ -352,17 +230,6 @@ def _slice(array: exp.Expr, item: exp.Slice) -> exp.Expr:
     )
 
 
-def _step(step: exp.Expr) -> str:
-    if isinstance(step, exp.JSONPathSubscript):
-        place = step.this
-        return f"[#{place}]" if isinstance(place, int) and place < 0 else f"[{place}]"
-    return f".{_quoted(str(step.this))}"
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"'
-
-
 def _array_length(node: exp.ArraySize) -> exp.Expr | None:
     """NULL of an empty array, and of a dimension that it lacks."""
     dimension = node.expression
@@ -371,22 +238,3 @@ def _array_length(node: exp.ArraySize) -> exp.Expr | None:
     if isinstance(dimension, exp.Literal) and dimension.this != "1":
         return exp.cast(exp.null(), "BIGINT")
     return _call("array_upper", node.this, dimension)
-
-
-def _aggregated(node: exp.Expr, argument: exp.Expr) -> exp.Expr | None:
-    """`jsonb_agg(x ORDER BY y)`: NULL of no rows, as a list is."""
-    listed = exp.ArrayAgg(this=argument)
-    wrapped = node.parent if isinstance(node.parent, exp.Filter | exp.Window) else None
-    if wrapped is None:
-        return _call("to_json", listed)
-    node.replace(listed)
-    wrapped.replace(_call("to_json", wrapped))
-    return None
-
-
-def _object_aggregate(node: exp.Expr) -> exp.Expr | None:
-    """No object has no member: that of no rows is NULL."""
-    pair = node.expressions or [node.this, node.expression]
-    made = exp.Anonymous(this="json_group_object", expressions=pair)
-    text = exp.Nullif(this=exp.cast(made, "text"), expression=exp.Literal.string("{}"))
-    return _call("json", text)

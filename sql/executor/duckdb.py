@@ -24,15 +24,15 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...catalog.arrow_columns import column_array, column_values
 from ...catalog.column_types import ColumnType, array_of
 from ...catalog.enum_columns import enum_in
 from ...catalog.type_kinds import TypeKind
 from ...kvlayer.offload import Offload
+from ..documents import functions as documents
 from ..postgres.macros import definitions
 from ..results import ResultColumn
+from . import array_functions
 from .intervals import install_intervals
-from .jsonb import install
 
 LANES_MAX = 2
 """Queries that run at once: each uses all of DuckDB's threads, and more would only share them."""
@@ -131,8 +131,9 @@ class Analytics:
                     "memory_limit": MEMORY_LIMIT,
                 },
             )
-            install(connection)
+            array_functions.install(connection)
             install_intervals(connection)
+            documents.install(connection)
             for statement in (*definitions(), *_CONFIGURATION):
                 connection.execute(statement)
             self._connection = connection
@@ -175,8 +176,6 @@ def _answer(
     arrays: list[pa.ChunkedArray[pa.Scalar[pa.DataType]]] = []
     for name, type_name, array in zip(names, types, found.columns, strict=True):
         broad, converted = _converted(type_name, array)
-        if type_name in _DOCUMENTS and not _stored(declared, len(columns)):
-            converted = _normal(name, broad, converted)
         type = narrowed(broad, declared, len(columns))
         if type.arrow_type != broad.arrow_type:
             converted = converted.cast(type.arrow_type)
@@ -184,22 +183,6 @@ def _answer(
         arrays.append(converted)
     fields = [pa.field(column.name, column.type.arrow_type) for column in columns]
     return Answer(tuple(columns), pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
-
-
-_DOCUMENTS = ("JSON", "JSON[]")
-
-
-def _stored(declared: Declared, place: int) -> bool:
-    """Whether a result's documents are a column's own, and so in their normal form."""
-    return place < len(declared) and declared[place] is not None
-
-
-def _normal(
-    name: str, type: ColumnType, array: pa.ChunkedArray[pa.Scalar[pa.DataType]]
-) -> pa.ChunkedArray[pa.Scalar[pa.DataType]]:
-    """Documents as PostgreSQL writes them: DuckDB leaves out blanks, and keeps members twice."""
-    values = [value for chunk in array.chunks for value in column_values(type, chunk, column=name)]
-    return pa.chunked_array([column_array(type, values)])
 
 
 def narrowed(broad: ColumnType, declared: Declared, place: int) -> ColumnType:

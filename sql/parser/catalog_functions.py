@@ -145,10 +145,6 @@ def _first(arguments: Arguments) -> exp.Expr:
     return arguments[0].copy()
 
 
-def _function(name: str) -> Make:
-    return lambda arguments: exp.Anonymous(this=name, expressions=[a.copy() for a in arguments])
-
-
 _HELD = """
 SELECT count(*) > 0 FROM tailrace_internal.grants AS _g
 JOIN tailrace_internal.role_closure AS _m ON _m.role = _g.grantee OR _m.role = 'admin'
@@ -273,7 +269,6 @@ FUNCTIONS: dict[str, Make] = {
     "pg_database_size": _constant("CAST(NULL AS INT8)"),
     "pg_size_pretty": _NULL_TEXT,
     "pg_partition_ancestors": lambda arguments: exp.cast(arguments[0].copy(), "INT8"),
-    "json_build_object": _function("json_object"),
 }
 
 

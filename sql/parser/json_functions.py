@@ -1,7 +1,7 @@
 """What PostgreSQL means by `->` in a function's argument, and by a function on documents in FROM.
 
 f(doc -> 'a')                            sqlglot reads a lambda; it is a member of a document
-FROM jsonb_array_elements(doc) AS e      FROM UNNEST(JSON_EXTRACT(doc, '$[*]')) AS e(value)
+FROM jsonb_array_elements(doc) AS e      FROM UNNEST(JSONB_ELEMENTS(doc)) AS e(value)
 FROM jsonb_each(doc) AS e                FROM LATERAL (SELECT … AS key, … AS value) AS e
 """
 
@@ -13,7 +13,14 @@ from sqlglot import exp
 
 _ELEMENTS = ("jsonb_array_elements", "jsonb_array_elements_text")
 _KEYS = "jsonb_object_keys"
-_MEMBERS = {"jsonb_each": "json_extract", "jsonb_each_text": "jsonb_get_text"}
+CALLED = "called"
+"""Where what stands for a function keeps the function's name, which its column has."""
+_LISTS = {
+    "jsonb_array_elements": "jsonb_elements",
+    "jsonb_array_elements_text": "jsonb_element_texts",
+    _KEYS: "jsonb_keys",
+}
+_MEMBERS = {"jsonb_each": "jsonb_pairs", "jsonb_each_text": "jsonb_text_pairs"}
 
 
 def plain_documents(tree: exp.Expr) -> exp.Expr:
@@ -72,7 +79,9 @@ def _replace_function(node: exp.Anonymous) -> None:
     (document,) = node.expressions
     if not isinstance(node.parent, exp.Table):
         if name not in _MEMBERS:
-            node.replace(exp.Explode(this=_list_of(name, document)))
+            made = exp.Explode(this=_list_of(name, document))
+            made.meta[CALLED] = node.name.lower()
+            node.replace(made)
         return
     table = node.parent
     alias = table.args.get("alias")
@@ -94,21 +103,22 @@ def _replace_function(node: exp.Anonymous) -> None:
 
 
 def _list_of(name: str, document: exp.Expr) -> exp.Expr:
-    if name == _KEYS:
-        return _call("json_keys", document)
-    if name.endswith("_text"):
-        return _call("jsonb_texts", document)
-    return _call("json_extract", document, exp.Literal.string("$[*]"))
+    return _call(_LISTS[name], document)
 
 
-def _members(getter: str, document: exp.Expr, given: Sequence[str]) -> exp.Expr:
+def _members(list: str, document: exp.Expr, given: Sequence[str]) -> exp.Expr:
     names = [*given, *["key", "value"][len(given) :]]
-    keys = exp.select(exp.alias_(exp.Explode(this=_call("json_keys", document)), "k")).subquery("m")
-    path = _call("jsonb_member", exp.column("k"))
+    pairs = exp.select(exp.alias_(exp.Explode(this=_call(list, document)), "pair")).subquery("m")
     return exp.select(
-        exp.alias_(exp.column("k"), names[0], quoted=True),
-        exp.alias_(_call(getter, document.copy(), path), names[1], quoted=True),
-    ).from_(keys)
+        *(
+            exp.alias_(
+                _call("struct_extract", exp.column("pair"), exp.Literal.string(part)),
+                name,
+                quoted=True,
+            )
+            for part, name in zip(("key", "value"), names, strict=False)
+        )
+    ).from_(pairs)
 
 
 def _replace_table(

@@ -22,7 +22,6 @@ _WRITTEN = {
     TypeKind.FLOAT8: "postgres_float_text(e)",
     TypeKind.BYTES: "'\\x' || lower(hex(e))",
     TypeKind.INTERVAL: "interval_text(e)",
-    TypeKind.JSONB: "jsonb_text(e)",
     TypeKind.TIMESTAMPTZ: "CAST(e AS VARCHAR)",
 }
 _TRUTH = "if(e, 't', 'f')"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ..parser import folded
+from ..parser.json_functions import CALLED
 from .macros import PREFIX
 
 UNNAMED = "?column?"
@@ -70,6 +71,8 @@ def _given(item: exp.Expr) -> str | None:
             return "coalesce"
         case exp.Subquery():
             return _of_subquery(item)
+        case exp.Explode() if CALLED in item.meta:
+            return str(item.meta[CALLED])
         case exp.Anonymous():
             return item.name.lower().removeprefix(PREFIX)
         case exp.Trim():

@@ -24,7 +24,7 @@ EXPRESSIONS: list[tuple[str, object]] = [
     ("j -> 'a' ->> 'b'", '[1, "two", {"c": null}]'),
     ("j -> 'a' -> 'b' -> -1", '{"c": null}'),
     ("j -> 'a' -> 'b' -> 2 ->> 'c'", None),
-    ("j -> 'x y'", "1.5"),
+    ("j -> 'x y'", "1.50"),
     ("j -> 'none'", None),
     ("j #> '{a,b,0}'", "1"),
     ("j #>> '{a,b,1}'", "two"),
@@ -117,7 +117,7 @@ QUERIES: list[tuple[str, list[tuple[object, ...]]]] = [
     ("SELECT x FROM jsonb_array_elements('[3, 4]') AS e(x) ORDER BY x::text", [("3",), ("4",)]),
     (
         "SELECT key, value FROM t, jsonb_each(t.j) AS e ORDER BY key",
-        [("a", '{"b": [1, "two", {"c": null}]}'), ("k", '"v"'), ("x y", "1.5")],
+        [("a", '{"b": [1, "two", {"c": null}]}'), ("k", '"v"'), ("x y", "1.50")],
     ),
     (
         'SELECT e.key, e.value FROM jsonb_each_text(\'{"a": [1], "b": "x"}\') e ORDER BY 1',

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from math import isclose
 
+from tailrace.catalog.json_text import read_json
 from tests.system.differential.comparison import Difference
 from tests.system.differential.outcome import FIRST_OWN_TYPE, Cell, Outcome
 
@@ -75,6 +76,8 @@ def _same(theirs: Cell, ours: Cell, before: int, after: int) -> bool:
         return (before, after) == (VOID, TEXT)
     if before == BPCHAR:
         return theirs.rstrip(b" ") == ours
+    if (before, after) == (JSON, JSONB):
+        return bool(read_json(theirs.decode()) == read_json(ours.decode()))
     if before == REGTYPE:
         return {theirs, ours} == {b"integer", b"bigint"}
     if before not in (NUMERIC, FLOAT4, FLOAT8, INT8):
@@ -176,7 +179,10 @@ def _refused(*, sqlstate: str, beginnings: tuple[str, ...]) -> Callable[[Differe
 _FUNCTIONS_MISSING = (
     "scale min_scale trim_scale int8 float8 get_byte unistr normalize parse_ident "
     "statement_timestamp clock_timestamp justify_days string_to_table regexp_split_to_table "
-    'string_to_array "text"'
+    'string_to_array "text" row_to_json jsonb_each jsonb_each_text jsonb_path_query '
+    "jsonb_path_exists jsonb_path_match jsonb_path_query_array jsonb_path_query_first "
+    "jsonb_populate_record jsonb_populate_recordset jsonb_to_record jsonb_to_recordset "
+    "jsonb_set_lax json_object"
 )
 _MISSING = (
     *(f"function {name} " for name in _FUNCTIONS_MISSING.split()),

@@ -1,0 +1,25 @@
+"""Calls of documents' functions, and documents that a query's text says."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ...catalog.column_types import ColumnType
+from ...catalog.type_kinds import TypeKind
+
+JSONB = ColumnType(TypeKind.JSONB)
+
+
+def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    """A call; the arguments move into it."""
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def is_literal(node: exp.Expr) -> bool:
+    inner = node.unnest()
+    return isinstance(inner, exp.Literal) and inner.is_string
+
+
+def literal_document(node: exp.Expr) -> exp.Expr:
+    """A text literal as a document. It is read when the statement is planned."""
+    return exp.cast(node.copy(), "jsonb", dialect="postgres")

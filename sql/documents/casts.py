@@ -1,0 +1,35 @@
+"""Documents as numbers and truths."""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Decimal
+
+from ...catalog.errors import SQLError
+from .slices import type_of
+
+
+def integer_of(document: str) -> int:
+    """A number cast to an integer: halves are rounded away from zero."""
+    _check(document, "number", "bigint")
+    whole = int(Decimal(document).to_integral_value(ROUND_HALF_UP))
+    if not -(1 << 63) <= whole < 1 << 63:
+        raise SQLError("22003", "bigint out of range")
+    return whole
+
+
+def number_of(document: str) -> str:
+    """A number's digits, for a cast."""
+    _check(document, "number", "numeric")
+    return document
+
+
+def truth_of(document: str) -> bool:
+    _check(document, "boolean", "boolean")
+    return document == "true"
+
+
+def _check(document: str, wanted: str, target: str) -> None:
+    found = type_of(document)
+    if found != wanted:
+        called = "numeric" if found == "number" else found
+        raise SQLError("22023", f"cannot cast jsonb {called} to type {target}")
