@@ -15,9 +15,11 @@ from .authorization import Actor, changes_rights, check_changes
 from .ddl_needs import check_ddl
 from .executor.ddl import DDL, jobs_begun, run_ddl, wait_until_seen
 from .executor.feeds import create_changefeed
+from .executor.owned_sequences import drop_orphans
 from .executor.ownership import own_jobs, settle_rights
 from .implicit import attempts, in_transaction
 from .parser import statements
+from .parser.schema_statements import AlterCommand, AlterTable, DropColumn, DropIdentity, Truncate
 from .relations import LeaseScope
 from .results import Result
 from .services import Services
@@ -33,6 +35,8 @@ async def change_catalog(
 ) -> Result:
     """DDL. By itself it returns when every node has seen the change, and its job has done it."""
     if opened is not None:
+        if isinstance(statement, Truncate):
+            statement = replace(statement, within=True)
 
         async def work() -> Result:
             # The catalog's invariants rest on what was read, whatever the isolation.
@@ -60,7 +64,19 @@ async def change_catalog(
     if new_rights:
         await services.rights.catch_up(at)
     late = await wait_until_seen(services, changed, jobs)
+    if isinstance(statement, AlterTable) and any(map(_disowns, statement.commands)):
+        await attempts(
+            services,
+            lambda scope: in_transaction(
+                services.store, scope, lambda transaction: drop_orphans(services, transaction)
+            ),
+        )
     return replace(result, notice=late or result.notice, commit_timestamp=at)
+
+
+def _disowns(command: AlterCommand) -> bool:
+    """Whether a column may have owned a sequence that it does not own behind the command."""
+    return isinstance(command, DropColumn | DropIdentity)
 
 
 async def _run_as(actor: Actor, statement: DDL, scope: LeaseScope) -> Result:

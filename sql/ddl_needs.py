@@ -12,6 +12,7 @@ from .authorization import Actor
 from .binder import tables_of
 from .executor.ddl import DDL
 from .executor.new_names import new_table_name
+from .executor.truncation import truncated_tables
 from .parser import statements
 from .parser.names import ObjectName
 from .parser.schema_statements import (
@@ -50,7 +51,15 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
             await _create_in(actor, name.database, name.schema)
             for read in tables_of(query):
                 await actor.need_named(read, Privilege.SELECT)
-        case statements.DropTable(tables=tables) | Truncate(tables=tables):
+        case Truncate(tables=tables):
+            for table in tables:
+                await actor.need_named(table, Privilege.DROP)
+            _, others = await truncated_tables(
+                actor.services, actor.reader, statement, actor.database
+            )
+            for other in others:
+                await actor.need_table(other, Privilege.DROP)
+        case statements.DropTable(tables=tables):
             for table in tables:
                 await actor.need_named(table, Privilege.DROP)
         case AlterTable():

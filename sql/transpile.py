@@ -288,13 +288,23 @@ def _replace_setting_calls(query: exp.Query, parameters: _Parameters) -> None:
         whole.replace(parameters.typed(scalar, STRING))
 
 
+def _evaluated_once(call: exp.Expr) -> bool:
+    """Whether a call is one value: an item where there are no rows, or of VALUES in the outermost
+    FROM."""
+    nearest = call.find_ancestor(exp.Values, exp.Select)
+    if isinstance(nearest, exp.Values):
+        select = nearest.find_ancestor(exp.Select)
+        lateral = nearest.find_ancestor(exp.Lateral) is not None
+        return select is not None and select.parent is None and not lateral
+    return nearest is not None and nearest.args.get("from_") is None
+
+
 def _replace_sequence_calls(query: exp.Query, parameters: _Parameters) -> None:
     """Each call is one value. Raises SQLError 0A000 where it would have to be one for each row."""
     for node in list(query.find_all(exp.Anonymous)):
         if not is_sequence_call(node):
             continue
-        select = node.find_ancestor(exp.Select)
-        if select is None or select.args.get("from_") is not None:
+        if not _evaluated_once(node):
             raise SQLError(
                 "0A000",
                 f"{node.name.lower()} cannot be called for each row of a query",

@@ -38,24 +38,19 @@ def identity_of(given: s.ColumnDefinition, type: ColumnType) -> Identity | None:
     """What an identity clause makes of the column. Raises SQLError 22023 where it is no integer."""
     if given.identity is None:
         return None
+    check_identity_type(type, given.type.position)
+    return given.identity.identity
+
+
+def check_identity_type(type: ColumnType, position: int) -> None:
     if type.broad.kind is not TypeKind.INT8:
         raise SQLError(
-            "22023",
-            "identity column type must be smallint, integer, or bigint",
-            position=given.type.position,
+            "22023", "identity column type must be smallint, integer, or bigint", position=position
         )
-    return given.identity.identity
 
 
 def new_column(table: TableDescriptor, given: s.ColumnDefinition) -> tuple[Column, bool]:
     """The column that ADD COLUMN adds, and whether existing rows must be filled."""
-    if given.identity is not None:
-        raise SQLError(
-            "0A000",
-            f'identity column "{given.name}" cannot be added to a table that is there',
-            hint="Make a sequence, and add the column with DEFAULT nextval('sequence').",
-            position=given.position,
-        )
     column = Column(
         id=table.next_column_id,
         name=given.name,
@@ -67,6 +62,7 @@ def new_column(table: TableDescriptor, given: s.ColumnDefinition) -> tuple[Colum
     if given.default is None:
         return column, False
     column = with_default(column, given.default)
+    column = replace(column, identity=identity_of(given, column.type))
     if column.default_expression is not None:
         return column, True
     if column.default is None and not column.nullable:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...catalog.descriptor import DescriptorState
+from ...catalog.descriptor import DescriptorState, TableDescriptor
 from ...catalog.descriptor_store import decode_stored
 from ...catalog.named_objects import SequenceDescriptor
 from ...catalog.system_tables import DESCRIPTOR
 from ...kvlayer.access import Transaction
 from ...kvlayer.clock import ZERO
 from ..services import Services
+
+DISOWNED = 0
+"""The column of a sequence that is to go when its table's schema change is done: no column has
+this id."""
 
 
 async def drop_sequence(
@@ -23,11 +27,35 @@ async def drop_sequence(
     await transaction.delete([found.key])
 
 
+async def owned_by(transaction: Transaction, table_id: int) -> list[SequenceDescriptor]:
+    """The sequences that a table's columns own."""
+    return [
+        found
+        for found in await _sequences(transaction)
+        if found.owner is not None and found.owner[0] == table_id
+    ]
+
+
 async def drop_owned(services: Services, transaction: Transaction, table_id: int) -> None:
     """Drops the sequences that go with a table."""
-    for key, body in await transaction.scan(DESCRIPTOR.primary_span):
-        found = decode_stored(key, body, ZERO)
-        if not isinstance(found, SequenceDescriptor) or found.dropped or found.owner is None:
+    for found in await owned_by(transaction, table_id):
+        await drop_sequence(services, transaction, found)
+
+
+async def drop_orphans(services: Services, transaction: Transaction) -> None:
+    """Drops the sequences whose columns are gone, or draw from them no longer."""
+    descriptors = services.catalog.descriptors
+    for found in await _sequences(transaction):
+        if found.owner is None:
             continue
-        if found.owner[0] == table_id:
+        table_id, column_id = found.owner
+        table = await descriptors.read(transaction, table_id)
+        assert isinstance(table, TableDescriptor), (found, table)
+        if table.schema_change_job is None and all(c.id != column_id for c in table.columns):
             await drop_sequence(services, transaction, found)
+
+
+async def _sequences(transaction: Transaction) -> list[SequenceDescriptor]:
+    rows = await transaction.scan(DESCRIPTOR.primary_span)
+    found = [decode_stored(key, body, ZERO) for key, body in rows]
+    return [one for one in found if isinstance(one, SequenceDescriptor) and not one.dropped]

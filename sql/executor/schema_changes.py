@@ -28,8 +28,10 @@ from ..relations import LeaseScope, find_table
 from ..results import INT8, STRING, Result, listing
 from ..services import Services
 from .given_columns import constraint_definitions
+from .identity_columns import IdentityColumns
 from .schema_targets import TableChanges
 from .table_turn import wait_for_room
+from .truncation import Truncation
 from .views import ViewStatements, check_views
 
 AUTO_UNLOCK = declare_bool(
@@ -72,15 +74,7 @@ class SchemaChangeStatements:
             case s.DropIndex() | s.RenameIndex():
                 return await self._existing_index(statement)
             case s.Truncate():
-                for name in statement.tables:
-                    table = await self.prepared(name)
-                    _check_truncate(table, [t.parts[-1] for t in statement.tables])
-                    if not await self._transaction.scan(table.primary_span, limit=1):
-                        continue  # what it would do is done
-                    changes = self._gathered(table)
-                    changes.truncate()
-                    await self._done(changes, table, statement.text, "TRUNCATE")
-                return Result(tag="TRUNCATE")
+                return await self._truncate(statement)
 
     async def explain(self, statement: s.TableChange | statements.DropTable) -> Result:
         """The stages that the statement would have, on the tables as they are."""
@@ -105,7 +99,7 @@ class SchemaChangeStatements:
             case s.AlterTable(table=name, commands=commands):
                 changes = TableChanges(await self._found(name))
                 for command in commands:
-                    await self._command(changes, command)
+                    await self._command(changes, command, name, explains=True)
                 return [changes]
             case s.CreateIndex(table=name):
                 changes = TableChanges(await self._found(name))
@@ -135,17 +129,43 @@ class SchemaChangeStatements:
         for command in statement.commands:
             if isinstance(command, s.DropColumn) and command.cascade:
                 await self._drop_views(changes.table, command.name)
-            await self._command(changes, command)
+            await self._command(changes, command, statement.table)
+        if not changes.targets and any(isinstance(c, s.SetIdentity) for c in statement.commands):
+            return Result(tag="ALTER TABLE")  # of its sequence alone
         return await self._done(changes, table, statement.text, "ALTER TABLE")
+
+    async def _truncate(self, statement: s.Truncate) -> Result:
+        truncation = Truncation(self._services, self._transaction, self._scope, self._database)
+        done = await truncation.run(statement)
+        for found in done.left:
+            table = await self._prepared_table(found)
+            if not await self._transaction.scan(table.primary_span, limit=1):
+                continue  # what it would do is done
+            changes = self._gathered(table)
+            changes.truncate()
+            await self._done(changes, table, statement.text, "TRUNCATE TABLE")
+        return Result(tag="TRUNCATE TABLE", notice=done.notice)
 
     async def _drop_views(self, table: TableDescriptor, column: str) -> None:
         """Drops the views that read a column."""
         views = ViewStatements(self._services, self._transaction, self._scope, self._database)
         await views.drop_readers_of_column(table, column)
 
-    async def _command(self, changes: TableChanges, command: s.AlterCommand) -> None:
+    async def _command(
+        self,
+        changes: TableChanges,
+        command: s.AlterCommand,
+        table: ObjectName,
+        *,
+        explains: bool = False,
+    ) -> None:
         await check_views(self._services, self._transaction, changes.table, command)
+        identities = IdentityColumns(
+            self._services, self._transaction, self._database, explains=explains
+        )
         match command:
+            case s.AddIdentity() | s.SetIdentity() | s.DropIdentity():
+                await identities.run(changes, command, table)
             case s.AddConstraint(constraint=s.Reference() as reference):
                 changes.add_reference(reference, await self._referenced(changes, reference))
             case s.RenameTable(new_name=name):
@@ -154,7 +174,7 @@ class SchemaChangeStatements:
             case s.SetSchema(schema=schema, position=position):
                 changes.add(await self._moved_to(changes.table, schema, position))
             case s.AddColumn(definition=definition):
-                changes.run(command)
+                changes.run(await identities.added(changes, command, table))
                 for constraint in definition.constraints:
                     if isinstance(constraint, s.Reference):
                         referenced = await self._referenced(changes, constraint)
@@ -353,17 +373,6 @@ def _drop_table(changes: TableChanges) -> None:
     for key in changes.table.foreign_keys:
         changes.add(Target(ConstraintElement(constraint=key), present=False))
     changes.add(Target(FactsElement(label="drop table", dropped=True)))
-
-
-def _check_truncate(table: TableDescriptor, names: Sequence[str]) -> None:
-    others = [id for id in table.referenced_by if id != table.id]
-    if others:
-        raise SQLError(
-            "0A000",
-            f'cannot truncate table "{table.name}", to which a foreign key refers',
-            hint="Drop the foreign key, or delete the rows.",
-        )
-    assert names, table
 
 
 def _change_index(changes: TableChanges, statement: s.DropIndex | s.RenameIndex) -> None:

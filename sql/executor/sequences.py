@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ...catalog.catalog import Catalog
+from ...catalog.catalog_changes import CatalogChanges
 from ...catalog.column_types import INT8_MAX, INT8_MIN
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.descriptor_store import decode_stored
@@ -126,8 +127,8 @@ class StoredSequences:
     async def _write(
         self, sequence: SequenceDescriptor, work: Callable[[Transaction], Awaitable[T]]
     ) -> T:
-        if self._opened is not None and await self._mine(sequence):
-            return await work(self._opened)  # nobody else can see it yet
+        if self._opened is not None and self._mine(sequence):
+            return await work(self._opened)
         for attempt in range(1, ATTEMPTS_MAX + 1):
             transaction = self._store.begin()
             try:
@@ -146,11 +147,13 @@ class StoredSequences:
                 return result
         raise AssertionError("the last attempt returns or raises")
 
-    async def _mine(self, sequence: SequenceDescriptor) -> bool:
-        """Whether the open transaction has made the sequence."""
-        at = await self._store.now()
-        known = await self._catalog.descriptors.read_at(sequence.id, at)
-        return known is None
+    def _mine(self, sequence: SequenceDescriptor) -> bool:
+        """Whether the open transaction has made the sequence, or has altered it: it has locked the
+        value, and draws are undone with it."""
+        if self._opened is None or not self._opened.commit_checks:
+            return False
+        published = CatalogChanges.of(self._opened).published
+        return any(changed.id == sequence.id for changed in published)
 
 
 async def _value(transaction: Transaction, sequence: SequenceDescriptor) -> tuple[int, bool]:
@@ -241,17 +244,28 @@ async def _alter(
     change, owner = statement.change, found.owner
     if change.owned_by is not None:
         owner = await _owner(services, change, transaction, database)
-    changed = replace(found, options=changed_options(found.options, change), owner=owner)
+    changed = replace(found, owner=owner)
     if statement.new_name is not None:
         await _refuse_users(transaction, found, "renamed")
         changed = replace(changed, name=statement.new_name)
+    await change_sequence(services, transaction, changed, change)
+    return Result(tag="ALTER SEQUENCE")
+
+
+async def change_sequence(
+    services: Services,
+    transaction: Transaction,
+    sequence: SequenceDescriptor,
+    change: SequenceChange,
+) -> None:
+    """Publishes the next version of a sequence, with the options that the change gives."""
+    changed = replace(sequence, options=changed_options(sequence.options, change))
     if change.restarts:
         value = changed.options.start if change.restart is None else change.restart
-        await transaction.put([found.key], [encode_value((value, False))])
+        await transaction.put([sequence.key], [encode_value((value, False))])
     descriptors = services.catalog.descriptors
-    version = descriptors.next_version(transaction, found)
+    version = descriptors.next_version(transaction, sequence)
     await descriptors.publish(transaction, replace(changed, version=version))
-    return Result(tag="ALTER SEQUENCE")
 
 
 async def _drop(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ...catalog.errors import SQLError
 from .cursor import Cursor, LexemeKind
 from .drop_behaviour import drop_behaviour
+from .identity import alter_identity
 from .index_columns import column_names, index_columns, index_method, refuse_partial
 from .names import ObjectName
 from .ranges import change_of_ranges
@@ -151,6 +152,9 @@ def _alter(cursor: Cursor, position: int) -> AlterCommand:
         return SetDefault(name=name, default=None, position=position)
     if cursor.accept_words("set", "default"):
         return SetDefault(name=name, default=expression(cursor), position=position)
+    identity = alter_identity(cursor, name, position)
+    if identity is not None:
+        return identity
     if not cursor.accept_words("set", "data", "type"):
         cursor.expect_words("type")
     type = type_name(cursor)
@@ -264,13 +268,22 @@ def alter_index(cursor: Cursor) -> RenameIndex | SplitAt | UnsplitAt:
 
 
 def truncate(cursor: Cursor) -> Truncate:
+    """`[TABLE] name, … [RESTART IDENTITY | CONTINUE IDENTITY] [CASCADE | RESTRICT]`"""
     cursor.accept_words("table")
     tables = [cursor.object_name("a table's name")]
     while cursor.accept_symbol(","):
         tables.append(cursor.object_name("a table's name"))
+    restarts = cursor.accept_words("restart", "identity")
+    if not restarts:
+        cursor.accept_words("continue", "identity")
     cascade = drop_behaviour(cursor)
     cursor.expect_end()
-    return Truncate(tables=tuple(tables), cascade=cascade, text=cursor.statement_text)
+    return Truncate(
+        tables=tuple(tables),
+        cascade=cascade,
+        restart_identity=restarts,
+        text=cursor.statement_text,
+    )
 
 
 # Comments, schemas and databases.

@@ -213,6 +213,11 @@ def _view_definition(arguments: Arguments) -> exp.Expr:
     return _VIEW_DEFINITION([named_relation(arguments)])
 
 
+def _owned_sequence(arguments: Arguments) -> exp.Expr:
+    """A text, and plainly so: drivers cast it to `regclass`."""
+    return exp.cast(query(_OWNED_SEQUENCE)(arguments), "text", dialect="postgres")
+
+
 FUNCTIONS: dict[str, Make] = {
     "pg_table_is_visible": query(_VISIBLE),
     "pg_type_is_visible": _TRUE,
@@ -257,7 +262,7 @@ FUNCTIONS: dict[str, Make] = {
         "|| ltrim(_d.ev_action)) FROM pg_catalog.pg_rewrite AS _d "
         "JOIN pg_catalog.pg_class AS _r ON _r.oid = _d.ev_class WHERE _d.oid = $1"
     ),
-    "pg_get_serial_sequence": query(_OWNED_SEQUENCE),
+    "pg_get_serial_sequence": _owned_sequence,
     "pg_get_partkeydef": _NULL_TEXT,
     "pg_get_statisticsobjdef_columns": _NULL_TEXT,
     "pg_get_function_result": _NULL_TEXT,

@@ -8,7 +8,8 @@ from sqlglot.tokenizer_core import Token
 
 from ...catalog.elements import Identity
 from .cursor import Cursor, syntax_error
-from .sequences import sequence_options
+from .schema_statements import AddIdentity, DropIdentity, IdentityClause, SetIdentity
+from .sequences import sequence_option, sequence_options
 from .type_statements import SequenceChange
 
 
@@ -36,6 +37,47 @@ def identity_options(cursor: Cursor) -> SequenceChange:
     options = sequence_options(cursor)
     cursor.expect_symbol(")")
     return options
+
+
+def alter_identity(
+    cursor: Cursor, name: str, position: int
+) -> AddIdentity | SetIdentity | DropIdentity | None:
+    """What ALTER COLUMN says of an identity, or None before anything else.
+
+    ADD GENERATED … AS IDENTITY [(option …)]
+    {SET GENERATED … | SET option | RESTART [[WITH] n]} …
+    DROP IDENTITY [IF EXISTS]
+    """
+    if cursor.accept_words("add"):
+        mode = identity_mode(cursor)
+        if mode is None:
+            cursor.fail(expected="GENERATED")
+        clause = IdentityClause(mode, identity_options(cursor))
+        return AddIdentity(name=name, clause=clause, position=position)
+    if cursor.accept_words("drop", "identity"):
+        if_exists = cursor.accept_words("if", "exists")
+        return DropIdentity(name=name, if_exists=if_exists, position=position)
+    if cursor.at_words("restart") or (
+        cursor.at_words("set") and not cursor.at_words("set", "data")
+    ):
+        return _set_identity(cursor, name, position)
+    return None
+
+
+def _set_identity(cursor: Cursor, name: str, position: int) -> SetIdentity:
+    identity = None
+    found: dict[str, object] = {}
+    while True:
+        if cursor.accept_words("set", "generated", "always"):
+            identity = Identity.ALWAYS
+        elif cursor.accept_words("set", "generated", "by", "default"):
+            identity = Identity.BY_DEFAULT
+        elif cursor.at_words("restart") or cursor.accept_words("set"):
+            sequence_option(cursor, found)
+        else:
+            break
+    options = SequenceChange(position=position, **found) if found else None  # type: ignore[arg-type]
+    return SetIdentity(name=name, identity=identity, options=options, position=position)
 
 
 def without_overriding(text: str, tokens: list[Token]) -> tuple[list[Token], Overriding | None]:

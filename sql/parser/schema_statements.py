@@ -158,6 +158,30 @@ class SetDefault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AddIdentity:
+    name: str
+    clause: IdentityClause
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetIdentity:
+    """SET GENERATED, and SET or RESTART of the sequence's options; what is None stays."""
+
+    name: str
+    identity: Identity | None
+    options: SequenceChange | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropIdentity:
+    name: str
+    if_exists: bool
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetNotNull:
     name: str
     not_null: bool
@@ -220,6 +244,9 @@ AlterCommand = (
     | SetSchema
     | AlterType
     | SetDefault
+    | AddIdentity
+    | SetIdentity
+    | DropIdentity
     | SetNotNull
     | AddConstraint
     | DropConstraint
@@ -273,9 +300,13 @@ class RenameIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncate:
+    """`within` says that it is part of a transaction that goes on, whose it then is whole."""
+
     tables: tuple[ObjectName, ...]
     cascade: bool
+    restart_identity: bool
     text: str
+    within: bool = False
 
 
 class Commented(Enum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .cursor import Cursor
+from .cursor import Cursor, LexemeKind
 from .drop_behaviour import drop_behaviour
 from .type_statements import AlterSequence, CreateSequence, DropSequence, SequenceChange
 
@@ -43,11 +43,12 @@ def sequence_options(cursor: Cursor) -> SequenceChange:
     position = cursor.position
     found: dict[str, object] = {}
     while not (cursor.finished or cursor.at_symbol(")")):
-        _option(cursor, found)
+        sequence_option(cursor, found)
     return SequenceChange(position=position, **found)  # type: ignore[arg-type]
 
 
-def _option(cursor: Cursor, found: dict[str, object]) -> None:
+def sequence_option(cursor: Cursor, found: dict[str, object]) -> None:
+    """Reads one option into the fields of a SequenceChange."""
     if cursor.accept_words("as"):
         cursor.identifier("a type")
     elif cursor.accept_words("increment"):
@@ -71,7 +72,8 @@ def _option(cursor: Cursor, found: dict[str, object]) -> None:
         found["owned_by"] = () if named.lower() == "none" else tuple(named.split("."))
     elif cursor.accept_words("restart"):
         found["restarts"] = True
-        if cursor.accept_words("with") or not cursor.finished:
+        number = cursor.current.kind is LexemeKind.NUMBER or cursor.at_symbol("-")
+        if cursor.accept_words("with") or number:
             found["restart"] = _number(cursor)
     else:
         cursor.fail(expected="an option of a sequence")
