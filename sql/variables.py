@@ -87,6 +87,7 @@ class SessionVariables:
         self._given: dict[str, object] = {}  # at the session's beginning: RESET goes back to it
         self._session: dict[str, object] = {}
         self._local: dict[str, object] = {}
+        self._computed: dict[str, Callable[[], object]] = {}
 
     def begin_with(self, name: str, text: str) -> None:
         """The value that the session begins with, instead of the default. Raises as `set`."""
@@ -94,6 +95,8 @@ class SessionVariables:
         self._given[name] = self._session.pop(name)
 
     def get(self, variable: Variable[V]) -> V:
+        if variable.name in self._computed:
+            return cast(V, self._computed[variable.name]())
         for values in (self._local, self._session, self._given):
             if variable.name in values:
                 return cast(V, values[variable.name])
@@ -134,6 +137,21 @@ class SessionVariables:
         find(name, position)
         self._session.pop(name, None)
         self._local.pop(name, None)
+
+    def compute(self, variable: Variable[V], value: Callable[[], V]) -> None:
+        """A value that is not kept but asked for each time."""
+        assert variable.parse is None, variable
+        self._computed[variable.name] = value
+
+    def source(self, variable: Variable[object]) -> str:
+        """Where the value is from, in pg_settings' words."""
+        if variable.name in self._local or variable.name in self._session:
+            return "session"
+        return "client" if variable.name in self._given else "default"
+
+    def reset_text(self, variable: Variable[object]) -> str:
+        """What RESET would go back to."""
+        return variable.show(self._given.get(variable.name, variable.default))
 
     def show(self, variable: Variable[object]) -> str:
         return variable.show(self.get(variable))

@@ -11,19 +11,18 @@ from ..results import INT8, STRING, Row
 from .context import IntrospectionContext
 from .described import (
     DescribedTable,
-    default_text,
     described_relations,
     described_tables,
     described_views,
 )
+from .information_columns import COLUMNS, ELEMENT_TYPES, column_rows, element_type_rows
+from .information_usage import USAGE_TABLES
 from .rights import privileges_on
 from .sequences import schema_sequence_rows
-from .type_rows import standard_words, udt_name
 from .virtual_table import RowSource, VirtualTable, virtual_columns
 
 SCHEMA = "information_schema"
 _KINDS = {"p": "PRIMARY KEY", "u": "UNIQUE", "c": "CHECK", "f": "FOREIGN KEY"}
-_BITS = {"INT2": 16, "INT4": 32, "INT8": 64, "FLOAT4": 24, "FLOAT8": 53}
 
 
 async def _visible_tables(context: IntrospectionContext) -> list[DescribedTable]:
@@ -37,19 +36,32 @@ async def _visible_tables(context: IntrospectionContext) -> list[DescribedTable]
 
 
 async def _schemata(context: IntrospectionContext) -> Sequence[Row]:
-    stored = await context.services.catalog.list_schemas(context.reader, context.database)
+    catalog, reader = context.services.catalog, context.reader
+    stored = await catalog.list_schemas(reader, context.database)
     virtual = {table.schema for table in context.services.virtual_tables}
-    return [(context.database, name, ROOT) for name in [*stored, *sorted(virtual)]]
+    rights = await read_rights(context.reader)
+    rows: list[Row] = []
+    for name in [*stored, *sorted(virtual)]:
+        owner = ROOT
+        if name not in virtual:
+            parents = await catalog.descriptors.resolve_schema(reader, context.database, name)
+            owner = rights.owner(parents[1])
+        rows.append((context.database, name, owner, None, None, None, None))
+    return rows
 
 
 async def _tables(context: IntrospectionContext) -> Sequence[Row]:
     rows: list[Row] = [
-        (context.database, found.schema, found.table.name, *_standard_kind(found))
+        _table_row(context.database, found.schema, found.table.name, *_standard_kind(found))
         for found in await _visible_tables(context)
     ]
     for table in context.services.virtual_tables:
-        rows.append((context.database, table.schema, table.name, "SYSTEM VIEW", "NO"))
+        rows.append(_table_row(context.database, table.schema, table.name, "SYSTEM VIEW", "NO"))
     return rows
+
+
+def _table_row(database: str, schema: str, name: str, kind: str, insertable: str) -> Row:
+    return (database, schema, name, kind, *[None] * 5, insertable, "NO", None)
 
 
 def _standard_kind(found: DescribedTable) -> tuple[str, str]:
@@ -58,28 +70,11 @@ def _standard_kind(found: DescribedTable) -> tuple[str, str]:
 
 
 async def _columns(context: IntrospectionContext) -> Sequence[Row]:
-    rows: list[Row] = []
-    for found in await _visible_tables(context):
-        for place, (_, column) in enumerate(found.columns, start=1):
-            type = column.type
-            precision, scale = type.decimal if type.precision is not None else (None, None)
-            bits = _BITS.get(type.kind.value)
-            if type.kind.value.startswith("INT"):
-                scale = 0
-            computed = column.computed
-            rows.append(
-                (
-                    context.database, found.schema, found.table.name, column.name, place,
-                    default_text(column) if computed is None else None,
-                    "YES" if column.nullable else "NO", standard_words(type), type.width,
-                    bits or precision, scale, udt_name(type),
-                    "NO" if column.identity is None else "YES",
-                    None if column.identity is None else column.identity.value,
-                    "ALWAYS" if computed is not None else "NEVER", computed,
-                    "NO" if computed is not None or found.table.view is not None else "YES",
-                )
-            )  # fmt: skip
-    return rows
+    return await column_rows(context, await _visible_tables(context))
+
+
+async def _element_types(context: IntrospectionContext) -> Sequence[Row]:
+    return await element_type_rows(context, await _visible_tables(context))
 
 
 async def _views(context: IntrospectionContext) -> Sequence[Row]:
@@ -188,18 +183,24 @@ INFORMATION_SCHEMA = (
         "increment cycle_option",
         schema_sequence_rows,
     ),
-    _table(1, "schemata", "catalog_name schema_name schema_owner", _schemata),
     _table(
-        2, "tables", "table_catalog table_schema table_name table_type is_insertable_into", _tables
+        1,
+        "schemata",
+        "catalog_name schema_name schema_owner default_character_set_catalog "
+        "default_character_set_schema default_character_set_name sql_path",
+        _schemata,
     ),
     _table(
-        3,
-        "columns",
-        "table_catalog table_schema table_name column_name ordinal_position* column_default "
-        "is_nullable data_type character_maximum_length* numeric_precision* numeric_scale* "
-        "udt_name is_identity identity_generation is_generated generation_expression is_updatable",
-        _columns,
+        2,
+        "tables",
+        "table_catalog table_schema table_name table_type self_referencing_column_name "
+        "reference_generation user_defined_type_catalog user_defined_type_schema "
+        "user_defined_type_name is_insertable_into is_typed commit_action",
+        _tables,
     ),
+    _table(3, "columns", COLUMNS, _columns),
+    _table(9, "element_types", ELEMENT_TYPES, _element_types),
+    *(_table(*usage) for usage in USAGE_TABLES),
     _table(
         4,
         "views",

@@ -67,7 +67,10 @@ async def _types(context: IntrospectionContext, schemas: dict[Datum, str]) -> li
     for row in ALL_ROWS:
         spelled = dict.fromkeys((row.name, row.words, *_OTHER_WORDS.get(row.name, ())))
         for word in (*spelled, f"pg_catalog.{row.name}"):
-            found += [("type", word, row.oid), ("type", f"{word}[]", row.array)]
+            found.append(("type", word, row.oid))
+            found += [("type", f"{word}[]", row.array)] if row.array else []
+        if not row.array:
+            continue
         found += [("type", name, row.array) for name in _qualified("pg_catalog", f"_{row.name}")]
     for type in await user_types(context):
         schema, array = schemas[type.schema_id], user_array_oid(type.id)

@@ -51,7 +51,15 @@ OTHER_ROWS = (
     TypeRow(26, "oid", "oid", 4, "N", 1028),
     TypeRow(30, "oidvector", "oidvector", -1, "A", 1013, 26),
     TypeRow(114, "json", "json", -1, "U", 199),
-)
+    TypeRow(705, "unknown", "unknown", -2, "X", 0),
+    *(
+        TypeRow(oid, name, name, 4, "P", 0)
+        for oid, name in (
+            (2249, "record"), (2275, "cstring"), (2276, "any"), (2278, "void"), (2279, "trigger"),
+            (2283, "anyelement"), (3838, "event_trigger"),
+        )
+    ),
+)  # fmt: skip
 """What clients look for by name, though no column is of it."""
 
 CATALOG_ROWS = {

@@ -28,6 +28,7 @@ from .registered_names import (
     named_relation,
     registered_cast,
 )
+from .system_columns import table_id
 from .tree_names import CAST_TYPE
 
 PREFIX = "pg_catalog"
@@ -76,7 +77,7 @@ def expand(tree: exp.Expr) -> exp.Expr:
         keep_id(cast)
     found = [
         node
-        for node in tree.find_all(exp.Anonymous, exp.Cast, exp.Table, exp.Func, exp.Dot)
+        for node in tree.find_all(exp.Anonymous, exp.Cast, exp.Table, exp.Func, exp.Dot, exp.Column)
         if _replacement(node) is not None
     ]
     for node in reversed(found):
@@ -120,9 +121,22 @@ def _replacement(node: exp.Expr) -> exp.Expr | None:
         case exp.Table(this=exp.Anonymous() as function):
             return _rows(node, function.name.lower())
         case exp.Anonymous() if not isinstance(node.parent, exp.Table):
-            make = FUNCTIONS.get(node.name.lower())
+            make = FUNCTIONS.get(node.name.lower()) or _of_rows(node)
             return None if make is None else make(list(node.expressions))
+        case exp.Column():
+            return table_id(node)
     return None
+
+
+_SETTING_OF_ROW = query(
+    "SELECT min(_s.setting) FROM pg_catalog.pg_settings AS _s WHERE _s.name = lower($1)"
+)
+
+
+def _of_rows(call: exp.Anonymous) -> Make | None:
+    """`current_setting(s.name)`, which is of constants elsewhere."""
+    named = call.name.lower() == "current_setting" and call.find(exp.Column) is not None
+    return _SETTING_OF_ROW if named else None
 
 
 def _rows(table: exp.Table, function: str) -> exp.Expr | None:
@@ -131,10 +145,19 @@ def _rows(table: exp.Table, function: str) -> exp.Expr | None:
         made = exp.table_(function, db=PREFIX)
         made.set("alias", table.args.get("alias") or alias_named(function))
         return made
-    if function != "pg_partition_ancestors":
+    columns = _EMPTY_FUNCTIONS.get(function)
+    if columns is None:
         return None
-    empty = parse_text("SELECT NULL::INT8 AS relid, NULL::INT8 AS depth WHERE FALSE")
+    empty = parse_text(f"SELECT {columns} WHERE FALSE")
     return exp.Subquery(this=empty, alias=table.args.get("alias"))
+
+
+_EMPTY_FUNCTIONS = {
+    "pg_partition_ancestors": "NULL::INT8 AS relid, NULL::INT8 AS depth",
+    "pg_partition_tree": "NULL::INT8 AS relid, NULL::INT8 AS parentrelid, "
+    "NULL::BOOL AS isleaf, NULL::INT8 AS level",
+}
+"""Functions that return no rows, because there are no partitions: their columns."""
 
 
 def _constant(text: str) -> Make:
@@ -224,6 +247,19 @@ FUNCTIONS: dict[str, Make] = {
     "pg_function_is_visible": _TRUE,
     "pg_operator_is_visible": _TRUE,
     "pg_collation_is_visible": _TRUE,
+    **{
+        f"pg_{kind}_is_visible": _TRUE
+        for kind in (
+            "conversion",
+            "opclass",
+            "opfamily",
+            "statistics_obj",
+            "ts_config",
+            "ts_dict",
+            "ts_parser",
+            "ts_template",
+        )
+    },
     "pg_relation_is_publishable": _TRUE,
     "has_table_privilege": _has("table"),
     "has_any_column_privilege": _has("table"),
@@ -252,6 +288,15 @@ FUNCTIONS: dict[str, Make] = {
         "SELECT min(_d.description) FROM pg_catalog.pg_description AS _d "
         "WHERE _d.objoid = $1 AND _d.objsubid = $2"
     ),
+    "pg_char_to_encoding": query(
+        "CASE WHEN lower($1) IN ('utf8', 'utf-8', 'unicode') THEN 6 ELSE -1 END"
+    ),
+    "getdatabaseencoding": _constant("'UTF8'"),
+    "pg_tablespace_location": _constant("''"),
+    "pg_get_function_sqlbody": _NULL_TEXT,
+    "pg_get_functiondef": _NULL_TEXT,
+    "pg_get_statisticsobjdef": _NULL_TEXT,
+    "pg_get_function_arg_default": _NULL_TEXT,
     "pg_encoding_to_char": query("CASE WHEN $1 = 6 THEN 'UTF8' ELSE '' END"),
     **TO_REGISTERED,
     "shobj_description": _NULL_TEXT,
@@ -269,6 +314,7 @@ FUNCTIONS: dict[str, Make] = {
     "pg_get_function_arguments": _NULL_TEXT,
     "pg_get_function_identity_arguments": _NULL_TEXT,
     "pg_table_size": _constant("CAST(NULL AS INT8)"),
+    "pg_stat_get_numscans": _constant("CAST(NULL AS INT8)"),
     "pg_relation_size": _constant("CAST(NULL AS INT8)"),
     "pg_total_relation_size": _constant("CAST(NULL AS INT8)"),
     "pg_database_size": _constant("CAST(NULL AS INT8)"),

@@ -82,7 +82,10 @@ def _checked_id_of(name: str) -> str:
 TO_REGISTERED: dict[str, Make] = {f"to_{name}": query(_id_of(name)) for name in _NAMES}
 _CHECKED = {name: query(_checked_id_of(name)) for name in _NAMES}
 _NAMED = {name: query(text) for name, text in _NAMES.items()}
-REGISTERED = (*_NAMES, "regproc", "regprocedure")
+REGISTERED = (
+    *_NAMES, "regproc", "regprocedure", "regoper", "regoperator", "regconfig", "regdictionary",
+    "regcollation",
+)  # fmt: skip
 
 
 def registered_cast(cast: exp.Cast) -> exp.Expr | None:
@@ -92,7 +95,7 @@ def registered_cast(cast: exp.Cast) -> exp.Expr | None:
         return None
     operand: exp.Expr = cast.this
     if name not in _NAMES:
-        return _function_name(operand)
+        return _function_name(cast)
     if not _textual(operand):
         return _NAMED[name]([operand])
     if isinstance(operand, exp.Literal) and operand.name.isdecimal():
@@ -123,7 +126,18 @@ def named_relation(arguments: Arguments) -> exp.Expr:
     return _CHECKED["regclass"]([given])
 
 
-def _function_name(operand: exp.Expr) -> exp.Expr:
+def id_of_relation(name: str) -> exp.Expr:
+    """The id of the relation of a name, as a number."""
+    made = exp.cast(_CHECKED["regclass"]([exp.Literal.string(name)]), "BIGINT")
+    made.meta[CAST_TYPE] = OID
+    return made
+
+
+def _function_name(cast: exp.Cast) -> exp.Expr:
+    operand: exp.Expr = cast.this
+    outer = cast.parent
+    if isinstance(outer, exp.Cast) and outer.to.sql("postgres").lower() == "oid":
+        return parse_text("error('0A000|functions are built in, and have no object ids')")
     if isinstance(operand, exp.Literal) and operand.is_string:
         return exp.Literal.string(operand.name.rpartition(".")[2])
     return exp.cast(operand.copy(), "TEXT")

@@ -10,6 +10,7 @@ A type is kept with its tree, and so with each copy of it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
@@ -359,7 +360,8 @@ class Types:
         if isinstance(source.expression, exp.Unnest):
             return self._of_unnest(source.expression, name)
         names, types = self.columns_of(source.expression)
-        return (True, types[names.index(name)]) if name in names else (False, None)
+        known = dict(zip_longest(names, types[: len(names)]))  # WITH ORDINALITY adds a name
+        return (True, known[name]) if name in known else (False, None)
 
     def _of_unnest(self, source: exp.Unnest, name: str) -> tuple[bool, ColumnType | None]:
         if len(source.expressions) != 1:

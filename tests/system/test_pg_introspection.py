@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import sqlalchemy
@@ -25,14 +26,18 @@ COMMENT ON COLUMN orders.note IS 'anything';
 CREATE VIEW large AS SELECT id, amount FROM orders WHERE amount > 9;
 COMMENT ON VIEW large IS 'the large ones';
 COMMENT ON COLUMN large.amount IS 'in euros';
+CREATE TYPE mood AS ENUM ('sad', 'happy');
+CREATE SEQUENCE numbers;
+CREATE USER ada;
+ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO ada;
 """
 
 VIEW = """\
                                 View "public.large"
- Column |     Type      | Collation | Nullable | Default | Storage  | Description 
---------+---------------+-----------+----------+---------+----------+-------------
- id     | bigint        |           |          |         | plain    | 
- amount | numeric(12,2) |           |          |         | extended | in euros
+ Column |     Type      | Collation | Nullable | Default | Storage | Description 
+--------+---------------+-----------+----------+---------+---------+-------------
+ id     | bigint        |           |          |         | plain   | 
+ amount | numeric(12,2) |           |          |         | main    | in euros
 View definition:
  SELECT id, amount FROM defaultdb.public.orders WHERE amount > 9;
 """
@@ -64,14 +69,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 
 def psql(server: ServerProcess, script: str, *options: str) -> str:
+    done = told_by_psql(server, script, *options, "-v", "ON_ERROR_STOP=1")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def told_by_psql(
+    server: ServerProcess, script: str, *options: str
+) -> subprocess.CompletedProcess[str]:
     found = shutil.which("psql")
     if found is None:
         pytest.skip("psql is not installed")
-    command = [found, "-X", *options, "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-U", "root"]
+    command = [found, "-X", *options, "-h", "127.0.0.1", "-U", "root"]
     command += ["-p", str(server.pg_port), "-d", "defaultdb"]
-    done = subprocess.run(command, input=script, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return subprocess.run(command, input=script, capture_output=True, text=True, timeout=60)
 
 
 def test_psql_describes_a_table(server: ServerProcess) -> None:
@@ -95,19 +106,21 @@ def test_psql_describes_a_view(server: ServerProcess) -> None:
     ("command", "lines"),
     [
         ("\\d", [
-            "public|customers|table|root", "public|large|view|root", "public|orders|table|root",
+            "public|customers|table|root", "public|large|view|root",
+            "public|numbers|sequence|root", "public|orders|table|root",
         ]),
         ("\\dt", ["public|customers|table|root", "public|orders|table|root"]),
         ("\\dt ord*", ["public|orders|table|root"]),
         ("\\dn", ["public|root", "tailrace_internal|root"]),
         ("\\l", ["defaultdb|root|UTF8|C|C.UTF-8||libc|", "system|root|UTF8|C|C.UTF-8||libc|"]),
         ("\\du", [
+            "ada||{}",
             "admin|Superuser, Create role, Create DB, Cannot login, Bypass RLS|{}",
             "root|Superuser, Create role, Create DB, Bypass RLS|{admin}",
         ]),
         ("\\df", []),
         ("\\dv", ["public|large|view|root"]),
-        ("\\dT", []),
+        ("\\dT", ["public|mood|"]),
         ("\\di", [
             "public|customers_name_key|index|root|customers",
             "public|customers_pkey|index|root|customers",
@@ -115,11 +128,42 @@ def test_psql_describes_a_view(server: ServerProcess) -> None:
             "public|orders_pkey|index|root|orders",
         ]),
         ("\\dp", [
-            "public|customers|table|||", "public|large|view|||", "public|orders|table|||",
+            "public|customers|table|||", "public|large|view|||", "public|numbers|sequence|||",
+            "public|orders|table|||",
         ]),
     ],
 )  # fmt: skip
 def test_psql_lists(server: ServerProcess, command: str, lines: list[str]) -> None:
+    assert psql(server, f"{command}\n", "-At").splitlines() == lines
+
+
+def test_no_meta_command_is_an_sql_error(server: ServerProcess) -> None:
+    """Each of psql's commands on a catalog lists something, or says that there is nothing."""
+    commands = Path(__file__).with_name("meta_commands.txt").read_text()
+    assert "ERROR" not in told_by_psql(server, commands).stderr
+
+
+def test_no_query_of_a_tool_is_an_sql_error(server: ServerProcess) -> None:
+    psql(server, Path(__file__).with_name("tool_queries.sql").read_text())
+
+
+@pytest.mark.parametrize(
+    ("command", "lines"),
+    [
+        ("\\dT+", ["public|mood|mood|4|sad", "happy|root||"]),
+        ("\\ds", ["public|numbers|sequence|root"]),
+        ("\\ddp", ["root|public|table|ada=r/root"]),
+        ("\\db", ["pg_default|root|"]),
+        ("\\dd", []),
+        ("\\dC", []),
+        ("\\dx", []),
+        ("\\drds", []),
+        ("\\dconfig app*", ["application_name|psql"]),
+    ],
+)
+def test_psql_lists_what_else_there_is(
+    server: ServerProcess, command: str, lines: list[str]
+) -> None:
     assert psql(server, f"{command}\n", "-At").splitlines() == lines
 
 
@@ -135,7 +179,7 @@ def engine(server: ServerProcess) -> Iterator[sqlalchemy.Engine]:
 def test_sqlalchemy_reflects_tables(engine: sqlalchemy.Engine) -> None:
     inspector = sqlalchemy.inspect(engine)
     assert inspector.has_table("orders") and not inspector.has_table("nowhere")
-    assert inspector.get_table_names() == ["customers", "orders"]
+    assert sorted(inspector.get_table_names()) == ["customers", "orders"]
     columns = {column["name"]: str(column["type"]) for column in inspector.get_columns("orders")}
     assert columns == {
         "id": "BIGINT", "line": "INTEGER", "customer": "BIGINT", "amount": "NUMERIC(12, 2)",

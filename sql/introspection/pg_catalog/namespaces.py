@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....catalog.privileges import SYSTEM, Privilege
+from ....catalog.default_privileges import list_defaults
+from ....catalog.privileges import SYSTEM, Privilege, SecurableKind, acl_text
 from ....catalog.rights import read_rights
 from ....catalog.users import ROOT, list_users
 from ...results import Row
@@ -20,6 +21,9 @@ from ..oids import (
 
 _VIRTUAL_SCHEMAS = {"pg_catalog": PG_CATALOG, "information_schema": INFORMATION_SCHEMA}
 _UTF8 = 6
+TABLESPACE = 1663
+_DEFAULT_LETTERS = {SecurableKind.TABLE: "r", SecurableKind.SCHEMA: "n"}
+"""pg_default_acl.defaclobjtype."""
 
 
 def virtual_relation_oid(table: IntrospectedTable) -> int:
@@ -48,7 +52,7 @@ async def database_rows(context: IntrospectionContext) -> Sequence[Row]:
     found = await context.services.catalog.descriptors.children(context.reader, 0, 0)
     return [
         (
-            id, name, user_oid(ROOT), _UTF8, "c", False, True, -1, 0, 0, 1663, "C", "C.UTF-8",
+            id, name, user_oid(ROOT), _UTF8, "c", False, True, -1, 0, 0, TABLESPACE, "C", "C.UTF-8",
             None, None, None,
         )
         for name, id in found
@@ -94,6 +98,44 @@ async def user_rows(context: IntrospectionContext) -> Sequence[Row]:
                 )
             )  # fmt: skip
     return rows
+
+
+async def group_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """pg_group: the roles that nobody logs in as, and their members."""
+    rights = await read_rights(context.reader)
+    members = rights.memberships()
+    rows: list[Row] = []
+    for user in await list_users(context.reader):
+        if not user.login:
+            inside = [user_oid(member) for role, member, _ in members if role == user.name]
+            rows.append((user.name, user_oid(user.name), inside))
+    return rows
+
+
+async def tablespace_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """The one place there is: the store's folder, which is PostgreSQL's default by name."""
+    return [(TABLESPACE, "pg_default", user_oid(ROOT), None, None)]
+
+
+async def default_acl_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """pg_default_acl: a row for each role, schema and kind of thing."""
+    descriptors, reader = context.services.catalog.descriptors, context.reader
+    database_id = await descriptors.lookup(reader, 0, 0, context.database)
+    items: dict[tuple[str, int, SecurableKind], list[str]] = {}
+    for default in await list_defaults(reader):
+        letter = _DEFAULT_LETTERS.get(default.kind)
+        if default.database_id == database_id and letter is not None:
+            text = acl_text(
+                default.grantee, default.grant.privileges, default.grant.grantable, default.role
+            )
+            items.setdefault((default.role, default.schema_id, default.kind), []).append(text)
+    return [
+        (
+            derived("default acl", role, schema_id, kind.value),
+            user_oid(role) if role else 0, schema_id, _DEFAULT_LETTERS[kind], sorted(texts),
+        )
+        for (role, schema_id, kind), texts in items.items()
+    ]  # fmt: skip
 
 
 async def table_rows(context: IntrospectionContext) -> Sequence[Row]:

@@ -8,6 +8,7 @@ from ....catalog.column_types import ColumnType
 from ....catalog.elements import Identity
 from ....catalog.privileges import securable
 from ....catalog.rights import read_rights
+from ....catalog.type_kinds import TypeKind
 from ...results import Row
 from ..context import IntrospectionContext
 from ..described import (
@@ -149,9 +150,15 @@ def _attribute(
     collation = 100 if known is not None and known.category == "S" else 0
     return (
         relation, name, type_oid(type), -1, size, number, 0 if type.element is None else 1, -1,
-        type_modifier(type), size in (1, 2, 4, 8), "x" if size == -1 else "p", "i", "", required,
+        type_modifier(type), size in (1, 2, 4, 8), _storage(type, size), "i", "", required,
         default, False, identity, generated, False, True, 0, collation, None, None,
     )  # fmt: skip
+
+
+def _storage(type: ColumnType, size: int) -> str:
+    if type.kind is TypeKind.DECIMAL:
+        return "m"
+    return "x" if size == -1 else "p"
 
 
 async def default_rows(context: IntrospectionContext) -> Sequence[Row]:

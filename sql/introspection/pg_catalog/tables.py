@@ -8,20 +8,23 @@ from ....catalog.column_types import ColumnType, array_of
 from ....catalog.identifiers import RESERVED
 from ....catalog.type_kinds import CatalogName, TypeKind
 from ...results import BOOL, INT8, STRING, TIMESTAMPTZ, Row
-from ...variables import REGISTRY
 from ..context import IntrospectionContext
 from ..oids import BTREE, HEAP, user_oid
 from ..oids import PG_CATALOG as NAMESPACE
 from ..sequences import sequence_rows, sequence_state_rows
 from ..virtual_table import RowSource, VirtualTable
 from .activity import activity_rows
+from .empty_tables import EMPTY_TABLES
 from .namespaces import (
     database_rows,
+    default_acl_rows,
+    group_rows,
     indexes_rows,
     member_rows,
     namespace_rows,
     role_rows,
     table_rows,
+    tablespace_rows,
     user_rows,
 )
 from .relations import (
@@ -32,12 +35,14 @@ from .relations import (
     description_rows,
     index_rows,
 )
+from .settings import setting_rows
 from .types import enum_rows, type_rows
 from .views import dependency_rows, rule_rows, view_rows
 
 FLOAT8 = ColumnType(TypeKind.FLOAT8)
 NUMBERS = array_of(INT8)
 TEXTS = array_of(STRING)
+BYTES = ColumnType(TypeKind.BYTES)
 
 OID = ColumnType(TypeKind.INT8, catalog_name=CatalogName.OID)
 CHAR = ColumnType(TypeKind.STRING, catalog_name=CatalogName.CHAR)
@@ -46,7 +51,7 @@ VECTOR = ColumnType(TypeKind.ARRAY, element=INT8, catalog_name=CatalogName.INT2V
 OIDS = ColumnType(TypeKind.ARRAY, element=INT8, catalog_name=CatalogName.OIDVECTOR)
 
 _LETTERS = {
-    "b": BOOL, "i": INT8, "o": OID, "s": STRING, "c": CHAR, "f": FLOAT8, "I": NUMBERS,
+    "b": BOOL, "y": BYTES, "i": INT8, "o": OID, "s": STRING, "c": CHAR, "f": FLOAT8, "I": NUMBERS,
     "O": array_of(OID), "S": TEXTS, "v": VECTOR, "V": OIDS, "t": TIMESTAMPTZ,
 }  # fmt: skip
 
@@ -73,14 +78,6 @@ async def _collations(context: IntrospectionContext) -> Sequence[Row]:
     return [
         (100, "default", NAMESPACE, owner, "d", True, -1, None, None, None, None),
         (950, "C", NAMESPACE, owner, "c", True, -1, "C", "C", None, None),
-    ]
-
-
-async def _settings(context: IntrospectionContext) -> Sequence[Row]:
-    """What SHOW ALL tells of the session, without its transaction's modes."""
-    return [
-        (variable.name, context.variables.show(variable), variable.description, "user", "string")
-        for variable in REGISTRY.values()
     ]
 
 
@@ -182,7 +179,14 @@ PG_CATALOG = (
     ),
     _table(14, "pg_description", "objoid:o classoid:o objsubid:i description:s", description_rows),
     _table(15, "pg_shdescription", "objoid:o classoid:o description:s"),
-    _table(16, "pg_settings", "name:s setting:s short_desc:s context:s vartype:s", _settings),
+    _table(
+        16,
+        "pg_settings",
+        "name:s setting:s unit:s category:s short_desc:s extra_desc:s context:s vartype:s "
+        "source:s min_val:s max_val:s enumvals:S boot_val:s reset_val:s sourcefile:s sourceline:i "
+        "pending_restart:b",
+        setting_rows,
+    ),
     _table(17, "pg_am", "oid:o amname:s amhandler:s amtype:c", _methods),
     _table(
         18,
@@ -205,50 +209,16 @@ PG_CATALOG = (
         indexes_rows,
     ),
     _table(21, "pg_views", "schemaname:s viewname:s viewowner:s definition:s", view_rows),
-    _table(
-        22,
-        "pg_range",
-        "rngtypid:o rngsubtype:o rngmultitypid:o rngcollation:o rngsubopc:o rngcanonical:s "
-        "rngsubdiff:s",
-    ),
     _table(23, "pg_enum", "oid:o enumtypid:o enumsortorder:f enumlabel:s", enum_rows),
-    _table(24, "pg_inherits", "inhrelid:o inhparent:o inhseqno:i inhdetachpending:b"),
     _table(
-        25,
-        "pg_policy",
-        "oid:o polname:s polrelid:o polcmd:c polpermissive:b polroles:O polqual:s polwithcheck:s",
+        32, "pg_tablespace", "oid:o spcname:s spcowner:o spcacl:S spcoptions:S", tablespace_rows
     ),
-    _table(
-        26,
-        "pg_statistic_ext",
-        "oid:o stxrelid:o stxname:s stxnamespace:o stxowner:o stxstattarget:i stxkeys:I "
-        "stxkind:S stxexprs:s",
-    ),
-    _table(
-        27,
-        "pg_publication",
-        "oid:o pubname:s pubowner:o puballtables:b pubinsert:b pubupdate:b pubdelete:b "
-        "pubtruncate:b pubviaroot:b",
-    ),
-    _table(28, "pg_publication_rel", "oid:o prpubid:o prrelid:o prqual:s prattrs:I"),
-    _table(29, "pg_publication_namespace", "oid:o pnpubid:o pnnspid:o"),
-    _table(
-        30,
-        "pg_trigger",
-        "oid:o tgrelid:o tgparentid:o tgname:s tgfoid:o tgtype:i tgenabled:c tgisinternal:b "
-        "tgconstrrelid:o tgconstrindid:o tgconstraint:o tgdeferrable:b tginitdeferred:b "
-        "tgnargs:i",
-    ),
-    _table(31, "pg_opclass", "oid:o opcname:s opcmethod:o opcnamespace:o opcdefault:b"),
-    _table(32, "pg_tablespace", "oid:o spcname:s spcowner:o spcacl:S spcoptions:S"),
     _table(
         33,
         "pg_sequence",
         "seqrelid:o seqtypid:o seqstart:i seqincrement:i seqmax:i seqmin:i seqcache:i seqcycle:b",
         sequence_rows,
     ),
-    _table(34, "pg_extension", "oid:o extname:s extowner:o extnamespace:o extversion:s"),
-    _table(35, "pg_language", "oid:o lanname:s lanowner:o lanispl:b lanpltrusted:b"),
     _table(
         36,
         "pg_rewrite",
@@ -261,9 +231,6 @@ PG_CATALOG = (
         "classid:o objid:o objsubid:i refclassid:o refobjid:o refobjsubid:i deptype:c",
         dependency_rows,
     ),
-    _table(38, "pg_matviews", "schemaname:s matviewname:s matviewowner:s definition:s"),
-    _table(39, "pg_partitioned_table", "partrelid:o partstrat:c partnatts:i"),
-    _table(40, "pg_foreign_table", "ftrelid:o ftserver:o ftoptions:S"),
     _table(
         41,
         "pg_stat_activity",
@@ -280,5 +247,13 @@ PG_CATALOG = (
         "max_value:i increment_by:i cycle:b cache_size:i last_value:i",
         sequence_state_rows,
     ),
+    *(_table(*empty) for empty in EMPTY_TABLES),
+    _table(
+        44,
+        "pg_default_acl",
+        "oid:o defaclrole:o defaclnamespace:o defaclobjtype:c defaclacl:S",
+        default_acl_rows,
+    ),
+    _table(45, "pg_group", "groname:s grosysid:o grolist:O", group_rows),
     _table(43, "pg_get_keywords", "word:s catcode:c barelabel:b catdesc:s baredesc:s", _keywords),
 )

@@ -27,10 +27,12 @@ async def type_rows(context: IntrospectionContext) -> Sequence[Row]:
         element = row.element
         rows.append(
             _type(
-                row.oid, row.name, row.size, by_value, row.category, element, row.array, collation
+                row.oid, row.name, row.size, by_value, row.category, element, row.array, collation,
+                "p" if row.category in "PX" else "b",
             )
         )  # fmt: skip
-        rows.append(_type(row.array, f"_{row.name}", -1, False, "A", row.oid, 0, collation))
+        if row.array:
+            rows.append(_type(row.array, f"_{row.name}", -1, False, "A", row.oid, 0, collation))
     for type in await user_types(context):
         oid, array, schema = user_type_oid(type.id), user_array_oid(type.id), type.schema_id
         rows.append(_type(oid, type.name, 4, True, "E", 0, array, 0, "e", schema))
