@@ -277,6 +277,7 @@ async def _assemble(
         images=images,
         rights=rights,
     )
+    closing.push_async_callback(services.waiting_results.close)
     served = store if isinstance(store, Store) else None
     node = Node(
         services,

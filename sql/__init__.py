@@ -11,7 +11,8 @@ statements arrive: bytes on wires are the doors' business.
 
 from .executor.duckdb import Analytics
 from .executor.load import LoadMode, LoadReport, load
-from .results import Result, ResultColumn, Row
+from .result_batches import ResultBatches
+from .results import Result, ResultColumn, Row, closed_on_error
 from .services import (
     ChangefeedRequest,
     Changefeeds,
@@ -32,10 +33,12 @@ __all__ = [
     "LoadMode",
     "LoadReport",
     "Result",
+    "ResultBatches",
     "ResultColumn",
     "Row",
     "Services",
     "Session",
     "SessionState",
+    "closed_on_error",
     "load",
 ]

@@ -13,10 +13,11 @@ from ..catalog.descriptor import Descriptor
 from ..kvlayer.access import Transaction
 from .authorization import Actor, changes_rights, check_changes
 from .ddl_needs import check_ddl
-from .executor.ddl import DDL, jobs_begun, run_ddl, wait_until_seen
+from .executor.ddl import DDL, jobs_begun, locked_unless_said, run_ddl, wait_until_seen
 from .executor.feeds import create_changefeed
 from .executor.owned_sequences import drop_orphans
 from .executor.ownership import own_jobs, settle_rights
+from .executor.serial import with_sequences
 from .implicit import attempts, in_transaction
 from .parser import statements
 from .parser.schema_statements import AlterCommand, AlterTable, DropColumn, DropIdentity, Truncate
@@ -24,6 +25,17 @@ from .relations import LeaseScope
 from .results import Result
 from .services import Services
 from .transactions import OpenTransaction
+from .variables import NEW_TABLES_LOCKED, SERIAL_NORMALIZATION, SessionVariables
+
+
+def as_variables_say(statement: DDL, variables: SessionVariables) -> DDL:
+    """The statement with what the session's variables make of it where it says nothing itself."""
+    if isinstance(statement, statements.CreateTable):
+        if variables.get(NEW_TABLES_LOCKED):
+            statement = locked_unless_said(statement)
+        if variables.get(SERIAL_NORMALIZATION) == "sql_sequence":
+            statement = with_sequences(statement, serials=True)
+    return statement
 
 
 async def change_catalog(

@@ -1,23 +1,33 @@
 """SQL cursors: DECLARE, FETCH, MOVE and CLOSE.
 
-A cursor holds the rows of its query as they were when it was declared, and a place among them:
+A cursor shows the rows of its query as they were when it was declared, and has a place among them:
 
     before the first   0
     on the n-th        n
     behind the last    one more than there are
 
 It ends with its transaction, by COMMIT or not; one that was declared WITH HOLD outlives the commit.
+
+One that goes both ways (SCROLL) holds all its rows. Of any other the rows come in batches while
+FETCH goes forward by counts, and those that were fetched are gone; what asks for the end of it
+(LAST, ABSOLUTE -1) has the rest of the rows held from there on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import pyarrow as pa
 
 from ..catalog.errors import SQLError
 from ..kvlayer.access import Transaction
+from .executor.duckdb_query import BATCH_ROWS
+from .forward_rows import ForwardRows
 from .parser.cursor_statements import CloseCursor, CursorStatement, DeclareCursor, FetchCursor, From
-from .results import Result, ResultColumn
+from .result_batches import ResultBatches, WaitingResults
+from .results import Result, ResultColumn, arrow_schema
 from .transactions import OpenTransaction
 
 CURSORS_MAX = 100
@@ -26,41 +36,59 @@ CURSORS_MAX = 100
 
 @dataclass(slots=True, eq=False)
 class _Declared:
+    """A cursor. `result` has the rows behind the first `gone`."""
+
     statement: DeclareCursor
     result: Result
     opened: OpenTransaction | None  # None of one WITH HOLD that was declared by itself
     transaction: Transaction | None
     place: int = 0
+    gone: int = 0
+    rows: ForwardRows | None = None  # of one whose rows come in batches
+    fetched: ResultBatches | None = None  # of a FETCH that its client has perhaps not read yet
 
     @property
     def count(self) -> int:
-        return self.result.row_count
+        return self.gone + self.result.row_count
+
+
+class RunText(Protocol):
+    """The result of a query's text."""
+
+    async def __call__(
+        self, text: str, parameters: Sequence[object], *, streamed: bool
+    ) -> Result: ...
 
 
 class Cursors:
     """A session's cursors, by name.
 
-    `opened` returns its open transaction, and `run` the result of a query's text.
+    `opened` returns its open transaction, and `run` runs queries.
     """
 
     def __init__(
         self,
         opened: Callable[[], OpenTransaction | None],
-        run: Callable[[str, Sequence[object]], Awaitable[Result]],
+        run: RunText,
+        waiting: WaitingResults,
     ) -> None:
         self._declared: dict[str, _Declared] = {}
         self._opened = opened
         self._run = run
+        self._waiting = waiting
 
-    async def run(self, statement: CursorStatement, parameters: Sequence[object]) -> Result:
+    async def run(
+        self, statement: CursorStatement, parameters: Sequence[object], *, streamed: bool
+    ) -> Result:
+        """Carries a statement out. If `streamed`, a FETCH may return batches."""
+        await self.forget_ended()
         match statement:
             case DeclareCursor():
                 return await self._declare(statement, parameters)
             case FetchCursor():
-                return self._fetch(statement)
+                return await self._fetch(statement, streamed=streamed)
             case CloseCursor(name=name, position=position):
-                self._find(name, position)
-                del self._declared[name]
+                await self._end(self._find(name, position))
                 return Result(tag="CLOSE CURSOR")
 
     async def _declare(self, statement: DeclareCursor, parameters: Sequence[object]) -> Result:
@@ -73,7 +101,6 @@ class Cursors:
                 hint="Write it behind BEGIN, or declare it WITH HOLD.",
                 position=statement.position,
             )
-        self._forget_ended()
         if statement.name in self._declared:
             raise SQLError(
                 "42P03", f'cursor "{statement.name}" already exists', position=statement.position
@@ -81,47 +108,121 @@ class Cursors:
         if len(self._declared) >= CURSORS_MAX:
             raise SQLError("53400", f"a session has at most {CURSORS_MAX} cursors")
         transaction = None if opened is None else opened.transaction
-        found = await self._run(statement.text, parameters)
-        self._declared[statement.name] = _Declared(statement, found, opened, transaction)
+        found = await self._run(statement.text, parameters, streamed=statement.scroll is not True)
+        cursor = _Declared(statement, found, opened, transaction)
+        if found.batches is not None:
+            cursor.rows = ForwardRows(found.batches)
+        self._declared[statement.name] = cursor
         return Result(tag="DECLARE CURSOR")
 
     def columns(self, name: str) -> tuple[ResultColumn, ...]:
         """What FETCH returns. Raises SQLError 34000."""
         return self._find(name, None).result.columns
 
-    def close_all(self) -> None:
-        self._declared.clear()
+    async def close_all(self) -> None:
+        for cursor in list(self._declared.values()):
+            await self._end(cursor)
 
-    def _fetch(self, statement: FetchCursor) -> Result:
+    async def _end(self, cursor: _Declared) -> None:
+        del self._declared[cursor.statement.name]
+        await cursor.result.close()
+
+    async def _fetch(self, statement: FetchCursor, *, streamed: bool) -> Result:
         """The rows asked for, the place being moved. Raises SQLError 34000, 55000."""
         cursor = self._find(statement.name, statement.position)
+        if cursor.fetched is not None:
+            await cursor.fetched.settle()  # what was asked for first is taken first
+            cursor.fetched = None
+        if cursor.rows is not None:
+            wanted, skipped = _ahead(statement, cursor.rows)
+            if skipped is not None:
+                async for _ in cursor.rows.take(skipped):
+                    pass
+                asked = replace(statement, count=wanted)
+                return await self._fetch_forward(asked, cursor, cursor.rows, streamed=streamed)
+            await _hold_rest(cursor, cursor.rows)
         first, last, place = _reached(statement, cursor.place, cursor.count)
         backward = statement.backward or place < cursor.place
-        if backward and not cursor.statement.scroll:
-            raise SQLError(
-                "55000",
-                "cursor can only scan forward",
-                hint="Declare it with SCROLL option to enable backward scan.",
-            )
-        cursor.place = place
+        if backward and cursor.statement.scroll is False:
+            raise _forward_only()
         count = max(0, last - first + 1)
+        if count and first <= cursor.gone:
+            raise _forward_only()
+        cursor.place = place
         if statement.moves:
             return Result(tag=f"MOVE {count}", row_count=count)
-        return _rows(cursor.result, first, count, backward=statement.backward)
+        return _rows(cursor.result, first - cursor.gone, count, backward=statement.backward)
+
+    async def _fetch_forward(
+        self, statement: FetchCursor, cursor: _Declared, rows: ForwardRows, *, streamed: bool
+    ) -> Result:
+        """The next rows of a cursor whose rows come in batches."""
+        columns = cursor.result.columns
+        wanted = statement.count
+        if streamed and not statement.moves and (wanted is None or wanted > BATCH_ROWS):
+            batches = ResultBatches((), rows.take(wanted), self._waiting)
+            cursor.fetched = batches
+            return Result(tag="FETCH", columns=columns, batches=batches)
+        parts: list[pa.Table] = []
+        count = 0
+        async for part in rows.take(wanted):
+            count += part.num_rows
+            if not statement.moves:
+                parts.append(part)
+        if statement.moves:
+            return Result(tag=f"MOVE {count}", row_count=count)
+        table = pa.concat_tables(parts) if parts else arrow_schema(columns).empty_table()
+        return Result(tag=f"FETCH {count}", columns=columns, table=table, row_count=count)
 
     def _find(self, name: str, position: int | None) -> _Declared:
-        self._forget_ended()
         found = self._declared.get(name)
-        if found is None:
+        if found is None or not _lives(found, self._opened()):
             raise SQLError("34000", f'cursor "{name}" does not exist', position=position)
         return found
 
-    def _forget_ended(self) -> None:
+    async def forget_ended(self) -> None:
         """Cursors whose transaction is over, or has begun anew, are no more."""
+        if not self._declared:
+            return
         opened = self._opened()
-        self._declared = {
-            name: cursor for name, cursor in self._declared.items() if _lives(cursor, opened)
-        }
+        for cursor in list(self._declared.values()):
+            if not _lives(cursor, opened):
+                await self._end(cursor)
+
+
+def _ahead(statement: FetchCursor, rows: ForwardRows) -> tuple[int | None, int | None]:
+    """How many rows to fetch behind how many others; None others where it counts from the end.
+
+    Raises SQLError 55000 for rows that were fetched before.
+    """
+    if not statement.single and not statement.backward:
+        return statement.count, 0
+    place = rows.taken + rows.ended
+    if statement.single and statement.count is not None:
+        if statement.origin is From.START and statement.count < 0:
+            return None, None
+        behind = statement.count - (place if statement.origin is From.START else 0)
+        if behind > 0:
+            return 1, behind - 1
+    raise _forward_only()
+
+
+async def _hold_rest(cursor: _Declared, rows: ForwardRows) -> None:
+    """From here on the cursor holds the rows that it has not fetched."""
+    cursor.gone = rows.taken
+    cursor.place = rows.taken + rows.ended
+    columns = cursor.result.columns
+    table = await rows.rest(arrow_schema(columns))
+    cursor.rows = None
+    cursor.result = Result(tag="SELECT", columns=columns, table=table, row_count=table.num_rows)
+
+
+def _forward_only() -> SQLError:
+    return SQLError(
+        "55000",
+        "cursor can only scan forward",
+        hint="Declare it with SCROLL option to enable backward scan.",
+    )
 
 
 def _lives(cursor: _Declared, opened: OpenTransaction | None) -> bool:

@@ -42,7 +42,7 @@ _SIMPLE = {
 
 def native_select(tree: exp.Expr, relations: Relations) -> NativeSelect | None:
     """The native plan, or None where DuckDB must do it. Raises SQLError for unknown columns."""
-    source = _single_table(tree)
+    source = single_table(tree)
     if source is None:
         return None
     assert isinstance(tree, exp.Select), tree
@@ -84,7 +84,7 @@ def native_select(tree: exp.Expr, relations: Relations) -> NativeSelect | None:
 
 def scan_access(tree: exp.Expr, relations: Relations) -> KeyAccess | None:
     """The keys that a query on one table can be about, for DuckDB's scan; None for all."""
-    source = _single_table(tree)
+    source = single_table(tree)
     if source is None or tree.find(exp.Join) is not None:
         return None
     descriptor = relations[table_name(source).parts]
@@ -107,7 +107,7 @@ def scan_access(tree: exp.Expr, relations: Relations) -> KeyAccess | None:
     return access if access.restricts else None
 
 
-def _single_table(tree: exp.Expr) -> exp.Table | None:
+def single_table(tree: exp.Expr) -> exp.Table | None:
     """The table of `SELECT … FROM table`, where there is no other source and no subquery."""
     if not isinstance(tree, exp.Select):
         return None

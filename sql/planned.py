@@ -26,6 +26,7 @@ from .executor.dml import DML, OnePhase, one_phase_applies, result_of, run_in
 from .executor.locking import run_locking
 from .executor.reading import run_select
 from .executor.sequences import StoredSequences
+from .executor.streaming import stream_select
 from .executor.with_writes import result_with_writes, run_with_writes
 from .implicit import attempts, in_transaction
 from .introspection.rows import Introspection
@@ -70,6 +71,8 @@ class Execution:
     """What it draws from, if not from the node's."""
     now: Timestamp | None = None
     """The time that now() tells, where it is not the attempt's own."""
+    streamed: bool = False
+    """Whether its client takes a query's result in batches."""
 
 
 async def run_planned(
@@ -105,7 +108,8 @@ async def _run_drawing(
             ComputedDefaults(services.analytics, _bindings(services, execution, now)),
             execution.sequences,
         )
-        drawing = replace(execution, generators=drawn)
+        # A statement that draws is run until it has all that it needs: its result is whole.
+        drawing = replace(execution, generators=drawn, streamed=False)
         return await drawn.run(lambda: _run_planned(services, drawing, opened))
 
 
@@ -148,7 +152,7 @@ async def _query(
             scope.look_back(services.catalog.descriptors, transaction)
         plan = await _plan_in(services, execution, scope, transaction)
         assert isinstance(plan, SelectPlan), plan
-        return await run_select(plan, transaction, bindings, services.analytics)
+        return await _select(services, execution, plan, transaction, bindings)
     finally:
         await transaction.rollback()
 
@@ -161,6 +165,19 @@ async def _query_in(services: Services, execution: Execution, opened: OpenTransa
     if plan.locking is not None:
         opened.refuse_read_only("SELECT FOR UPDATE")
         return await run_locking(plan, transaction, bindings, services.analytics)
+    return await _select(services, execution, plan, transaction, bindings)
+
+
+async def _select(
+    services: Services,
+    execution: Execution,
+    plan: SelectPlan,
+    transaction: Transaction,
+    bindings: Bindings,
+) -> Result:
+    if execution.streamed and plan.drawn is None:
+        waiting = services.waiting_results
+        return await stream_select(plan, transaction, bindings, services.analytics, waiting)
     return await run_select(plan, transaction, bindings, services.analytics)
 
 

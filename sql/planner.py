@@ -32,6 +32,7 @@ from .locking_plan import plan_locking
 from .native_select import native_select, scan_access
 from .parser import folded, position_of
 from .parser.statements import Delete, Insert, Query, Update, WithWrites
+from .piecewise import piecewise
 from .plans import (
     AnalyticSelect,
     Assignment,
@@ -130,7 +131,10 @@ def plan_select(tree: exp.Expr, relations: Relations) -> SelectPlan:
     virtual = any(map(is_virtual, relations.values()))  # their rows have no keys to be read by
 
     def analytic() -> AnalyticSelect:
-        return transpile(tree, relations, None if virtual else scan_access(tree, relations))
+        if virtual:
+            return transpile(tree, relations)
+        select = transpile(tree, relations, scan_access(tree, relations))
+        return replace(select, piecewise=piecewise(tree, relations))
 
     native = None if virtual else native_select(tree, relations)
     plan = SelectPlan(relations=tuple(relations.values()), native=native, make_analytic=analytic)

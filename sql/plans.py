@@ -88,7 +88,8 @@ class AnalyticSelect:
 
     `positions` says where the statement's names stand, for errors that DuckDB finds; `declared`
     the types that tables give the result's columns, as far as they are known, and `origins` the
-    tables' columns that they are.
+    tables' columns that they are; `piecewise` how it is answered a part of its table at a time, if
+    it can be.
     """
 
     sql: str
@@ -97,6 +98,19 @@ class AnalyticSelect:
     positions: Mapping[str, int]
     declared: tuple[ColumnType | None, ...] = ()
     origins: tuple[Origin | None, ...] = ()
+    piecewise: Piecewise | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Piecewise:
+    """What a query of one table says of each row by itself, for `limit` rows at most.
+
+    Where it is `ordered`, then by columns that the table's primary key begins with: the parts, read
+    in key order, are sorted each by itself.
+    """
+
+    limit: Scalar | None
+    ordered: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ running it is SQLError 0A000, and the client prepares again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import duckdb
@@ -79,6 +80,32 @@ class PreparedStatement:
     @property
     def planned(self) -> bool:
         return isinstance(self.statement, PLANNED)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One statement of a prepared text, and how its client asks for it.
+
+    `described` are the columns that it was told of; `streamed` says that it takes batches.
+    """
+
+    prepared: Prepared
+    index: int
+    parameters: Sequence[object]
+    described: tuple[ResultColumn, ...] | None = None
+    streamed: bool = False
+
+    @property
+    def statement(self) -> Statement:
+        return self.prepared.statements[self.index]
+
+
+def asked_of(
+    statement: PreparedStatement, parameters: Sequence[object], *, streamed: bool
+) -> Asked:
+    return Asked(
+        statement.prepared, statement.index, parameters, statement.columns, streamed=streamed
+    )
 
 
 def statements_of(services: Services, text: str) -> list[PreparedStatement]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from ..catalog.arrow_columns import column_datums, datum_array
 from ..catalog.column_types import ColumnType, Datum
 from ..catalog.type_kinds import TypeKind
 from ..kvlayer.clock import Timestamp
+from .result_batches import ResultBatches
 
 Row = tuple[Datum, ...]
 
@@ -40,9 +42,11 @@ class Result:
     """The outcome of one statement.
 
     `tag` is Postgres's command tag (`SELECT 3`, `INSERT 0 1`). Statements that return rows have
-    `columns`, and their rows in one of three shapes: `rows`, an Arrow `table` (what DuckDB
-    computed; its column names may repeat), or a `stream` that does not end by itself (a changefeed
-    without a sink; closing it ends the feed). `row_count` counts rows returned, or written by DML.
+    `columns`, and their rows in one of four shapes: `rows`, an Arrow `table` (what DuckDB
+    computed; its column names may repeat), `batches` of it that are still to come, where who ran it
+    asked for them, or a `stream` that does not end by itself (a changefeed without a sink; closing
+    it ends the feed). `row_count` counts rows returned, or written by DML; with `batches` they are
+    not counted yet, and `tag` lacks their number.
     `commit_timestamp` is set when the statement committed by itself.
     """
 
@@ -50,6 +54,7 @@ class Result:
     columns: tuple[ResultColumn, ...] = ()
     rows: Sequence[Row] | None = None
     table: pa.Table | None = None
+    batches: ResultBatches | None = None
     stream: AsyncGenerator[Row, None] | None = None
     row_count: int = 0
     commit_timestamp: Timestamp | None = None
@@ -57,11 +62,18 @@ class Result:
 
     @property
     def returns_rows(self) -> bool:
-        return self.rows is not None or self.table is not None or self.stream is not None
+        return any(
+            shape is not None for shape in (self.rows, self.table, self.batches, self.stream)
+        )
+
+    @property
+    def full_tag(self) -> str:
+        """The tag, once all batches have been taken."""
+        return self.tag if self.batches is None else f"{self.tag} {self.batches.row_count}"
 
     def fetch_rows(self) -> list[Row]:
         """The rows as Python values. Empty for statements that return none."""
-        assert self.stream is None, "rows of a stream come one by one"
+        self._assert_whole()
         if self.rows is not None:
             return list(self.rows)
         if self.table is None:
@@ -72,9 +84,24 @@ class Result:
         ]
         return list(zip(*columns, strict=True))
 
+    def batch(self, table: pa.Table) -> Result:
+        """One of the batches, as a result of its own."""
+        return Result(tag=self.tag, columns=self.columns, table=table, row_count=table.num_rows)
+
+    async def close(self) -> None:
+        """Ends what is still to come, if anything is."""
+        if self.batches is not None:
+            await self.batches.close()
+        if self.stream is not None:
+            await self.stream.aclose()
+
+    def _assert_whole(self) -> None:
+        assert self.stream is None, "rows of a stream come one by one"
+        assert self.batches is None, "rows of batches come one batch after another"
+
     def fetch_arrow(self) -> pa.Table:
         """The rows as Arrow."""
-        assert self.stream is None, "rows of a stream come one by one"
+        self._assert_whole()
         if self.table is not None:
             return self.table
         by_column = list(zip(*(self.rows or ()), strict=True)) or [()] * len(self.columns)
@@ -82,8 +109,22 @@ class Result:
             datum_array(column.type, list(values))
             for column, values in zip(self.columns, by_column, strict=True)
         ]
-        fields = [pa.field(column.name, column.type.arrow_type) for column in self.columns]
-        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+        return pa.Table.from_arrays(arrays, schema=arrow_schema(self.columns))
+
+
+@asynccontextmanager
+async def closed_on_error(result: Result) -> AsyncIterator[None]:
+    """What is still to come of the result ends with an error within."""
+    try:
+        yield
+    except BaseException:
+        await result.close()
+        raise
+
+
+def arrow_schema(columns: Sequence[ResultColumn]) -> pa.Schema:
+    """Of a result's table. Names may repeat."""
+    return pa.schema([pa.field(column.name, column.type.arrow_type) for column in columns])
 
 
 def listing(tag: str, columns: Sequence[tuple[str, ColumnType]], rows: Sequence[Row]) -> Result:

@@ -23,6 +23,7 @@ from .executor.duckdb import Analytics
 from .introspection import VirtualTables, default_tables
 from .parser.statements import JobAction
 from .plan_cache import PlanCache
+from .result_batches import WaitingResults
 from .results import ResultColumn, Row
 from .scalars import Generators
 from .table_reads import Images
@@ -113,6 +114,11 @@ class Services:
     plans: PlanCache = field(default_factory=PlanCache)
     sessions: Sessions = field(default_factory=Sessions)
     images: Images | None = None
+
+    @cached_property
+    def waiting_results(self) -> WaitingResults:
+        """Results that are not whole. Close them before the analytics and the store."""
+        return WaitingResults(self.store)
 
     @cached_property
     def generators(self) -> Generators:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from enum import Enum
 
@@ -14,19 +15,24 @@ from ..kvlayer.errors import KVError
 from ..kvlayer.txn import Transaction
 from .activity import Activity
 from .authorization import Actor, check_database
-from .catalog_statements import begin_changefeed, change_catalog, stream_changefeed
+from .catalog_statements import (
+    as_variables_say,
+    begin_changefeed,
+    change_catalog,
+    stream_changefeed,
+)
 from .client_variables import APPLICATION_NAME
 from .cursors import Cursors
 from .errors import from_kv
 from .executor.cluster_settings import set_cluster_setting
 from .executor.copy import CopyIn, begin_copy, copy_refused
-from .executor.ddl import DDL, locked_unless_said
+from .executor.ddl import DDL
 from .executor.feeds import check_sink_options, control_jobs, list_jobs
-from .executor.serial import with_sequences
 from .executor.users import UserChange, change_user
 from .explaining import run_explain
 from .expression_types import Hints
 from .listings import Listing, run_listing
+from .named_statements import NamedStatements
 from .parameters import check_parameters
 from .parser import ParsedText, statements
 from .parser.cursor_statements import CursorStatement, FetchCursor
@@ -35,20 +41,22 @@ from .parser.transaction_statements import TransactionStatement
 from .plan_cache import Prepared
 from .planned import Execution, run_planned
 from .planner import Planned
-from .prepared import PreparedStatement, Preparing, joins_batch, statements_of
-from .prepared_names import (
-    NamedStatement,
-    PreparedNames,
-    argument_values,
-    declared_types,
+from .prepared import (
+    Asked,
+    PreparedStatement,
+    Preparing,
+    asked_of,
+    joins_batch,
+    statements_of,
 )
+from .prepared_names import PreparedNames
 from .result_shape import check_columns_same, known_columns
-from .results import Result, ResultColumn
+from .results import Result, ResultColumn, closed_on_error
 from .sequence_functions import SessionSequences
 from .services import Services
 from .session_transactions import SessionTransactions
 from .transactions import OpenTransaction, lock_timeout
-from .variables import DEFAULT_READ_ONLY, NEW_TABLES_LOCKED, SERIAL_NORMALIZATION, SessionVariables
+from .variables import SessionVariables
 
 
 class SessionState(Enum):
@@ -78,8 +86,9 @@ class Session:
         self._transactions = SessionTransactions(services, self.variables)
         self._turn = asyncio.Lock()
         self._sequences = SessionSequences()
-        self.prepared_names = PreparedNames()
-        self.cursors = Cursors(lambda: self._open, self._run_text)
+        self.prepared_names = names = PreparedNames()
+        self._named = NamedStatements(names, self._store, self._preparing, self._run_prepared)
+        self.cursors = Cursors(lambda: self._open, self._run_text, services.waiting_results)
         self.activity = Activity(services.sessions.next_number(), user, services.store)
         services.sessions.add(self)
 
@@ -124,17 +133,27 @@ class Session:
     def _open(self) -> OpenTransaction | None:
         return self._transactions.opened
 
-    async def execute(self, text: str, parameters: Sequence[object] = ()) -> list[Result]:
-        """The results of the statements of `text`, whose `$1` is `parameters[0]`."""
+    async def execute(
+        self, text: str, parameters: Sequence[object] = (), *, streamed: bool = False
+    ) -> list[Result]:
+        """The results of the statements of `text`, whose `$1` is `parameters[0]`.
+
+        If `streamed`, the last one's may have batches that are still to come: see `sending`.
+        """
         async with self._turn, self._transactions.attended():
             try:
                 prepared = self._services.plans.prepare(text)
                 given = check_parameters(parameters, prepared.parameter_count)
                 with self.activity.running(text):
-                    return await self._transactions.run_all(
-                        len(prepared.statements),
-                        lambda index: self._run_at(prepared, index, given),
+                    count = len(prepared.statements)
+                    results = await self._transactions.run_all(
+                        count,
+                        lambda index: self._run_at(
+                            Asked(prepared, index, given, streamed=streamed and index + 1 == count)
+                        ),
                     )
+                await self.cursors.forget_ended()
+                return results
             except BaseException as error:
                 raise await self._failed(error) from error.__cause__
 
@@ -142,6 +161,7 @@ class Session:
         """The error to raise, the transaction having failed with it."""
         # A cancelled statement has done who knows what: the transaction cannot go on.
         await self._transactions.fail()
+        await self.cursors.forget_ended()
         return from_kv(error) if isinstance(error, KVError) else error
 
     # Prepared statements, and batches of them that are one transaction
@@ -173,12 +193,18 @@ class Session:
                 raise await self._failed(error) from error.__cause__
 
     async def run(
-        self, prepared: PreparedStatement, parameters: Sequence[object] = (), *, more: bool = False
+        self,
+        prepared: PreparedStatement,
+        parameters: Sequence[object] = (),
+        *,
+        more: bool = False,
+        streamed: bool = False,
     ) -> Result:
         """Runs one statement. With `more`, others of the same batch follow.
 
         The statements of a batch are one transaction, which `end_batch` commits, unless a
-        transaction is open already or the batch says BEGIN.
+        transaction is open already or the batch says BEGIN. If `streamed`, the result may have
+        batches that are still to come: see `sending`.
         """
         async with self._turn, self._transactions.attended():
             try:
@@ -188,15 +214,29 @@ class Session:
                 if prepared.statement is None:
                     return Result(tag="")
                 with self.activity.running(prepared.text):
-                    (result,) = await self._transactions.run_all(
-                        1,
-                        lambda _: self._run_at(
-                            prepared.prepared, prepared.index, given, prepared.columns
-                        ),
-                    )
+                    asked = asked_of(prepared, given, streamed=streamed)
+                    (result,) = await self._transactions.run_all(1, lambda _: self._run_at(asked))
+                await self.cursors.forget_ended()
                 if prepared.planned:
-                    check_columns_same(prepared.columns, result.columns)
+                    async with closed_on_error(result):
+                        check_columns_same(prepared.columns, result.columns)
                 return result
+            except BaseException as error:
+                raise await self._failed(error) from error.__cause__
+
+    @asynccontextmanager
+    async def sending(self, result: Result) -> AsyncIterator[None]:
+        """Around the taking of a result's batches: its statement runs until then.
+
+        So it can be cancelled, its time can run out, and its errors fail the transaction. What is
+        not taken is still there when it is left without an error.
+        """
+        async with self._turn, self._transactions.attended():
+            try:
+                async with closed_on_error(result):
+                    with self.activity.running(self.activity.last_text or ""):
+                        async with self._transactions.time_limit():
+                            yield
             except BaseException as error:
                 raise await self._failed(error) from error.__cause__
 
@@ -218,7 +258,7 @@ class Session:
         async with self._turn, self._transactions.attended():
             try:
                 self._transactions.refuse_failed()
-                self._refuse_read_only("COPY FROM")
+                self._transactions.refuse_read_only("COPY FROM")
                 if self._open is None:
                     self._transactions.open_batch()
                 opened = self._open
@@ -232,7 +272,7 @@ class Session:
     async def copy_out(self, statement: statements.CopyTo, *, more: bool = False) -> Result:
         """The rows of a COPY TO. Raises SQLError."""
         query = Prepared(ParsedText((statement.query,), 0))
-        return await self.run(PreparedStatement("", query, 0, ()), more=more)
+        return await self.run(PreparedStatement("", query, 0, ()), more=more, streamed=True)
 
     async def fail(self) -> None:
         """What is open has failed, because of something outside: its client could not be served."""
@@ -242,17 +282,22 @@ class Session:
         """The columns of a statement's result as far as they are known without running it."""
         statement = prepared.statement
         if isinstance(statement, statements.ExecutePrepared):
-            return self.columns_of(self._executed(statement))
+            return self.columns_of(self._named.executed(statement))
         if isinstance(statement, FetchCursor) and not statement.moves:
             return self.cursors.columns(statement.name)
         if prepared.planned or prepared.columns is not None:
             return prepared.columns
         return known_columns(statement)
 
-    async def _run_text(self, text: str, parameters: Sequence[object]) -> Result:
+    async def _run_text(self, text: str, parameters: Sequence[object], *, streamed: bool) -> Result:
         """The result of a query that is part of a statement."""
         query = await self._preparing().prepare(text, ())
-        return await self._run(query.prepared, query.index, parameters, query.columns)
+        return await self._run_prepared(query, parameters, streamed=streamed)
+
+    async def _run_prepared(
+        self, prepared: PreparedStatement, parameters: Sequence[object], *, streamed: bool
+    ) -> Result:
+        return await self._run_at(asked_of(prepared, parameters, streamed=streamed))
 
     async def _prepare(self, text: str, hints: Hints) -> PreparedStatement:
         parsed = self._services.plans.read(text)
@@ -267,7 +312,7 @@ class Session:
     async def _describe(self, prepared: PreparedStatement) -> tuple[ResultColumn, ...]:
         statement = prepared.statement
         if isinstance(statement, statements.ExecutePrepared):
-            return await self._describe(self._executed(statement))
+            return await self._describe(self._named.executed(statement))
         if prepared.planned:
             self._transactions.refuse_failed()
             return await self._preparing().describe(prepared)
@@ -275,70 +320,30 @@ class Session:
             prepared.columns = self.columns_of(prepared)
         if prepared.columns is None:
             self._transactions.refuse_failed()
-            shown = await self._run(prepared.prepared, prepared.index, (), None)
+            shown = await self._run(Asked(prepared.prepared, prepared.index, ()))
             prepared.columns = shown.columns
         return prepared.columns
-
-    def _executed(self, statement: statements.ExecutePrepared) -> PreparedStatement:
-        found = self.prepared_names.find(statement.name, statement.position)
-        if isinstance(found.statement, statements.ExecutePrepared):
-            raise SQLError("0A000", "EXECUTE cannot run an EXECUTE", position=statement.position)
-        return found
-
-    async def _run_prepared(self, statement: NamedStatement) -> Result:
-        """PREPARE, EXECUTE and DEALLOCATE."""
-        names = self.prepared_names
-        match statement:
-            case statements.Prepare(name=name, text=text):
-                hints = declared_types(statement)
-                names.check_new(name)
-                names.keep(name, await self._preparing().prepare(text, hints))
-                return Result(tag="PREPARE")
-            case statements.ExecutePrepared():
-                found = self._executed(statement)
-                given = argument_values(statement, found, await self._store.now())
-                return await self._run_at(found.prepared, found.index, given, found.columns)
-            case statements.Deallocate(name=None):
-                names.clear()
-                return Result(tag="DEALLOCATE ALL")
-            case statements.Deallocate(name=name):
-                assert name is not None, statement
-                names.find(name)
-                names.forget(name)
-                return Result(tag="DEALLOCATE")
 
     async def close(self) -> None:
         """Rolls back what is open."""
         self._services.sessions.remove(self)
+        await self.cursors.close_all()
         await self._transactions.close()
 
-    async def _run_at(
-        self,
-        prepared: Prepared,
-        index: int,
-        parameters: Sequence[object],
-        described: tuple[ResultColumn, ...] | None = None,
-    ) -> Result:
+    async def _run_at(self, asked: Asked) -> Result:
         """As `_run`; its errors are SQLErrors that say which statement failed."""
-        statement = prepared.statements[index]
+        statement = asked.statement
         try:
             if isinstance(statement, TransactionStatement):
-                return await self._transactions.run(statement, parameters)
-            work = self._run(prepared, index, parameters, described)
-            return await self._transactions.timed(work)
+                return await self._transactions.run(statement, asked.parameters)
+            return await self._transactions.timed(self._run(asked))
         except (KVError, SQLError) as error:
             told = from_kv(error) if isinstance(error, KVError) else error
-            told.statement = index
+            told.statement = asked.index
             raise told from error.__cause__ if told is error else error
 
-    async def _run(
-        self,
-        prepared: Prepared,
-        index: int,
-        parameters: Sequence[object],
-        described: tuple[ResultColumn, ...] | None = None,
-    ) -> Result:
-        statement = prepared.statements[index]
+    async def _run(self, asked: Asked) -> Result:
+        statement, parameters, streamed = asked.statement, asked.parameters, asked.streamed
         assert not isinstance(statement, TransactionStatement), statement
         self._transactions.refuse_failed()
         match statement:
@@ -349,9 +354,9 @@ class Session:
                 | statements.Delete()
                 | statements.WithWrites()
             ):
-                execution = self._execution(prepared, index, statement, parameters, described)
+                execution = self._execution(asked, statement)
                 if not isinstance(statement, statements.Query):
-                    self._refuse_read_only(type(statement).__name__.upper())
+                    self._transactions.refuse_read_only(type(statement).__name__.upper())
                 return await self._statement(
                     lambda: run_planned(self._services, execution, self._open)
                 )
@@ -362,8 +367,8 @@ class Session:
             case _ if isinstance(statement, DDL):
                 return await self._run_ddl(statement)
             case statements.SplitAt() | statements.UnsplitAt():
-                self._refuse_transaction("a split of ranges")
-                self._refuse_read_only("ALTER")
+                self._transactions.refuse_block("a split of ranges")
+                self._transactions.refuse_read_only("ALTER")
                 return await self._list(statement, parameters)
             case statements.ShowRanges():
                 return await self._list(statement, parameters)
@@ -373,20 +378,20 @@ class Session:
                 reader = None if self._open is None else self._open.transaction
                 return await list_jobs(self._services, statement, self.user, reader)
             case statements.ControlJobs():
-                self._refuse_transaction(f"{statement.action.value} JOB")
+                self._transactions.refuse_block(f"{statement.action.value} JOB")
                 return await control_jobs(self._services, statement, self.user)
             case statements.SetClusterSetting():
-                self._refuse_transaction("SET CLUSTER SETTING")
+                self._transactions.refuse_block("SET CLUSTER SETTING")
                 return await set_cluster_setting(self._services, statement, self.user)
             case _ if isinstance(statement, CursorStatement):
-                return await self.cursors.run(statement, parameters)
+                return await self.cursors.run(statement, parameters, streamed=streamed)
             case statements.Discard(target=target):
-                return self._discard(target)
+                return await self._discard(target)
             case statements.Prepare() | statements.Deallocate() if self._open is not None:
                 self._open.shown = True  # what it does to names is not undone, nor done twice
-                return await self._run_prepared(statement)
+                return await self._named.run(statement, streamed=streamed)
             case statements.Prepare() | statements.ExecutePrepared() | statements.Deallocate():
-                return await self._run_prepared(statement)
+                return await self._named.run(statement, streamed=streamed)
             case statements.ShowSession(name=name, position=position) if name != "database":
                 return self._transactions.show(name, position)
             case statements.CopyFrom() | statements.CopyTo():
@@ -405,44 +410,28 @@ class Session:
         """Runs a statement, as one of the open transaction if there is one."""
         return await (work() if self._open is None else self._open.statement(work))
 
-    def _refuse_read_only(self, what: str) -> None:
-        if self._open is not None:
-            self._open.refuse_read_only(what)
-        elif self.variables.get(DEFAULT_READ_ONLY):
-            raise SQLError("25006", f"cannot execute {what} in a read-only transaction")
-
-    def _refuse_transaction(self, what: str) -> None:
-        if self._open is not None:
-            raise SQLError("25001", f"{what} cannot run inside a transaction block")
-
-    def _execution(
-        self,
-        prepared: Prepared,
-        index: int,
-        statement: Planned,
-        parameters: Sequence[object],
-        described: tuple[ResultColumn, ...] | None = None,
-    ) -> Execution:
+    def _execution(self, asked: Asked, statement: Planned) -> Execution:
         return Execution(
-            prepared=prepared,
-            index=index,
+            prepared=asked.prepared,
+            index=asked.index,
             statement=statement,
-            parameters=parameters,
+            parameters=asked.parameters,
             database=self.database,
             user=self.user,
             process_id=self.activity.process_id,
-            described=described,
+            described=asked.described,
             lock_timeout=lock_timeout(self.variables),
             sequences=self._sequences,
             variables=self.variables,
+            streamed=asked.streamed,
         )
 
     async def _explain(self, explained: statements.Explain, given: Sequence[object]) -> Result:
         statement, analyze = explained.statement, explained.analyze
         if analyze and not isinstance(statement, statements.Query):
-            self._refuse_read_only("EXPLAIN ANALYZE")
+            self._transactions.refuse_read_only("EXPLAIN ANALYZE")
         own = Prepared(ParsedText((statement,), len(given)))
-        execution = self._execution(own, 0, statement, given)
+        execution = self._execution(Asked(own, 0, given), statement)
         reader = self._reader()
         try:
             return await run_explain(self._services, execution, self._open, reader, analyze=analyze)
@@ -461,31 +450,27 @@ class Session:
             await reader.rollback()
 
     async def _run_ddl(self, statement: DDL) -> Result:
-        self._refuse_read_only("DDL")
-        if isinstance(statement, statements.CreateTable) and self.variables.get(NEW_TABLES_LOCKED):
-            statement = locked_unless_said(statement)
-        serial = self.variables.get(SERIAL_NORMALIZATION)
-        if isinstance(statement, statements.CreateTable) and serial == "sql_sequence":
-            statement = with_sequences(statement, serials=True)
+        self._transactions.refuse_read_only("DDL")
+        statement = as_variables_say(statement, self.variables)
         return await change_catalog(self._services, statement, self._open, self.database, self.user)
 
     async def _run_changefeed(self, statement: statements.CreateChangefeed) -> Result:
         check_sink_options(statement)
         if statement.sink is None:
-            self._refuse_transaction("a changefeed without a sink")
+            self._transactions.refuse_block("a changefeed without a sink")
             return await stream_changefeed(self._services, statement, self.database, self.user)
-        self._refuse_read_only("CREATE CHANGEFEED")
+        self._transactions.refuse_read_only("CREATE CHANGEFEED")
         return await begin_changefeed(
             self._services, statement, self._open, self.database, self.user
         )
 
-    def _discard(self, target: str) -> Result:
+    async def _discard(self, target: str) -> Result:
         """DISCARD, CLOSE ALL, UNLISTEN: there are no temporary tables, cursors or channels."""
         if target == "DISCARD ALL":
-            self._refuse_transaction("DISCARD ALL")
+            self._transactions.refuse_block("DISCARD ALL")
             self.variables.reset("all")
         if target in ("DISCARD ALL", "CLOSE CURSOR ALL"):
-            self.cursors.close_all()
+            await self.cursors.close_all()
         if target in ("DISCARD ALL", "DISCARD PLANS"):
             self.prepared_names.clear()
         if target in ("DISCARD ALL", "DISCARD SEQUENCES"):

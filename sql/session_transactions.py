@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
@@ -172,6 +173,18 @@ class SessionTransactions:
                 hint=hint,
             )
 
+    def refuse_read_only(self, what: str) -> None:
+        """Raises SQLError 25006 in a transaction that reads only, or where all of them do."""
+        if self.opened is not None:
+            self.opened.refuse_read_only(what)
+        elif self._variables.get(DEFAULT_READ_ONLY):
+            raise SQLError("25006", f"cannot execute {what} in a read-only transaction")
+
+    def refuse_block(self, what: str) -> None:
+        """Raises SQLError 25001 in a transaction."""
+        if self.opened is not None:
+            raise SQLError("25001", f"{what} cannot run inside a transaction block")
+
     def _in_block(self, what: str) -> OpenTransaction:
         if self.opened is None or self.batch:
             raise SQLError("25P01", f"{what} can only be used in transaction blocks")
@@ -286,12 +299,18 @@ class SessionTransactions:
 
     async def timed(self, work: Awaitable[Result]) -> Result:
         """Runs a statement for `statement_timeout` at most. Raises SQLError 57014."""
-        seconds = self._variables.get(STATEMENT_TIMEOUT)
-        if not seconds:
+        if not self._variables.get(STATEMENT_TIMEOUT):
             return await work
+        async with self.time_limit():
+            return await work
+
+    @asynccontextmanager
+    async def time_limit(self) -> AsyncIterator[None]:
+        """What is done within takes `statement_timeout` at most. Raises SQLError 57014."""
+        seconds = self._variables.get(STATEMENT_TIMEOUT)
         try:
-            async with asyncio.timeout(seconds) as limit:
-                return await work
+            async with asyncio.timeout(seconds or None) as limit:
+                yield
         except TimeoutError:
             if not limit.expired():
                 raise

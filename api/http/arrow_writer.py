@@ -34,18 +34,32 @@ class ArrowWriter:
 
 
 BATCH_ROWS = 8_192
-"""Rows of a batch of `plain_stream`: some hundred kilobytes, made in less than a millisecond."""
+"""Rows of a batch of a plain stream: some hundred kilobytes, made in less than a millisecond."""
 
 
 def plain_stream(table: pa.Table) -> Iterator[bytes]:
     """A table as the bytes of a stream, batch by batch."""
-    sink = _Sink()
-    writer = pa.ipc.new_stream(pa.PythonFile(sink, mode="w"), table.schema)
-    for batch in table.to_batches(max_chunksize=BATCH_ROWS):
-        writer.write_batch(batch)
-        yield sink.take()
-    writer.close()
-    yield sink.take()
+    stream = PlainStream(table.schema)
+    yield from stream.write(table)
+    yield stream.end()
+
+
+class PlainStream:
+    """Turns tables of one schema into the bytes of a stream, batch by batch."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._sink = _Sink()
+        self._writer = pa.ipc.new_stream(pa.PythonFile(self._sink, mode="w"), schema)
+
+    def write(self, table: pa.Table) -> Iterator[bytes]:
+        for batch in table.to_batches(max_chunksize=BATCH_ROWS):
+            self._writer.write_batch(batch)
+            yield self._sink.take()
+
+    def end(self) -> bytes:
+        """The end marker: a stream without it has failed."""
+        self._writer.close()
+        return self._sink.take()
 
 
 class _Sink(RawIOBase):

@@ -53,11 +53,11 @@ def encode_results(results: Sequence[Result]) -> Iterator[bytes]:
     for place, result in enumerate(results):
         if place:
             yield b","
-        yield from _encode_result(result)
+        yield from encode_result(result)
     yield b"]}"
 
 
-def _encode_result(result: Result) -> Iterator[bytes]:
+def encode_result(result: Result) -> Iterator[bytes]:
     head: dict[str, object] = {"tag": result.tag, "row_count": result.row_count}
     if result.commit_timestamp is not None:
         head["commit_timestamp"] = format_timestamp(result.commit_timestamp)
@@ -66,10 +66,22 @@ def _encode_result(result: Result) -> Iterator[bytes]:
     if not result.returns_rows:
         yield _encode(head)
         return
-    head["columns"] = [
-        {"name": column.name, "type": column.type.sql_name} for column in result.columns
-    ]
-    yield from _with_rows(head, _json_slices(result))
+    yield from _with_rows({**head, "columns": _columns(result)}, _json_slices(result))
+
+
+def encode_open_result(result: Result) -> bytes:
+    """The beginning of a result whose rows are still to come, up to the first of them."""
+    return _encode({"columns": _columns(result)})[:-1] + b',"rows":['
+
+
+def encode_rows(result: Result) -> Iterator[bytes]:
+    """The rows in slices, without the brackets around all of them."""
+    for rows in _json_slices(result):
+        yield _encode(rows)[1:-1]
+
+
+def _columns(result: Result) -> list[dict[str, str]]:
+    return [{"name": column.name, "type": column.type.sql_name} for column in result.columns]
 
 
 def _json_slices(result: Result) -> Iterator[Sequence[Sequence[object]]]:

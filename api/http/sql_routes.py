@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 import pyarrow as pa
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
@@ -26,6 +29,7 @@ from .bodies import (
 )
 from .json_replies import encode_lines, encode_results, encode_table, in_turns, reply
 from .openapi import described, described_sql
+from .streamed_replies import StreamedReply
 from .transactions import HeldTransactions
 
 FORMS = (JSON, JSON_LINES, ARROW_STREAM)
@@ -50,13 +54,14 @@ def sql_routes(node: Node, held: HeldTransactions) -> APIRouter:
         asked = await read_json(request, SqlRequest)
         _refuse_streams(node, asked.sql)
         if asked.transaction is None:
-            results = await _run(node, asked, user_of(request))
-        else:
-            transaction = held.find(asked.transaction, user_of(request))
-            results = await held.run(transaction, asked.sql, list(asked.params))
-        if form == JSON:
-            return reply(encode_results(results), sum(_row_count(result) for result in results))
-        return _rows_only(results, form)
+            return await _run(node, asked, form, user_of(request))
+        transaction = held.find(asked.transaction, user_of(request))
+        results = await held.run(transaction, asked.sql, list(asked.params), streamed=True)
+        if not _streams(results):
+            return _whole(results, form)
+        return StreamedReply(
+            results, form, sending=partial(held.sending, transaction), ended=_nothing
+        )
 
     @router.post("/v1/mirrors/sql", **described(request=MirrorRequest, reply=MirrorReply))
     async def read_mirror(request: Request) -> Response:
@@ -81,8 +86,14 @@ def accepted(request: Request) -> str:
     raise HTTPException(406, f"there is {', '.join(FORMS)}")
 
 
-def _rows_only(results: list[Result], form: str) -> Response:
-    """The rows of the last statement, as they are read."""
+def _streams(results: Sequence[Result]) -> bool:
+    return bool(results) and results[-1].batches is not None
+
+
+def _whole(results: list[Result], form: str) -> Response:
+    """A reply of results that are whole: all of them, or the rows of the last."""
+    if form == JSON:
+        return reply(encode_results(results), sum(_row_count(result) for result in results))
     if not results or not results[-1].returns_rows:
         raise SQLError(
             "0A000",
@@ -108,21 +119,36 @@ async def _check_mirror(node: Node, user: str, mirror: str) -> None:
     raise SQLError("42501", f"user {user} may not read mirror {mirror}")
 
 
-async def _run(node: Node, asked: SqlRequest, user: str) -> list[Result]:
+async def _run(node: Node, asked: SqlRequest, form: str, user: str) -> Response:
+    """The reply of a session of the request's own, which ends with it."""
     session = node.session(database=asked.database, user=user)
+    results: list[Result] = []
     try:
-        results = await session.execute(asked.sql, asked.params)
-        state = session.state
-    finally:
+        results = await session.execute(asked.sql, asked.params, streamed=True)
+        if session.state is not SessionState.IDLE:
+            raise _left_open()
+        if _streams(results):
+            return StreamedReply(results, form, sending=session.sending, ended=session.close)
         await session.close()
-    if state is not SessionState.IDLE:
-        raise SQLError(
-            "25000",
-            "the transaction was open at the end of the request, and is rolled back",
-            detail="A request is a session of its own: nothing of it is left when it ends.",
-            hint="Send BEGIN, the statements and COMMIT in one request.",
-        )
-    return results
+    except BaseException:
+        for result in results:
+            await result.close()
+        await session.close()
+        raise
+    return _whole(results, form)
+
+
+async def _nothing() -> None:
+    """A transaction by token goes on behind a reply."""
+
+
+def _left_open() -> SQLError:
+    return SQLError(
+        "25000",
+        "the transaction was open at the end of the request, and is rolled back",
+        detail="A request is a session of its own: nothing of it is left when it ends.",
+        hint="Send BEGIN, the statements and COMMIT in one request.",
+    )
 
 
 def _refuse_streams(node: Node, text: str) -> None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from ...catalog.errors import SQLError
@@ -82,16 +84,35 @@ class HeldTransactions:
             )
         raise SQLError("25P01", "there is no such transaction", hint="POST /v1/transactions.")
 
-    async def run(self, held: HeldTransaction, text: str, parameters: list[object]) -> list[Result]:
+    async def run(
+        self,
+        held: HeldTransaction,
+        text: str,
+        parameters: list[object],
+        *,
+        streamed: bool = False,
+    ) -> list[Result]:
         """Runs statements in it. Its time begins anew when they are done."""
+        async with self._used(held):
+            return await held.session.execute(text, parameters, streamed=streamed)
+
+    @asynccontextmanager
+    async def sending(self, held: HeldTransaction, result: Result) -> AsyncIterator[None]:
+        """Around the taking of a result's batches: other requests wait, and so does its time."""
+        async with self._used(held), held.session.sending(result):
+            yield
+
+    @asynccontextmanager
+    async def _used(self, held: HeldTransaction) -> AsyncIterator[None]:
         async with held.turn:
             self.find(held.id, held.user)  # it may have ended while this request waited
             if held.timer is not None:
                 held.timer.cancel()
             try:
-                return await held.session.execute(text, parameters)
+                yield
             finally:
-                self._wait(held)
+                if held.id in self._open:
+                    self._wait(held)
 
     async def end(self, held: HeldTransaction) -> None:
         """Forgets it, and rolls back what is open."""

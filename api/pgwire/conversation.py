@@ -51,7 +51,7 @@ class Conversation:
         self.guard = Guard()
         self._channel = channel
         self._session = session
-        self._output = Output(channel, self.guard)
+        self._output = Output(channel, self.guard, session)
         self._extended = Extended(session, channel, self._output, self.guard)
         self._stopping = False
         self._told_name = session.variables.get(APPLICATION_NAME)
@@ -101,6 +101,7 @@ class Conversation:
         match message:
             case Query(text=text):
                 await run_text(self._session, self._channel, self._output, self.guard, text)
+                await self._extended.end_portals()
             case Sync():
                 await self._extended.sync()
             case Parse() | Bind() | Describe() | Execute() | Close() | Flush():

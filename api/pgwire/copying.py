@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from itertools import islice
 
 from ...catalog.errors import SQLError
-from ...sql import Result, Session
+from ...sql import Result, ResultBatches, Session, closed_on_error
 from ...sql.executor.copy import CopyIn
 from ...sql.parser.copy_options import CopyFormat
 from ...sql.parser.statements import CopyFrom, CopyTo
@@ -77,18 +78,36 @@ async def copy_out(
 ) -> None:
     """Sends the rows of a query."""
     found = await guard.run(session.copy_out(statement, more=more))
-    writer = make_writer(statement.options, found.columns)
-    binary = statement.options.format is CopyFormat.BINARY
-    channel.write(replies.copy_response(b"H", binary=binary, column_count=len(found.columns)))
-    if writer.head:
-        channel.write(replies.copy_data(writer.head))
-    for rows in _slices(found, writer):
-        channel.write(replies.copy_rows(rows))
-        await output.turn()
+    async with closed_on_error(found):
+        writer = make_writer(statement.options, found.columns)
+        binary = statement.options.format is CopyFormat.BINARY
+        channel.write(replies.copy_response(b"H", binary=binary, column_count=len(found.columns)))
+        if writer.head:
+            channel.write(replies.copy_data(writer.head))
+        if found.batches is None:
+            for rows in _slices(found, writer):
+                channel.write(replies.copy_rows(rows))
+                await output.turn()
+            count = found.row_count
+        else:
+            count = await guard.run(_send_batches(session, channel, found, found.batches, writer))
     if writer.tail:
         channel.write(replies.copy_data(writer.tail))
     channel.write(replies.COPY_DONE)
-    output.complete(Result(tag=f"COPY {found.row_count}"))
+    output.complete(Result(tag=f"COPY {count}"))
+
+
+async def _send_batches(
+    session: Session, channel: Channel, found: Result, batches: ResultBatches, writer: RowWriter
+) -> int:
+    """Sends the rows of a result while they are computed. Returns how many there were."""
+    async with session.sending(found):
+        while (table := await batches.next()) is not None:
+            for rows in _slices(found.batch(table), writer):
+                channel.write(replies.copy_rows(rows))
+                await channel.drain()
+                await asyncio.sleep(0)
+    return batches.row_count
 
 
 def _slices(found: Result, writer: RowWriter) -> Iterator[list[bytes]]:

@@ -15,11 +15,11 @@ from .messages import Bind, Close, Describe, Execute, Flush, Parse, Target
 from .output import Output
 from .portals import (
     PORTALS_MAX,
+    PendingRows,
     Portal,
     WireStatement,
     bind,
     hints_of,
-    rows_of,
     wire_statement,
 )
 from .wire_types import TEXT
@@ -73,11 +73,14 @@ class Extended:
             if self._session.in_batch:
                 await self._guard.run(self._session.end_batch())
         finally:
-            if self._session.state is SessionState.IDLE:
-                await self.close_portals()
+            await self.end_portals()
+
+    async def end_portals(self) -> None:
+        """Portals end with their transaction."""
+        if self._session.state is SessionState.IDLE:
+            await self.close_portals()
 
     async def close_portals(self) -> None:
-        """Portals end with their transaction."""
         while self._portals:
             await self._close_portal(next(iter(self._portals)))
 
@@ -151,7 +154,9 @@ class Extended:
         """Runs the statement. `executes_left` of the pipeline's Executes ahead are its own."""
         ahead = self._channel.machine.executes_ahead()
         more = ahead is None or ahead > executes_left
-        run = self._session.run(portal.statement.prepared, portal.parameters, more=more)
+        run = self._session.run(
+            portal.statement.prepared, portal.parameters, more=more, streamed=True
+        )
         result = portal.result = await self._guard.run(run)
         if not result.returns_rows:
             return
@@ -159,7 +164,7 @@ class Extended:
         if result.stream is not None:
             portal.stream = result.stream
         else:
-            portal.rows = rows_of(result)
+            portal.rows = PendingRows(result)
 
     async def _execute(self, message: Execute) -> None:
         portal = self._portal(message.portal)
@@ -205,7 +210,7 @@ class Extended:
         self._output.complete(result, tag)
 
     async def _close_portal(self, name: str) -> None:
-        """Ends the portal, and the changefeed that it streams, if it does."""
+        """Ends the portal, and what is still to come of its result."""
         portal = self._portals.pop(name, None)
-        if portal is not None and portal.stream is not None:
-            await portal.stream.aclose()
+        if portal is not None and portal.result is not None:
+            await portal.result.close()

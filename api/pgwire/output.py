@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
-from ...sql import Result, Row
+from ...sql import Result, Row, Session
 from . import replies
 from .channel import FLUSH_BYTES, Channel
 from .interruption import Guard
-from .portals import SLICE_ROWS, row_encoder, rows_of
+from .portals import SLICE_ROWS, PendingRows, row_encoder
 
 Encode = Callable[[Row], bytes]
 
@@ -17,42 +17,68 @@ Encode = Callable[[Row], bytes]
 class Output:
     """Sends results to one client."""
 
-    def __init__(self, channel: Channel, guard: Guard) -> None:
+    def __init__(self, channel: Channel, guard: Guard, session: Session) -> None:
         self._channel = channel
         self._guard = guard
+        self._session = session
 
-    async def whole(self, result: Result) -> None:
-        """A result as the simple protocol has it: columns, rows in text, and the tag."""
-        if result.returns_rows:
-            formats = (0,) * len(result.columns)
-            self._channel.write(replies.row_description(result.columns, formats))
-            encode = row_encoder(result.columns, formats)
-            if result.stream is not None:
-                await self.stream(result.stream, encode)
-            else:
-                await self.rows(rows_of(result), encode)
-        self.complete(result)
+    async def content(self, result: Result) -> None:
+        """A result as the simple protocol has it: columns, and rows in text."""
+        if not result.returns_rows:
+            return
+        formats = (0,) * len(result.columns)
+        self._channel.write(replies.row_description(result.columns, formats))
+        encode = row_encoder(result.columns, formats)
+        if result.stream is not None:
+            await self.stream(result.stream, encode)
+        else:
+            await self.rows(PendingRows(result), encode)
 
     def complete(self, result: Result, tag: str | None = None) -> None:
         if result.notice:
             self._channel.write(replies.notice(result.notice))
-        self._channel.write(replies.command_complete(tag or result.tag))
+        self._channel.write(replies.command_complete(tag or result.full_tag))
 
-    async def rows(self, rows: Iterator[Row], encode: Encode, limit: int = 0) -> int:
-        """Sends at most `limit` rows, or all for 0. Returns how many there were."""
+    async def rows(self, rows: PendingRows, encode: Encode, limit: int = 0) -> int:
+        """Sends at most `limit` rows, or all for 0. Returns how many there were.
+
+        While batches of them are computed, the statement runs: see `Session.sending`.
+        """
+        if rows.result.batches is None:
+            return await self._send(rows, encode, limit, self.turn)
+        return await self._guard.run(self._send_batches(rows, encode, limit))
+
+    async def _send_batches(self, rows: PendingRows, encode: Encode, limit: int) -> int:
+        async with self._session.sending(rows.result):
+            return await self._send(rows, encode, limit, self._turn)
+
+    async def _send(
+        self,
+        rows: PendingRows,
+        encode: Encode,
+        limit: int,
+        turn: Callable[[], Awaitable[None]],
+    ) -> int:
         write, count = self._channel.write, 0
-        for row in rows:
-            write(encode(row))
-            count += 1
-            if count == limit:
-                break
-            if count % SLICE_ROWS == 0:
-                await self.turn()
-        return count
+        while True:
+            for row in rows.ready:
+                write(encode(row))
+                count += 1
+                if count == limit:
+                    return count
+                if count % SLICE_ROWS == 0:
+                    await turn()
+            if not await rows.more():
+                return count
 
     async def turn(self) -> None:
         """Lets others work, and waits while the client does not read."""
         await self._guard.run(self._channel.drain())
+        await asyncio.sleep(0)
+
+    async def _turn(self) -> None:
+        """As `turn`, within what the guard runs."""
+        await self._channel.drain()
         await asyncio.sleep(0)
 
     async def stream(self, rows: AsyncIterator[Row], encode: Encode, limit: int = 0) -> int:

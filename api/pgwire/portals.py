@@ -88,7 +88,7 @@ class Portal:
     result_formats: tuple[int, ...]
     result: Result | None = None
     encode: Callable[[Row], bytes] | None = None
-    rows: Iterator[Row] | None = None
+    rows: PendingRows | None = None
     stream: AsyncGenerator[Row, None] | None = None
     suspended: bool = False
     finished: bool = False
@@ -140,8 +140,26 @@ def _check_format(form: int) -> None:
         raise SQLError("22023", f"unsupported format code: {form}")
 
 
-def rows_of(result: Result) -> Iterator[Row]:
-    """The rows of a result that is whole, taken out of Arrow a slice at a time."""
+class PendingRows:
+    """The rows of a result that were not sent yet. Of one that comes in batches `more` takes the
+    next one, when those that are `ready` have been sent."""
+
+    def __init__(self, result: Result) -> None:
+        self.result = result
+        self.ready = _rows_of(result)
+
+    async def more(self) -> bool:
+        """Says whether there is another batch. Within `session.sending`, where there may be."""
+        batches = self.result.batches
+        table = None if batches is None else await batches.next()
+        if table is None:
+            return False
+        self.ready = _rows_of(self.result.batch(table))
+        return True
+
+
+def _rows_of(result: Result) -> Iterator[Row]:
+    """The rows that have come, taken out of Arrow a slice at a time."""
     if result.table is None:
         yield from result.rows or ()
         return

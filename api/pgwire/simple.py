@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...sql import Session
+from ...sql import Session, closed_on_error
 from ...sql.parser.statements import CopyFrom, CopyTo
 from . import replies
 from .channel import Channel
@@ -31,9 +31,14 @@ async def run_text(
             case CopyTo() as statement:
                 await copy_out(session, channel, output, guard, statement, more=more)
             case _:
-                result = await guard.run(session.run(prepared, more=more))
-                if not more:
-                    # A client that reads of the last one's completion may rely on the commit.
-                    await guard.run(session.end_batch())
-                await output.whole(result)
+                result = await guard.run(session.run(prepared, more=more, streamed=True))
+                async with closed_on_error(result):
+                    if result.batches is not None:
+                        await output.content(result)
+                    if not more:
+                        # A client that reads of the last one's completion may rely on the commit.
+                        await guard.run(session.end_batch())
+                    if result.batches is None:
+                        await output.content(result)
+                    output.complete(result)
     await guard.run(session.end_batch())

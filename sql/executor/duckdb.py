@@ -14,11 +14,11 @@ and a column that is plainly one of a table's has the type that the table gives 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from typing import TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -32,12 +32,15 @@ from ..documents import functions as documents
 from ..postgres.macros import definitions
 from ..results import ResultColumn
 from . import array_functions
+from .duckdb_query import VECTOR_ROWS, OpenQuery, interrupt
 from .intervals import install_intervals
 
 LANES_MAX = 2
 """Queries that run at once: each uses all of DuckDB's threads, and more would only share them."""
 
 MEMORY_LIMIT = "2GB"
+
+T = TypeVar("T")
 
 _CONFIGURATION = (
     "SET GLOBAL TimeZone = 'UTC'",
@@ -69,6 +72,7 @@ class Analytics:
         self._lanes = [offload.lane(f"analytics-{number}") for number in range(lanes)]
         self._idle = list(self._lanes)
         self._running: set[duckdb.DuckDBPyConnection] = set()
+        self._open: set[OpenQuery[Answer]] = set()
         self._slots = asyncio.Semaphore(lanes)
         self._closed = False
 
@@ -83,16 +87,47 @@ class Analytics:
         assert not self._closed, "a closed evaluator is asked"
         async with self._slots:
             cursor = self._connect().cursor()
-            lane = self._idle.pop()
-            self._running.add(cursor)
-            try:
-                return await lane.run(lambda: _run(cursor, sql, tables, parameters, declared))
-            except asyncio.CancelledError:
-                _interrupt(cursor)
-                raise
-            finally:
-                self._running.discard(cursor)
-                self._idle.append(lane)
+            return await self._in_lane(
+                cursor, lambda: _run(cursor, sql, tables, parameters, declared)
+            )
+
+    async def answers(
+        self,
+        sql: str,
+        tables: Mapping[str, pa.Table],
+        parameters: Sequence[object],
+        declared: Declared = (),
+    ) -> AsyncGenerator[Answer, None]:
+        """Runs one query, and gives its answer in batches as they are asked for: one at least.
+
+        It has a lane only while a batch is computed: between two of them it holds its tables, and
+        what DuckDB has computed ahead. Raises duckdb.Error.
+        """
+        assert not self._closed, "a closed evaluator is asked"
+        cursor = self._connect().cursor()
+        query = OpenQuery(cursor, lambda: _start(cursor, sql, tables, parameters, declared))
+        self._open.add(query)
+        try:
+            while not query.ended:
+                async with self._slots:
+                    answer = await self._in_lane(cursor, query.next)
+                yield answer
+        finally:
+            self._open.discard(query)
+            query.close()
+
+    async def _in_lane(self, cursor: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
+        """What a call of the cursor's returns; its caller has a slot."""
+        lane = self._idle.pop()
+        self._running.add(cursor)
+        try:
+            return await lane.run(call)
+        except asyncio.CancelledError:
+            interrupt(cursor)
+            raise
+        finally:
+            self._running.discard(cursor)
+            self._idle.append(lane)
 
     async def describe(
         self,
@@ -113,9 +148,11 @@ class Analytics:
         """Interrupts what runs, and waits for it: DuckDB closes nothing that is in use."""
         self._closed = True
         for cursor in self._running:
-            _interrupt(cursor)
+            interrupt(cursor)
         for lane in self._lanes:
             lane.close()
+        for query in self._open:
+            query.close()
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -140,13 +177,6 @@ class Analytics:
         return self._connection
 
 
-def _interrupt(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Ends a query. One that has just ended has closed its cursor, though its answer may still be
-    on its way."""
-    with suppress(duckdb.ConnectionException):
-        cursor.interrupt()
-
-
 def _run(
     cursor: duckdb.DuckDBPyConnection,
     sql: str,
@@ -155,23 +185,47 @@ def _run(
     declared: Declared,
 ) -> Answer:
     try:
-        for name, table in tables.items():
-            cursor.register(name, table)
-        relation = cursor.sql(sql, params=list(parameters) or None)
-        assert relation is not None, "only queries are run"
-        names, types = list(relation.columns), [str(type) for type in relation.types]
-        if not all(map(_known, types)):
-            relation = cursor.sql(_as_texts(sql, types), params=list(parameters) or None)
-            types = [type if _known(type) else "VARCHAR" for type in types]
+        relation, names, types = _begun(cursor, sql, tables, parameters)
         found = relation.to_arrow_table()
     finally:
         cursor.close()
     return _answer(names, types, found, declared)
 
 
+def _begun(
+    cursor: duckdb.DuckDBPyConnection,
+    sql: str,
+    tables: Mapping[str, pa.Table],
+    parameters: Sequence[object],
+) -> tuple[duckdb.DuckDBPyRelation, list[str], list[str]]:
+    """A query ready to be computed, and the names and DuckDB types of its columns."""
+    for name, table in tables.items():
+        cursor.register(name, table)
+    relation = cursor.sql(sql, params=list(parameters) or None)
+    assert relation is not None, "only queries are run"
+    names, types = list(relation.columns), [str(type) for type in relation.types]
+    if not all(map(_known, types)):
+        relation = cursor.sql(_as_texts(sql, types), params=list(parameters) or None)
+        types = [type if _known(type) else "VARCHAR" for type in types]
+    return relation, names, types
+
+
+def _start(
+    cursor: duckdb.DuckDBPyConnection,
+    sql: str,
+    tables: Mapping[str, pa.Table],
+    parameters: Sequence[object],
+    declared: Declared,
+) -> tuple[pa.RecordBatchReader, Callable[[pa.Table], Answer]]:
+    relation, names, types = _begun(cursor, sql, tables, parameters)
+    reader = relation.to_arrow_reader(VECTOR_ROWS)
+    return reader, lambda found: _answer(names, types, found, declared)
+
+
 def _answer(
     names: Sequence[str], types: Sequence[str], found: pa.Table, declared: Declared
 ) -> Answer:
+    """What DuckDB found, in our types. Raises duckdb.Error for values that those do not hold."""
     columns: list[ResultColumn] = []
     arrays: list[pa.ChunkedArray[pa.Scalar[pa.DataType]]] = []
     for name, type_name, array in zip(names, types, found.columns, strict=True):

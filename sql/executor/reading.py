@@ -57,7 +57,7 @@ async def run_select(
     """The rows of a query."""
     if plan.native is not None:
         try:
-            return await _run_native(plan.native, transaction, bindings)
+            return await run_native(plan.native, transaction, bindings)
         except TooManyRows:
             pass
     answer = await run_analytic(plan.analytic, transaction, bindings, analytics)
@@ -72,7 +72,7 @@ async def run_select(
     )
 
 
-async def _run_native(native: NativeSelect, transaction: Transaction, bindings: Bindings) -> Result:
+async def run_native(native: NativeSelect, transaction: Transaction, bindings: Bindings) -> Result:
     limits = cut(native.limit, native.offset, bindings)
     wanted: int | None = limits.stop
     codec = codec_for(native.access.descriptor)
@@ -237,7 +237,7 @@ async def read_arrow(
         spans = None if access is None or by_index else access.spans(bindings)
         held = images is not None and images.holds(scan.descriptor)
         if when_locked is WhenLocked.WAIT and (held or not by_index):
-            read = await _read_image(scan, transaction, spans, images)
+            read = await read_image(scan, transaction, spans, images)
         if read is None and by_index:
             read = await _scan_index(scan, transaction, bindings, when_locked)
         if read is None:
@@ -266,7 +266,7 @@ async def _read_virtual(scan: TableScan, transaction: Transaction, bindings: Bin
     return made.select(list(scan.places)).cast(scan.arrow_schema)
 
 
-async def _read_image(
+async def read_image(
     scan: TableScan, transaction: Transaction, spans: Sequence[Span] | None, images: Images | None
 ) -> _Read | None:
     """What the images say, or None. Rows outside of the spans may be old: the query, which the

@@ -8,11 +8,12 @@ from enum import Enum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclareCursor:
-    """`text` is the query, with blanks in front so that its positions are true."""
+    """`text` is the query, with blanks in front so that its positions are true. `scroll` is None
+    where nothing is said: then it may go backwards as long as it holds all of its rows."""
 
     name: str
     text: str
-    scroll: bool
+    scroll: bool | None
     hold: bool
     position: int
 

@@ -16,8 +16,11 @@ def declare(cursor: Cursor) -> DeclareCursor:
     if cursor.at_words("binary"):
         cursor.fail(hint="The format of rows is the protocol's: leave BINARY out.")
     _ = cursor.accept_words("insensitive") or cursor.accept_words("asensitive")
-    scroll = not cursor.accept_words("no", "scroll")
-    cursor.accept_words("scroll")
+    scroll: bool | None = None
+    if cursor.accept_words("no", "scroll"):
+        scroll = False
+    elif cursor.accept_words("scroll"):
+        scroll = True
     cursor.expect_words("cursor")
     hold = cursor.accept_words("with", "hold")
     cursor.accept_words("without", "hold")

@@ -8,6 +8,7 @@ with ServerProcess(folder) as server:
 
 from __future__ import annotations
 
+import resource
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ import httpx2
 
 COMMAND = (sys.executable, "-m", "tailrace.api.cli", "serve")
 PATIENCE_SECONDS = 60.0
+PAGE_BYTES = resource.getpagesize()
 
 
 class ServerProcess:
@@ -73,6 +75,13 @@ class ServerProcess:
     def port(self) -> int:
         """Where it listens, or last did."""
         return int(self.url.rpartition(":")[2])
+
+    @property
+    def resident_bytes(self) -> int:
+        """The memory that it has now."""
+        assert self._process is not None, "not running"
+        pages = Path(f"/proc/{self._process.pid}/statm").read_text().split()[1]
+        return int(pages) * PAGE_BYTES
 
     @property
     def rpc_address(self) -> str:

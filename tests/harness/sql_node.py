@@ -149,6 +149,7 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
         yield node
     finally:
         await node.first.close()
+        await services.waiting_results.close()
         await images.close()
         await registry.close()
         analytics.close()

@@ -1,0 +1,70 @@
+"""PREPARE, EXECUTE and DEALLOCATE: the statements that a session knows by name."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from ..catalog.errors import SQLError
+from ..kvlayer.access import StoreAccess
+from .parser import statements
+from .prepared import PreparedStatement, Preparing
+from .prepared_names import (
+    NamedStatement,
+    PreparedNames,
+    argument_values,
+    declared_types,
+)
+from .results import Result
+
+
+class RunPrepared(Protocol):
+    """Runs a prepared statement with its parameters."""
+
+    def __call__(
+        self, prepared: PreparedStatement, parameters: Sequence[object], *, streamed: bool
+    ) -> Awaitable[Result]: ...
+
+
+class NamedStatements:
+    """Carries out statements about `names`; `preparing` prepares and `run` runs for the session."""
+
+    def __init__(
+        self,
+        names: PreparedNames,
+        store: StoreAccess,
+        preparing: Callable[[], Preparing],
+        run: RunPrepared,
+    ) -> None:
+        self._names = names
+        self._store = store
+        self._preparing = preparing
+        self._run = run
+
+    async def run(self, statement: NamedStatement, *, streamed: bool) -> Result:
+        names = self._names
+        match statement:
+            case statements.Prepare(name=name, text=text):
+                hints = declared_types(statement)
+                names.check_new(name)
+                names.keep(name, await self._preparing().prepare(text, hints))
+                return Result(tag="PREPARE")
+            case statements.ExecutePrepared():
+                found = self.executed(statement)
+                given = argument_values(statement, found, await self._store.now())
+                return await self._run(found, given, streamed=streamed)
+            case statements.Deallocate(name=None):
+                names.clear()
+                return Result(tag="DEALLOCATE ALL")
+            case statements.Deallocate(name=name):
+                assert name is not None, statement
+                names.find(name)
+                names.forget(name)
+                return Result(tag="DEALLOCATE")
+
+    def executed(self, statement: statements.ExecutePrepared) -> PreparedStatement:
+        """What an EXECUTE runs. Raises SQLError."""
+        found = self._names.find(statement.name, statement.position)
+        if isinstance(found.statement, statements.ExecutePrepared):
+            raise SQLError("0A000", "EXECUTE cannot run an EXECUTE", position=statement.position)
+        return found
