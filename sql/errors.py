@@ -155,6 +155,8 @@ _BEGINNINGS: tuple[tuple[str, str], ...] = (
     ("unimplemented type for cast", "42846"),
     ("missing )", "2201B"),
     ("casting value", "22003"),
+    ("could not cast value", "22003"),
+    ("epoch seconds out of range", "22008"),
     ("date out of range", "22008"),
     ("time out of range", "22008"),
     ("timestamp out of range", "22008"),

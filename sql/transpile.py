@@ -118,7 +118,8 @@ def _retype_casts(query: exp.Query, parameters: _Parameters) -> None:
 
     A text literal is read here, by the same rules as one that is stored.
     """
-    for cast in list(query.find_all(exp.Cast)):
+    # Inner ones first: what is narrowed is copied.
+    for cast in reversed(list(query.find_all(exp.Cast))):
         read = literal_cast(cast)
         if read is not None:
             cast.replace(parameters.typed(*read))

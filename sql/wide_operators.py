@@ -114,7 +114,11 @@ class _Rewriter:
         if type is None or type.element is None:
             return None
         left, right = self._as(left, type), self._as(right, type)
-        return node.__class__(this=left, expression=right)
+        if isinstance(node, exp.ArrayOverlaps):
+            return _call("list_has_any", left, right)
+        if isinstance(node, exp.ArrayContainedBy):
+            left, right = right, left
+        return _call("array_has_all_of", left, right)
 
     def _concatenation(self, node: exp.DPipe) -> exp.Expr | None:
         left, right, type = node.this, node.expression, self._type(node)

@@ -20,8 +20,9 @@ from ...catalog.errors import SQLError
 from ...catalog.json_text import write_json
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
-from ..postgres.resolution import no_operator, type_name
+from ..postgres.resolution import no_operator
 from ..postgres.sets import check_order_of_distinct
+from ..postgres.type_names import type_name
 from ..postgres.types import Types, untyped
 from . import grouping
 from .calls import JSONB, call, is_literal, literal_document

@@ -34,6 +34,8 @@ _MACROS = (
     "trim_array(l, n) AS CASE WHEN n < 0 OR n > len(l) "
     "THEN error('2202E|number of elements to trim must be between 0 and ' || len(l)) "
     "ELSE list_slice(l, 1, len(l) - n) END",
+    "array_has_all_of(a, b) AS CASE WHEN a IS NOT NULL AND b IS NOT NULL "
+    "THEN list_has_all(a, b) AND len(list_filter(b, lambda e: e IS NULL)) = 0 END",
     "array_dims(l) AS CASE WHEN len(l) > 0 THEN '[1:' || len(l) || ']' END",
     "any_of(m) AS CASE WHEN list_contains(m, true) THEN true WHEN m IS NULL "
     "OR len(list_filter(m, lambda e: e IS NULL)) > 0 THEN NULL ELSE false END",

@@ -34,6 +34,7 @@ from ..results import ResultColumn
 from . import array_functions
 from .duckdb_query import VECTOR_ROWS, OpenQuery, interrupt
 from .intervals import install_intervals
+from .text_casts import install_text_casts
 
 LANES_MAX = 2
 """Queries that run at once: each uses all of DuckDB's threads, and more would only share them."""
@@ -170,6 +171,7 @@ class Analytics:
             )
             array_functions.install(connection)
             install_intervals(connection)
+            install_text_casts(connection)
             documents.install(connection)
             for statement in (*definitions(), *_CONFIGURATION):
                 connection.execute(statement)

@@ -10,6 +10,10 @@ before DuckDB sees it:
     `operators`      the operators that are
     `resolution`     errors of types, and the types of literals, before anything is rewritten
     `meaning`        walks the tree, and asks the others for each node
+    `casts`          which casts there are, and texts read as literals are
+    `arrays`         functions on arrays, patterns of a whole array
+    `spans`          arithmetic and casts of intervals
+    `aggregates`     what is distinct in order, deviations of floats
     `numbers`        division, averages, rounding, casts of numbers
     `texts`          functions and patterns of text
     `times`          extract, date_trunc, to_char

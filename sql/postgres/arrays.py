@@ -16,7 +16,7 @@ from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
 from .templates import duckdb, plain
-from .types import TEXTS, Types
+from .types import Types
 
 _WRITTEN = {
     TypeKind.FLOAT8: "postgres_float_text(e)",
@@ -109,12 +109,3 @@ def any_like(tree: exp.Expr, made: exp.Expr, some: exp.Any | exp.All) -> exp.Exp
 
 ELEMENT = exp.column("e")
 """What stands for an element in `any_like`."""
-
-
-def cast(node: exp.Cast, source: ColumnType | None, target: ColumnType | None) -> exp.Expr | None:
-    """Arrays of texts, of what DuckDB would write otherwise."""
-    if source is None or source.element is None or target != TEXTS:
-        return None
-    if source.element.kind is TypeKind.STRING:
-        return None
-    return element_texts(node.this.copy(), source.element, truths="CAST(e AS VARCHAR)")

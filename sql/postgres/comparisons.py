@@ -6,13 +6,14 @@ from sqlglot import exp
 
 from ...catalog.errors import SQLError
 from ..parser import position_of
+from .resolution import entries
 
 
 def compared_rows(tree: exp.Expr) -> exp.Expr | None:
     """`(a, b) < (1, 2)` in terms of its parts: NULL where the parts leave it open."""
     if isinstance(tree, exp.In):
         return _in_rows(tree)
-    left, right = _parts(tree.this), _parts(tree.args["expression"])
+    left, right = entries(tree.this), entries(tree.args["expression"])
     if left is None or right is None:
         return None
     if len(left) != len(right):
@@ -34,10 +35,10 @@ def compared_rows(tree: exp.Expr) -> exp.Expr | None:
 
 
 def _in_rows(tree: exp.In) -> exp.Expr | None:
-    left = _parts(tree.this)
+    left = entries(tree.this)
     if left is None or not tree.expressions:
         return None
-    rows = [_parts(item) for item in tree.expressions]
+    rows = [entries(item) for item in tree.expressions]
     if any(row is None or len(row) != len(left) for row in rows):
         raise SQLError(
             "42601", "unequal number of entries in row expressions", position=position_of(tree)
@@ -53,13 +54,3 @@ def _pairs(
         operator(this=first.copy(), expression=second.copy())
         for first, second in zip(left, right, strict=True)
     ]
-
-
-def _parts(tree: exp.Expr) -> list[exp.Expr] | None:
-    """The entries of `(a, b)` or `ROW(a, b)`."""
-    inner = tree.unnest()
-    if isinstance(inner, exp.Tuple):
-        return list(inner.expressions)
-    if isinstance(inner, exp.Anonymous) and inner.name.upper() == "ROW":
-        return list(inner.expressions)
-    return None

@@ -157,6 +157,7 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     array_to_string(array, text) text
     array_to_string(array, text, text) text
     trim_array(array, int8) array
+    unnest(array) element
     array_fill(element, int8[]) filled
     array_fill(element, int8[], int8[]) filled
 
@@ -215,6 +216,8 @@ _NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.StartsWith: ("starts_with", _TWO),
     exp.Overlay: ("overlay", ("this", "expression", "from_", "for_")),
     exp.MD5: ("md5", _THIS),
+    exp.SHA2Digest: ("sha256", _THIS),
+    exp.Explode: ("unnest", _THIS),
     exp.RegexpCount: ("regexp_count", _TWO),
     exp.RegexpInstr: ("regexp_instr", _TWO),
     exp.JustifyDays: ("justify_days", _THIS),

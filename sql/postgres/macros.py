@@ -58,7 +58,9 @@ _QUOTE_IDENT = """
 (s) AS CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_$]*') THEN s
     ELSE '"' || replace(s, '"', '""') || '"' END
 """
-_QUOTE_LITERAL = """'''' || replace(s::VARCHAR, '''', '''''') || ''''"""
+_QUOTE_LITERAL = r"""
+if(contains(s, '\'), 'E', '') || '''' || replace(replace(s, '\', '\\'), '''', '''''') || ''''
+"""
 _UPPER = """
 (s) AS CASE WHEN contains(s, 'ß')
     THEN array_to_string(list_transform(string_split(s, 'ß'), lambda p: upper(p)), 'ß')
@@ -76,6 +78,23 @@ _INTEGER_OF_TEXT = """
 (s) AS CASE WHEN regexp_full_match(s, '\\s*[+-]?[0-9]+\\s*') THEN CAST(s AS BIGINT)
     WHEN s IS NULL THEN NULL
     ELSE error('22P02|invalid input syntax for type bigint: "' || s || '"') END
+"""
+_DECIMAL_OF_TEXT = r"""
+(s) AS CASE WHEN regexp_full_match(s,
+        '\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*') THEN trim(s)
+    WHEN s IS NULL THEN NULL
+    WHEN lower(trim(s)) IN ('nan', 'inf', '+inf', '-inf', 'infinity', '+infinity', '-infinity')
+    THEN error('22003|DECIMAL has no NaN and no infinity')
+    ELSE error('22P02|invalid input syntax for type numeric: "' || s || '"') END
+"""
+_DECIMAL_OF_FLOAT = """
+(x) AS CASE WHEN isfinite(x) THEN printf('%.15g', x)
+    WHEN x IS NOT NULL THEN error('22003|DECIMAL has no NaN and no infinity') END
+"""
+_FACTORIAL = """
+(n) AS CASE WHEN n < 0 THEN error('22003|factorial of a negative number is undefined')
+    WHEN n > 33 THEN error('22003|value overflows numeric format')
+    ELSE factorial(CAST(n AS INTEGER)) END
 """
 _BOOL_OF_TEXT = """
 (s) AS CASE
@@ -112,7 +131,8 @@ MACROS: dict[str, str] = {
     "rtrim": _TRIM.format(function="rtrim"),
     "replace": "(s, a, b) AS CASE WHEN a = '' THEN s ELSE replace(s, a, b) END",
     "chr": "(n) AS CASE WHEN n = 0 THEN error('54000|null character not permitted') "
-    "ELSE chr(n) END",
+    "WHEN n < 0 OR n > 1114111 THEN error('54000|requested character too large for encoding') "
+    "ELSE chr(CAST(n AS INTEGER)) END",
     "ascii": "(s) AS CASE WHEN s = '' THEN 0 ELSE unicode(s) END",
     "to_hex": "(n) AS lower(hex(n))",
     "encode": _ENCODE,
@@ -139,6 +159,7 @@ MACROS: dict[str, str] = {
     "asin": _WITHIN_ONE.format(function="asin"),
     "acos": _WITHIN_ONE.format(function="acos"),
     "ceiling": "(x) AS ceil(x)",
+    "factorial": _FACTORIAL,
     "width_bucket": "(x, low, high, n) AS CASE WHEN x < low THEN 0 WHEN x >= high THEN n + 1 "
     "ELSE CAST(floor((x - low) * n / (high - low)) AS BIGINT) + 1 END",
     "make_date": _MAKE_DATE,
@@ -148,6 +169,8 @@ MACROS: dict[str, str] = {
     "days": "(n) AS CAST(n AS INTEGER)",
     "integer_of_text": _INTEGER_OF_TEXT,
     "bool_of_text": _BOOL_OF_TEXT,
+    "decimal_of_text": _DECIMAL_OF_TEXT,
+    "decimal_of_float": _DECIMAL_OF_FLOAT,
 }
 """By PostgreSQL's names. The last ones are no functions of users, but casts."""
 
@@ -166,7 +189,10 @@ REWRITTEN = frozenset(
 )
 """Functions that are replaced by what their arguments' types say, and may not be parsed before."""
 
-_CASTS = frozenset({"days", "float_text", "integer_of_text", "bool_of_text"})
+_CASTS = frozenset(
+    {"days", "float_text", "integer_of_text", "bool_of_text", "decimal_of_text"}
+    | {"decimal_of_float"}
+)
 CALLED = (frozenset(MACROS) | REWRITTEN) - _CASTS
 """The functions whose calls are parsed under a name of their own."""
 

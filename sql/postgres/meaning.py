@@ -9,12 +9,11 @@ from sqlglot import exp
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
-from ..scalars import broad_type_of_cast
-from . import arrays, comparisons, numbers, sets, spans, texts, times
+from . import aggregates, arrays, casts, comparisons, numbers, sets, spans, texts, times
 from .macros import PREFIX
-from .operators import COMPARISONS
-from .resolution import ARITHMETIC, type_name
+from .operators import ARITHMETIC, COMPARISONS
 from .templates import call, duckdb, plain
+from .type_names import type_name
 from .types import Types, untyped
 
 
@@ -39,13 +38,26 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
         case exp.Literal():
             return numbers.exact_literal(node)
         case exp.Cast():
-            return _cast(node, types)
+            return casts.cast(node, types)
         case exp.Sum() | exp.Avg():
             if not spans.summed(node, types) and isinstance(node, exp.Avg):
                 numbers.averaged(node, types)
             return None
         case exp.Like() | exp.ILike() | exp.RegexpLike() | exp.RegexpILike():
             return _matched(node)
+        case exp.ArrayAgg() | exp.GroupConcat():
+            aggregates.sorted_distinct(node)
+            return None
+        case exp.Degrees():
+            return duckdb(f"CAST(:x AS DOUBLE) / {_DEGREE}", x=node.this)
+        case exp.Radians():
+            return duckdb(f"CAST(:x AS DOUBLE) * {_DEGREE}", x=node.this)
+        case exp.Sin() | exp.Cos() | exp.Tan() | exp.Cot():
+            return duckdb(_FINITE.format(function=node.key), x=node.this)
+        case exp.BitLength() if types.kind(node.this) is TypeKind.BYTES:
+            return duckdb("octet_length(:x) * 8", x=node.this)
+        case exp.Factorial():
+            return call("factorial", node.this)
         case exp.ArrayToString():
             return arrays.joined(node, types)
         case exp.ArrayPosition():
@@ -71,7 +83,14 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             return exp.cast(exp.CurrentTimestamp(), "TIMESTAMP")
         case exp.Fetch():
             _refuse_ties(node)
+    if isinstance(node, aggregates.SPREADS):
+        aggregates.spread(node, types)
+        return None
     return _operator(node, types)
+
+
+_DEGREE = "CAST(0.017453292519943295 AS DOUBLE)"
+_FINITE = "CASE WHEN isinf(:x) THEN error('22003|input is out of range') ELSE {function}(:x) END"
 
 
 def _matched(node: exp.Expr) -> exp.Expr | None:
@@ -115,40 +134,6 @@ def _cast_dates(node: exp.GenerateSeries, types: Types) -> None:
 def _optional(node: exp.Expr, name: str) -> list[exp.Expr]:
     found = node.args.get(name)
     return [found] if found is not None else []
-
-
-def _cast(node: exp.Cast, types: Types) -> exp.Expr | None:
-    """Casts whose source makes a difference."""
-    if isinstance(node, exp.TryCast) or untyped(node.this):
-        return None
-    source, target = types.kind(node.this), broad_type_of_cast(node)
-    kind = target.kind if target is not None else None
-    if source is TypeKind.FLOAT8 and kind is TypeKind.STRING:
-        node.set("this", call("float_text", node.this))
-    elif source is TypeKind.BYTES and kind is TypeKind.STRING:
-        return duckdb("'\\x' || lower(hex(:x))", x=node.this)
-    elif (source is TypeKind.BOOL and kind in (TypeKind.DECIMAL, TypeKind.FLOAT8)) or (
-        source in (TypeKind.DECIMAL, TypeKind.FLOAT8) and kind is TypeKind.BOOL
-    ):
-        raise _no_cast(node, types)
-    elif source is TypeKind.STRING and kind is TypeKind.INT8:
-        node.set("this", call("integer_of_text", node.this))
-    elif source is TypeKind.STRING and kind is TypeKind.BOOL:
-        return call("bool_of_text", node.this)
-    elif source is TypeKind.FLOAT8 and kind is TypeKind.INT8:
-        node.set("this", plain("round_even", node.this, exp.Literal.number(0)))
-    return arrays.cast(node, types.of(node.this), target) or spans.cast(node, source, kind)
-
-
-def _no_cast(tree: exp.Cast, types: Types) -> SQLError:
-    source, target = types.of(tree.this), types.of(tree)
-    assert source is not None, tree
-    assert target is not None, tree
-    return SQLError(
-        "42846",
-        f"cannot cast type {type_name(source)} to {type_name(target)}",
-        position=position_of(tree),
-    )
 
 
 def _refuse_ties(node: exp.Fetch) -> None:

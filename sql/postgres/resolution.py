@@ -22,27 +22,16 @@ from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
-from ..parser.tree_names import CAST_TYPE
 from .arrays import check_dimensions, several_dimensions
+from .casts import resolve_cast
 from .functions import called, described
 from .literal_casts import type_as_written
-from .operators import COMPARISONS, SIGNS, comparable
+from .operators import ARITHMETIC, COMPARISONS, SIGNS, comparable
 from .signatures import Ambiguous, Argument, Chosen, Given
-from .types import BOOL, Types, decimal, matched, untyped, widest
+from .templates import cast_to
+from .type_names import type_name
+from .types import BOOL, FLOAT8, INTERVAL, STRING, Types, decimal, matched, untyped, widest
 
-ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
-_NAMES = {
-    TypeKind.INT8: "bigint",
-    TypeKind.DECIMAL: "numeric",
-    TypeKind.FLOAT8: "double precision",
-    TypeKind.STRING: "text",
-    TypeKind.BOOL: "boolean",
-    TypeKind.DATE: "date",
-    TypeKind.TIME: "time without time zone",
-    TypeKind.TIMESTAMP: "timestamp without time zone",
-    TypeKind.TIMESTAMPTZ: "timestamp with time zone",
-    TypeKind.BYTES: "bytea",
-}
 _CASTS_HINT = "You might need to add explicit type casts."
 
 
@@ -76,27 +65,21 @@ def _check(node: exp.Expr, types: Types) -> None:
         _check_columns(node, types)
     elif isinstance(node, exp.Bracket | exp.Any | exp.All):
         _check_array(node, types)
+    elif isinstance(node, exp.Cast):
+        resolve_cast(node, types)
     elif isinstance(node, exp.Neg):
         _check_negation(node, types)
+    elif isinstance(node, exp.Is):
+        _check_truth_test(node, types)
     elif isinstance(node, exp.Nullif):
         _compare(node, node.this, node.expression, types)
+        _as_compared(node, types)
     elif isinstance(node, exp.Order | exp.Group):
         _check_keys(node)
     elif type(node) in SIGNS:
         _check_operator(node, types)
     else:
         _check_call(node, types)
-
-
-def type_name(type: Argument) -> str:
-    """What PostgreSQL calls a type in its messages."""
-    if isinstance(type, Given):
-        return "unknown"
-    if type.element is not None:
-        return f"{type_name(type.element)}[]"
-    return (
-        type.enum.name if type.enum is not None else _NAMES.get(type.kind, type.kind.value.lower())
-    )
 
 
 def no_operator(sign: str, left: Argument, right: Argument, tree: exp.Expr) -> SQLError:
@@ -166,18 +149,27 @@ _NUMBERS = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT8)
 
 def _check_comparison(node: exp.Expr, types: Types) -> None:
     others = operands(node)
-    if any(isinstance(side.unnest(), exp.Tuple) or _row(side) for side in (node.this, *others)):
-        return
+    left = entries(node.this)
     for other in others:
-        _compare(node, node.this, other, types)
+        right = entries(other)
+        if left is None or right is None:
+            if left is None and right is None:
+                _compare(node, node.this, other, types)
+        elif len(left) == len(right):
+            for one, another in zip(left, right, strict=True):
+                _compare(node, one, another, types)
+    if left is not None:
+        return
     query = node.args.get("query")
     if isinstance(query, exp.Expr):
         _compare(node, node.this, query, types)
 
 
-def _row(tree: exp.Expr) -> bool:
+def entries(tree: exp.Expr) -> list[exp.Expr] | None:
+    """The entries of `(a, b)` or `ROW(a, b)`; None for what is no row."""
     inner = tree.unnest()
-    return isinstance(inner, exp.Anonymous) and inner.name.lower() == "row"
+    row = isinstance(inner, exp.Anonymous) and inner.name.upper() == "ROW"
+    return list(inner.expressions) if row or isinstance(inner, exp.Tuple) else None
 
 
 def operands(tree: exp.Expr) -> list[exp.Expr]:
@@ -194,6 +186,10 @@ def _compare(node: exp.Expr, left: exp.Expr, right: exp.Expr, types: Types) -> N
     first, second = types.given(left), types.given(right)
     if not comparable(first, second):
         raise no_operator(SIGNS.get(type(node), "="), first, second, node)
+    if {types.kind(left), types.kind(right)} == {TypeKind.TIME, TypeKind.INTERVAL}:
+        clock = left if types.kind(left) is TypeKind.TIME else right
+        clock.replace(cast_to(clock.copy(), INTERVAL))
+        return
     for literal, wanted, other in ((left, second, right), (right, first, left)):
         # A constant that meets a decimal column keeps all its digits (`transpile`).
         column = isinstance(other.unnest(), exp.Column)
@@ -226,6 +222,8 @@ def _check_call(node: exp.Expr, types: Types) -> None:
     for operand, wanted in zip(given, chosen.wanted, strict=True):
         if wanted is not None:
             _as_wanted(name, operand, wanted, types)
+        elif name in _QUOTED and types.kind(operand) not in (None, TypeKind.STRING):
+            operand.replace(cast_to(operand.copy(), STRING))
 
 
 def _as_wanted(name: str, operand: exp.Expr, wanted: ColumnType, types: Types) -> None:
@@ -238,6 +236,7 @@ def _as_wanted(name: str, operand: exp.Expr, wanted: ColumnType, types: Types) -
         as_type(operand, wanted, types)
 
 
+_QUOTED = ("quote_literal", "quote_nullable")
 _WHOLE = ("ceil", "ceiling", "floor", "trunc", "round")
 """Functions of DuckDB's that return integers of integers."""
 
@@ -306,7 +305,10 @@ def _have_one_scale(parts: Sequence[exp.Expr], types: Types) -> None:
     common = decimal(max(scales))
     for part in parts:
         if types.of(part) not in (None, common) and not isinstance(part, exp.Literal):
-            part.replace(cast_to(part.copy(), common))
+            made: exp.Expr = cast_to(part.copy(), common)
+            if isinstance(part.parent, exp.Select) and part.output_name:
+                made = exp.alias_(made, part.output_name, quoted=True)
+            part.replace(made)
 
 
 def as_type(tree: exp.Expr, type: ColumnType | None, types: Types) -> exp.Expr:
@@ -327,13 +329,6 @@ def as_type(tree: exp.Expr, type: ColumnType | None, types: Types) -> exp.Expr:
         return made
     types.say(tree, type)
     return tree
-
-
-def cast_to(tree: exp.Expr, type: ColumnType) -> exp.Cast:
-    target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
-    made = exp.Cast(this=tree, to=target)
-    made.meta[CAST_TYPE] = type
-    return made
 
 
 _CONDITIONS = (exp.And, exp.Or, exp.Not, exp.Where, exp.Having, exp.Join, exp.Case)
@@ -368,8 +363,34 @@ def _check_condition(node: exp.Expr, types: Types) -> None:
         as_type(part, BOOL, types)
 
 
+def _as_compared(node: exp.Nullif, types: Types) -> None:
+    """nullif() of numbers is of the type in which they are compared."""
+    first, second = types.of(node.this), types.of(node.expression)
+    if first is None or second is None or TypeKind.FLOAT8 not in (first.kind, second.kind):
+        return
+    if first.kind is not TypeKind.FLOAT8:
+        node.this.replace(cast_to(node.this.copy(), FLOAT8))
+
+
+def _check_truth_test(node: exp.Is, types: Types) -> None:
+    """`x IS TRUE`, which asks for a truth."""
+    found = types.of(node.this)
+    if not isinstance(node.expression, exp.Boolean) or found is None:
+        return
+    if found.kind is not TypeKind.BOOL:
+        word = "TRUE" if node.expression.this else "FALSE"
+        raise SQLError(
+            "42804",
+            f"argument of IS {word} must be type boolean, not type {type_name(found)}",
+            position=position_of(node),
+        )
+
+
 def _check_negation(node: exp.Neg, types: Types) -> None:
     found = types.of(node.this)
+    if found is not None and found.kind is TypeKind.TIME:
+        node.this.replace(cast_to(node.this.copy(), INTERVAL))
+        return
     if found is not None and found.kind not in (*_NUMBERS, TypeKind.INTERVAL):
         raise SQLError(
             "42883",

@@ -7,6 +7,8 @@ from functools import cache
 import sqlglot
 from sqlglot import exp
 
+from ...catalog.column_types import ColumnType
+from ..parser.tree_names import CAST_TYPE
 from .macros import PREFIX
 
 
@@ -42,3 +44,10 @@ def text(value: str) -> exp.Expr:
 
 def number(value: int) -> exp.Expr:
     return exp.Literal.number(value)
+
+
+def cast_to(tree: exp.Expr, type: ColumnType) -> exp.Cast:
+    target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
+    made = exp.Cast(this=tree, to=target)
+    made.meta[CAST_TYPE] = type
+    return made

@@ -7,6 +7,7 @@ from sqlglot import exp
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
+from .arrays import element_texts
 from .templates import call, duckdb, plain, text
 from .types import Types, untyped
 
@@ -77,12 +78,10 @@ def as_text(tree: exp.Expr, types: Types, *, short: bool = False) -> exp.Expr:
         case TypeKind.BYTES if short:
             return duckdb("'\\x' || lower(hex(:x))", x=tree)
         case TypeKind.ARRAY:
-            raise SQLError(
-                "0A000",
-                "an array beside text is not supported",
-                position=position_of(tree),
-                hint="Cast it (::TEXT), or join its elements with array_to_string().",
-            )
+            found = types.of(tree)
+            assert found is not None, tree
+            assert found.element is not None, tree
+            return plain("array_text", element_texts(tree.copy(), found.element))
         case TypeKind.BOOL if short:
             return duckdb("CASE WHEN :x THEN 't' WHEN NOT :x THEN 'f' END", x=tree)
     return tree.copy()

@@ -10,8 +10,8 @@ from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
-from .resolution import type_name
 from .templates import duckdb, plain, text
+from .type_names import type_name
 from .types import Types
 
 _FIELDS = {

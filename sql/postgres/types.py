@@ -23,6 +23,7 @@ from ..expression_types import FUNCTIONS as DOCUMENT_FUNCTIONS
 from ..introspection.virtual_table import is_virtual
 from ..parser import folded
 from ..parser.queries import table_name
+from ..parser.tree_names import CAST_TYPE
 from ..scalars import broad_type_of_cast
 from .functions import FUNCTIONS, called
 from .macros import PREFIX
@@ -137,7 +138,7 @@ class Types:
             case exp.Boolean():
                 return BOOL
             case exp.Cast():
-                return broad_type_of_cast(tree)
+                return self._cast(tree)
             case exp.Sum() | exp.Avg():
                 return self._summed(tree)
             case exp.Case():
@@ -158,9 +159,12 @@ class Types:
             case exp.Extract():
                 return decimal(6)
             case exp.Neg():
-                return self.of(tree.this) or (FLOAT8 if untyped(tree.this) else None)
+                found = self.of(tree.this) or (FLOAT8 if untyped(tree.this) else None)
+                return INTERVAL if found is not None and found.kind is TypeKind.TIME else found
             case exp.Nullif():
-                return self.of(tree.this) or (STRING if untyped(tree.this) else None)
+                found = self.of(tree.this) or (STRING if untyped(tree.this) else None)
+                floats = FLOAT8 in (found, self.of(tree.args["expression"]))
+                return FLOAT8 if floats else found
             case exp.AtTimeZone():
                 return self._at_zone(tree)
             case exp.GenerateSeries() | exp.ExplodingGenerateSeries():
@@ -171,6 +175,13 @@ class Types:
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
                 return self._arithmetic(tree)
         return self._by_class(tree)
+
+    def _cast(self, tree: exp.Cast) -> ColumnType | None:
+        made = _of_bare_numeric(tree, self.of(tree.this))
+        if made is not None:
+            tree.meta[CAST_TYPE] = made
+            return made
+        return broad_type_of_cast(tree)
 
     def _by_class(self, tree: exp.Expr) -> ColumnType | None:
         if isinstance(tree, _SAME):
@@ -470,3 +481,25 @@ def literal_type(text: str) -> ColumnType:
     mantissa, _, exponent = text.lower().partition("e")
     scale = len(mantissa.partition(".")[2]) - int(exponent or 0)
     return decimal(min(max(scale, 0), 38))
+
+
+def _of_bare_numeric(node: exp.Cast, source: ColumnType | None) -> ColumnType | None:
+    """The type of a cast to NUMERIC without digits, which has those of what is cast."""
+    inner = node.to
+    several = inner.this == exp.DType.ARRAY and len(inner.expressions) == 1
+    inner = inner.expressions[0] if several else inner
+    if inner.this != exp.DType.DECIMAL or inner.expressions or node.meta.get(CAST_TYPE):
+        return None
+    element = source.element if source is not None and several else source
+    if element is None:
+        return None
+    match element.kind:
+        case TypeKind.INT8:
+            made = ColumnType(TypeKind.DECIMAL, 38, 0)
+        case TypeKind.DECIMAL:
+            made = ColumnType(TypeKind.DECIMAL, 38, element.decimal[1])
+        case TypeKind.FLOAT8 | TypeKind.STRING:
+            made = ColumnType(TypeKind.DECIMAL, 38, SCALE_UNKNOWN)
+        case _:
+            return None
+    return array_of(made) if several else made

@@ -1,0 +1,58 @@
+"""Texts that are cast to other types, read as literals of those types are.
+
+DuckDB reads `'\\x0102'`, `1 mon` or `{1,2}` in its own way, and some of it as something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from ...catalog.array_text import read_array
+from ...catalog.arrow_columns import column_array
+from ...catalog.column_types import ColumnType, coerce
+from ...catalog.errors import SQLError
+from ...catalog.physical import to_physical
+from ...catalog.type_kinds import TypeKind
+from ..errors import ERROR_MARK
+
+PREFIX = "text_as_"
+READ = (
+    TypeKind.FLOAT8, TypeKind.BYTES, TypeKind.DATE, TypeKind.TIME, TypeKind.TIMESTAMP,
+    TypeKind.TIMESTAMPTZ, TypeKind.INTERVAL, TypeKind.UUID,
+)  # fmt: skip
+"""The kinds whose texts are read here. Numbers and truths are macros (`postgres.macros`)."""
+
+
+def install_text_casts(connection: duckdb.DuckDBPyConnection) -> None:
+    """Defines `text_as_date` and its kin in an evaluator's database."""
+    define: Any = connection.create_function  # its stubs know no type that is written as SQL's
+    for kind in READ:
+        type = ColumnType(kind)
+        define(f"{PREFIX}{kind.value.lower()}", _reader(type), ["VARCHAR"], type.duckdb_name,
+               type="arrow", null_handling="special")  # fmt: skip
+    define(f"{PREFIX}array", _arrays, ["VARCHAR"], "VARCHAR[]", type="arrow",
+           null_handling="special")  # fmt: skip
+
+
+def _reader(type: ColumnType) -> Callable[[Any], Any]:
+    def read(column: Any) -> Any:
+        datums = _told(lambda text: coerce(type, text), column)
+        return column_array(type, [to_physical(type, datum) for datum in datums])
+
+    return read
+
+
+def _arrays(column: Any) -> Any:
+    return pa.array(_told(read_array, column), pa.list_(pa.string()))
+
+
+def _told(read: Callable[[str], Any], column: Any) -> list[Any]:
+    """What is read of each text, with errors that pass through DuckDB."""
+    try:
+        return [None if text is None else read(text) for text in column.to_pylist()]
+    except SQLError as error:
+        raise ValueError(f"{ERROR_MARK}{error.sqlstate}: {error.message}") from None

@@ -1,0 +1,127 @@
+"""Casts: which there are, and what they make of values that DuckDB would convert otherwise."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ...catalog.column_types import ColumnType
+from ...catalog.errors import SQLError
+from ...catalog.type_kinds import TypeKind
+from ..parser import position_of
+from ..scalars import broad_type_of_cast, type_of_cast
+from . import arrays, spans
+from .templates import call, cast_to, duckdb, plain
+from .type_names import type_name
+from .types import STRING, Types, untyped
+
+_NUMBERS = frozenset({TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT8})
+_MOMENTS = frozenset({TypeKind.DATE, TypeKind.TIME, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ})
+_TARGETS: dict[TypeKind, frozenset[TypeKind]] = {
+    TypeKind.INT8: _NUMBERS | {TypeKind.BOOL},
+    TypeKind.DECIMAL: _NUMBERS,
+    TypeKind.FLOAT8: _NUMBERS,
+    TypeKind.BOOL: frozenset({TypeKind.BOOL, TypeKind.INT8}),
+    TypeKind.BYTES: frozenset({TypeKind.BYTES}),
+    TypeKind.DATE: _MOMENTS - {TypeKind.TIME},
+    TypeKind.TIME: frozenset({TypeKind.TIME, TypeKind.INTERVAL}),
+    TypeKind.TIMESTAMP: _MOMENTS,
+    TypeKind.TIMESTAMPTZ: _MOMENTS,
+    TypeKind.INTERVAL: frozenset({TypeKind.INTERVAL, TypeKind.TIME}),
+    TypeKind.UUID: frozenset({TypeKind.UUID}),
+    TypeKind.JSONB: _NUMBERS | {TypeKind.JSONB, TypeKind.BOOL},
+}
+"""What each kind is cast to, beside text, which everything is cast to and from."""
+_TEXTS_READ = {
+    TypeKind.FLOAT8, TypeKind.BYTES, TypeKind.DATE, TypeKind.TIME, TypeKind.TIMESTAMP,
+    TypeKind.TIMESTAMPTZ, TypeKind.INTERVAL, TypeKind.UUID,
+}  # fmt: skip
+
+
+def resolve_cast(node: exp.Cast, types: Types) -> None:
+    """Raises SQLError 42846 for a cast that there is not. What is cut to a width is
+    a text first."""
+    source, target = types.of(node.this), broad_type_of_cast(node)
+    if source is None or target is None or isinstance(node, exp.TryCast):
+        return
+    if not _castable(source, target):
+        raise SQLError(
+            "42846",
+            f"cannot cast type {type_name(source)} to {type_name(target)}",
+            position=position_of(node),
+        )
+    narrow = type_of_cast(node)
+    if narrow is not None and narrow.width is not None and source != STRING:
+        node.this.replace(cast_to(node.this.copy(), STRING))
+
+
+def _castable(source: ColumnType, target: ColumnType) -> bool:
+    if TypeKind.STRING in (source.kind, target.kind):
+        return True
+    if source.element is not None or target.element is not None:
+        both = source.element is not None and target.element is not None
+        return both and _castable(source.element or source, target.element or target)
+    if source.enum is not None or target.enum is not None:
+        return source == target
+    return target.kind in _TARGETS[source.kind]
+
+
+def cast(node: exp.Cast, types: Types) -> exp.Expr | None:
+    """What stands for a cast; None for itself."""
+    if isinstance(node, exp.TryCast) or untyped(node.this):
+        return None
+    source, target = types.of(node.this), broad_type_of_cast(node)
+    if source is None or target is None:
+        return None
+    if source.element is not None and target.element is not None:
+        return _of_array(node, source.element, target.element, types)
+    if source.kind is TypeKind.STRING:
+        return _of_text(node, target)
+    if source.kind is TypeKind.FLOAT8:
+        return _of_float(node, target)
+    if source.kind is TypeKind.BYTES and target.kind is TypeKind.STRING:
+        return duckdb("'\\x' || lower(hex(:x))", x=node.this)
+    return spans.cast(node, source.kind, target.kind)
+
+
+def _of_text(node: exp.Cast, target: ColumnType) -> exp.Expr | None:
+    """A text is read as a literal of the type is."""
+    kind = target.kind
+    if kind is TypeKind.INT8:
+        node.set("this", call("integer_of_text", node.this))
+    elif kind is TypeKind.DECIMAL:
+        node.set("this", call("decimal_of_text", node.this))
+    elif kind is TypeKind.BOOL:
+        return call("bool_of_text", node.this)
+    elif kind in _TEXTS_READ:
+        return plain(f"text_as_{kind.value.lower()}", node.this)
+    elif target.element is not None:
+        texts = plain("text_as_array", node.this)
+        return exp.Cast(this=texts, to=exp.DataType.build(target.duckdb_name, dialect="duckdb"))
+    return None
+
+
+def _of_float(node: exp.Cast, target: ColumnType) -> exp.Expr | None:
+    match target.kind:
+        case TypeKind.STRING:
+            node.set("this", call("float_text", node.this))
+        case TypeKind.INT8:
+            node.set("this", plain("round_even", node.this, exp.Literal.number(0)))
+        case TypeKind.DECIMAL:
+            node.set("this", call("decimal_of_float", node.this))
+    return None
+
+
+def _of_array(
+    node: exp.Cast, source: ColumnType, target: ColumnType, types: Types
+) -> exp.Expr | None:
+    """Element by element, where it makes a difference."""
+    if target == STRING and source != STRING:
+        return arrays.element_texts(node.this.copy(), source, truths="CAST(e AS VARCHAR)")
+    element = exp.column("e")
+    types.say(element, source)
+    one = cast_to(element, target)
+    made = cast(one, types)
+    if made is None and one.this is element:
+        return None
+    lambda_ = exp.Lambda(this=made or one, expressions=[exp.to_identifier("e")])
+    return plain("list_transform", node.this, lambda_)
