@@ -23,6 +23,7 @@ from ..catalog.errors import SQLError
 from .binder import Relations, column_of, row_scope, unknown_column
 from .column_values import is_default, refuse_computed, value_for
 from .default_expressions import default_of
+from .element_assignments import whole_value
 from .given_tables import ROW_NUMBER, given_table
 from .identity import refuse_updated
 from .parser import folded, position_of
@@ -143,7 +144,7 @@ class _Updating:
         if is_default(value):
             return Assignment(place, default_of(column), None)
         refuse_updated(column, target)
-        tree = self._over_pairs(value)
+        tree = self._over_pairs(whole_value(value, column, self._relation))
         try:
             scalar = value_for(tree, self._descriptor, place, self._scope, self._relation)
         except NotNative:

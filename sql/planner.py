@@ -23,6 +23,7 @@ from .column_values import is_default, refuse_computed, value_for
 from .conflict_plan import plan_conflict
 from .default_expressions import default_of
 from .drawn_items import DrawnItems, split_items, without_draws
+from .element_assignments import whole_value
 from .enum_casts import bind_enum_casts
 from .identity import ignores, refuse_inserted, refuse_updated
 from .index_choice import best_access
@@ -253,6 +254,7 @@ def _update(statement: Update, relations: Relations) -> UpdatePlan:
                 position=position_of(target),
             )
         refuse_computed(column, target)
+        value = whole_value(value, column, relation)
         if not is_default(value):
             refuse_updated(column, target)
         try:
@@ -304,13 +306,14 @@ def _finder(
         statement = replace(statement, where=without_blanks(statement.where, relations))
     if not statement.sources:
         check_columns(statement.where, descriptor, relation)
+        check_columns(statement.order, descriptor, relation)
     access: KeyAccess | None = None
     predicates: tuple[Predicate, ...] = ()
     analytic = drawn = None
     try:
         predicates = compile_predicates(statement.where, row_scope(descriptor), relation)
         found = best_access(descriptor, predicates, [c.id for c in descriptor.visible_columns])
-        alone = not computed and not statement.sources
+        alone = not computed and not statement.sources and statement.limit is None
         if alone and (found.restricts or statement.where is None):
             access = found
     except NotNative:
@@ -347,4 +350,7 @@ def _finding(
     query = joined(query.from_(exp.Table(**names, alias=alias)), statement.sources)
     if statement.where is not None:
         query = query.where(statement.where.copy())
+    for name, clause in (("order", statement.order), ("limit", statement.limit)):
+        if clause is not None:
+            query.set(name, clause.copy())
     return with_ctes_of(statement, query)

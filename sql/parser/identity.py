@@ -91,13 +91,20 @@ def without_overriding(text: str, tokens: list[Token]) -> tuple[list[Token], Ove
             break
         if depth or place < 3 or word != "overriding":
             continue
-        said = [following.text.lower() for following in tokens[place + 1 : place + 3]]
-        if said not in (["system", "value"], ["user", "value"]):
-            raise syntax_error(
-                text,
-                token.start,
-                token.end + 1,
-                hint="Expected OVERRIDING SYSTEM VALUE or OVERRIDING USER VALUE.",
-            )
-        return [*tokens[:place], *tokens[place + 3 :]], Overriding(said[0])
+        said = overriding_at(text, tokens, place)
+        return [*tokens[:place], *tokens[place + 3 :]], said
     return tokens, None
+
+
+def overriding_at(text: str, tokens: list[Token], place: int) -> Overriding:
+    """What `OVERRIDING … VALUE` says that begins at a place. Raises SQLError 42601."""
+    token = tokens[place]
+    said = [following.text.lower() for following in tokens[place + 1 : place + 3]]
+    if said not in (["system", "value"], ["user", "value"]):
+        raise syntax_error(
+            text,
+            token.start,
+            token.end + 1,
+            hint="Expected OVERRIDING SYSTEM VALUE or OVERRIDING USER VALUE.",
+        )
+    return Overriding(said[0])

@@ -157,11 +157,14 @@ class Update:
     returning: tuple[exp.Expr, ...]
     sources: tuple[exp.Expr, ...] = ()
     ctes: tuple[exp.CTE, ...] = ()
+    order: exp.Order | None = None
+    limit: exp.Limit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
-    """`sources` are the tables of USING, of an UPDATE those of FROM; `ctes` the WITH before it."""
+    """`sources` are the tables of USING, of an UPDATE those of FROM; `ctes` the WITH before it.
+    With a `limit` only so many rows are concerned, the first in `order`."""
 
     table: ObjectName
     alias: str | None
@@ -169,6 +172,8 @@ class Delete:
     returning: tuple[exp.Expr, ...]
     sources: tuple[exp.Expr, ...] = ()
     ctes: tuple[exp.CTE, ...] = ()
+    order: exp.Order | None = None
+    limit: exp.Limit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,39 +6,47 @@ schema `$with`, which nobody can name; CTEs that only read are handed to every p
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from ...catalog.errors import SQLError
 from .cursor import syntax_error
+from .inserts import Inserts, plain_inserts
 from .queries import parse_query, parse_tree
-from .statements import Delete, Insert, InsertMode, Query, Update, WithWrites, WritingStep
+from .statements import Delete, Insert, Query, Update, WithWrites, WritingStep
 from .tree_names import folded, position_of
 from .writes import ctes_of, delete_of, insert_of, update_of, with_ctes
 
 SCHEMA = "$with"
 _WRITES = (exp.Insert, exp.Update, exp.Delete)
-_VERBS = frozenset(("insert", "update", "delete"))
+_VERBS = frozenset(("insert", "upsert", "update", "delete"))
 
 
 def parse_with(text: str, tokens: list[Token]) -> Query | Insert | Update | Delete | WithWrites:
     """A statement that begins with WITH. Raises SQLError."""
     if not any(token.text.lower() in _VERBS for token in tokens):
         return parse_query(text, tokens)
+    tokens, inserts = plain_inserts(text, tokens)
     tree = parse_tree(text, tokens)
     ctes = ctes_of(tree)
     writing = [cte for cte in ctes if isinstance(cte.this, _WRITES)]
     if not writing:
         if isinstance(tree, _WRITES):
-            return _write_of(tree, tokens)
+            return _write_of(tree, tokens, inserts)
         return parse_query(text, tokens)
     for cte in writing:
         _refuse_within(cte.this)
-    return _with_writes(text, tree, ctes, tokens)
+    return _with_writes(text, tree, ctes, tokens, inserts)
 
 
 def _with_writes(
-    text: str, tree: exp.Expr, ctes: tuple[exp.CTE, ...], tokens: list[Token]
+    text: str,
+    tree: exp.Expr,
+    ctes: tuple[exp.CTE, ...],
+    tokens: list[Token],
+    inserts: Inserts,
 ) -> WithWrites:
     tree.set("with_", None)
     reading: list[exp.CTE] = []
@@ -55,7 +63,7 @@ def _with_writes(
             WritingStep(
                 name=name,
                 columns=tuple(folded(column) for column in cte.args["alias"].columns),
-                statement=_write_of(cte.this, tokens),
+                statement=_write_of(cte.this, tokens, inserts),
                 position=position_of(cte.args["alias"]) or 1,
             )
         )
@@ -63,7 +71,7 @@ def _with_writes(
         _read_step(tree, step.name)
     if isinstance(tree, _WRITES):
         _give(tree, reading)
-        return WithWrites(steps=tuple(steps), main=_write_of(tree, tokens))
+        return WithWrites(steps=tuple(steps), main=_write_of(tree, tokens, inserts))
     if not isinstance(tree, exp.Select | exp.SetOperation):
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
     if tree.args.get("locks"):
@@ -73,10 +81,11 @@ def _with_writes(
     return WithWrites(steps=tuple(steps), main=Query(tree=query, as_of=None))
 
 
-def _write_of(tree: exp.Expr, tokens: list[Token]) -> Insert | Update | Delete:
+def _write_of(tree: exp.Expr, tokens: list[Token], inserts: Inserts) -> Insert | Update | Delete:
     match tree:
         case exp.Insert():
-            return insert_of(tree, InsertMode.INSERT, tokens)
+            mode, overriding = inserts.of(tree)
+            return replace(insert_of(tree, mode, tokens), overriding=overriding)
         case exp.Update():
             return update_of(tree, tokens)
         case _:

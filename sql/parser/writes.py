@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypedDict
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -34,6 +35,7 @@ def parse_insert(text: str, tokens: list[Token], mode: InsertMode) -> Insert:
 
 
 def parse_update(text: str, tokens: list[Token]) -> Update:
+    _refuse_current_of(tokens)
     tree = parse_tree(text, tokens)
     if not isinstance(tree, exp.Update):
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
@@ -41,7 +43,8 @@ def parse_update(text: str, tokens: list[Token]) -> Update:
 
 
 def parse_delete(text: str, tokens: list[Token]) -> Delete:
-    tree = parse_tree(text, tokens)
+    _refuse_current_of(tokens)
+    tree = parse_tree(text, _returning_first(tokens))
     if not isinstance(tree, exp.Delete):
         raise syntax_error(text, tokens[-1].end + 1, tokens[-1].end + 1)
     return delete_of(tree, tokens)
@@ -71,8 +74,6 @@ def insert_of(tree: exp.Insert, mode: InsertMode, tokens: list[Token]) -> Insert
 
 
 def update_of(tree: exp.Update, tokens: list[Token]) -> Update:
-    _refuse(tree, "order", "UPDATE … ORDER BY")
-    _refuse(tree, "limit", "UPDATE … LIMIT")
     assigned = assignments(tree.expressions)
     if not assigned:
         raise _ends_early(tokens)
@@ -85,14 +86,13 @@ def update_of(tree: exp.Update, tokens: list[Token]) -> Update:
         returning=_returning(tree),
         sources=() if source is None else (source.this,),
         ctes=ctes_of(tree),
+        **_limited(tree, several=source is not None),
     )
 
 
 def delete_of(tree: exp.Delete, tokens: list[Token]) -> Delete:
     if not isinstance(tree.this, exp.Table):
         raise _ends_early(tokens)
-    _refuse(tree, "order", "DELETE … ORDER BY")
-    _refuse(tree, "limit", "DELETE … LIMIT")
     return Delete(
         table=table_name(tree.this),
         alias=_alias(tree.this),
@@ -100,6 +100,7 @@ def delete_of(tree: exp.Delete, tokens: list[Token]) -> Delete:
         returning=_returning(tree),
         sources=tuple(tree.args.get("using") or ()),
         ctes=ctes_of(tree),
+        **_limited(tree, several=bool(tree.args.get("using"))),
     )
 
 
@@ -167,8 +168,58 @@ def _where(tree: exp.Expr) -> exp.Expr | None:
     return condition
 
 
-def _refuse(tree: exp.Expr, argument: str, what: str) -> None:
-    found = tree.args.get(argument)
-    if found:
-        node = found[0] if isinstance(found, list) else found
-        raise SQLError("0A000", f"{what} is not supported", position=position_of(node))
+class _Limited(TypedDict):
+    order: exp.Order | None
+    limit: exp.Limit | None
+
+
+def _limited(tree: exp.Expr, *, several: bool) -> _Limited:
+    """ORDER BY and LIMIT of an UPDATE or DELETE, as CockroachDB has them. Raises SQLError."""
+    order, limit = tree.args.get("order"), tree.args.get("limit")
+    if order is not None and limit is None:
+        raise SQLError(
+            "42601",
+            f"{type(tree).__name__.upper()} needs a LIMIT where it has an ORDER BY",
+            position=position_of(order),
+        )
+    if limit is not None and several:
+        raise SQLError(
+            "0A000",
+            "LIMIT is not supported beside FROM or USING",
+            hint="Find the rows by a subquery in WHERE.",
+            position=position_of(limit),
+        )
+    return {"order": order, "limit": limit}
+
+
+def _returning_first(tokens: list[Token]) -> list[Token]:
+    """The tokens of a DELETE with RETURNING before ORDER BY and LIMIT, where sqlglot expects it."""
+    depth = 0
+    places: dict[str, int] = {}
+    for place, token in enumerate(tokens):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and token.token_type in _TAILS:
+            places.setdefault(_TAILS[token.token_type], place)
+    tail, returning = places.get("limit"), places.get("returning")
+    if tail is None or returning is None or returning < tail:
+        return tokens
+    return [*tokens[:tail], *tokens[returning:], *tokens[tail:returning]]
+
+
+_TAILS = {
+    TokenType.ORDER_BY: "limit",
+    TokenType.LIMIT: "limit",
+    TokenType.RETURNING: "returning",
+}
+
+
+def _refuse_current_of(tokens: list[Token]) -> None:
+    words = [token.text.lower() for token in tokens]
+    for place in range(len(words) - 3):
+        if words[place : place + 3] == ["where", "current", "of"]:
+            raise SQLError(
+                "0A000",
+                "WHERE CURRENT OF is not supported",
+                hint="A cursor holds the rows as they were. Name the row by its key.",
+                position=tokens[place].start + 1,
+            )

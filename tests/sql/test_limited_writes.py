@@ -1,0 +1,85 @@
+"""UPDATE and DELETE with ORDER BY and LIMIT; UPSERT and OVERRIDING within WITH."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tests.harness.simulation import Simulation
+from tests.harness.sql_node import SqlNode, sql_node
+
+
+def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        async with sql_node(sim) as node:
+            await node.sql("CREATE TABLE q (id INT8 PRIMARY KEY, p INT8, v STRING)")
+            await node.sql("INSERT INTO q SELECT g, g % 3, 'v' FROM generate_series(1, 9) g")
+            await node.sql("CREATE TABLE i (id INT8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY)")
+            await scenario(node)
+
+    sim = Simulation(4)
+    sim.run(whole())
+
+
+def test_first_rows_in_order_are_deleted() -> None:
+    async def scenario(node: SqlNode) -> None:
+        taken = "DELETE FROM q WHERE p > 0 ORDER BY p DESC, id LIMIT 4 RETURNING id"
+        assert sorted(await node.rows(taken)) == [(1,), (2,), (5,), (8,)]
+        assert (await node.sql("DELETE FROM q LIMIT $1", 2)).row_count == 2
+        assert await node.rows("SELECT count(*) FROM q") == [(3,)]
+
+    run(scenario)
+
+
+def test_first_rows_in_order_are_updated() -> None:
+    async def scenario(node: SqlNode) -> None:
+        changed = "UPDATE q SET v = upper(v) || id WHERE p = 0 ORDER BY id DESC LIMIT 2 RETURNING v"
+        assert sorted(await node.rows(changed)) == [("V6",), ("V9",)]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlstate"),
+    [
+        ("DELETE FROM q ORDER BY id", "42601"),
+        ("DELETE FROM q ORDER BY nosuch LIMIT 1", "42703"),
+        ("DELETE FROM q USING i LIMIT 1", "0A000"),
+        ("DELETE FROM q WHERE CURRENT OF c", "0A000"),
+        ("UPDATE q SET p = 1 WHERE CURRENT OF c", "0A000"),
+    ],
+)
+def test_what_is_refused(text: str, sqlstate: str) -> None:
+    async def scenario(node: SqlNode) -> None:
+        assert (await node.error(text)).sqlstate == sqlstate
+
+    run(scenario)
+
+
+def test_upsert_is_a_part_of_with() -> None:
+    async def scenario(node: SqlNode) -> None:
+        rows = await node.rows(
+            "WITH a AS (UPSERT INTO q (id, p) VALUES (1, 50), (20, 60) RETURNING id, p), "
+            "b AS (INSERT INTO q VALUES (2, 0, 'w') ON CONFLICT (id) DO UPDATE SET v = excluded.v "
+            "RETURNING id, p) SELECT * FROM a UNION ALL SELECT * FROM b ORDER BY id"
+        )
+        assert rows == [(1, 50), (2, 2), (20, 60)]
+        await node.sql("WITH a AS (SELECT 3 AS id) UPSERT INTO q SELECT id, 70 FROM a")
+        assert await node.rows("SELECT p, v FROM q WHERE id = 3") == [(70, None)]
+
+    run(scenario)
+
+
+def test_overriding_is_a_part_of_with() -> None:
+    async def scenario(node: SqlNode) -> None:
+        rows = await node.rows(
+            "WITH a AS (INSERT INTO i (id) OVERRIDING SYSTEM VALUE VALUES (70) RETURNING id), "
+            "b AS (INSERT INTO i OVERRIDING USER VALUE VALUES (80) RETURNING id) "
+            "SELECT a.id, b.id FROM a, b"
+        )
+        assert rows == [(70, 1)]
+        refused = "WITH a AS (INSERT INTO i VALUES (80) RETURNING id) SELECT * FROM a"
+        assert (await node.error(refused)).sqlstate == "428C9"
+
+    run(scenario)
