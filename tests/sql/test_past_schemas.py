@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 
 from tailrace.catalog.bootstrap import bootstrap
 from tailrace.kvlayer.clock import format_timestamp
-from tests.harness.sim_network import SimNetwork
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode
 from tests.harness.stores import open_store
@@ -16,8 +15,8 @@ from tests.simulation.storm_places import start_places
 
 
 @asynccontextmanager
-async def node_behind(sim: Simulation) -> AsyncIterator[tuple[SqlNode, SimNetwork]]:
-    """A node that has `t (k, v)` on lease and has not heard that `v` became `w` on another."""
+async def node_behind(sim: Simulation) -> AsyncIterator[tuple[SqlNode, SqlNode]]:
+    """A node that has `t (k, v)` on lease and has not heard that `v` became `w` on the other."""
     store = await open_store(sim)
     await bootstrap(store)
     async with start_places(sim, store, 1, {}) as [home, away]:
@@ -29,7 +28,7 @@ async def node_behind(sim: Simulation) -> AsyncIterator[tuple[SqlNode, SimNetwor
         renaming = asyncio.create_task(home.node.sql("ALTER TABLE t RENAME COLUMN v TO w"))
         await asyncio.sleep(0.2)
         assert not renaming.done(), "it waits for the lease of the node that has not heard"
-        yield away.node, away.network
+        yield away.node, home.node
         away.network.heal()
         await renaming
     await store.close()
@@ -61,6 +60,21 @@ def test_transaction_in_the_past_reads_the_canonical_schema() -> None:
             past = await node.sql("SELECT * FROM t WHERE k = 1")
             assert [column.name for column in past.columns] == ["k", "w"]
             await node.sql("COMMIT")
+
+    sim = Simulation(1, time_limit=60.0)
+    sim.run(scenario())
+
+
+def test_view_is_leased_beside_what_it_reads() -> None:
+    """It reads a column that the table on lease does not have: so the table is looked at again."""
+
+    async def scenario() -> None:
+        async with node_behind(sim) as (behind, other):
+            await other.session().execute("CREATE VIEW s AS SELECT w FROM t")
+            assert (await behind.error("SELECT w FROM t")).sqlstate == "42703", "it has not heard"
+            reader = behind.session()
+            prepared = await reader.prepare("SELECT w FROM s")
+            assert [column.name for column in await reader.describe(prepared)] == ["w"]
 
     sim = Simulation(1, time_limit=60.0)
     sim.run(scenario())

@@ -48,6 +48,21 @@ def test_view_is_read_like_a_table() -> None:
     run(scenario, LARGE)
 
 
+def test_statement_holds_a_bounded_number_of_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tailrace.sql.views.EXPANSIONS_MAX", 20)
+
+    async def scenario(node: SqlNode) -> None:
+        make = "CREATE VIEW v{} AS SELECT a.id FROM {} a JOIN {} b USING (id)"
+        for number in range(4):
+            below = f"v{number - 1}" if number else "orders"
+            await node.sql(make.format(number, below, below))
+        assert await node.rows("SELECT * FROM v3 ORDER BY id") == [(1,), (2,), (3,)]
+        assert (await node.error(make.format(4, "v3", "v3"))).sqlstate == "54001"
+        assert (await node.error("SELECT 1 FROM v3, v3 w")).sqlstate == "54001"
+
+    run(scenario)
+
+
 def test_columns_keep_the_types_of_the_table() -> None:
     async def scenario(node: SqlNode) -> None:
         direct = (await node.sql("SELECT * FROM orders")).columns

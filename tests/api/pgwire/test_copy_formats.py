@@ -76,6 +76,12 @@ def test_what_is_written_is_read_back(written: str) -> None:
         (b"99999999999999999999\ta\n", "", "22003", "line 1, column id"),
         (b"0x10\ta\n", "", "22P02", "line 1, column id"),
         (b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\0\1\0\0\0\0", "(FORMAT binary)", "22P04", "line 1"),
+        (
+            b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\0\2\0\0\0\x08",
+            "(FORMAT binary)",
+            "22P04",
+            "line 1",
+        ),
         (b"id,wrong\n1,a\n", "(FORMAT csv, HEADER match)", "22P04", ""),
         (b"1\t\xff\n", "", "22021", ""),
         (b"no signature", "(FORMAT binary)", "22P04", ""),

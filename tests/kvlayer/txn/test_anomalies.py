@@ -90,6 +90,25 @@ def test_reads_stand_still() -> None:
     sim.run(main())
 
 
+def test_a_read_waits_for_who_may_commit_below_it() -> None:
+    sim = Simulation(21)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            await put(store, {A: b"old"})
+            writer = store.begin()
+            await writer.put([A], [b"new"])
+            reader = store.begin()
+            reading = asyncio.create_task(reader.get(A))
+            await asyncio.sleep(0.05)
+            assert not reading.done()
+            await writer.commit()
+            assert await reading == b"new"
+            await reader.rollback()
+
+    sim.run(main())
+
+
 def test_own_writes_are_read() -> None:
     sim = Simulation(5)
 

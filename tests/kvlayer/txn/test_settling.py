@@ -10,7 +10,7 @@ from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.transaction_modes import WhenLocked
 from tailrace.kvlayer.txn import Transaction
 from tests.harness.simulation import Simulation
-from tests.harness.stores import key, open_store, running_store
+from tests.harness.stores import key, open_store, put, running_store
 
 SPAN = table_span(7)
 ROWS = 50_000
@@ -94,10 +94,12 @@ def test_rows_that_another_may_change_are_passed_over() -> None:
 
     async def main() -> None:
         async with running_store(sim) as store:
+            await put(store, {key("00007"): b"below", key("99999"): b"free"})
             writer = store.begin()
             await written(writer)
             reader = store.begin()
-            assert await reader.scan(SPAN, when_locked=WhenLocked.SKIP) == []
+            free = [(key("99999"), b"free")]
+            assert await reader.scan(SPAN, when_locked=WhenLocked.SKIP) == free
             assert await reader.scan(table_span(8)) == [], "of another table nobody waits"
             await reader.rollback()
             await writer.rollback()
