@@ -1,12 +1,13 @@
-"""Casts to enumerations: `'ok'::mood` names a type that only a table's columns tell.
+"""Casts to enumerations: `'ok'::mood` names a type that only the catalog tells.
 
 Expressions know no catalog. So before a statement is planned each such cast is told which version
-of the type it means: the one that the statement's own tables have.
+of the type it means: the one that the statement's own tables have, or else (`named_enums`) the
+newest one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
@@ -14,24 +15,50 @@ from ..catalog.column_types import ColumnType, array_of, enum_of
 from ..catalog.enum_columns import enum_in
 from .binder import Relations
 from .parser.statements import Delete, Insert, Query, Update, WithWrites
-from .parser.tree_names import CAST_TYPE
+from .parser.tree_names import CAST_TYPE, position_of
 
 Casting = Query | Insert | Update | Delete | WithWrites
 
 
 def bind_enum_casts(statement: Casting, relations: Relations) -> None:
-    """Tells the casts in the statement their types."""
+    """Tells the casts in the statement the types that its tables have."""
     types: dict[str, ColumnType] | None = None
+    for cast, parts, array in _casts(statement):
+        if types is None:
+            types = _enums_of(relations)
+        _bind(cast, types.get(parts[-1]), array=array)
+
+
+def unbound_types(statement: Casting, relations: Relations) -> dict[tuple[str, ...], int]:
+    """The names of types that no table of the statement has, each with where it first stands."""
+    types: dict[str, ColumnType] | None = None
+    found: dict[tuple[str, ...], int] = {}
+    for cast, parts, _ in _casts(statement):
+        if types is None:
+            types = _enums_of(relations)
+        if parts[-1] not in types:
+            found.setdefault(parts, position_of(cast.to) or position_of(cast) or 0)
+    return found
+
+
+def name_enum_casts(statement: Casting, types: Mapping[tuple[str, ...], ColumnType]) -> None:
+    """Tells casts their types by the names that were written."""
+    for cast, parts, array in _casts(statement):
+        _bind(cast, types.get(parts), array=array)
+
+
+def _bind(cast: exp.Cast, type: ColumnType | None, *, array: bool) -> None:
+    if type is not None:
+        cast.meta[CAST_TYPE] = array_of(type) if array else type
+
+
+def _casts(statement: Casting) -> Iterator[tuple[exp.Cast, tuple[str, ...], bool]]:
+    """Casts to users' types: the parts of the type's name, and whether it is to arrays of it."""
     for tree in _trees(statement):
         for cast in () if tree is None else tree.find_all(exp.Cast):
             name = _user_type(cast)
-            if name is None:
-                continue
-            if types is None:
-                types = _enums_of(relations)
-            bare = types.get(name.removesuffix("[]"))
-            if bare is not None:
-                cast.meta[CAST_TYPE] = bare if not name.endswith("[]") else array_of(bare)
+            if name is not None:
+                yield cast, *name
 
 
 def _trees(statement: Casting) -> Iterator[exp.Expr | None]:
@@ -54,15 +81,17 @@ def _trees(statement: Casting) -> Iterator[exp.Expr | None]:
             yield from _trees(main)
 
 
-def _user_type(cast: exp.Cast) -> str | None:
-    """The name of a type that is none of SQL's, without its schema."""
+def _user_type(cast: exp.Cast) -> tuple[tuple[str, ...], bool] | None:
+    """The name of a type that is none of SQL's."""
     target = cast.to
-    inner = target.expressions[0] if target.this == exp.DType.ARRAY else target
+    array = target.this == exp.DType.ARRAY
+    inner = target.expressions[0] if array else target
     if not isinstance(inner, exp.DataType) or inner.this != exp.DType.USERDEFINED:
         return None
-    written = target.sql("postgres").rpartition(".")[2]
-    quoted = written.startswith('"')
-    return written.replace('"', "") if quoted else written.lower()
+    written = inner.sql("postgres")
+    array = array or written.endswith("[]")
+    parts = written.removesuffix("[]").split(".")
+    return tuple(p.strip('"') if p.startswith('"') else p.lower() for p in parts), array
 
 
 def _enums_of(relations: Relations) -> dict[str, ColumnType]:

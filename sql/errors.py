@@ -210,6 +210,11 @@ def _translated(error: duckdb.Error, message: str, tables: Sequence[TableDescrip
             "42803",
             f'column "{quoted}" must appear in the GROUP BY clause or be used in an aggregate',
         )
+    if lower.startswith("could not convert string") and " to enum(" in lower:
+        text, _, labels = message.partition(" to ENUM(")
+        value = text.partition("'")[2].rpartition("'")[0]
+        detail = f"The labels are: {labels.rstrip(').')}."
+        return SQLError("22P02", f'invalid input value for enum: "{value}"', detail=detail)
     if lower.startswith("overflow in") and "of int32" in lower:
         # Nothing else is computed in 32 bits.
         return SQLError("22008", "interval out of range")

@@ -62,6 +62,8 @@ def _of_both(left: list[Named], right: list[Named]) -> list[Named]:
 
 
 def _of_item(item: exp.Expr, scope: QueryScope, relations: Relations) -> ColumnType | None:
+    if isinstance(item, exp.Paren):
+        return _of_item(item.this, scope, relations)
     if isinstance(item, exp.Cast):
         return type_of_cast(item)
     if not isinstance(item, exp.Column):
@@ -85,8 +87,6 @@ def _of_expression(item: exp.Expr, scope: QueryScope, relations: Relations) -> C
             what = item.this.this if isinstance(item.this, exp.Order) else item.this
             element = _of_item(what, scope, relations)
             return None if element is None or element.element is not None else array_of(element)
-        case exp.Paren():
-            return _of_item(item.this, scope, relations)
         case exp.Subquery():
             for inner in scope.subquery_scopes:
                 if inner.expression is item.this:

@@ -22,6 +22,7 @@ from sqlglot.optimizer.scope import Scope as QueryScope
 
 from ..catalog.column_types import ColumnType, array_of
 from ..catalog.descriptor import TableDescriptor
+from ..catalog.enum_columns import enum_in
 from ..catalog.errors import SQLError
 from .binder import Relations, column_type, scopes_in
 from .enum_casts import bind_enum_casts
@@ -41,6 +42,7 @@ from .expression_types import (
 )  # fmt: skip
 from .parser import folded
 from .parser.statements import Delete, Insert, Query, Update, WithWrites
+from .parser.tree_names import CAST_TYPE
 from .planner import Planned
 from .postgres.output_names import TYPED_PARAMETER, UNNAMED
 from .scalars import OPERATORS, parameter_number, type_of_cast
@@ -82,6 +84,8 @@ def type_parameters(
             target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
             cast = exp.Cast(this=node.copy(), to=target)
             cast.meta[TYPED_PARAMETER] = True
+            if enum_in(type) is not None:
+                cast.meta[CAST_TYPE] = type
             node.replace(cast)
     return TypedStatement(statement, final)
 

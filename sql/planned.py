@@ -30,6 +30,7 @@ from .executor.streaming import stream_select
 from .executor.with_writes import result_with_writes, run_with_writes
 from .implicit import attempts, in_transaction
 from .introspection.rows import Introspection
+from .named_enums import bind_named_enums
 from .needs import needs_of
 from .parser import statements
 from .parser.as_of_clause import AsOf
@@ -309,6 +310,7 @@ async def explain(
         names = tables_of(statement)
         relations = await resolve_all(services, reader, names, database, scope, at, reader)
         await require(services, user, needs_of(statement, relations), reader)
+        await bind_named_enums(services, reader, statement, relations, database)
         return plan_statement(statement, relations)
     finally:
         scope.release()
@@ -351,15 +353,18 @@ async def _plan_anew(
     # Before it is planned: what is said of columns is for those who may see the table.
     needs = needs_of(execution.statement, relations)
     await require(services, execution.user, needs, transaction)
-    plan = plan_statement(execution.statement, relations)
+    statement = execution.statement
+    named = await bind_named_enums(services, reader, statement, relations, database)
+    plan = plan_statement(statement, relations)
     if not execution.prepared.takes(plan):
         own = execution.prepared.own_statement()
         assert isinstance(own, Planned), own
+        await bind_named_enums(services, reader, own, relations, database)
         plan = plan_statement(own, relations)
     needs = needs_of(execution.statement, relations, plan)
     await require(services, execution.user, needs, transaction)
     check_columns_same(execution.described, plain_columns(plan))
-    if not changed_tables(transaction) and execution.prepared.takes(plan):
+    if not named and not changed_tables(transaction) and execution.prepared.takes(plan):
         execution.prepared.keep(execution.index, database, plan, needs)
     return plan
 

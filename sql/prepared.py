@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import duckdb
 import pyarrow as pa
@@ -29,6 +30,7 @@ from .column_origins import with_origins
 from .errors import from_duckdb
 from .executor.ddl import DDL
 from .expression_types import Hints
+from .named_enums import DeclaredType, DeclaredTypes, bind_named_enums, resolve_hints
 from .needs import needs_of
 from .parameter_types import type_parameters
 from .parser import ParsedText
@@ -62,7 +64,8 @@ class PreparedStatement:
     """One statement, or none (`statement` is None for a text of blanks and comments).
 
     `columns` are those of its result, once they are known: empty for a statement that returns no
-    rows. They are None where only DuckDB or the statement's own run can tell.
+    rows. They are None where only DuckDB or the statement's own run can tell. One that is not
+    `lasting` names a type that no table of its own has, and is planned anew each time.
     """
 
     text: str
@@ -70,6 +73,7 @@ class PreparedStatement:
     index: int
     parameter_types: tuple[ColumnType, ...]
     columns: tuple[ResultColumn, ...] | None = None
+    lasting: bool = True
     _plan: Plan | None = field(default=None, repr=False)
 
     @property
@@ -132,8 +136,9 @@ class Preparing:
         self._database = database
         self._opened = opened
 
-    async def prepare(self, text: str, hints: Hints) -> PreparedStatement:
-        """The one statement of `text`. `hints[i]` is the declared type of `$i+1`, if any is."""
+    async def prepare(self, text: str, declared: DeclaredTypes) -> PreparedStatement:
+        """The one statement of `text`. `declared[i]` is the type of `$i+1`, if it is declared."""
+        hints = await self._resolved(declared)
         key = (text, tuple(hints), self._database)
         typed = self._services.plans.typed
         known = typed.find(key)
@@ -145,9 +150,19 @@ class Preparing:
         if len(prepared.statements) > 1:
             raise SQLError("42601", "cannot insert multiple commands into a prepared statement")
         made = await self._typed(text, prepared, hints)
-        if made.planned and not self._changed():
+        if made.planned and made.lasting and not self._changed():
             typed.keep(key, made)
         return made
+
+    async def _resolved(self, declared: DeclaredTypes) -> Hints:
+        if not any(isinstance(hint, DeclaredType) for hint in declared):
+            return cast(Hints, declared)
+        reader = self._reader()
+        try:
+            await reader.started()
+            return await resolve_hints(self._services, reader, declared)
+        finally:
+            await self._done(reader)
 
     async def _typed(self, text: str, prepared: Prepared, hints: Hints) -> PreparedStatement:
         count = prepared.parameter_count
@@ -171,15 +186,18 @@ class Preparing:
             )
             needs = needs_of(statement, relations)
             await require(self._services, self._user, needs, self._opened)
+            named = await bind_named_enums(
+                self._services, reader, statement, relations, self._database
+            )
             typed = type_parameters(statement, relations, hints, count)
             plan = plan_statement(typed.statement, relations)
         finally:
             scope.release()
             await self._done(reader)
         own = Prepared(ParsedText((typed.statement,), count))
-        if not self._changed():
+        if not named and not self._changed():
             own.keep(0, self._database, plan, needs_of(typed.statement, relations, plan))
-        made = PreparedStatement(text, own, 0, typed.parameter_types, _plan=plan)
+        made = PreparedStatement(text, own, 0, typed.parameter_types, lasting=not named, _plan=plan)
         made.columns = plain_columns(plan)
         return made
 

@@ -30,8 +30,8 @@ from .executor.ddl import DDL
 from .executor.feeds import check_sink_options, control_jobs, list_jobs
 from .executor.users import UserChange, change_user
 from .explaining import run_explain
-from .expression_types import Hints
 from .listings import Listing, run_listing
+from .named_enums import DeclaredTypes
 from .named_statements import NamedStatements
 from .parameters import check_parameters
 from .parser import ParsedText, statements
@@ -170,7 +170,7 @@ class Session:
         """The statements of a text without parameters, ready for `run`. Raises SQLError."""
         return statements_of(self._services, text)
 
-    async def prepare(self, text: str, hints: Hints = ()) -> PreparedStatement:
+    async def prepare(self, text: str, hints: DeclaredTypes = ()) -> PreparedStatement:
         """The one statement of `text`, its parameters typed. Raises SQLError.
 
         `hints[i]` is the type that the client declares for `$i+1`, or None.
@@ -299,7 +299,7 @@ class Session:
     ) -> Result:
         return await self._run_at(asked_of(prepared, parameters, streamed=streamed))
 
-    async def _prepare(self, text: str, hints: Hints) -> PreparedStatement:
+    async def _prepare(self, text: str, hints: DeclaredTypes) -> PreparedStatement:
         parsed = self._services.plans.read(text)
         if not all(isinstance(found, TransactionStatement) for found in parsed.statements):
             self._transactions.refuse_failed()

@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from struct import Struct
 
-from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
 from ...sql import Result, ResultColumn, Row
+from ...sql.named_enums import DeclaredTypes
 from ...sql.prepared import PreparedStatement
 from . import replies
 from .messages import Bind
@@ -63,7 +63,10 @@ class WireStatement:
 
 
 def _same(known: Sequence[ResultColumn], columns: Sequence[ResultColumn]) -> bool:
-    return known is columns or known == columns
+    if known is columns:
+        return True
+    pairs = zip(known, columns, strict=False)
+    return known == columns and all(one.origin == other.origin for one, other in pairs)
 
 
 def wire_statement(prepared: PreparedStatement, declared: Sequence[int]) -> WireStatement:
@@ -75,7 +78,7 @@ def wire_statement(prepared: PreparedStatement, declared: Sequence[int]) -> Wire
     return WireStatement(prepared, tuple(oids))
 
 
-def hints_of(declared: Sequence[int]) -> tuple[ColumnType | None, ...]:
+def hints_of(declared: Sequence[int]) -> DeclaredTypes:
     return tuple([hint_of(oid, number) for number, oid in enumerate(declared, start=1)])
 
 

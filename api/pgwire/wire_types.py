@@ -28,6 +28,7 @@ from ...catalog.literals import read_decimal
 from ...catalog.type_kinds import CatalogName, TypeKind
 from ...sql.introspection.oids import user_array_oid, user_type_of, user_type_oid
 from ...sql.introspection.type_rows import OTHER_ROWS, TYPE_ROWS, row_of, type_modifier
+from ...sql.named_enums import DeclaredType
 from .messages import decode_text
 from .numeric import read_numeric, write_numeric
 
@@ -384,12 +385,15 @@ UNKNOWN_OIDS = (0, 705)
 """A parameter declared so is inferred."""
 
 
-def hint_of(oid: int, number: int) -> ColumnType | None:
+def hint_of(oid: int, number: int) -> ColumnType | DeclaredType | None:
     """The type that a client declares for parameter `number`. Raises SQLError 42704."""
     if oid in UNKNOWN_OIDS:
         return None
     known = INPUT_TYPES.get(oid)
     if known is None:
+        declared = user_type_of(oid)
+        if declared is not None:
+            return DeclaredType(*declared)
         raise SQLError(
             "42704",
             f"type with OID {oid} does not exist",

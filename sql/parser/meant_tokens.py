@@ -4,6 +4,7 @@
     DATE '2025-01-01'::TEXT     (DATE '2025-01-01')::TEXT: the type's name binds tighter
     '7'::INT4               INT4 is no other name of INT, which has 64 bits here
     $1::oid[]               an array, which sqlglot does not read
+    mood 'sad'              'sad'::mood, for types that sqlglot does not know
     INTERVAL '3 days 02:47'     '3 days 02:47'::INTERVAL: sqlglot reads no further than the days
 
 A tree that was parsed so is said in PostgreSQL's words again by `as_written`.
@@ -53,6 +54,12 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
             made += [_like(token, TokenType.L_PAREN, "("), token]
         elif is_string(token) and before in _MOMENTS and _typed_literal(tokens, place - 1):
             made += [token, _like(token, TokenType.R_PAREN, ")")]
+        elif kind == TokenType.VAR and _names_type(tokens, place):
+            made.append(_like(token, TokenType.L_PAREN, "("))
+        elif is_string(token) and before == TokenType.VAR and _names_type(tokens, place - 1):
+            word = tokens[place - 1]
+            made += [token, _like(token, TokenType.DCOLON, "::"), word]
+            made.append(_like(token, TokenType.R_PAREN, ")"))
         else:
             made.append(token)
     return made
@@ -61,6 +68,20 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
 def _called(token: Token, before: TokenType | None) -> bool:
     quoted = token.token_type == TokenType.IDENTIFIER or is_string(token)
     return token.text.lower() in CALLED and not quoted and before not in _NAMES_BEHIND
+
+
+_NO_TYPES = frozenset({"both", "leading", "trailing", "zone", "escape", "uescape", "system"})
+"""Words that stand before a text and name no type."""
+
+
+def _names_type(tokens: list[Token], place: int) -> bool:
+    """`mood 'sad'`, which is `'sad'::mood`: nothing else is a name and a text behind it."""
+    return (
+        place + 1 < len(tokens)
+        and tokens[place + 1].token_type == TokenType.STRING
+        and tokens[place].text.lower() not in _NO_TYPES
+        and (place == 0 or tokens[place - 1].token_type != TokenType.DOT)
+    )
 
 
 def _typed_literal(tokens: list[Token], place: int) -> bool:

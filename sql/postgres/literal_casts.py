@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ...catalog.column_types import ColumnType
+from ...catalog.enum_type import EnumType
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
@@ -24,6 +25,8 @@ def literal_cast(cast: exp.Cast) -> tuple[Scalar, ColumnType] | None:
     if not isinstance(literal, exp.Literal) or not literal.is_string:
         return None
     type = type_of_cast(cast)
+    if type is not None and type.enum is not None and not isinstance(cast, exp.TryCast):
+        _check_label(type.enum, literal)
     if type is None or type.kind not in _READ or isinstance(cast, exp.TryCast):
         return None
     if type.kind is TypeKind.DECIMAL and not cast.to.expressions:
@@ -33,6 +36,14 @@ def literal_cast(cast: exp.Cast) -> tuple[Scalar, ColumnType] | None:
         return compile_scalar(exp.Cast(this=literal.copy(), to=cast.to.copy()), {}), type.broad
     except SQLError as error:
         error.position = error.position or position_of(literal)
+        raise
+
+
+def _check_label(enum: EnumType, literal: exp.Literal) -> None:
+    try:
+        enum.checked(literal.name)
+    except SQLError as error:
+        error.position = position_of(literal)
         raise
 
 

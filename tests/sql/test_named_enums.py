@@ -1,0 +1,90 @@
+"""Enumerations that a statement names without a table that has them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tailrace.catalog.errors import SQLError
+from tailrace.sql.named_enums import DeclaredType
+from tests.harness.simulation import Simulation
+from tests.harness.sql_node import SqlNode, sql_node
+
+
+def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        async with sql_node(sim) as node:
+            await node.sql("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+            await node.sql("CREATE TABLE t (id INT8 PRIMARY KEY, m mood)")
+            await node.sql("INSERT INTO t VALUES (1, 'ok')")
+            await scenario(node)
+
+    sim = Simulation(53)
+    sim.run(whole())
+
+
+def test_a_type_is_found_by_its_name() -> None:
+    async def scenario(node: SqlNode) -> None:
+        result = await node.sql("SELECT 'ok'::mood, mood 'sad', '{ok}'::public.mood[]")
+        assert result.fetch_rows() == [("ok", "sad", ["ok"])]
+        assert [column.type.sql_name for column in result.columns] == ["mood", "mood", "mood[]"]
+        assert await node.rows("SELECT 'sad'::mood < 'ok'::mood") == [(True,)]
+        assert await node.rows("SELECT id FROM t WHERE m = mood 'ok'") == [(1,)]
+        await node.sql("EXPLAIN SELECT 'ok'::mood")
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("query", "sqlstate", "position"),
+    [
+        ("SELECT 'ok'::moody", "42704", 14),
+        ("SELECT 'glad'::mood", "22P02", 8),
+        ("SELECT x::mood FROM (VALUES ('glad')) v(x)", "22P02", None),
+        ("SELECT moody 'ok'", "42704", 8),
+    ],
+)
+def test_what_is_no_type_or_label_is_refused(
+    query: str, sqlstate: str, position: int | None
+) -> None:
+    async def scenario(node: SqlNode) -> None:
+        error = await node.error(query)
+        assert (error.sqlstate, error.position) == (sqlstate, position)
+
+    run(scenario)
+
+
+def test_a_statement_follows_the_type() -> None:
+    async def scenario(node: SqlNode) -> None:
+        session = node.session()
+        prepared = await session.prepare("SELECT $1::mood, 'ok'::mood")
+        assert (await session.run(prepared, ("ok",))).fetch_rows() == [("ok", "ok")]
+        await node.sql("ALTER TYPE mood ADD VALUE 'glad'")
+        assert (await session.run(prepared, ("glad",))).fetch_rows() == [("glad", "ok")]
+        assert await node.rows("SELECT 'glad'::mood") == [("glad",)]
+        await node.sql("DROP TABLE t")
+        await node.sql("DROP TYPE mood")
+        assert (await node.error("SELECT 'ok'::mood")).sqlstate == "42704"
+
+    run(scenario)
+
+
+def test_a_declared_type_is_one_of_the_catalog() -> None:
+    async def scenario(node: SqlNode) -> None:
+        ((type_id,),) = await node.rows(
+            "SELECT id FROM tailrace_internal.descriptors WHERE name = 'mood'"
+        )
+        assert isinstance(type_id, int)
+        session = node.session()
+        declared = (DeclaredType(type_id, False), DeclaredType(type_id, True))
+        prepared = await session.prepare("SELECT $1, $2", declared)
+        assert [type.sql_name for type in prepared.parameter_types] == ["mood", "mood[]"]
+        result = await session.run(prepared, ("ok", ["sad", None]))
+        assert result.fetch_rows() == [("ok", ["sad", None])]
+        assert [column.type.sql_name for column in result.columns] == ["mood", "mood[]"]
+        with pytest.raises(SQLError) as caught:
+            await session.prepare("SELECT $1", (DeclaredType(type_id + 999, False),))
+        assert caught.value.sqlstate == "42704"
+
+    run(scenario)
