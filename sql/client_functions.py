@@ -1,6 +1,7 @@
 """Functions about the client's own session: who it is, where it is, and what it talks to.
 
-    current_user, session_user      the user
+    current_user, current_role      whose rights it has: SET ROLE
+    session_user                    the user: SET SESSION AUTHORIZATION
     current_database(), current_catalog
     current_schema()                there is one: public
     version()                       as PostgreSQL's, with our name in it
@@ -29,9 +30,10 @@ VERSION_TEXT = f"PostgreSQL {SERVER_VERSION} (Tailrace)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientFacts:
-    """What a session knows of its client."""
+    """What a session knows of its client. `user` is whose rights it has: see `acting_user`."""
 
     user: str = ROOT
+    session_user: str = ROOT
     database: str = DEFAULT_DATABASE
     process_id: int = 0
     variables: SessionVariables = field(default_factory=SessionVariables)
@@ -51,7 +53,7 @@ class Fact:
 
 _TEXTS: dict[str, Callable[[ClientFacts], str]] = {
     "current_user": lambda facts: facts.user,
-    "session_user": lambda facts: facts.user,
+    "session_user": lambda facts: facts.session_user,
     "current_role": lambda facts: facts.user,
     "current_database": lambda facts: facts.database,
     "current_catalog": lambda facts: facts.database,

@@ -61,6 +61,7 @@ class Execution:
     parameters: Sequence[object]
     database: str
     user: str = ROOT
+    session_user: str = ROOT
     process_id: int = 0
     lock_timeout: float | None = None
     variables: SessionVariables = field(default_factory=SessionVariables)
@@ -273,6 +274,7 @@ def _bindings(services: Services, execution: Execution, at: Timestamp) -> Bindin
     virtual_rows = Introspection(services, execution.database, execution.user, execution.variables)
     facts = ClientFacts(
         user=execution.user,
+        session_user=execution.session_user,
         database=execution.database,
         process_id=execution.process_id,
         variables=execution.variables,

@@ -12,7 +12,7 @@ from ..catalog.errors import SQLError
 from ..catalog.system_tables import DEFAULT_DATABASE
 from ..catalog.users import ROOT
 from ..kvlayer.errors import KVError
-from ..kvlayer.txn import Transaction
+from .acting_user import act_as, act_as_login, begin_as, current_user, session_user
 from .activity import Activity
 from .authorization import Actor, check_database
 from .catalog_statements import (
@@ -36,19 +36,12 @@ from .named_statements import NamedStatements
 from .parameters import check_parameters
 from .parser import ParsedText, statements
 from .parser.cursor_statements import CursorStatement, FetchCursor
-from .parser.rights_statements import RightsChange
+from .parser.rights_statements import ActAs, RightsChange
 from .parser.transaction_statements import TransactionStatement
 from .plan_cache import Prepared
 from .planned import Execution, run_planned
 from .planner import Planned
-from .prepared import (
-    Asked,
-    PreparedStatement,
-    Preparing,
-    asked_of,
-    joins_batch,
-    statements_of,
-)
+from .prepared import Asked, PreparedStatement, Preparing, asked_of, joins_batch, statements_of
 from .prepared_names import PreparedNames
 from .result_shape import check_columns_same, known_columns
 from .results import Result, ResultColumn, closed_on_error
@@ -79,8 +72,9 @@ class Session:
         self, services: Services, *, database: str = DEFAULT_DATABASE, user: str = ROOT
     ) -> None:
         self.database = database
-        self.user = user
+        self.login = user
         self.variables = SessionVariables()
+        begin_as(self.variables, user, services.rights)
         self._services = services
         self._store = services.store
         self._transactions = SessionTransactions(services, self.variables)
@@ -102,6 +96,11 @@ class Session:
     def in_batch(self) -> bool:
         """Whether `end_batch` has something to commit."""
         return self._transactions.batch
+
+    @property
+    def user(self) -> str:
+        """Whose rights its statements have: see `acting_user`."""
+        return current_user(self.variables)
 
     @property
     def terminated(self) -> SQLError | None:
@@ -387,13 +386,14 @@ class Session:
                 return await self.cursors.run(statement, parameters, streamed=streamed)
             case statements.Discard(target=target):
                 return await self._discard(target)
-            case statements.Prepare() | statements.Deallocate() if self._open is not None:
-                self._open.shown = True  # what it does to names is not undone, nor done twice
-                return await self._named.run(statement, streamed=streamed)
             case statements.Prepare() | statements.ExecutePrepared() | statements.Deallocate():
+                if self._open is not None and not isinstance(statement, statements.ExecutePrepared):
+                    self._open.shown = True  # what it does to names is not undone, nor done twice
                 return await self._named.run(statement, streamed=streamed)
             case statements.ShowSession(name=name, position=position) if name != "database":
                 return self._transactions.show(name, position)
+            case ActAs():
+                return await self._act_as(statement)
             case statements.CopyFrom() | statements.CopyTo():
                 raise copy_refused()
             case _ if isinstance(statement, UserChange | RightsChange):
@@ -402,9 +402,6 @@ class Session:
                 )
             case _:
                 return await self._list(statement)
-
-    def _actor(self, reader: Transaction) -> Actor:
-        return Actor(self._services, self.user, self.database, reader)
 
     async def _statement(self, work: Callable[[], Awaitable[Result]]) -> Result:
         """Runs a statement, as one of the open transaction if there is one."""
@@ -418,6 +415,7 @@ class Session:
             parameters=asked.parameters,
             database=self.database,
             user=self.user,
+            session_user=session_user(self.variables),
             process_id=self.activity.process_id,
             described=asked.described,
             lock_timeout=lock_timeout(self.variables),
@@ -432,22 +430,20 @@ class Session:
             self._transactions.refuse_read_only("EXPLAIN ANALYZE")
         own = Prepared(ParsedText((statement,), len(given)))
         execution = self._execution(Asked(own, 0, given), statement)
-        reader = self._reader()
+        async with self._acting() as actor:
+            services, reader = self._services, actor.reader
+            return await run_explain(services, execution, self._open, reader, analyze=analyze)
+
+    @asynccontextmanager
+    async def _acting(self) -> AsyncIterator[Actor]:
+        """The user, reading in the open transaction or in a new one that only reads."""
+        opened = self._open
+        reader = self._store.begin(read_only=True) if opened is None else opened.transaction
         try:
-            return await run_explain(self._services, execution, self._open, reader, analyze=analyze)
+            yield Actor(self._services, self.user, self.database, reader)
         finally:
-            await self._done(reader)
-
-    def _reader(self) -> Transaction:
-        """The open transaction, or a new one that only reads."""
-        if self._open is not None:
-            return self._open.transaction
-        return self._store.begin(read_only=True)
-
-    async def _done(self, reader: Transaction) -> None:
-        """Ends what `_reader` began."""
-        if self._open is None:
-            await reader.rollback()
+            if opened is None:
+                await reader.rollback()
 
     async def _run_ddl(self, statement: DDL) -> Result:
         self._transactions.refuse_read_only("DDL")
@@ -468,6 +464,7 @@ class Session:
         """DISCARD, CLOSE ALL, UNLISTEN: there are no temporary tables, cursors or channels."""
         if target == "DISCARD ALL":
             self._transactions.refuse_block("DISCARD ALL")
+            act_as_login(self.variables)
             self.variables.reset("all")
         if target in ("DISCARD ALL", "CLOSE CURSOR ALL"):
             await self.cursors.close_all()
@@ -477,21 +474,20 @@ class Session:
             self._sequences.forget()
         return Result(tag=target)
 
+    async def _act_as(self, statement: ActAs) -> Result:
+        block = None if self._transactions.batch else self._open
+        async with self._acting() as actor:
+            return await act_as(actor, statement, self.variables, self.login, block)
+
     async def _use(self, name: str) -> Result:
-        reader = self._reader()
-        try:
-            await check_database(self._actor(reader), name)
-        finally:
-            await self._done(reader)
+        async with self._acting() as actor:
+            await check_database(actor, name)
         self.database = name
         return Result(tag="SET")
 
     async def _list(self, statement: Listing, parameters: Sequence[object] = ()) -> Result:
         async def work() -> Result:
-            reader = self._reader()
-            try:
-                return await run_listing(self._actor(reader), statement, parameters)
-            finally:
-                await self._done(reader)
+            async with self._acting() as actor:
+                return await run_listing(actor, statement, parameters)
 
         return await self._statement(work)

@@ -35,6 +35,8 @@ class Variable(Generic[V]):
     parse: Callable[[str], V] | None
     show: Callable[[V], str]
     description: str
+    reset_by_all: bool = True
+    """Whether RESET ALL resets it."""
 
 
 REGISTRY: dict[str, Variable[object]] = {}
@@ -48,10 +50,18 @@ def declare(
     parse: Callable[[str], V] | None,
     show: Callable[[V], str] = str,
     description: str,
+    reset_by_all: bool = True,
 ) -> Variable[V]:
     """Registers a variable. Names are unique in the process."""
     assert name not in REGISTRY, name
-    variable = Variable(name=name, default=default, parse=parse, show=show, description=description)
+    variable = Variable(
+        name=name,
+        default=default,
+        parse=parse,
+        show=show,
+        description=description,
+        reset_by_all=reset_by_all,
+    )
     REGISTRY[name] = cast(Variable[object], variable)
     return variable
 
@@ -94,6 +104,10 @@ class SessionVariables:
         self.set(name, text)
         self._given[name] = self._session.pop(name)
 
+    def begin_at(self, variable: Variable[V], value: V) -> None:
+        """As `begin_with`, of a value as it is kept."""
+        self._given[variable.name] = value
+
     def get(self, variable: Variable[V]) -> V:
         if variable.name in self._computed:
             return cast(V, self._computed[variable.name]())
@@ -131,8 +145,9 @@ class SessionVariables:
     def reset(self, name: str, *, position: int | None = None) -> None:
         """Back to the default; `all` for every one."""
         if name == "all":
-            self._session.clear()
-            self._local.clear()
+            for values in (self._session, self._local):
+                for known in [known for known in values if REGISTRY[known].reset_by_all]:
+                    del values[known]
             return
         find(name, position)
         self._session.pop(name, None)

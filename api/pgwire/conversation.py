@@ -11,7 +11,8 @@ from typing import assert_never
 
 from ...catalog.errors import SQLError
 from ...sql import Session
-from ...sql.client_variables import APPLICATION_NAME
+from ...sql.acting_user import SESSION_AUTHORIZATION
+from ...sql.client_variables import APPLICATION_NAME, IS_SUPERUSER
 from . import replies
 from .channel import Channel, HangUp
 from .extended import Extended
@@ -43,6 +44,13 @@ from .replies import Severity
 from .simple import run_text
 from .states import State
 
+_CHANGING = (APPLICATION_NAME, SESSION_AUTHORIZATION, IS_SUPERUSER)
+"""What can change of that of which clients are told."""
+
+
+def _reported(session: Session) -> tuple[str, ...]:
+    return tuple([session.variables.get(variable) for variable in _CHANGING])
+
 
 class Conversation:
     """The session of a client that is who it says. `run` returns when the connection ends."""
@@ -54,7 +62,7 @@ class Conversation:
         self._output = Output(channel, self.guard, session)
         self._extended = Extended(session, channel, self._output, self.guard)
         self._stopping = False
-        self._told_name = session.variables.get(APPLICATION_NAME)
+        self._told = _reported(session)
 
     async def run(self) -> None:
         """Takes messages until the client is gone. What is open then is rolled back."""
@@ -127,11 +135,12 @@ class Conversation:
             await self._session.end_batch()
 
     def _ready(self) -> None:
-        name = self._session.variables.get(APPLICATION_NAME)
-        if name != self._told_name:
-            # Of what is reported, this alone can change.
-            self._told_name = name
-            self._channel.write(replies.parameter_status("application_name", name))
+        now = _reported(self._session)
+        if now != self._told:
+            for variable, value, told in zip(_CHANGING, now, self._told, strict=True):
+                if value != told:
+                    self._channel.write(replies.parameter_status(variable.name, value))
+            self._told = now
         self._channel.write(replies.READY[self._session.state])
         self._channel.flush()
         self._channel.machine.ready()

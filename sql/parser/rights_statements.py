@@ -108,6 +108,18 @@ class ShowDefaultPrivileges:
     pass
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActAs:
+    """SET [LOCAL] ROLE, or SET [LOCAL] SESSION AUTHORIZATION where `session`. `name` is None for
+    NONE and DEFAULT, and for RESET of either."""
+
+    name: str | None
+    session: bool
+    local: bool
+    reset: bool
+    position: int
+
+
 RightsChange = GrantPrivileges | GrantRoles | AlterDefaultPrivileges | SetOwner | ReassignOwned
 RightsListing = ShowGrants | ShowRoleGrants | ShowDefaultPrivileges
-RightsStatement = RightsChange | RightsListing
+RightsStatement = RightsChange | RightsListing | ActAs

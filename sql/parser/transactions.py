@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ...catalog.errors import SQLError
 from ...kvlayer.transaction_modes import Isolation, Priority
+from .acting_user import acting_user, reset_acting_user
 from .cursor import Cursor, LexemeKind
 from .queries import parse_as_of
 from .statements import Statement, UseDatabase
@@ -93,8 +94,11 @@ def set_characteristics(cursor: Cursor) -> SetCharacteristics:
 def set_variable(cursor: Cursor) -> Statement:
     """`[SESSION | LOCAL] name (= | TO) (value [, value]… | DEFAULT)`"""
     local = cursor.accept_words("local")
-    if not local:
+    if not local and not cursor.at_words("session", "authorization"):
         cursor.accept_words("session")
+    acting = acting_user(cursor, local=local)
+    if acting is not None:
+        return acting
     position = cursor.position
     if cursor.accept_words("time", "zone"):
         name = "timezone"
@@ -117,8 +121,11 @@ def set_variable(cursor: Cursor) -> Statement:
     return SetVariable(name=name, value=", ".join(values), local=local, position=position)
 
 
-def reset_variable(cursor: Cursor) -> SetVariable:
+def reset_variable(cursor: Cursor) -> Statement:
     position = cursor.position
+    acting = reset_acting_user(cursor)
+    if acting is not None:
+        return acting
     name = "all" if cursor.accept_words("all") else cursor.dotted_name("a session variable")
     cursor.expect_end()
     return SetVariable(name=name.lower(), value=None, local=False, position=position)
