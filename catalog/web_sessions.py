@@ -16,6 +16,9 @@ from .system_tables import WEB_SESSIONS
 
 _sessions = codec_for(WEB_SESSIONS)
 
+SESSIONS_MAX = 100
+"""Sessions of one user: somebody who logs in for each request and never out ends the oldest."""
+
 
 @dataclass(frozen=True, slots=True)
 class WebSession:
@@ -27,14 +30,19 @@ class WebSession:
 
 
 async def put_web_session(transaction: Transaction, token: str, session: WebSession) -> None:
-    """Keeps a new session, and forgets those that have expired before it was made."""
-    expired = [
-        key
-        for key, body in await transaction.scan(WEB_SESSIONS.primary_span)
-        if _decoded(key, body).expires <= session.created
-    ]
-    if expired:
-        await transaction.delete(expired)
+    """Keeps a new session, and forgets those that have expired before it was made, and the user's
+    oldest where there are too many."""
+    over: list[bytes] = []
+    standing: list[tuple[datetime, bytes]] = []
+    for key, body in await transaction.scan(WEB_SESSIONS.primary_span):
+        known = _decoded(key, body)
+        if known.expires <= session.created:
+            over.append(key)
+        elif known.user == session.user:
+            standing.append((known.created, key))
+    over += [key for _, key in sorted(standing)[: max(len(standing) + 1 - SESSIONS_MAX, 0)]]
+    if over:
+        await transaction.delete(over)
     row = (_hash(token), session.user, session.created, session.expires)
     key, body = _sessions.encode_row(row)
     await transaction.put([key], [body])

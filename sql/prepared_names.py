@@ -56,6 +56,9 @@ class PreparedNames:
     def clear(self) -> None:
         self._by_name.clear()
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_name
+
     def __len__(self) -> int:
         return len(self._by_name)
 

@@ -93,15 +93,24 @@ class Extended:
         hints = hints_of(message.oids)
         prepared = await self._guard.run(self._session.prepare(message.text, hints))
         names.keep(message.name, prepared)
-        self._statements[message.name] = wire_statement(prepared, message.oids)
+        self._keep(message.name, wire_statement(prepared, message.oids))
         self._channel.write(replies.PARSE_COMPLETE)
+
+    def _keep(self, name: str, statement: WireStatement) -> None:
+        """What SQL has deallocated is let go of once it is as much as what is left."""
+        names, kept = self._session.prepared_names, self._statements
+        kept[name] = statement
+        if len(kept) > 2 * len(names):
+            for other in [other for other in kept if other not in names]:
+                del kept[other]
 
     def _statement(self, name: str) -> WireStatement:
         """Those of PREPARE are found too, and those of DEALLOCATE are not."""
         prepared = self._session.prepared_names.find(name)
         known = self._statements.get(name)
         if known is None or known.prepared is not prepared:
-            known = self._statements[name] = wire_statement(prepared, ())
+            known = wire_statement(prepared, ())
+            self._keep(name, known)
         return known
 
     async def _describe_statement(self, name: str) -> None:

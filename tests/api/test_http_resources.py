@@ -7,7 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.ipc
+import pytest
 
+from tailrace.api.http import transactions
 from tests.harness.http_door import ARROW, JSON_LINES, HttpDoor, problem_of
 
 TABLE = "CREATE TABLE t (k INT8 PRIMARY KEY, v STRING)"
@@ -57,6 +59,24 @@ def test_idle_transactions_expire(door: HttpDoor) -> None:
         time.sleep(0.1)
     assert answer.status_code == 410
     assert problem_of(answer)["sqlstate"] == "25P03"
+
+
+def test_open_and_expired_transactions_are_bounded(
+    door: HttpDoor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "OPEN_MAX", 2)
+    monkeypatch.setattr(transactions, "EXPIRED_MAX", 1)
+    first, second = begin(door), begin(door, idle_seconds=0.05)
+    assert problem_of(door.post("/v1/transactions", {}))["sqlstate"] == "53300"
+    assert door.client.post(f"/v1/transactions/{first}/rollback").status_code == 200
+    third = begin(door, idle_seconds=0.05)
+    deadline = time.monotonic() + 10
+    said: list[str] = []
+    while sorted(said) != ["25P01", "25P03"]:
+        assert time.monotonic() < deadline, said
+        time.sleep(0.1)
+        found = (door.post("/v1/sql", {"sql": "", "transaction": id}) for id in (second, third))
+        said = [problem_of(answer)["sqlstate"] for answer in found if answer.status_code != 200]
 
 
 def test_rows_come_in_the_form_that_is_asked_for(door: HttpDoor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
+from tailrace.api.http import access
 from tailrace.api.http.server import http_options
 from tailrace.api.refusal import NodeRefused
+from tailrace.catalog import web_sessions
 from tests.harness.http_door import HttpDoor, problem_of
 
 ADA = ("ada", "pässword")
@@ -74,6 +77,29 @@ def test_tokens_live_until_logout(secure: HttpDoor) -> None:
     assert secure.client.get("/v1/tables", headers=bearer).status_code == 200
     assert secure.client.post("/v1/logout", headers=bearer).status_code == 204
     assert secure.client.get("/v1/tables", headers=bearer).status_code == 401
+
+
+def test_a_user_has_a_bounded_number_of_tokens(
+    secure: HttpDoor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_sessions, "SESSIONS_MAX", 2)
+    other = login(secure, *ADMIN)
+    tokens = [login(secure) for _ in range(3)]
+    answers = [
+        secure.client.get("/v1/tables", headers={"authorization": f"Bearer {token}"}).status_code
+        for token in [other, *tokens]
+    ]
+    assert answers == [200, 401, 200, 200], "the oldest of the same user goes"
+
+
+def test_remembered_passwords_are_bounded(
+    secure: HttpDoor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "REMEMBERED_MAX", 1)
+    for user in (ADA, ADMIN, ADA):
+        assert secure.client.get("/v1/tables", auth=user).status_code == 200
+    doorkeepers = [found for found in gc.get_objects() if type(found) is access.Doorkeeper]
+    assert [len(d._right) for d in doorkeepers if d._node is secure.node and d._right] == [1]
 
 
 def test_tokens_are_kept_as_hashes(secure: HttpDoor) -> None:

@@ -75,6 +75,16 @@ def test_other_node_learns_of_a_drop() -> None:
     sim.run(main())
 
 
+def test_typed_texts_and_shapes_are_bounded() -> None:
+    cache = PlanCache()
+    for number in range(2 * TEXTS_MAX):
+        cache.typed.keep((f"SELECT ${number}", (), "defaultdb"), number)
+        cache.prepare(f"SELECT a{number} FROM t WHERE k = 1")
+    cache.typed.keep(("x" * (TEXT_LENGTH_MAX + 1), (), "defaultdb"), 0)
+    assert len(cache.typed._kept) == len(cache._templates) == TEXTS_MAX
+    assert len(cache._texts) <= TEXTS_MAX
+
+
 def test_cache_is_bounded_and_keeps_no_errors() -> None:
     cache = PlanCache()
     first = cache.prepare("SELECT 0")
