@@ -24,7 +24,7 @@ CopyFrom(table=ObjectName(parts=('t'), position=6), columns=None, options=CopyOp
 
 TRUNCATE t
 ----
-Truncate(tables=(ObjectName(parts=('t'), position=10)), cascade=False, text='TRUNCATE t')
+Truncate(tables=(ObjectName(parts=('t'), position=10)), cascade=False, restart_identity=False, text='TRUNCATE t', within=False)
 
 WIDTH 1
 ----
