@@ -18,6 +18,7 @@ from ..catalog.column_types import ColumnType
 from ..catalog.descriptor import Column, TableDescriptor
 from ..catalog.errors import SQLError
 from .parser import folded, position_of
+from .parser.merge_statements import Merge
 from .parser.queries import table_name
 from .parser.statements import (
     Delete,
@@ -56,7 +57,7 @@ def tables_read(statement: Statement) -> list[ObjectName]:
         parts = (*(step.statement for step in statement.steps), statement.main)
         found = [name for part in parts for name in tables_read(part)]
         return [name for name in found if name.parts[0] != STEPS]
-    return found[1:] if isinstance(statement, Insert | Update | Delete) else found
+    return found[1:] if isinstance(statement, Insert | Update | Delete | Merge) else found
 
 
 def _mentioned(statement: Statement) -> Iterator[ObjectName]:
@@ -83,6 +84,10 @@ def _mentioned(statement: Statement) -> Iterator[ObjectName]:
         case Delete(table=table):
             yield table
             reading = reading_query(statement, statement.returning)
+            yield from (table_name(inner) for inner in tables_in(reading))
+        case Merge(table=table, source=source):
+            yield table
+            reading = with_ctes_of(statement, exp.select(*statement.trees()).from_(source.copy()))
             yield from (table_name(inner) for inner in tables_in(reading))
         case WithWrites(steps=steps, main=main):
             for part in (*(step.statement for step in steps), main):
@@ -115,7 +120,7 @@ def joined(query: exp.Select, sources: Sequence[exp.Expr]) -> exp.Select:
     return query
 
 
-def with_ctes_of(statement: Update | Delete, query: exp.Select) -> exp.Select:
+def with_ctes_of(statement: Update | Delete | Merge, query: exp.Select) -> exp.Select:
     made = with_ctes(query, statement.ctes)
     assert isinstance(made, exp.Select), made
     return made

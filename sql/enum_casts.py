@@ -14,10 +14,11 @@ from sqlglot import exp
 from ..catalog.column_types import ColumnType, array_of, enum_of
 from ..catalog.enum_columns import enum_in
 from .binder import Relations
+from .parser.merge_statements import Merge
 from .parser.statements import Delete, Insert, Query, Update, WithWrites
 from .parser.tree_names import CAST_TYPE, position_of
 
-Casting = Query | Insert | Update | Delete | WithWrites
+Casting = Query | Insert | Update | Delete | WithWrites | Merge
 
 
 def bind_enum_casts(statement: Casting, relations: Relations) -> None:
@@ -75,6 +76,8 @@ def _trees(statement: Casting) -> Iterator[exp.Expr | None]:
             yield from (statement.where, *statement.returning, *statement.sources, *statement.ctes)
         case Delete():
             yield from (statement.where, *statement.returning, *statement.sources, *statement.ctes)
+        case Merge():
+            yield from (statement.source, *statement.trees(), *statement.ctes)
         case WithWrites(steps=steps, main=main):
             for step in steps:
                 yield from _trees(step.statement)

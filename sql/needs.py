@@ -17,11 +17,12 @@ from ..catalog.privileges import Privilege, Securable, SecurableKind, securable
 from ..catalog.rights import Rights
 from ..catalog.users import ROOT
 from .binder import Relations, tables_read
+from .parser.merge_statements import Merge, MergeAction
 from .parser.statements import Delete, Insert, InsertMode, Query, Update, WithWrites
 from .plans import Plan, SelectPlan
 from .views import names_in
 
-Planned = Query | Insert | Update | Delete | WithWrites
+Planned = Query | Insert | Update | Delete | WithWrites | Merge
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def _needs_of_views(relations: Relations) -> Iterable[Need]:
                 yield replace(need, view=view.id)
 
 
-def parts_of(statement: Planned) -> tuple[Query | Insert | Update | Delete, ...]:
+def parts_of(statement: Planned) -> tuple[Query | Insert | Update | Delete | Merge, ...]:
     """The statement, or the parts of a WITH that writes."""
     if isinstance(statement, WithWrites):
         return (*(step.statement for step in statement.steps), statement.main)
@@ -80,10 +81,14 @@ def _want(wanted: dict[int, int], table: TableDescriptor, privileges: int) -> No
     wanted[table.id] = wanted.get(table.id, 0) | int(privileges)
 
 
-def _writing(statement: Insert | Update | Delete) -> Privilege:
+def _writing(statement: Insert | Update | Delete | Merge) -> Privilege:
     """What is needed on the table that is written; to read its rows is SELECT there too."""
     reads = bool(statement.returning)
     match statement:
+        case Merge(whens=whens):
+            needed = Privilege.SELECT
+            for when in whens:
+                needed |= _MERGING[when.action]
         case Insert(mode=InsertMode.UPSERT):
             return Privilege.INSERT | Privilege.UPDATE | Privilege.SELECT
         case Insert(conflict=conflict):
@@ -98,6 +103,14 @@ def _writing(statement: Insert | Update | Delete) -> Privilege:
             needed = Privilege.DELETE
             reads = reads or where is not None
     return needed | Privilege.SELECT if reads else needed
+
+
+_MERGING = {
+    MergeAction.INSERT: Privilege.INSERT,
+    MergeAction.UPDATE: Privilege.UPDATE,
+    MergeAction.DELETE: Privilege.DELETE,
+    MergeAction.NOTHING: Privilege.SELECT,
+}
 
 
 def _reads_columns(statement: Update) -> bool:

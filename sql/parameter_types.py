@@ -41,6 +41,7 @@ from .expression_types import (
     type_of,
 )  # fmt: skip
 from .parser import folded
+from .parser.merge_statements import Merge
 from .parser.statements import Delete, Insert, Query, Update, WithWrites
 from .parser.tree_names import CAST_TYPE
 from .planner import Planned
@@ -92,6 +93,10 @@ def type_parameters(
 
 def _copied(statement: Planned) -> Planned:
     """The same statement with trees of its own."""
+    if isinstance(statement, Merge):
+        made = statement.with_trees(lambda tree: _copied_value(tree))
+        ctes = tuple(cte.copy() for cte in statement.ctes)
+        return replace(made, source=statement.source.copy(), ctes=ctes)
     if isinstance(statement, WithWrites):
         steps = [replace(step, statement=_copied_write(step.statement)) for step in statement.steps]
         return WithWrites(steps=tuple(steps), main=_copied_part(statement.main))
@@ -143,9 +148,14 @@ Assignments = tuple[tuple[exp.Column, exp.Expr], ...]
 
 def _copied_assignments(assignments: Assignments) -> Assignments:
     return tuple(
-        (target, exp.Paren(this=value.copy()) if value.find(exp.Parameter) else value)
+        (target, _copied_value(value) if value.find(exp.Parameter) else value)
         for target, value in assignments
     )
+
+
+def _copied_value(value: exp.Expr) -> exp.Expr:
+    """An expression of which also all may be replaced."""
+    return exp.Paren(this=value.copy()) if value.find(exp.Parameter) else value.copy()
 
 
 def _copied_item(item: exp.Expr) -> exp.Expr:
@@ -166,6 +176,8 @@ def _contexts(statement: Planned, relations: Relations, declared: Hints) -> Iter
                 yield from _contexts(part, relations, declared)
         case Query(tree=tree):
             yield from _in_query(tree, relations, declared)
+        case Merge():
+            yield from _in_merge(statement, relations, declared)
         case Insert(source=exp.Values() as values):
             targets = _targets(statement, relations[statement.table.parts])
             for row in values.expressions:
@@ -195,6 +207,24 @@ def _contexts(statement: Planned, relations: Relations, declared: Hints) -> Iter
         conflict = statement.conflict
         lookup = _by_name(relations[statement.table.parts], relations)
         yield from _in_changes(conflict.assignments, conflict.where, lookup, declared)
+
+
+def _in_merge(statement: Merge, relations: Relations, declared: Hints) -> Iterator[Context]:
+    table = relations[statement.table.parts]
+    lookup = _by_name(table, relations)
+    for tree in (statement.source, *statement.ctes):
+        yield from _in_tree(tree, lookup, declared, None)
+    yield from _in_tree(statement.condition, lookup, declared, BOOL)
+    for when in statement.whens:
+        yield from _in_changes(when.assignments, when.condition, lookup, declared)
+        types = [column.type.broad for column in table.shown_columns]
+        if when.columns is not None:
+            named = [table.find_column(folded(column)) for column in when.columns]
+            types = [column.type.broad for column in named if column is not None]
+        for place, value in enumerate(when.values or ()):
+            yield from _in_tree(
+                value, lookup, declared, types[place] if place < len(types) else None
+            )
 
 
 def _in_changes(

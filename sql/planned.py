@@ -24,6 +24,7 @@ from .client_functions import ClientFacts
 from .computed_defaults import ComputedDefaults
 from .executor.dml import DML, OnePhase, one_phase_applies, result_of, run_in
 from .executor.locking import run_locking
+from .executor.merge import merged, run_merge
 from .executor.reading import run_select
 from .executor.sequences import StoredSequences
 from .executor.streaming import stream_select
@@ -36,7 +37,7 @@ from .parser import statements
 from .parser.as_of_clause import AsOf
 from .plan_cache import Prepared
 from .planner import Planned, plan_statement
-from .plans import Plan, SelectPlan, WithPlan
+from .plans import MergePlan, Plan, SelectPlan, WithPlan
 from .relations import LeaseScope, changed_tables, resolve_all
 from .result_shape import check_columns_same, plain_columns
 from .results import Result, ResultColumn
@@ -205,6 +206,14 @@ async def _write(services: Services, execution: Execution, scope: LeaseScope) ->
     plan = await _plan_at(services, execution, scope, at)
     assert not isinstance(plan, SelectPlan), plan
     _refuse_system_tables(plan)
+    if isinstance(plan, MergePlan):
+        count, committed_at, _ = await in_transaction(
+            store,
+            scope,
+            lambda transaction: run_merge(plan, transaction, bindings, services.analytics),
+            lock_timeout=execution.lock_timeout,
+        )
+        return merged(count, committed_at)
     if isinstance(plan, WithPlan):
         outcome, committed_at, _ = await in_transaction(
             store,
@@ -238,6 +247,13 @@ async def _write_in(services: Services, execution: Execution, opened: OpenTransa
     plan = await _plan_in(services, execution, opened.scope, transaction)
     assert not isinstance(plan, SelectPlan), plan
     _refuse_system_tables(plan)
+    if isinstance(plan, MergePlan):
+        count = await _undone_where_drawn(
+            plan,
+            transaction,
+            lambda: run_merge(plan, transaction, bindings, services.analytics),
+        )
+        return merged(count, None)
     if isinstance(plan, WithPlan):
         outcome = await _undone_where_drawn(
             plan,
@@ -252,7 +268,7 @@ async def _write_in(services: Services, execution: Execution, opened: OpenTransa
 
 
 async def _undone_where_drawn(
-    plan: DML | WithPlan, transaction: Transaction, work: Callable[[], Awaitable[T]]
+    plan: DML | WithPlan | MergePlan, transaction: Transaction, work: Callable[[], Awaitable[T]]
 ) -> T:
     """What `work` returns. It has written nothing where it has to be evaluated anew: a foreign key
     that says SET DEFAULT draws when the rows that it follows are written already."""
@@ -291,7 +307,7 @@ def _bindings(services: Services, execution: Execution, at: Timestamp) -> Bindin
     )
 
 
-def _refuse_system_tables(plan: DML | WithPlan) -> None:
+def _refuse_system_tables(plan: DML | WithPlan | MergePlan) -> None:
     """The system's tables are written by the system."""
     for writing in plan.writing if isinstance(plan, WithPlan) else (plan,):
         if writing.descriptor.id < FIRST_USER_ID:

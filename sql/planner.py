@@ -30,8 +30,10 @@ from .index_choice import best_access
 from .introspection.virtual_table import is_virtual
 from .key_access import KeyAccess
 from .locking_plan import plan_locking
+from .merge_plan import plan_merge
 from .native_select import native_select, scan_access
 from .parser import folded, position_of
+from .parser.merge_statements import Merge
 from .parser.statements import Delete, Insert, Query, Update, WithWrites
 from .piecewise import piecewise
 from .plans import (
@@ -55,10 +57,15 @@ from .transpile import transpile
 from .values_query import takes_query, values_query, without_defaults
 from .views import expand_views, refuse_view
 
-_WRITING = {Insert: "insert into", Update: "update", Delete: "delete from"}
+_WRITING = {
+    Insert: "insert into",
+    Update: "update",
+    Delete: "delete from",
+    Merge: "merge into",
+}
 """What is said of a view that cannot be written."""
 
-Planned = Query | Insert | Update | Delete | WithWrites
+Planned = Query | Insert | Update | Delete | WithWrites | Merge
 
 
 def plan_statement(statement: Planned, relations: Relations) -> Plan:
@@ -66,6 +73,10 @@ def plan_statement(statement: Planned, relations: Relations) -> Plan:
     statement = expand_views(statement, relations)
     if isinstance(statement, WithWrites):
         return _with_writes(statement, relations)
+    if isinstance(statement, Merge):
+        _refuse_target(statement, relations)
+        bind_enum_casts(statement, relations)
+        return plan_merge(statement, relations)
     return _plan_part(statement, relations)
 
 
@@ -96,14 +107,8 @@ def _with_writes(statement: WithWrites, relations: Relations) -> WithPlan:
 def _plan_part(
     statement: Query | Insert | Update | Delete, relations: Relations
 ) -> SelectPlan | InsertPlan | UpdatePlan | DeletePlan:
-    if not isinstance(statement, Query) and is_virtual(relations[statement.table.parts]):
-        raise SQLError(
-            "42501",
-            f'virtual table "{statement.table}" cannot be written',
-            position=statement.table.position,
-        )
     if not isinstance(statement, Query):
-        refuse_view(relations[statement.table.parts], statement.table, _WRITING[type(statement)])
+        _refuse_target(statement, relations)
     bind_enum_casts(statement, relations)
     try:
         match statement:
@@ -120,6 +125,18 @@ def _plan_part(
                 return _delete(statement, relations)
     except RecursionError as error:
         raise SQLError("54001", "statement is nested too deeply") from error
+
+
+def _refuse_target(statement: Insert | Update | Delete | Merge, relations: Relations) -> None:
+    """Raises SQLError for a virtual table, and for a view."""
+    target = relations[statement.table.parts]
+    if is_virtual(target):
+        raise SQLError(
+            "42501",
+            f'virtual table "{statement.table}" cannot be written',
+            position=statement.table.position,
+        )
+    refuse_view(target, statement.table, _WRITING[type(statement)])
 
 
 def plan_select(tree: exp.Expr, relations: Relations) -> SelectPlan:

@@ -17,6 +17,7 @@ from ..kvlayer.transaction_modes import LockMode, WhenLocked
 from .drawn_items import DrawnItems
 from .key_access import KeyAccess
 from .parser.identity import Overriding
+from .parser.merge_statements import MergeAction
 from .parser.statements import InsertMode
 from .predicates import Predicate
 from .results import Origin, ResultColumn
@@ -306,6 +307,40 @@ class DeletePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class MergeActionPlan:
+    """What a WHEN does with a row: of an INSERT there is an assignment for every column."""
+
+    kind: MergeAction
+    assignments: tuple[Assignment, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeSide:
+    """The rows that match, or those that do not. `select` returns for each the number of its
+    action (NULL for none) and behind it what is computed; before it, of rows that match, the
+    target's visible columns."""
+
+    select: AnalyticSelect
+    actions: tuple[MergeActionPlan, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergePlan:
+    """MERGE. A side that no WHEN is about is None."""
+
+    relations: tuple[TableDescriptor, ...]
+    descriptor: TableDescriptor
+    codec: RowCodec
+    matched: MergeSide | None
+    unmatched: MergeSide | None
+    moves_keys: bool
+
+    @property
+    def sides(self) -> tuple[MergeSide, ...]:
+        return tuple(side for side in (self.matched, self.unmatched) if side is not None)
+
+
+@dataclass(frozen=True, slots=True)
 class StepPlan:
     """A part of a WITH that writes, and the table in which the parts behind it read its rows."""
 
@@ -333,7 +368,7 @@ class WithPlan:
         return (*(step.plan for step in self.steps), *main)
 
 
-Plan = SelectPlan | InsertPlan | UpdatePlan | DeletePlan | WithPlan
+Plan = SelectPlan | InsertPlan | UpdatePlan | DeletePlan | WithPlan | MergePlan
 
 
 def engine_of(plan: Plan) -> Engine:
@@ -341,6 +376,8 @@ def engine_of(plan: Plan) -> Engine:
     match plan:
         case WithPlan(main=main):
             return engine_of(main)
+        case MergePlan():
+            return Engine.DUCKDB
         case SelectPlan(native=None):
             return Engine.DUCKDB
         case SelectPlan(native=native):

@@ -35,6 +35,7 @@ from .needs import needs_of
 from .parameter_types import type_parameters
 from .parser import ParsedText
 from .parser.cursor_statements import DeclareCursor
+from .parser.merge_statements import Merge
 from .parser.statements import (
     CreateChangefeed,
     Delete,
@@ -49,14 +50,14 @@ from .parser.statements import (
 from .plan_cache import Prepared
 from .planned import holds
 from .planner import plan_statement
-from .plans import AnalyticSelect, Plan, SelectPlan, WithPlan
+from .plans import AnalyticSelect, MergePlan, Plan, SelectPlan, WithPlan
 from .relations import LeaseScope, changed_tables, resolve_all
 from .result_shape import plain_columns
 from .results import ResultColumn
 from .services import Services
 
 STRING = ColumnType(TypeKind.STRING)
-PLANNED = Query | Insert | Update | Delete | WithWrites
+PLANNED = Query | Insert | Update | Delete | WithWrites | Merge
 
 
 @dataclass(slots=True, eq=False)
@@ -213,6 +214,7 @@ class Preparing:
             if isinstance(plan, SelectPlan):
                 statement.columns = await self._ask(plan.shape)
             else:
+                assert not isinstance(plan, MergePlan), "a MERGE has no columns"
                 assert plan.returning.query is not None, statement
                 statement.columns = await self._ask(plan.returning.query.select)
         return statement.columns
@@ -274,4 +276,4 @@ def joins_batch(statement: Statement | None) -> bool:
             return True
         case Explain(analyze=analyze):
             return analyze
-    return isinstance(statement, Insert | Update | Delete | WithWrites | DDL)
+    return isinstance(statement, Insert | Update | Delete | WithWrites | Merge | DDL)

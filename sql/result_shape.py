@@ -8,7 +8,7 @@ from ..catalog.column_types import ColumnType
 from ..catalog.errors import SQLError
 from ..catalog.type_kinds import TypeKind
 from .parser.statements import CreateChangefeed, Explain, SplitAt, Statement, UnsplitAt
-from .plans import Plan, SelectPlan, WithPlan
+from .plans import MergePlan, Plan, SelectPlan, WithPlan
 from .results import INT8, STRING, ResultColumn
 
 
@@ -18,6 +18,8 @@ def plain_columns(plan: Plan) -> tuple[ResultColumn, ...] | None:
         return plain_columns(plan.main)
     if isinstance(plan, SelectPlan):
         return None if plan.native is None else plan.native.names
+    if isinstance(plan, MergePlan):
+        return ()
     return plan.returning.columns if plan.returning.query is None else None
 
 

@@ -36,6 +36,7 @@ from .named_statements import NamedStatements
 from .parameters import check_parameters
 from .parser import ParsedText, statements
 from .parser.cursor_statements import CursorStatement, FetchCursor
+from .parser.merge_statements import Merge
 from .parser.rights_statements import ActAs, RightsChange
 from .parser.transaction_statements import TransactionStatement
 from .plan_cache import Prepared
@@ -352,6 +353,7 @@ class Session:
                 | statements.Update()
                 | statements.Delete()
                 | statements.WithWrites()
+                | Merge()
             ):
                 execution = self._execution(asked, statement)
                 if not isinstance(statement, statements.Query):

@@ -21,6 +21,7 @@ from ..catalog.descriptor import TableDescriptor
 from ..catalog.errors import SQLError
 from .binder import VIEW, Relations, tables_in
 from .parser import folded, parse
+from .parser.merge_statements import Merge
 from .parser.queries import table_name
 from .parser.statements import Delete, Insert, ObjectName, Query, Update, WithWrites
 
@@ -30,7 +31,7 @@ eleven views over one another is beyond this, and beyond any plan that ends."""
 
 _COMPILED = "view's query"
 
-Part = Query | Insert | Update | Delete
+Part = Query | Insert | Update | Delete | Merge
 S = TypeVar("S", bound=Part)
 
 

@@ -318,9 +318,9 @@ async def _find(
     if finder.drawn is not None:
         answer = await with_draws(answer, finder.drawn, bindings, analytics)
     width = len(finder.descriptor.visible_columns)
-    found = _rows_of(answer)
+    found = rows_in(answer)
     encode_key = finder.codec.encode_key
-    places = _key_places(finder.codec)
+    places = key_places(finder.codec)
     keyed: dict[bytes, Row] = {}
     for row in found:
         keyed.setdefault(encode_key([row[place] for place in places]), row)
@@ -328,13 +328,13 @@ async def _find(
     return rows, [row[width:] for row in keyed.values()]
 
 
-def _rows_of(answer: Answer) -> list[Row]:
+def rows_in(answer: Answer) -> list[Row]:
     pairs = zip(answer.columns, answer.table.columns, strict=True)
     columns = [column_datums(column.type, array) for column, array in pairs]
     return list(zip(*columns, strict=True))
 
 
-def _key_places(codec: RowCodec) -> list[int]:
+def key_places(codec: RowCodec) -> list[int]:
     columns = codec.descriptor.visible_columns
     return [columns.index(column) for column in codec.descriptor.key_columns]
 

@@ -29,6 +29,8 @@ from . import (
 from .cursor import Cursor, LexemeKind, syntax_error
 from .explain_options import explain_options
 from .lexer import statements, tokenize
+from .merge_statements import Merge
+from .merges import parse_merge
 from .queries import parse_query
 from .refused import refusal
 from .schema_statements import TableChange
@@ -132,14 +134,16 @@ def _explain(text: str, tokens: list[Token]) -> Explain | ExplainChange:
     return Explain(analyze=analyze, statement=_explainable(text, tokens[1 + told :]))
 
 
-def _explainable(text: str, tokens: list[Token]) -> Query | Insert | Update | Delete | WithWrites:
+def _explainable(
+    text: str, tokens: list[Token]
+) -> Query | Insert | Update | Delete | WithWrites | Merge:
     inner = _statement(text, tokens)
-    if not isinstance(inner, Query | Insert | Update | Delete | WithWrites):
+    if not isinstance(inner, Query | Insert | Update | Delete | WithWrites | Merge):
         raise syntax_error(
             text,
             tokens[0].start,
             tokens[0].end + 1,
-            hint="EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE or DELETE.",
+            hint="EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE, DELETE or MERGE.",
         )
     return inner
 
@@ -173,11 +177,12 @@ def _upsert(text: str, tokens: list[Token]) -> Insert:
     return parse_insert(text, tokens, InsertMode.UPSERT)
 
 
-_TREES: dict[str, Callable[[str, list[Token]], Insert | Update | Delete]] = {
+_TREES: dict[str, Callable[[str, list[Token]], Insert | Update | Delete | Merge]] = {
     "insert": _insert,
     "upsert": _upsert,
     "update": parse_update,
     "delete": parse_delete,
+    "merge": parse_merge,
 }
 
 _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {

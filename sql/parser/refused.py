@@ -45,7 +45,6 @@ REFUSED: dict[tuple[str, ...], tuple[str, str]] = {
     ("do",): ("DO", _FUNCTIONS),
     ("call",): ("CALL", _FUNCTIONS),
     ("lock",): ("LOCK", "SELECT … FOR UPDATE locks rows; transactions are serializable."),
-    ("merge",): ("MERGE", "INSERT … ON CONFLICT and UPDATE … FROM do what it does."),
     ("refresh",): ("REFRESH", "There are no materialized views."),
     ("verify",): ("VERIFY", "SHOW CHANGEFEED JOBS tells how far each feed is."),
 }

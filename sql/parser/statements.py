@@ -18,6 +18,7 @@ from .copy_options import CopyOptions
 from .cursor_statements import CursorStatement
 from .identity import Overriding
 from .maintenance_statements import Maintain
+from .merge_statements import Merge
 from .names import ObjectName as ObjectName
 from .names import Option as Option
 from .names import TypeName as TypeName
@@ -291,7 +292,7 @@ class Explain:
     """EXPLAIN; with ANALYZE the statement is carried out."""
 
     analyze: bool = False
-    statement: Query | Insert | Update | Delete | WithWrites
+    statement: Query | Insert | Update | Delete | WithWrites | Merge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,6 +354,7 @@ Statement = (
     | Insert
     | Update
     | Delete
+    | Merge
     | Query
     | WithWrites
     | TransactionStatement

@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token
+from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.errors import SQLError
 from .cursor import syntax_error
 from .inserts import Inserts, plain_inserts
+from .merge_statements import Merge
+from .merges import parse_merge
 from .queries import parse_query, parse_tree
 from .statements import Delete, Insert, Query, Update, WithWrites, WritingStep
 from .tree_names import folded, position_of
@@ -21,13 +23,17 @@ from .writes import ctes_of, delete_of, insert_of, update_of, with_ctes
 
 SCHEMA = "$with"
 _WRITES = (exp.Insert, exp.Update, exp.Delete)
-_VERBS = frozenset(("insert", "upsert", "update", "delete"))
+_VERBS = frozenset(("insert", "upsert", "update", "delete", "merge"))
 
 
-def parse_with(text: str, tokens: list[Token]) -> Query | Insert | Update | Delete | WithWrites:
+def parse_with(
+    text: str, tokens: list[Token]
+) -> Query | Insert | Update | Delete | WithWrites | Merge:
     """A statement that begins with WITH. Raises SQLError."""
     if not any(token.text.lower() in _VERBS for token in tokens):
         return parse_query(text, tokens)
+    if any(token.token_type == TokenType.MERGE for token in tokens):
+        return _merge(text, tokens)
     tokens, inserts = plain_inserts(text, tokens)
     tree = parse_tree(text, tokens)
     ctes = ctes_of(tree)
@@ -39,6 +45,19 @@ def parse_with(text: str, tokens: list[Token]) -> Query | Insert | Update | Dele
     for cte in writing:
         _refuse_within(cte.this)
     return _with_writes(text, tree, ctes, tokens, inserts)
+
+
+def _merge(text: str, tokens: list[Token]) -> Merge:
+    """WITH before a MERGE. Raises SQLError 0A000 where the WITH writes."""
+    statement = parse_merge(text, tokens)
+    for cte in statement.ctes:
+        if isinstance(cte.this, (*_WRITES, exp.Merge)):
+            raise SQLError(
+                "0A000",
+                "a WITH that writes is not supported before MERGE",
+                position=position_of(cte.args["alias"]),
+            )
+    return statement
 
 
 def _with_writes(

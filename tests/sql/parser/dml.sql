@@ -72,3 +72,7 @@ Delete(table=ObjectName(parts=('t'), position=13), alias=None, where=None, retur
 INSERT INTO t (k, v) OVERRIDING USER VALUE VALUES (1, 2)
 ----
 Insert(table=ObjectName(parts=('t'), position=13), columns=(‹k›, ‹v›), source=‹VALUES (1, 2)›, mode=INSERT, returning=(), alias=None, conflict=None, overriding=USER)
+
+MERGE INTO t AS x USING u ON x.a = u.a WHEN MATCHED AND u.b THEN DELETE WHEN NOT MATCHED THEN INSERT (a) VALUES (u.a)
+----
+Merge(table=ObjectName(parts=('t'), position=12), alias='x', source=‹u›, condition=‹x.a = u.a›, whens=(MergeWhen(matched=True, condition=‹u.b›, action=DELETE, columns=None, values=None, assignments=(), overriding=None, position=57), MergeWhen(matched=False, condition=None, action=INSERT, columns=(‹a›), values=(‹u.a›), assignments=(), overriding=None, position=103)), ctes=(), returning=())

@@ -44,8 +44,3 @@ HINT: CREATE CHANGEFEED FOR t streams the rows that change to the client.
 CREATE OR REPLACE VIEW v AS SELECT 1
 ----
 CreateView(name=ObjectName(parts=('v'), position=24), columns=(), text='                            SELECT 1', if_not_exists=False, replaces=True)
-
-MERGE INTO t USING u ON t.a = u.a WHEN MATCHED THEN DELETE
-----
-position 1: MERGE is not supported (SQLSTATE 0A000)
-HINT: INSERT … ON CONFLICT and UPDATE … FROM do what it does.
