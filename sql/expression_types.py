@@ -58,11 +58,15 @@ _RETURN_TEXTS = (
 )
 _RETURN_INTEGERS = "jsonb_array_length json_array_length cardinality array_upper array_lower"
 
+_RETURN_LISTS = "jsonb_elements jsonb_distinct jsonb_records jsonb_record"
+
 FUNCTIONS: dict[str, ColumnType] = {
     **dict.fromkeys(_RETURN_DOCUMENTS.split(), JSONB),
     **dict.fromkeys(_RETURN_TEXTS.split(), STRING),
     **dict.fromkeys(_RETURN_INTEGERS.split(), INT8),
-    **dict.fromkeys(("jsonb_elements", "jsonb_distinct"), array_of(JSONB)),
+    **dict.fromkeys(
+        ("jsonb_elements", "jsonb_distinct", "jsonb_records", "jsonb_record"), array_of(JSONB)
+    ),
     **dict.fromkeys(("jsonb_element_texts", "jsonb_keys"), array_of(STRING)),
     "age": INTERVAL,
 }

@@ -30,7 +30,7 @@ from .plans import broad_schema
 from .predicates import Comparison, Membership, Predicate, bind_predicates, compile_predicates
 from .results import Row
 from .scalars import Bindings, NotNative, Scalar, compile_scalar
-from .transpile import transpile
+from .transpile import parameter_values, transpile
 
 SLICE_ROWS = 200
 """Rows that are evaluated in Python before the loop gets a turn."""
@@ -122,7 +122,7 @@ async def evaluate_all(
 ) -> list[Sequence[Datum]]:
     """The values of each expression in each row."""
     foreign = [found for found in expressions if found.scalar is None]
-    answers = iter(await _ask(table, [found.tree for found in foreign], rows, analytics))
+    answers = iter(await _ask(table, [found.tree for found in foreign], rows, bindings, analytics))
     values: list[Sequence[Datum]] = []
     for expression in expressions:
         if expression.scalar is None:
@@ -153,12 +153,16 @@ async def first_violation(
             if place % SLICE_ROWS == SLICE_ROWS - 1:
                 await asyncio.sleep(0)
         return None
-    (truths,) = await _ask(table, [check.tree], rows, analytics)
+    (truths,) = await _ask(table, [check.tree], rows, bindings, analytics)
     return next((place for place, truth in enumerate(truths) if truth is False), None)
 
 
 async def _ask(
-    table: TableDescriptor, trees: Sequence[exp.Expr], rows: Sequence[Row], analytics: Analytics
+    table: TableDescriptor,
+    trees: Sequence[exp.Expr],
+    rows: Sequence[Row],
+    bindings: Bindings,
+    analytics: Analytics,
 ) -> list[list[object]]:
     """What DuckDB says of expressions, in the order of the rows."""
     if not trees or not rows:
@@ -166,7 +170,7 @@ async def _ask(
     select = transpile(_query(table, trees), {(table.name,): table})
     snapshots = {scan.registered: _arrow(table, scan.places, rows) for scan in select.scans}
     try:
-        answer = await analytics.run(select.sql, snapshots, [])
+        answer = await analytics.run(select.sql, snapshots, parameter_values(select, bindings))
     except duckdb.Error as error:
         raise from_duckdb(error, [table], select.positions) from error
     columns: list[list[object]] = [column.to_pylist() for column in answer.table.columns]

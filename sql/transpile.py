@@ -81,11 +81,12 @@ def transpile(
         _type_constants(scope, relations, parameters)
     _replace_rest(query, parameters)
     scans = _replace_tables(query, relations, access)
+    kept = parameters.kept_in(query)
     sql = _generate(query)
     return AnalyticSelect(
         sql=sql,
         scans=scans,
-        parameters=tuple(parameters.found),
+        parameters=kept,
         positions=positions,
         declared=declared,
         origins=origins,
@@ -202,6 +203,16 @@ class _Parameters:
             self._add(TypedParameter(compile_scalar(tree, {}), type))
             self._now[type.kind] = len(self.found)
         return _cast(_placeholder(self._now[type.kind]), type)
+
+    def kept_in(self, query: exp.Expr) -> tuple[TypedParameter, ...]:
+        """Those that the query still has, numbered anew: what is folded into a constant, as
+        pg_typeof() of a literal is, leaves none, and DuckDB wants no value that it does not use."""
+        places = [node for node in query.find_all(exp.Parameter) if node.args.get("_ours")]
+        used = sorted({int(node.this.this) for node in places})
+        number = {old: new for new, old in enumerate(used, 1)}
+        for node in places:
+            node.set("this", exp.Literal.number(number[int(node.this.this)]))
+        return tuple(self.found[old - 1] for old in used)
 
     def _add(self, parameter: TypedParameter) -> exp.Expr:
         self.found.append(parameter)

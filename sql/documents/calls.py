@@ -9,10 +9,19 @@ from ...catalog.type_kinds import TypeKind
 
 JSONB = ColumnType(TypeKind.JSONB)
 
+_CALL = "document_call"
+
 
 def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
     """A call; the arguments move into it."""
-    return exp.Anonymous(this=name, expressions=list(arguments))
+    made = exp.Anonymous(this=name, expressions=list(arguments))
+    made.meta[_CALL] = True
+    return made
+
+
+def is_call(node: exp.Expr) -> bool:
+    """Whether a call was made here, and not by a user."""
+    return _CALL in node.meta
 
 
 def is_literal(node: exp.Expr) -> bool:

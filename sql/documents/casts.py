@@ -7,6 +7,9 @@ from decimal import ROUND_HALF_UP, Decimal
 from ...catalog.errors import SQLError
 from .slices import type_of
 
+NUMERIC_SCALE = 9
+"""Of DECIMAL(38,9), which a bare NUMERIC is."""
+
 
 def integer_of(document: str) -> int:
     """A number cast to an integer: halves are rounded away from zero."""
@@ -21,6 +24,18 @@ def number_of(document: str) -> str:
     """A number's digits, for a cast."""
     _check(document, "number", "numeric")
     return document
+
+
+def bare_number_of(document: str) -> str:
+    """A number for NUMERIC without a scale, which has no more than nine fractional digits."""
+    number = number_of(document)
+    if len(number.partition(".")[2]) > NUMERIC_SCALE:
+        raise SQLError(
+            "22003",
+            f"NUMERIC keeps {NUMERIC_SCALE} fractional digits, and {number[:60]} has more: "
+            "cast it to NUMERIC(38, n)",
+        )
+    return number
 
 
 def truth_of(document: str) -> bool:

@@ -84,7 +84,7 @@ def _number(value: Decimal) -> str:
 
 def _float(value: float) -> str:
     if isfinite(value):
-        return write_json(value)
+        return write_json(value).removesuffix(".0")  # as a float is written
     return '"NaN"' if value != value else f'"{"-" if value < 0 else ""}Infinity"'
 
 

@@ -14,6 +14,7 @@ from sqlglot.optimizer.scope import Scope
 
 from ..binder import Relations, descriptor_of, scopes_in
 from ..parser import folded
+from ..parser.json_functions import CALLED
 
 
 def name_elements(query: exp.Expr, relations: Relations) -> None:
@@ -28,6 +29,7 @@ def name_elements(query: exp.Expr, relations: Relations) -> None:
             if any(_has(source, name, relations) for source in scope.sources.values()):
                 continue
             made: exp.Expr = exp.column(called[name], table=name, quoted=True)
+            made.meta[CALLED] = name
             if isinstance(column.parent, exp.Select) and column.arg_key == "expressions":
                 made = exp.alias_(made, name, quoted=True)
             column.replace(made)

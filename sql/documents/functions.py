@@ -105,6 +105,10 @@ _RESULTS: dict[str, pa.DataType] = {
 }
 
 
+def _same_texts(documents: Sequence[str | None]) -> list[str | None]:
+    return [None if one is None else order.same(one) for one in documents]
+
+
 def _distinct(documents: Sequence[str | None]) -> list[str | None]:
     """In their order, each of equal ones once; NULL comes last."""
     known = {order.sort_key(item): item for item in reversed(documents) if item is not None}
@@ -135,15 +139,19 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
     ("jsonb_elements", operators.elements, "d", "JSON[]"),
     ("jsonb_element_texts", operators.element_texts, "d", "VARCHAR[]"),
     ("jsonb_keys", operators.keys, "d", "VARCHAR[]"),
+    ("jsonb_records", operators.records, "d", "JSON[]"),
+    ("jsonb_record", operators.record, "d", "JSON[]"),
     ("jsonb_pairs", operators.pairs, "d", _PAIRS),
     ("jsonb_text_pairs", operators.text_pairs, "d", _TEXT_PAIRS),
     ("jsonb_object_of_texts", operators.object_of_texts, "s", "JSON"),
     ("jsonb_object_of_names", operators.object_of_names, "ss", "JSON"),
     ("jsonb_integer", casts.integer_of, "d", "BIGINT"),
     ("jsonb_number", casts.number_of, "d", "VARCHAR"),
+    ("jsonb_bare_number", casts.bare_number_of, "d", "VARCHAR"),
     ("jsonb_truth", casts.truth_of, "d", "BOOLEAN"),
     ("jsonb_same_text", order.same, "d", "VARCHAR"),
     ("jsonb_sort_key", order.sort_key, "d", "BLOB"),
+    ("jsonb_same_texts", _same_texts, "t", "VARCHAR[]"),
     ("jsonb_distinct", _distinct, "t", "JSON[]"),
 )
 

@@ -11,7 +11,7 @@ Equal documents may be written with other zeros; which of them a group shows is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
@@ -36,8 +36,11 @@ Wrap = Callable[[exp.Expr], exp.Expr]
 
 def same(node: exp.Expr) -> exp.Expr:
     """What equal documents share."""
-    if is_literal(node):
-        return exp.Literal.string(same_text(normal_json(node.unnest().this)))
+    inner = node.unnest()
+    if isinstance(inner, exp.Cast) and is_literal(inner.this):
+        inner = inner.this.unnest()
+    if is_literal(inner):
+        return exp.Literal.string(same_text(normal_json(inner.this)))
     if isinstance(node, exp.Column):
         return call("jsonb_same", node.copy())
     return call("jsonb_same_text", node.copy())
@@ -73,15 +76,15 @@ def grouped(node: exp.Expr, types: Types) -> exp.Expr | None:
         case exp.Count():
             if isinstance(node.this, exp.Distinct):
                 for part in list(node.this.expressions):
-                    _wrap_if_document(part, types, same)
+                    for entry in _entries(part) or [part]:
+                        _wrap_if_document(entry, types, same)
         case exp.ArrayAgg():
-            return _distinct_items(node, types)
+            return distinct_items(node, types)
         case exp.Join():
             _check_using(node, types)
         case exp.SetOperation():
             return _set_operation(node, types)
         case exp.Select():
-            _group(node, types)
             _distinct(node, types)
         case _:
             wrap = same if isinstance(node, _EQUALITIES) else sort_key
@@ -109,18 +112,30 @@ def _compare(sides: list[exp.Expr], types: Types, wrap: Wrap) -> None:
         for entries in zip(*(row for row in rows if row is not None), strict=False):
             _compare(list(entries), types, wrap)
         return
-    if any(isinstance(side, exp.Any | exp.All) for side in sides):
-        for side in sides:
-            inner = side.this if isinstance(side, exp.Any | exp.All) else side
-            _refuse_array(types.of(inner), inner)
-            if types.of(inner) == JSONB:
-                raise _unsupported("= ANY of documents", "doc IN (…) compares them.", inner)
+    sets = [side for side in sides if isinstance(side, exp.Any | exp.All)]
+    if sets:
+        _compare_with_set(sides, sets[0], types, wrap)
         return
     for side in sides:
         _refuse_array(types.of(side), side)
     if _are_documents(sides, types):
         for side in sides:
             side.replace(wrap(side))
+
+
+def _compare_with_set(sides: list[exp.Expr], among: exp.Expr, types: Types, wrap: Wrap) -> None:
+    """`doc = ANY (documents)`."""
+    inner, (other,) = among.this.unnest(), [side for side in sides if side is not among]
+    if types.of(among) != JSONB and types.of(other) != JSONB:
+        return
+    if wrap is not same or isinstance(inner, exp.Query):
+        raise _unsupported(
+            "comparing a document with ANY or ALL of others, but for = and <> of arrays",
+            "doc IN (SELECT …) is = ANY, and EXISTS asks for any other.",
+            among,
+        )
+    among.this.replace(call("jsonb_same_texts", inner.copy()))
+    other.replace(same(other))
 
 
 def _entries(node: exp.Expr) -> list[exp.Expr] | None:
@@ -179,21 +194,31 @@ def _selected(select: exp.Select, node: exp.Expr) -> exp.Expr | None:
         return select.expressions[place - 1].unalias() if known else None
     if isinstance(node, exp.Column) and node.args.get("table") is None:
         for item in select.expressions:
-            if isinstance(item, exp.Alias) and item.alias == node.name:
-                return item.unalias()
+            if item.alias_or_name == node.name:
+                found: exp.Expr = item.unalias()
+                return found
     return None
 
 
-def _distinct_items(node: exp.ArrayAgg, types: Types) -> exp.Expr | None:
-    """`array_agg(DISTINCT doc)`: in their order, each once."""
-    distinct = node.this
-    if not isinstance(distinct, exp.Distinct) or not _are_documents(distinct.expressions, types):
+def distinct_items(node: exp.ArrayAgg, types: Types) -> exp.Expr | None:
+    """`array_agg(DISTINCT x)`: in their order, each once."""
+    order = node.this if isinstance(node.this, exp.Order) else None
+    distinct = node.this if order is None else order.this
+    if not isinstance(distinct, exp.Distinct):
         return None
-    if isinstance(node.parent, exp.Filter | exp.Window):
-        raise _unsupported(
-            "DISTINCT of documents with FILTER or OVER", "Filter in a subquery.", node
-        )
-    return call("jsonb_distinct", exp.ArrayAgg(this=distinct.expressions[0]))
+    item = distinct.expressions[0]
+    if types.of(item) == JSONB:
+        if order is not None or isinstance(node.parent, exp.Filter | exp.Window):
+            raise _unsupported(
+                "DISTINCT of documents with ORDER BY, FILTER or OVER",
+                "Say SELECT DISTINCT in a subquery.",
+                node,
+            )
+        return call("jsonb_distinct", exp.ArrayAgg(this=item))
+    if order is None:
+        key = exp.Ordered(this=item.copy(), nulls_first=False)
+        node.set("this", exp.Order(this=distinct, expressions=[key]))
+    return None
 
 
 def _check_using(node: exp.Join, types: Types) -> None:
@@ -203,7 +228,7 @@ def _check_using(node: exp.Join, types: Types) -> None:
             raise _unsupported("USING of documents", "Join ON a.doc = b.doc.", node)
 
 
-def _group(select: exp.Select, types: Types) -> None:
+def group(select: exp.Select, types: Types) -> None:
     """GROUP BY documents: what is selected of a group is one of its documents."""
     group = select.args.get("group")
     if group is None:
@@ -252,31 +277,89 @@ def _distinct(select: exp.Select, types: Types) -> None:
 
 
 def _set_operation(node: exp.SetOperation, types: Types) -> exp.Expr | None:
-    """UNION of documents that are equal: each once."""
+    """UNION, INTERSECT and EXCEPT of documents that are equal: each once, and in their order."""
     names, found = types.columns_of(node)
     for type in found:
         _refuse_array(type, node)
-    if JSONB not in found or not node.args.get("distinct"):
+    distinct = bool(node.args.get("distinct"))
+    places = _document_keys(node, names, found)
+    united = isinstance(node, exp.Union)
+    if JSONB not in found or (united and not (distinct or places)):
         return None
-    if not isinstance(node, exp.Union) or isinstance(node.parent, exp.CTE) or "*" in names:
-        raise _unsupported(
-            f"{node.key.upper()} of documents",
-            "Say UNION ALL and DISTINCT, or EXISTS, in a query around it.",
-            node,
-        )
+    within = node.find_ancestor(exp.With)
+    if within is not None and within.args.get("recursive") and isinstance(node.parent, exp.CTE):
+        raise _unsupported("UNION of documents in WITH RECURSIVE", "Say UNION ALL.", node)
+    if not distinct and not united:
+        raise _unsupported(f"{node.key.upper()} ALL of documents", "Leave ALL out.", node)
+    for ordered, place in places:
+        ordered.set("this", sort_key(exp.column(f"c{place}", table="united")))
     tail = {arg: node.args.pop(arg) for arg in _TAIL if node.args.get(arg)}
-    node.set("distinct", False)
-    columns = [exp.column(name, quoted=True) for name in names]
-    keys = [
-        same(column) if type == JSONB else column.copy()
-        for column, type in zip(columns, found, strict=True)
-    ]
-    inner = exp.Subquery(this=node.copy(), alias=exp.TableAlias(this=exp.to_identifier("united")))
-    made = exp.select(*columns).from_(inner)
-    made.set("distinct", exp.Distinct(on=exp.Tuple(expressions=keys)))
+    made: exp.Expr = _united(node, names, found, distinct=distinct)
     for arg, part in tail.items():
         made.set(arg, part)
     return made
 
 
 _TAIL = ("with_", "order", "limit", "offset")
+
+
+def _document_keys(
+    node: exp.SetOperation, names: Sequence[str], found: Sequence[ColumnType | None]
+) -> list[tuple[exp.Expr, int]]:
+    """The items of its ORDER BY that are documents, and the places of their columns."""
+    keys: list[tuple[exp.Expr, int]] = []
+    order = node.args.get("order")
+    for ordered in order.expressions if order is not None else ():
+        key = ordered.this
+        place = None
+        if isinstance(key, exp.Literal) and key.this.isdecimal():
+            place = int(key.this) - 1
+        elif isinstance(key, exp.Column) and key.name in names:
+            place = list(names).index(key.name)
+        if place is not None and place < len(found) and found[place] == JSONB:
+            keys.append((ordered, place))
+    return keys
+
+
+def _united(
+    node: exp.SetOperation,
+    names: Sequence[str],
+    found: Sequence[ColumnType | None],
+    *,
+    distinct: bool,
+) -> exp.Select:
+    """The rows of a set operation. `united` are those of both sides, or of the first."""
+    if isinstance(node, exp.Union):
+        node.set("distinct", False)
+        made = exp.select().from_(_named_columns(node.copy(), "united", len(found)))
+    else:
+        first = _named_columns(node.this.copy(), "united", len(found))
+        second = _named_columns(node.expression.copy(), "others", len(found))
+        there: exp.Expr = exp.Exists(this=exp.select("1").from_(second).where(_same_row(found)))
+        found_there = there if isinstance(node, exp.Intersect) else exp.Not(this=there)
+        made = exp.select().from_(first).where(found_there)
+    columns = [exp.column(f"c{place}", table="united") for place in range(len(found))]
+    keys = [same(c) if type == JSONB else c.copy() for c, type in zip(columns, found, strict=True)]
+    items = [exp.alias_(c, name, quoted=True) for c, name in zip(columns, names, strict=True)]
+    made.set("expressions", items)
+    if distinct:
+        made.set("distinct", exp.Distinct(on=exp.Tuple(expressions=keys)))
+    return made
+
+
+def _named_columns(query: exp.Expr, alias: str, count: int) -> exp.Subquery:
+    """A side of a set operation, whose columns are `c0`, `c1`, and so on."""
+    names = [exp.to_identifier(f"c{place}") for place in range(count)]
+    inner = query.this if isinstance(query, exp.Subquery) and not query.alias else query
+    return exp.Subquery(
+        this=inner, alias=exp.TableAlias(this=exp.to_identifier(alias), columns=names)
+    )
+
+
+def _same_row(found: Sequence[ColumnType | None]) -> exp.Expr:
+    tests: list[exp.Expr] = []
+    for place, type in enumerate(found):
+        sides = [exp.column(f"c{place}", table=alias) for alias in ("united", "others")]
+        wrapped = [same(side) if type == JSONB else side for side in sides]
+        tests.append(exp.NullSafeEQ(this=wrapped[0], expression=wrapped[1]))
+    return exp.and_(*tests)

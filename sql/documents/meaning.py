@@ -20,12 +20,13 @@ from ...catalog.errors import SQLError
 from ...catalog.json_text import write_json
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
+from ..postgres.macros import PREFIX
 from ..postgres.resolution import no_operator
 from ..postgres.sets import check_order_of_distinct
 from ..postgres.type_names import type_name
 from ..postgres.types import Types, untyped
 from . import grouping
-from .calls import JSONB, call, is_literal, literal_document
+from .calls import JSONB, call, is_call, is_literal, literal_document
 
 _TEXTS = array_of(ColumnType(TypeKind.STRING))
 
@@ -33,11 +34,12 @@ _TEXTS = array_of(ColumnType(TypeKind.STRING))
 def mean_documents(query: exp.Query, types: Types) -> exp.Query:
     """The query with documents' operators and functions as DuckDB has them. Raises SQLError for
     what PostgreSQL does not do with documents."""
-    nodes = list(query.walk())
-    for node in nodes:
+    for node in list(query.walk()):
         types.of(node)  # before anything is replaced
-        if isinstance(node, exp.Select):
-            check_order_of_distinct(node)
+    for select in list(query.find_all(exp.Select)):
+        check_order_of_distinct(select)
+        grouping.group(select, types)
+    nodes = list(query.walk())
     meaning = _Meaning(types)
     for node in reversed(nodes):
         made = meaning.of(node)
@@ -143,7 +145,9 @@ class _Meaning:
             return None
         if target.kind not in _OF_DOCUMENTS:
             raise _no_cast(node, source, target)
-        node.this.replace(call(_OF_DOCUMENTS[target.kind], node.this.copy()))
+        bare = target.kind is TypeKind.DECIMAL and not node.to.expressions
+        name = "jsonb_bare_number" if bare else _OF_DOCUMENTS[target.kind]
+        node.this.replace(call(name, node.this.copy()))
         return None
 
     def _concatenation(self, node: exp.DPipe) -> exp.Expr | None:
@@ -163,7 +167,9 @@ class _Meaning:
         return call(name, *map(self._as_document, (node.this, node.expression)))
 
     def _function(self, node: exp.Anonymous) -> exp.Expr | None:
-        name, given = node.name.lower(), list(node.expressions)
+        if is_call(node):
+            return None
+        name, given = node.name.lower().removeprefix(PREFIX), list(node.expressions)
         if name in _BUILDERS or name in _AGGREGATES:
             return self._made(node, name, given)
         same = name.replace("json_", "jsonb_", 1) if name.startswith("json_") else name
@@ -198,7 +204,7 @@ class _Meaning:
         if name in _AGGREGATES:
             if len(given) != 1:
                 raise _no_function(node, f"{name} with {len(given)} arguments")
-            return gathered(node, given[0])
+            return gathered(node, given[0], self._types)
         made = _BUILDERS[name]
         if made == "jsonb_of":
             if len(given) != 1:
@@ -226,7 +232,7 @@ class _Meaning:
         """Raises SQLError for a function that takes no documents."""
         match node:
             case exp.JSONArrayAgg():
-                return gathered(node, node.this)
+                return gathered(node, node.this, self._types)
             case exp.JSONBObjectAgg() | exp.JSONObjectAgg():
                 return _object_aggregate(node)
             case exp.JSONObject() | exp.JSONArray():
@@ -366,9 +372,10 @@ def text_path(node: exp.Expr) -> exp.Expr:
     return exp.cast(exp.Array(expressions=items), "text[]", dialect="postgres")
 
 
-def gathered(node: exp.Expr, argument: exp.Expr) -> exp.Expr:
+def gathered(node: exp.Expr, argument: exp.Expr, types: Types) -> exp.Expr:
     """`jsonb_agg(x ORDER BY y)`: NULL of no rows, as a list is."""
-    return _of_aggregate(node, exp.ArrayAgg(this=argument), "jsonb_of")
+    listed = exp.ArrayAgg(this=argument)
+    return _of_aggregate(node, grouping.distinct_items(listed, types) or listed, "jsonb_of")
 
 
 def _object_aggregate(node: exp.Expr) -> exp.Expr:
@@ -434,6 +441,8 @@ _FUNCTIONS: dict[str, tuple[str, str, int]] = {
     "jsonb_elements": ("jsonb_elements", "d", 1),
     "jsonb_element_texts": ("jsonb_element_texts", "d", 1),
     "jsonb_keys": ("jsonb_keys", "d", 1),
+    "jsonb_records": ("jsonb_records", "d", 1),
+    "jsonb_record": ("jsonb_record", "d", 1),
     "jsonb_pairs": ("jsonb_pairs", "d", 1),
     "jsonb_text_pairs": ("jsonb_text_pairs", "d", 1),
 }

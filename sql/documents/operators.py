@@ -26,9 +26,6 @@ def concatenated(first: str, second: str) -> str:
     """`first || second`."""
     if is_object(first) and is_object(second):
         return object_of({**members_of(first), **members_of(second)})
-    lists = is_array(first) or is_array(second)
-    if not lists and is_object(first) != is_object(second):
-        raise SQLError("22023", "invalid concatenation of jsonb objects")
     return array_of(_as_items(first) + _as_items(second))
 
 
@@ -147,6 +144,25 @@ def keys(document: str) -> list[str]:
         what = "an array" if is_array(document) else "a scalar"
         raise SQLError("22023", f"cannot call jsonb_object_keys on {what}")
     return list(members_of(document))
+
+
+def records(document: str) -> list[str]:
+    """What jsonb_to_recordset goes through."""
+    if not is_array(document):
+        what = "an object" if is_object(document) else "a scalar"
+        raise SQLError("22023", f"cannot call jsonb_to_recordset on {what}")
+    found = items_of(document)
+    if not all(map(is_object, found)):
+        raise SQLError("22023", "argument of jsonb_to_recordset must be an array of objects")
+    return found
+
+
+def record(document: str) -> list[str]:
+    """What jsonb_to_record reads."""
+    if not is_object(document):
+        what = "an array" if is_array(document) else "a scalar"
+        raise SQLError("22023", f"cannot call jsonb_to_record on {what}")
+    return [document]
 
 
 def pairs(document: str) -> list[tuple[str, str]]:

@@ -1,8 +1,9 @@
 """What PostgreSQL means by `->` in a function's argument, and by a function on documents in FROM.
 
-f(doc -> 'a')                            sqlglot reads a lambda; it is a member of a document
+f(((doc)) -> 'a')                        f(doc -> 'a'), so written by `meant_tokens`
 FROM jsonb_array_elements(doc) AS e      FROM UNNEST(JSONB_ELEMENTS(doc)) AS e(value)
 FROM jsonb_each(doc) AS e                FROM LATERAL (SELECT … AS key, … AS value) AS e
+FROM jsonb_to_record(doc) AS e (a INT8)  FROM LATERAL (SELECT CAST(… ->> 'a' AS INT8) AS a) AS e
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlglot import exp
+
+from ...catalog.errors import SQLError
 
 _ELEMENTS = ("jsonb_array_elements", "jsonb_array_elements_text")
 _KEYS = "jsonb_object_keys"
@@ -20,17 +23,15 @@ _LISTS = {
     "jsonb_array_elements_text": "jsonb_element_texts",
     _KEYS: "jsonb_keys",
 }
+_RECORDS = {"jsonb_to_recordset": "jsonb_records", "jsonb_to_record": "jsonb_record"}
 _MEMBERS = {"jsonb_each": "jsonb_pairs", "jsonb_each_text": "jsonb_text_pairs"}
 
 
 def plain_documents(tree: exp.Expr) -> exp.Expr:
     """The tree with both in the form that everything behind it reads."""
-    for node in list(tree.find_all(exp.Lambda)):
-        made = _member(node)
-        if node is tree:
-            tree = made
-        else:
-            node.replace(made)
+    for node in list(tree.find_all(exp.JSONExtract)):
+        if isinstance(node.this, exp.Paren) and isinstance(node.this.unnest(), exp.Column):
+            node.set("this", node.this.unnest())
     for function in list(tree.find_all(exp.Anonymous)):
         _plain_sequence(function)
         _replace_function(function)
@@ -45,39 +46,16 @@ def _plain_sequence(node: exp.Anonymous) -> None:
             first.replace(first.this)
 
 
-def _member(node: exp.Lambda) -> exp.Expr:
-    """`doc -> 'a' = 'b'` read as `lambda doc: 'a' = 'b'`: what comes first behind the arrow is the
-    member's name."""
-    body: exp.Expr = node.this
-    leaf = body
-    while isinstance(leaf.this, exp.Expr) and not isinstance(leaf, exp.Column | exp.Func):
-        leaf = leaf.this
-    while isinstance(leaf, exp.JSONExtract | exp.JSONExtractScalar):
-        leaf = leaf.this
-    document = exp.Column(this=node.expressions[0].copy())
-    name = leaf.this if isinstance(leaf, exp.Literal) else None
-    path: exp.Expr = leaf.copy()
-    if isinstance(leaf, exp.Literal):
-        step: exp.Expr = (
-            exp.JSONPathKey(this=name)
-            if leaf.is_string
-            else exp.JSONPathSubscript(this=int(str(name)))
-        )
-        path = exp.JSONPath(expressions=[exp.JSONPathRoot(), step])
-    member = exp.JSONExtract(this=document, expression=path, only_json_types=True)
-    if leaf is body:
-        return member
-    leaf.replace(member)
-    return body
-
-
 def _replace_function(node: exp.Anonymous) -> None:
     name = node.name.lower()
     name = name if name.startswith("jsonb_") else name.replace("json_", "jsonb_", 1)
+    if name in _RECORDS and isinstance(node.parent, exp.Table | exp.Lateral):
+        _replace_records(node.parent, _RECORDS[name], node.expressions)
+        return
     if len(node.expressions) != 1 or name not in {*_ELEMENTS, *_MEMBERS, _KEYS}:
         return
     (document,) = node.expressions
-    if not isinstance(node.parent, exp.Table):
+    if not isinstance(node.parent, exp.Table | exp.Lateral):
         if name not in _MEMBERS:
             made = exp.Explode(this=_list_of(name, document))
             made.meta[CALLED] = node.name.lower()
@@ -92,14 +70,49 @@ def _replace_function(node: exp.Anonymous) -> None:
     else:
         default = "value" if name in _ELEMENTS else named
         # A function of one column gives it the alias's own name, but for those that name theirs.
+        columns = [exp.to_identifier(given[0] if given else default, quoted=True)]
+        if table.args.get("ordinality"):
+            columns.append(exp.to_identifier(given[1] if given[1:] else "ordinality", quoted=True))
         unnest = exp.Unnest(
             expressions=[_list_of(name, document)],
+            offset=bool(table.args.get("ordinality")),
             alias=exp.TableAlias(
                 this=exp.to_identifier(named, quoted=True),
-                columns=[exp.to_identifier(given[0] if given else default, quoted=True)],
+                columns=columns,
             ),
         )
         _keep(table, unnest)
+
+
+def _replace_records(table: exp.Expr, list: str, given: Sequence[exp.Expr]) -> None:
+    """`jsonb_to_recordset(doc) AS t (a INT8, b TEXT)`: each member as a cast makes it."""
+    alias = table.args.get("alias")
+    columns = alias.columns if alias is not None else []
+    plain = len(given) == 1 and all(isinstance(column, exp.ColumnDef) for column in columns)
+    if alias is None or not columns or not plain:
+        raise SQLError(
+            "42601",
+            'a column definition list is required for functions returning "record"',
+            hint="FROM jsonb_to_recordset(doc) AS t (a INT8, b TEXT)",
+        )
+    records = exp.select(exp.alias_(exp.Explode(this=_call(list, given[0])), "record"))
+    query = exp.select(*map(_of_record, columns)).from_(records.subquery("m"))
+    _replace_table(table, query, alias.name, ())
+
+
+def _of_record(column: exp.ColumnDef) -> exp.Expr:
+    kind = column.args["kind"]
+    if kind.this == exp.DType.ARRAY:
+        raise SQLError("0A000", f"column \"{column.name}\": arrays of records are not supported",
+                       hint="Take it as JSONB.")  # fmt: skip
+    name = exp.Literal.string(column.name)
+    member = exp.JSONExtractScalar(this=exp.column("record"), expression=name)
+    value: exp.Expr = exp.Cast(this=member, to=kind)
+    if kind.this in (exp.DType.JSON, exp.DType.JSONB):
+        whole = exp.JSONExtract(this=exp.column("record"), expression=name.copy())
+        there = exp.Not(this=exp.Is(this=member, expression=exp.Null()))
+        value = exp.Case(ifs=[exp.If(this=there, true=whole)])
+    return exp.alias_(value, column.this.copy())
 
 
 def _list_of(name: str, document: exp.Expr) -> exp.Expr:
@@ -122,13 +135,13 @@ def _members(list: str, document: exp.Expr, given: Sequence[str]) -> exp.Expr:
 
 
 def _replace_table(
-    table: exp.Table, query: exp.Expr, name: str, columns: Sequence[exp.Identifier]
+    table: exp.Expr, query: exp.Expr, name: str, columns: Sequence[exp.Identifier]
 ) -> None:
     alias = exp.TableAlias(this=exp.to_identifier(name, quoted=True), columns=list(columns))
     _keep(table, exp.Lateral(this=exp.Subquery(this=query), alias=alias))
 
 
-def _keep(table: exp.Table, made: exp.Expr) -> None:
+def _keep(table: exp.Expr, made: exp.Expr) -> None:
     """Puts `made` in the place of a table, with what is joined to it."""
     if table.args.get("joins"):
         made.set("joins", table.args["joins"])

@@ -5,6 +5,7 @@
     '7'::INT4               INT4 is no other name of INT, which has 64 bits here
     $1::oid[]               an array, which sqlglot does not read
     mood 'sad'              'sad'::mood, for types that sqlglot does not know
+    f(doc -> 'a')           f(((doc)) -> 'a'): no lambda, as `doc -> 'a'` and `(doc) -> 'a'` are
     INTERVAL '3 days 02:47'     '3 days 02:47'::INTERVAL: sqlglot reads no further than the days
 
 A tree that was parsed so is said in PostgreSQL's words again by `as_written`.
@@ -32,6 +33,9 @@ _INTERVAL_UNITS = frozenset({"year", "month", "day", "hour", "minute", "second"}
 _MOMENTS = frozenset({TokenType.DATE, TokenType.TIMESTAMP, TokenType.TIMESTAMPTZ, TokenType.TIME})
 
 
+_ARGUMENT_BEHIND = (TokenType.L_PAREN, TokenType.COMMA)
+
+
 def meant_tokens(tokens: list[Token]) -> list[Token]:
     """The tokens as they are to be parsed."""
     made: list[Token] = []
@@ -41,6 +45,10 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
         kind = token.token_type
         if following == TokenType.L_PAREN and _called(token, before):
             made.append(_like(token, TokenType.VAR, f"{PREFIX}{token.text.lower()}"))
+        elif following == TokenType.ARROW and before in _ARGUMENT_BEHIND and not is_string(token):
+            left, right = (_like(token, TokenType.L_PAREN, "("),
+                           _like(token, TokenType.R_PAREN, ")"))  # fmt: skip
+            made += [left, left, token, right, right]
         elif kind == TokenType.INT and token.text.lower() == "int4":
             made.append(_like(token, INT4, token.text))
         elif kind == TokenType.OBJECT_IDENTIFIER and following == TokenType.L_BRACKET:

@@ -211,6 +211,9 @@ REWRITTEN = frozenset(
         "pg_typeof",
         "regexp_replace",
         "regexp_match",
+        "json_object",
+        "json_extract_path",
+        "json_extract_path_text",
     }
 )
 """Functions that are replaced by what their arguments' types say, and may not be parsed before."""

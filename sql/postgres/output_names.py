@@ -35,6 +35,7 @@ _NAMED: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.RegexpLike, UNNAMED),
     (exp.JSONArrayAgg, "json_agg"),
     (exp.JSONExtract, UNNAMED),
+    (exp.ParseJSON, "json"),
     (exp.Tuple, "row"),
 )
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
@@ -50,6 +51,8 @@ def _given(item: exp.Expr) -> str | None:
     match item:
         case exp.Alias():
             return folded(item.args["alias"])
+        case exp.Explode() | exp.Column() if CALLED in item.meta:
+            return str(item.meta[CALLED])
         case exp.Column():
             return folded(item.this)
         case exp.Paren() | exp.Filter() | exp.Window() | exp.WithinGroup() | exp.Collate():
@@ -71,8 +74,6 @@ def _given(item: exp.Expr) -> str | None:
             return "coalesce"
         case exp.Subquery():
             return _of_subquery(item)
-        case exp.Explode() if CALLED in item.meta:
-            return str(item.meta[CALLED])
         case exp.Anonymous():
             return item.name.lower().removeprefix(PREFIX)
         case exp.Trim():
@@ -86,8 +87,7 @@ def _given(item: exp.Expr) -> str | None:
 def _of_subquery(item: exp.Subquery) -> str | None:
     select = item.this
     if isinstance(select, exp.Select) and len(select.expressions) == 1:
-        name = output_name(select.expressions[0])
-        return None if name == UNNAMED else name
+        return output_name(select.expressions[0])
     return None
 
 

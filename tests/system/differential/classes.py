@@ -160,6 +160,7 @@ def _shown_otherwise(type: int) -> Callable[[Difference], bool]:
         }
         return (
             difference.parts == {"rows"}
+            and bool(differing)
             and all(difference.theirs.types[place] == type for place in differing)
             and same_values(difference.theirs, difference.ours)
         )
@@ -181,13 +182,19 @@ _FUNCTIONS_MISSING = (
     "statement_timestamp clock_timestamp justify_days string_to_table regexp_split_to_table "
     'string_to_array "text" row_to_json jsonb_each jsonb_each_text jsonb_path_query '
     "jsonb_path_exists jsonb_path_match jsonb_path_query_array jsonb_path_query_first "
-    "jsonb_populate_record jsonb_populate_recordset jsonb_to_record jsonb_to_recordset "
-    "jsonb_set_lax json_object"
+    "jsonb_populate_record jsonb_populate_recordset "
+    "jsonb_set_lax"
 )
 _MISSING = (
     *(f"function {name} " for name in _FUNCTIONS_MISSING.split()),
     "no function matches argument types 'generate_series(",
     "no function matches argument types 'unnest(",
+)
+
+_OF_DOCUMENTS = (
+    "EXCEPT ALL of documents",
+    "INTERSECT ALL of documents",
+    "comparing arrays of documents",
 )
 
 
@@ -294,6 +301,8 @@ CLASSES: tuple[DifferenceClass, ...] = (
         _either(
             _refused(sqlstate="42883", beginnings=_MISSING),
             _refused(sqlstate="0A000", beginnings=("substring() of", "not supported: ")),
+            _refused(sqlstate="0A000", beginnings=_OF_DOCUMENTS),
+            _refused(sqlstate="22003", beginnings=("NUMERIC keeps 9 fractional digits",)),
             _refused(sqlstate="22023", beginnings=("unrecognized encoding", "option 'g'")),
         ),
     ),

@@ -1,0 +1,113 @@
+"""Statements on documents: what DuckDB would lose, take for equal, or take for a text."""
+
+from __future__ import annotations
+
+import pytest
+
+from tailrace.catalog.errors import SQLError
+from tests.harness.simulation import Simulation
+from tests.harness.sql_node import SqlNode, sql_node
+
+SET_UP = (
+    "CREATE TABLE t (id INT8 PRIMARY KEY, doc JSONB, other JSONB, note TEXT)",
+    """INSERT INTO t VALUES
+    (1, '{"price": 4.50, "n": 9007199254740993, "list": [1.0, "x"]}', '1', 'a'),
+    (2, '{"price": 4.5, "n": 1, "list": []}', '1.0', 'b'), (3, '1.00', '[]', 'c'),
+    (4, NULL, 'null', 'd')""",
+)
+QUERIES: list[tuple[str, list[tuple[object, ...]]]] = [
+    ("SELECT doc -> 'price' FROM t WHERE id < 3 ORDER BY id", [("4.50",), ("4.5",)]),
+    ("SELECT doc ->> 'n', doc -> 'list' -> 0 FROM t WHERE id = 1", [("9007199254740993", "1.0")]),
+    ("SELECT doc #> '{list,1}', doc #>> '{price}' FROM t WHERE id = 1", [('"x"', "4.50")]),
+    ("SELECT doc - 'n' - 'list' FROM t WHERE id = 1", [('{"price": 4.50}',)]),
+    ("SELECT jsonb_typeof(doc -> 'list' -> -1) FROM t WHERE id = 1", [("string",)]),
+    ("SELECT id FROM t WHERE other = '1.00' ORDER BY id", [(1,), (2,)]),
+    ("SELECT id FROM t WHERE doc IN ('1', '2')", [(3,)]),
+    ("SELECT id FROM t WHERE other = ANY (ARRAY['1.0', '5']::JSONB[]) ORDER BY id", [(1,), (2,)]),
+    ("SELECT id FROM t ORDER BY other DESC, id", [(1,), (2,), (4,), (3,)]),
+    ("SELECT count(*) FROM (SELECT DISTINCT other FROM t) d", [(3,)]),
+    ("SELECT count(DISTINCT other) FROM t", [(3,)]),
+    ("SELECT count(*) FROM t GROUP BY other ORDER BY 1", [(1,), (1,), (2,)]),
+    ("SELECT a.id FROM t a JOIN t b ON a.doc = b.other ORDER BY 1", [(3,), (3,)]),
+    ("SELECT count(*) FROM (SELECT doc FROM t UNION SELECT other FROM t) u", [(6,)]),
+    ("SELECT doc FROM t INTERSECT SELECT other FROM t", [("1.00",)]),
+    ("SELECT id FROM (SELECT id, other FROM t EXCEPT SELECT id, '1' FROM t) e ORDER BY 1",
+     [(3,), (4,)]),
+    ("SELECT e FROM t, jsonb_array_elements(doc -> 'list') e WHERE id = 1 ORDER BY e",
+     [('"x"',), ("1.0",)]),
+    ("SELECT r.price FROM t, jsonb_to_record(doc) AS r (price NUMERIC(5,2)) WHERE id = 1",
+     [("4.50",)]),
+    ("SELECT jsonb_build_object('p', 4.50, 'd', doc -> 'price') FROM t WHERE id = 2",
+     [('{"d": 4.5, "p": 4.50}',)]),
+]  # fmt: skip
+REFUSED = [
+    ("SELECT upper(doc) FROM t", "42883"),
+    ("SELECT max(doc) FROM t", "42883"),
+    ("SELECT doc LIKE 'x' FROM t", "42883"),
+    ("SELECT doc = 1 FROM t", "42883"),
+    ("SELECT note -> 'a' FROM t", "42883"),
+    ("SELECT doc::DATE FROM t", "42846"),
+    ("SELECT jsonb_array_elements(doc) FROM t", "22023"),
+    ("SELECT (doc -> 'list')::INT8 FROM t WHERE id = 1", "22023"),
+    ("SELECT '0.1234567891'::JSONB::NUMERIC", "22003"),
+    ("SELECT json_extract(doc, '$.a') FROM t", "42883"),
+    ("SELECT doc @? '$.a' FROM t", "0A000"),
+    ("SELECT doc FROM t EXCEPT ALL SELECT other FROM t", "0A000"),
+]
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, object]:
+    """What each statement gives, or the SQLSTATE of its error."""
+    found: dict[str, object] = {}
+
+    async def ask(node: SqlNode, statement: str) -> object:
+        try:
+            rows = await node.rows(statement)
+        except SQLError as error:
+            return error.sqlstate
+        return [tuple(str(v) if "NUMERIC" in statement else v for v in row) for row in rows]
+
+    async def run(sim: Simulation) -> None:
+        async with sql_node(sim) as node:
+            for statement in SET_UP:
+                await node.sql(statement)
+            for statement, _ in (*QUERIES, *REFUSED):
+                found[statement] = await ask(node, statement)
+
+    sim = Simulation(1)
+    sim.run(run(sim))
+    return found
+
+
+@pytest.mark.parametrize(("query", "rows"), QUERIES)
+def test_query_is_as_in_postgres(
+    answers: dict[str, object], query: str, rows: list[tuple[object, ...]]
+) -> None:
+    assert answers[query] == rows
+
+
+@pytest.mark.parametrize(("query", "sqlstate"), REFUSED)
+def test_what_is_no_operation_on_documents_is_refused(
+    answers: dict[str, object], query: str, sqlstate: str
+) -> None:
+    assert answers[query] == sqlstate
+
+
+def test_rows_are_checked_and_changed_by_the_order_of_documents() -> None:
+    async def run(sim: Simulation) -> None:
+        async with sql_node(sim) as node:
+            await node.sql(
+                "CREATE TABLE held (id INT8 PRIMARY KEY, doc JSONB CHECK (doc <> '0'), "
+                "twice JSONB AS (doc || '[0.50]') STORED)"
+            )
+            assert (await node.error("INSERT INTO held VALUES (1, '0.0')")).sqlstate == "23514"
+            await node.sql("INSERT INTO held (id, doc) VALUES (1, '0.10'), (2, '{}')")
+            await node.sql("UPDATE held SET doc = doc || '{\"a\": 1.0}' WHERE doc = '{}'")
+            await node.sql("DELETE FROM held WHERE doc IN ('0.1')")
+            assert await node.rows("SELECT doc, twice FROM held") == [
+                ('{"a": 1.0}', '[{"a": 1.0}, 0.50]')
+            ]
+
+    sim = Simulation(1)
+    sim.run(run(sim))
