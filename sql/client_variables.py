@@ -7,8 +7,9 @@ ignored would lie about every result that follows. Clients are told when one of 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from .variables import Variable, declare, parse_bool, show_bool
+from .variables import DEFAULT_READ_ONLY, Variable, declare, parse_bool, show_bool
 
 SERVER_VERSION = "15.8"
 """The version of PostgreSQL whose protocol, functions and catalogs this server goes by."""
@@ -27,7 +28,7 @@ def _only(shown: str, *spellings: str) -> Callable[[str], str]:
     known = {shown.lower(), *spellings}
 
     def parse(text: str) -> str:
-        if text.strip().lower() not in known:
+        if text.strip().strip("'").lower() not in known:
             raise ValueError(f"The only value here is {shown}.")
         return shown
 
@@ -45,9 +46,20 @@ def _one_of(*values: str) -> Callable[[str], str]:
 
 
 def _digits(text: str) -> str:
-    if not -15 <= int(text) <= 3:
-        raise ValueError("Write -15 to 3.")
-    return str(int(text))
+    if text.strip() not in ("1", "2", "3"):
+        raise ValueError("Floats are written with the digits that they need: write 1, 2 or 3.")
+    return text.strip()
+
+
+_PATH = ("$user", "public", "pg_catalog")
+
+
+def _search_path(text: str) -> str:
+    """The order of the only schemas that are searched; a schema of one's own is not."""
+    names = [part.strip().strip("'").strip('"') for part in text.split(",")]
+    if "public" not in names or any(name not in _PATH for name in names):
+        raise ValueError("Only public is searched: write the schema before the table's name.")
+    return ", ".join(f'"{name}"' if name == "$user" else name for name in names)
 
 
 def _fixed(name: str, value: str, description: str) -> Variable[str]:
@@ -65,8 +77,8 @@ CLIENT_ENCODING = _single(
     "client_encoding", "UTF8", "utf-8", "utf_8", "unicode", description="text is UTF-8"
 )
 DATE_STYLE = _single(
-    "datestyle", "ISO, MDY", "iso", "iso,mdy", "iso, ymd", "iso,ymd", "iso, dmy",
-    description="dates are written in ISO 8601",
+    "datestyle", "ISO, MDY", "iso", "iso,mdy", "iso, ymd", "iso,ymd", "iso, dmy", "iso,dmy",
+    description="dates are written and read in ISO 8601, so no order of day and month matters",
 )  # fmt: skip
 INTERVAL_STYLE = _single("intervalstyle", "postgres", description="how intervals are written")
 TIME_ZONE = _single(
@@ -78,20 +90,22 @@ STANDARD_STRINGS = _single(
     description="a backslash in a text literal is a backslash",
 )  # fmt: skip
 BYTEA_OUTPUT = _single("bytea_output", "hex", description="how BYTES are written")
-SEARCH_PATH = _single(
-    "search_path", '"$user", public', "public", "$user, public", '"$user",public', "'public'",
-    description="there is one schema, public",
+SEARCH_PATH = declare(
+    "search_path", '"$user", public', parse=_search_path,
+    description="of the schemas with tables of users, public is searched",
 )  # fmt: skip
 EXTRA_FLOAT_DIGITS = declare(
     "extra_float_digits", "1", parse=_digits,
-    description="floats are written with the digits that they need, whatever is set",
+    description="floats are written with the digits that they need: 1, 2 and 3 are the same",
 )  # fmt: skip
+SEVERITIES = (
+    "debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error",
+)  # fmt: skip
+"""From the least severe message to the most severe one."""
 CLIENT_MIN_MESSAGES = declare(
     "client_min_messages",
     "notice",
-    parse=_one_of(
-        "debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"
-    ),
+    parse=_one_of(*SEVERITIES),
     description="the least severe message that a client is sent",
 )
 SYNCHRONOUS_COMMIT = _single(
@@ -134,7 +148,7 @@ LC_CTYPE = _fixed("lc_ctype", "C.UTF-8", "how letters are told from others")
 MAX_IDENTIFIER_LENGTH = _fixed("max_identifier_length", "63", "bytes of a name")
 MAX_INDEX_KEYS = _fixed("max_index_keys", "32", "columns of a key that clients may count on")
 
-REPORTED: dict[str, Variable[str]] = {
+REPORTED: dict[str, Variable[Any]] = {
     "server_version": SERVER_VERSION_SHOWN,
     "server_encoding": SERVER_ENCODING,
     "client_encoding": CLIENT_ENCODING,
@@ -146,5 +160,11 @@ REPORTED: dict[str, Variable[str]] = {
     "standard_conforming_strings": STANDARD_STRINGS,
     "in_hot_standby": IN_HOT_STANDBY,
     "is_superuser": IS_SUPERUSER,
+    "default_transaction_read_only": DEFAULT_READ_ONLY,
 }
 """What ParameterStatus tells, by the names that clients know."""
+
+
+def tells(minimum: str, severity: str) -> bool:
+    """Whether a client that asked for messages from `minimum` on is told one of a severity."""
+    return SEVERITIES.index(severity) >= SEVERITIES.index(minimum)

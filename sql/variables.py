@@ -98,11 +98,14 @@ class SessionVariables:
         self._session: dict[str, object] = {}
         self._local: dict[str, object] = {}
         self._computed: dict[str, Callable[[], object]] = {}
+        self.version = 0
+        """Grows whenever a value may have changed."""
 
     def begin_with(self, name: str, text: str) -> None:
         """The value that the session begins with, instead of the default. Raises as `set`."""
         self.set(name, text)
         self._given[name] = self._session.pop(name)
+        self.version += 1
 
     def begin_at(self, variable: Variable[V], value: V) -> None:
         """As `begin_with`, of a value as it is kept."""
@@ -136,6 +139,7 @@ class SessionVariables:
 
     def put(self, variable: Variable[V], value: V, *, local: bool = False) -> None:
         """A value as it is kept."""
+        self.version += 1
         if local:
             self._local[variable.name] = value
         else:
@@ -144,6 +148,7 @@ class SessionVariables:
 
     def reset(self, name: str, *, position: int | None = None) -> None:
         """Back to the default; `all` for every one."""
+        self.version += 1
         if name == "all":
             for values in (self._session, self._local):
                 for known in [known for known in values if REGISTRY[known].reset_by_all]:
@@ -176,10 +181,13 @@ class SessionVariables:
 
     def restore(self, mark: VariableMark) -> None:
         self._session, self._local = dict(mark.session), dict(mark.local)
+        self.version += 1
 
     def end_transaction(self) -> None:
         """What was set LOCAL ends."""
-        self._local.clear()
+        if self._local:
+            self._local.clear()
+            self.version += 1
 
 
 def parse_bool(text: str) -> bool:

@@ -11,8 +11,6 @@ from typing import assert_never
 
 from ...catalog.errors import SQLError
 from ...sql import Session
-from ...sql.acting_user import SESSION_AUTHORIZATION
-from ...sql.client_variables import APPLICATION_NAME, IS_SUPERUSER
 from . import replies
 from .channel import Channel, HangUp
 from .extended import Extended
@@ -41,15 +39,9 @@ from .messages import (
 )
 from .output import Output
 from .replies import Severity
+from .reported import Reported
 from .simple import run_text
 from .states import State
-
-_CHANGING = (APPLICATION_NAME, SESSION_AUTHORIZATION, IS_SUPERUSER)
-"""What can change of that of which clients are told."""
-
-
-def _reported(session: Session) -> tuple[str, ...]:
-    return tuple([session.variables.get(variable) for variable in _CHANGING])
 
 
 class Conversation:
@@ -62,7 +54,11 @@ class Conversation:
         self._output = Output(channel, self.guard, session)
         self._extended = Extended(session, channel, self._output, self.guard)
         self._stopping = False
-        self._told = _reported(session)
+        self._reported = Reported(channel, session.variables)
+
+    def begin(self) -> None:
+        """Tells the client what is so before it asks for anything."""
+        self._reported.tell()
 
     async def run(self) -> None:
         """Takes messages until the client is gone. What is open then is rolled back."""
@@ -135,12 +131,7 @@ class Conversation:
             await self._session.end_batch()
 
     def _ready(self) -> None:
-        now = _reported(self._session)
-        if now != self._told:
-            for variable, value, told in zip(_CHANGING, now, self._told, strict=True):
-                if value != told:
-                    self._channel.write(replies.parameter_status(variable.name, value))
-            self._told = now
+        self._reported.tell()
         self._channel.write(replies.READY[self._session.state])
         self._channel.flush()
         self._channel.machine.ready()

@@ -12,7 +12,7 @@ from ...catalog.system_tables import DEFAULT_DATABASE
 from ...catalog.users import User, find_user
 from ...sql import Session
 from ...sql.authorization import Actor
-from ...sql.client_variables import CRDB_COMPAT, CRDB_VERSION, REPORTED
+from ...sql.client_variables import CRDB_COMPAT, CRDB_VERSION
 from ..node import Node
 from . import replies
 from .authentication import Cleartext, Exchange, Method, Scram, Trusting
@@ -28,6 +28,7 @@ from .messages import (
 from .replies import Severity
 
 HANDSHAKE_SECONDS = 30.0
+UNKNOWN_VARIABLE = "42704"
 
 _NO_VARIABLES = frozenset({"user", "database", "options", "replication"})
 
@@ -43,34 +44,48 @@ class Greeting:
 
     def settings(self) -> Iterator[tuple[str, str]]:
         """The session variables that the start-up sets, by `options` (`-c name=value`) too."""
-        words = self.parameters.get("options", "").replace("-c ", "-c").split()
-        for word in words:
-            name, _, value = word.removeprefix("--").removeprefix("-c").partition("=")
-            yield name.lower(), value
+        for word in _words(self.parameters.get("options", "")):
+            if word != "-c":
+                name, _, value = word.removeprefix("--").removeprefix("-c").partition("=")
+                yield name.lower().replace("-", "_"), value
         for name, value in self.parameters.items():
             if name not in _NO_VARIABLES and not name.startswith("_pq_."):
                 yield name.lower(), value
 
 
-def begin_session(channel: Channel, session: Session, greeting: Greeting) -> None:
-    """Sets what the start-up asked for, and tells the client what is so.
+def _words(options: str) -> list[str]:
+    """The arguments of a command line: a backslash takes the blank behind it for a letter."""
+    words = [""]
+    letters = iter(options)
+    for letter in letters:
+        if letter == "\\":
+            words[-1] += next(letters, "")
+        elif letter.isspace():
+            words.append("")
+        else:
+            words[-1] += letter
+    return [word for word in words if word]
 
-    What a session does not have is a warning and no more, because drivers send settings that they
-    can do without: a time zone, whether to compile.
+
+def begin_session(channel: Channel, session: Session, greeting: Greeting) -> None:
+    """Sets what the start-up asked for. Raises SQLError 22023 for a value that a variable does not
+    take: the client would go by what is not so.
+
+    A variable that there is not is a warning and no more, because drivers send settings that they
+    can do without: how to plan, what to log.
     """
     for name, value in greeting.settings():
         try:
             session.variables.begin_with(name, value)
         except SQLError as error:
+            if error.sqlstate != UNKNOWN_VARIABLE:
+                raise
             message = f"{error.message}; the setting is left out"
             channel.write(
                 replies.notice(message, sqlstate=error.sqlstate, severity=Severity.WARNING)
             )
-    for name, variable in REPORTED.items():
-        channel.write(replies.parameter_status(name, session.variables.get(variable)))
     if session.variables.get(CRDB_COMPAT):
         channel.write(replies.parameter_status("crdb_version", CRDB_VERSION))
-    channel.write(replies.parameter_status("session_authorization", greeting.user))
 
 
 async def greet(

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from ...sql import Result, Row, Session
+from ...sql.client_variables import CLIENT_MIN_MESSAGES, tells
 from . import replies
 from .channel import FLUSH_BYTES, Channel
 from .interruption import Guard
@@ -35,7 +36,7 @@ class Output:
             await self.rows(PendingRows(result), encode)
 
     def complete(self, result: Result, tag: str | None = None) -> None:
-        if result.notice:
+        if result.notice and tells(self._session.variables.get(CLIENT_MIN_MESSAGES), "notice"):
             self._channel.write(replies.notice(result.notice))
         self._channel.write(replies.command_complete(tag or result.full_tag))
 

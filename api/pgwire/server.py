@@ -128,6 +128,7 @@ class PostgresServer:
         session.activity.on_terminate = conversation.stop
         try:
             begin_session(channel, session, greeting)
+            conversation.begin()
             channel.write(replies.backend_key(process_id, secret))
             await conversation.run()
         finally:

@@ -129,7 +129,9 @@ def _replacement(node: exp.Expr) -> exp.Expr | None:
 
 
 _SETTING_OF_ROW = query(
-    "SELECT min(_s.setting) FROM pg_catalog.pg_settings AS _s WHERE _s.name = lower($1)"
+    "coalesce((SELECT min(_s.setting) FROM pg_catalog.pg_settings AS _s WHERE _s.name = lower($1)),"
+    " CASE WHEN $2 THEN NULL "
+    """ELSE error('42704|unrecognized configuration parameter "' || $1 || '"') END)"""
 )
 
 
