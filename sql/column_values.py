@@ -131,7 +131,12 @@ def check_assignable(
     source: ColumnType | None, target: ColumnType, column: str, item: exp.Expr
 ) -> None:
     """Refuses an expression whose type can never be stored in the column."""
-    if source is None or source.kind is target.broad.kind:
+    if source is None or source == target.broad:
+        return
+    if source.element is not None and target.element is not None:
+        check_assignable(source.element, target.element, column, item)
+        return
+    if source.kind is target.broad.kind and source.enum == target.enum:
         return
     if target.broad.kind not in _ASSIGNABLE.get(source.kind, ()):
         raise SQLError(

@@ -154,10 +154,12 @@ def _columns(
             raise NotNative("expression")
         check_columns(inner, descriptor, relation)
         compile_scalar(inner, scope, relation)
-        place, type = scope[folded(inner.this)]
+        place, _ = scope[folded(inner.this)]
         places.append(place)
         origin = origin_of(descriptor, folded(inner.this))
-        names.append(ResultColumn(output_name(item), type, origin))
+        names.append(
+            ResultColumn(output_name(item), descriptor.visible_columns[place].type, origin)
+        )
     return tuple(places), tuple(names)
 
 

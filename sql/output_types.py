@@ -10,12 +10,16 @@ What is unknown has the type that its computation has.
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
 
 from ..catalog.column_types import ColumnType, array_of
+from ..catalog.enum_columns import enum_in
 from .binder import Relations, declared_type, descriptor_of, scopes_in
 from .parser.tree_names import folded
+from .postgres.types import Types as TypesOfQuery
 from .scalars import type_of_cast
 
 Types = tuple[ColumnType | None, ...]
@@ -30,6 +34,20 @@ def declared_types(query: exp.Query, relations: Relations) -> Types:
         return ()
     scope = next(scope for scope in scopes_in(query) if scope.expression is query)
     return tuple(type for _, type in _columns(scope, relations))
+
+
+def declared_enums(query: exp.Query, declared: Types, types: TypesOfQuery) -> Types:
+    """The same, with the enumerations that expressions are of: `coalesce(m, 'ok')`."""
+    _, found = types.columns_of(query)
+    if any(item.is_star for item in query.selects) or not any(
+        type is not None and enum_in(type) is not None for type in found
+    ):
+        return declared
+    pairs = zip_longest(declared, found)
+    return tuple(
+        known if known is not None or type is None or enum_in(type) is None else type
+        for known, type in pairs
+    )
 
 
 Named = tuple[str, ColumnType | None]

@@ -10,6 +10,7 @@ from sqlglot import exp
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.errors import SQLError
 from ..catalog.row_codec import codec_for
+from .assigned_types import check_inserted, check_updated
 from .binder import (
     STEPS,
     Relations,
@@ -192,6 +193,8 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
             _row(values, targets, statement, descriptor) for values in statement.source.expressions
         )
     else:
+        columns = [descriptor.visible_columns[place] for place in targets]
+        check_inserted(statement, columns, relations)
         query = plan_select(statement.source, relations)
     return InsertPlan(
         relations=tuple(relations.values()),
@@ -286,6 +289,10 @@ def _update(statement: Update, relations: Relations) -> UpdatePlan:
         except NotNative:
             assignments.append(Assignment(place, None, len(computed)))
             computed.append(value)
+    if computed:
+        places = [a.place for a in assignments if a.scalar is None]
+        columns = [descriptor.visible_columns[place] for place in places]
+        check_updated(statement, list(zip(columns, computed, strict=True)), relations)
     returning = Returning(statement, descriptor, relation, relations)
     finder = _finder(statement, descriptor, relation, relations, [*computed, *returning.others])
     finder = replace(finder, others=len(returning.others))

@@ -32,7 +32,7 @@ from .documents.element_names import name_elements
 from .documents.meaning import mean_documents
 from .hidden_columns import hide_columns, named
 from .key_access import KeyAccess
-from .output_types import declared_types
+from .output_types import declared_enums, declared_types
 from .parser import folded, position_of
 from .parser.queries import table_name
 from .plans import AnalyticSelect, TableScan, TypedParameter
@@ -72,6 +72,7 @@ def transpile(
     _name_columns(query)
     parameters = _Parameters()
     types = Types(query, relations)
+    declared = declared_enums(query, declared, types)
     resolve_types(query, types)
     query = mean_documents(query, types)
     rewrite(query, types, parameters.typed)

@@ -44,7 +44,7 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
                 numbers.averaged(node, types)
             return None
         case exp.Like() | exp.ILike() | exp.RegexpLike() | exp.RegexpILike():
-            return _matched(node)
+            return _matched(node, types)
         case exp.ArrayAgg() | exp.GroupConcat():
             aggregates.sorted_distinct(node)
             return None
@@ -58,12 +58,14 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             return duckdb("octet_length(:x) * 8", x=node.this)
         case exp.Factorial():
             return call("factorial", node.this)
+        case exp.ConcatWs():
+            return texts.concat_ws(node, types)
         case exp.ArrayToString():
             return arrays.joined(node, types)
         case exp.ArrayPosition():
             return arrays.position(node)
         case exp.SimilarTo():
-            return texts.similar(node)
+            return texts.similar(node, types)
         case exp.Substring():
             return texts.substring(node, types)
         case exp.Round():
@@ -93,9 +95,12 @@ _DEGREE = "CAST(0.017453292519943295 AS DOUBLE)"
 _FINITE = "CASE WHEN isinf(:x) THEN error('22003|input is out of range') ELSE {function}(:x) END"
 
 
-def _matched(node: exp.Expr) -> exp.Expr | None:
+def _matched(node: exp.Expr, types: Types) -> exp.Expr | None:
     """A text and a pattern, or the patterns of an array."""
     some = node.expression
+    padded = texts.padded(node.this, types)
+    if padded is not None:
+        node.this.replace(padded)
     if not isinstance(some, exp.Any | exp.All):
         return texts.escaped_like(node) if isinstance(node, exp.Like | exp.ILike) else None
     one = node.copy()
@@ -175,7 +180,7 @@ _COUNTS = {"div": (2, 2), "sign": (1, 1), "log": (1, 2), "round": (1, 2), "to_ch
 
 
 def _type_name(argument: exp.Expr, types: Types) -> exp.Expr:
-    type = types.of(argument)
+    type = types.declared(argument)
     if type is None and untyped(argument):
         return exp.Literal.string("unknown")
     if type is None:

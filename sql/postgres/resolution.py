@@ -272,11 +272,20 @@ def _check_columns(node: exp.SetOperation | exp.Values, types: Types) -> None:
     _, right = types.parts_of(node.args["expression"])
     if len(left) == len(right):
         for one, other in zip(left, right, strict=True):
-            _have_one_type([*one, *other], node.key.upper(), types)
+            # What is nothing but literals on both sides of an inner UNION is a text there.
+            inner = [types.common(side) for side in (one, other) if len(side) > 1]
+            _have_one_type([*one, *other], node.key.upper(), types, of_inner=inner)
 
 
-def _have_one_type(parts: Sequence[exp.Expr], what: str, types: Types) -> None:
+def _have_one_type(
+    parts: Sequence[exp.Expr],
+    what: str,
+    types: Types,
+    *,
+    of_inner: Sequence[ColumnType | None] = (),
+) -> None:
     known = [(part, type) for part in parts if (type := types.of(part)) is not None]
+    known = [(parts[0], type) for type in of_inner if type is not None] + known
     if not known:
         return
     first = known[0][1]

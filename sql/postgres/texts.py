@@ -24,7 +24,7 @@ def escaped_like(tree: exp.Like | exp.ILike) -> exp.Expr | None:
     return exp.Escape(this=tree.copy(), expression=text(ESCAPE))
 
 
-def similar(tree: exp.SimilarTo) -> exp.Expr:
+def similar(tree: exp.SimilarTo, types: Types) -> exp.Expr:
     """SIMILAR TO a constant pattern, as a regular expression for the whole of the text."""
     pattern = tree.expression.unnest()
     if isinstance(pattern, exp.Null):
@@ -36,7 +36,11 @@ def similar(tree: exp.SimilarTo) -> exp.Expr:
             position=position_of(tree),
             hint="Use ~ with a regular expression.",
         )
-    return plain("regexp_full_match", tree.this, text(similar_as_regexp(pattern.this)))
+    return plain(
+        "regexp_full_match",
+        padded(tree.this, types) or tree.this,
+        text(similar_as_regexp(pattern.this)),
+    )
 
 
 def similar_as_regexp(pattern: str) -> str:
@@ -68,8 +72,19 @@ def substring(tree: exp.Substring, types: Types) -> exp.Expr:
     return call("substr", tree.this, start, *([length] if length is not None else []))
 
 
+def padded(tree: exp.Expr, types: Types) -> exp.Expr | None:
+    """A CHAR(n) with the blanks that patterns and concat() see at its end; None for others."""
+    type = types.declared(tree)
+    if type is None or type.kind is not TypeKind.CHAR:
+        return None
+    return plain("rpad", tree, exp.Literal.number(type.width or 1), text(" "))
+
+
 def as_text(tree: exp.Expr, types: Types, *, short: bool = False) -> exp.Expr:
     """A value as text; `short` is what concat() makes of a truth (`t`)."""
+    blanks = padded(tree, types)
+    if blanks is not None:
+        return blanks
     match types.kind(tree):
         case TypeKind.FLOAT8:
             return call("float_text", tree)
@@ -89,6 +104,10 @@ def as_text(tree: exp.Expr, types: Types, *, short: bool = False) -> exp.Expr:
 
 def concat(arguments: list[exp.Expr], types: Types) -> exp.Expr:
     return plain("concat", *[as_text(argument, types, short=True) for argument in arguments])
+
+
+def concat_ws(tree: exp.ConcatWs, types: Types) -> exp.Expr:
+    return plain("concat_ws", *[as_text(each, types, short=True) for each in tree.expressions])
 
 
 def formatted(arguments: list[exp.Expr], tree: exp.Expr, types: Types) -> exp.Expr:
@@ -235,4 +254,4 @@ def length(argument: exp.Expr, types: Types) -> exp.Expr:
 def octet_length(argument: exp.Expr, types: Types) -> exp.Expr:
     if types.kind(argument) is TypeKind.BYTES:
         return plain("octet_length", argument)
-    return duckdb("octet_length(encode(:x))", x=argument)
+    return duckdb("octet_length(encode(:x))", x=padded(argument, types) or argument)

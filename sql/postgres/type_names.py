@@ -16,6 +16,11 @@ _NAMES = {
     TypeKind.TIMESTAMP: "timestamp without time zone",
     TypeKind.TIMESTAMPTZ: "timestamp with time zone",
     TypeKind.BYTES: "bytea",
+    TypeKind.INT2: "smallint",
+    TypeKind.INT4: "integer",
+    TypeKind.FLOAT4: "real",
+    TypeKind.VARCHAR: "character varying",
+    TypeKind.CHAR: "character",
 }
 
 

@@ -24,7 +24,7 @@ from ..introspection.virtual_table import is_virtual
 from ..parser import folded
 from ..parser.queries import table_name
 from ..parser.tree_names import CAST_TYPE
-from ..scalars import broad_type_of_cast
+from ..scalars import broad_type_of_cast, type_of_cast
 from .functions import FUNCTIONS, called
 from .macros import PREFIX
 from .operators import SIGNS, operation
@@ -48,6 +48,7 @@ SCALE_UNKNOWN = 12
 _DEPTH_MAX = 200
 """Expressions nested deeper are of unknown type: the walk is recursive."""
 _TYPE = "postgres_type"
+_DECLARED = "declared_type"
 """Where a tree keeps its type. No type is kept of what may still learn of one."""
 
 _TRUTHS = (
@@ -117,6 +118,15 @@ class Types:
         if found is not None:
             return found
         return Given.LITERAL if untyped(tree) else Given.ANYTHING
+
+    def declared(self, tree: exp.Expr) -> ColumnType | None:
+        """The type that CREATE TABLE or a cast says, which may be narrower."""
+        inner = tree.unnest()
+        known = self.of(inner)
+        if isinstance(inner, exp.Column):
+            found: ColumnType | None = inner.meta.get(_DECLARED)
+            return found
+        return type_of_cast(inner) if isinstance(inner, exp.Cast) else known
 
     def meant(self, tree: exp.Expr) -> Chosen | None:
         """The signature of a call or an operator, where it is known. Raises Ambiguous."""
@@ -347,8 +357,11 @@ class Types:
                     has, type = self._of_source(source, name)
                     if has:
                         found.append(type)
+            if found and (len(found) == 1 or qualifier is None):
+                column.meta[_DECLARED] = found[0]
+                return None if found[0] is None else found[0].broad
             if found:
-                return found[0] if len(found) == 1 or qualifier is None else None
+                return None
         return None
 
     def _of_source(
@@ -363,7 +376,7 @@ class Types:
                 return False, None
             descriptor = self._relations.get(table_name(source).parts)
             column = descriptor.find_column(name) if descriptor is not None else None
-            return column is not None, None if column is None else column.type.broad
+            return column is not None, None if column is None else column.type
         if isinstance(source, exp.Unnest):
             return self._of_unnest(source, name)
         if not isinstance(source, QueryScope):
@@ -372,7 +385,12 @@ class Types:
             return self._of_unnest(source.expression, name)
         names, types = self.columns_of(source.expression)
         known = dict(zip_longest(names, types[: len(names)]))  # WITH ORDINALITY adds a name
-        return (True, known[name]) if name in known else (False, None)
+        if name not in known:
+            return False, None
+        _, parts = self.parts_of(source.expression)
+        several = dict(zip(names, parts, strict=False)).get(name, [])
+        narrow = self.declared(several[0]) if len(several) == 1 else None
+        return True, narrow or known[name]
 
     def _of_unnest(self, source: exp.Unnest, name: str) -> tuple[bool, ColumnType | None]:
         if len(source.expressions) != 1:
