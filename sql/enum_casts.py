@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from ..catalog.column_types import ColumnType, array_of, enum_of
 from ..catalog.enum_columns import enum_in
+from ..catalog.type_kinds import SQL_NAMES
 from .binder import Relations
 from .parser.merge_statements import Merge
 from .parser.statements import Delete, Insert, Query, Update, WithWrites
@@ -94,6 +95,8 @@ def _user_type(cast: exp.Cast) -> tuple[tuple[str, ...], bool] | None:
     written = inner.sql("postgres")
     array = array or written.endswith("[]")
     parts = written.removesuffix("[]").split(".")
+    if len(parts) == 1 and parts[0].lower() in SQL_NAMES:
+        return None  # BYTES is ours, and none that sqlglot knows
     return tuple(p.strip('"') if p.startswith('"') else p.lower() for p in parts), array
 
 

@@ -140,6 +140,11 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     timezone(text|interval, timestamp) timestamptz
     timezone(text|interval, timestamptz) timestamp
 
+    enum_first(enum) same
+    enum_last(enum) same
+    enum_range(enum) range
+    enum_range(enum, enum) range
+
     array_append(array, element) array
     array_prepend(element, array) array
     array_cat(array, array) array

@@ -194,6 +194,8 @@ def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
         return exp.CurrentTimestamp()
     if name == "array_fill":
         return arrays.filled(node.expressions, types, tree=node)
+    if name == "enum_range" and len(node.expressions) == 2:
+        return plain("enum_range_boundary", *node.expressions)
     if name == "cardinality":
         return exp.cast(plain("len", *node.expressions), "BIGINT")
     if name == "isfinite" and types.kind(node.expressions[0]) is TypeKind.INTERVAL:

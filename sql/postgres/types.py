@@ -231,8 +231,8 @@ class Types:
                 return self._rounded(name, operands, chosen)
             case "date_trunc":
                 return self._truncated(operands[1])
-            case "array_fill":
-                found = self.of(operands[0])
+            case "array_fill" | "enum_range":
+                found = self.common(operands if name == "enum_range" else operands[:1])
                 return None if found is None or found.element is not None else array_of(found)
         return chosen.result
 
