@@ -2,6 +2,7 @@
 
     GRANT SELECT, INSERT ON TABLE orders TO ada        a privilege on a table
     GRANT SELECT ON DATABASE shop TO ada               on every table of it, later ones too
+    GRANT USAGE ON SEQUENCE numbers TO ada             to draw from it
     GRANT SYSTEM CONTROLJOB TO ada                     on the store as a whole
 
 Names and meanings are CockroachDB's. `ALL` stands for everything that a thing itself has to grant:
@@ -28,7 +29,7 @@ class Privilege(IntFlag):
     CREATE = 1 << 4  # in a database or a schema: to make things; on a table: to alter it
     DROP = 1 << 5  # and TRUNCATE
     CHANGEFEED = 1 << 6
-    USAGE = 1 << 7  # of a schema: to find what is in it
+    USAGE = 1 << 7  # of a schema: to find what is in it; of a sequence: to draw; of a type: columns
     CONNECT = 1 << 8
     # Of the system.
     CONTROLJOB = 1 << 16
@@ -48,6 +49,8 @@ class SecurableKind(Enum):
     DATABASE = "database"
     SCHEMA = "schema"
     TABLE = "relation"
+    SEQUENCE = "sequence"
+    TYPE = "type"
 
 
 ROW_PRIVILEGES = (
@@ -67,6 +70,12 @@ ALL_OF: dict[SecurableKind, Privilege] = {
     SecurableKind.DATABASE: Privilege.CONNECT | Privilege.CREATE | Privilege.DROP,
     SecurableKind.SCHEMA: Privilege.CREATE | Privilege.USAGE,
     SecurableKind.TABLE: ROW_PRIVILEGES | Privilege.CREATE | Privilege.DROP,
+    SecurableKind.SEQUENCE: Privilege.USAGE
+    | Privilege.SELECT
+    | Privilege.UPDATE
+    | Privilege.CREATE
+    | Privilege.DROP,
+    SecurableKind.TYPE: Privilege.USAGE | Privilege.CREATE | Privilege.DROP,
 }
 """What ALL stands for."""
 
@@ -75,7 +84,12 @@ GRANTABLE_ON: dict[SecurableKind, Privilege] = {
     SecurableKind.DATABASE: ALL_OF[SecurableKind.DATABASE] | ROW_PRIVILEGES,
     SecurableKind.SCHEMA: ALL_OF[SecurableKind.SCHEMA] | ROW_PRIVILEGES,
     SecurableKind.TABLE: ALL_OF[SecurableKind.TABLE],
+    SecurableKind.SEQUENCE: ALL_OF[SecurableKind.SEQUENCE],
+    SecurableKind.TYPE: ALL_OF[SecurableKind.TYPE],
 }
+
+WITHIN_SCHEMAS = (SecurableKind.TABLE, SecurableKind.SEQUENCE, SecurableKind.TYPE)
+"""What is in a schema: its parents are that and the database."""
 
 EVERYTHING = sum(int(privilege) for privilege in Privilege)
 """What an admin has."""
@@ -107,11 +121,19 @@ class Securable:
 SYSTEM = Securable(SecurableKind.SYSTEM, 0, "system")
 
 
+_KINDS = {
+    TableDescriptor: SecurableKind.TABLE,
+    SequenceDescriptor: SecurableKind.SEQUENCE,
+    TypeDescriptor: SecurableKind.TYPE,
+}
+
+
 def securable(descriptor: Descriptor) -> Securable:
     match descriptor:
         case TableDescriptor() | TypeDescriptor() | SequenceDescriptor():
             parents = (descriptor.schema_id, descriptor.database_id)
-            return Securable(SecurableKind.TABLE, descriptor.id, descriptor.name, parents)
+            kind = _KINDS[type(descriptor)]
+            return Securable(kind, descriptor.id, descriptor.name, parents)
         case SchemaDescriptor(id=id, name=name, database_id=database_id):
             return Securable(SecurableKind.SCHEMA, id, name, (database_id,))
         case DatabaseDescriptor(id=id, name=name):

@@ -128,7 +128,7 @@ class Rights:
             held = int(GRANTABLE_ON[object.kind])
         for role in roles:
             held |= self.grant(object.id, role).privileges
-            for parent in object.parents:
+            for parent in object.parents if object.kind is SecurableKind.TABLE else ():
                 held |= self.grant(parent, role).privileges & ROW_PRIVILEGES
         return held
 
@@ -300,9 +300,12 @@ async def remove_member(
 
 
 def initial_grants(kind: SecurableKind, name: str) -> int:
-    """What `public` has on a new thing: it may connect to databases, and work in `public`."""
+    """What `public` has on a new thing: it may connect to databases, work in `public`, and make
+    columns of any type."""
     if kind is SecurableKind.DATABASE:
         return int(Privilege.CONNECT)
     if kind is SecurableKind.SCHEMA and name == PUBLIC:
         return int(ALL_OF[SecurableKind.SCHEMA])
+    if kind is SecurableKind.TYPE:
+        return int(Privilege.USAGE)
     return 0

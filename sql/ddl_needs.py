@@ -7,10 +7,13 @@ whatever is not named here.
 from __future__ import annotations
 
 from ..catalog.errors import SQLError
-from ..catalog.privileges import Privilege
+from ..catalog.privileges import Privilege, securable
+from ..catalog.type_kinds import SQL_NAMES
 from .authorization import Actor
 from .binder import tables_of
 from .executor.ddl import DDL
+from .executor.enum_types import find_type
+from .executor.named_types import type_names
 from .executor.new_names import new_table_name
 from .executor.truncation import truncated_tables
 from .parser import statements
@@ -44,6 +47,7 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
             await actor.need_system(Privilege.CREATEDB)
         case statements.CreateTable():
             await _create_table(actor, statement)
+            await _types(actor, statement)
             for like in statement.likes:
                 await actor.need_named(like.table, Privilege.SELECT)
         case statements.CreateTableAs(table=table, query=query):
@@ -64,6 +68,7 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
                 await actor.need_named(table, Privilege.DROP)
         case AlterTable():
             await _alter_table(actor, statement)
+            await _types(actor, statement)
         case statements.AlterTableSet(table=table) | CommentOn(table=table):
             await actor.need_named(table, Privilege.CREATE)
         case DropView(names=names):
@@ -82,6 +87,17 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
             await actor.need_database(name, Privilege.DROP)
             if statement.cascade:
                 await _drop_tables_of(actor, name)
+
+
+async def _types(actor: Actor, statement: statements.CreateTable | AlterTable) -> None:
+    """Columns of a user's type hold it back."""
+    for given in type_names(statement):
+        bare = given.name.removesuffix("[]")
+        if bare not in SQL_NAMES:
+            name = ObjectName(tuple(bare.split(".")), given.position)
+            found = await find_type(actor.services, actor.reader, name, actor.database)
+            if found is not None:
+                await actor.need(securable(found), Privilege.USAGE)
 
 
 async def _create_table(actor: Actor, statement: statements.CreateTable) -> None:

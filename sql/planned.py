@@ -44,6 +44,7 @@ from .results import Result, ResultColumn
 from .scalars import Bindings, Generators
 from .sequence_calls import ValueNeeded
 from .sequence_functions import DrawnValues, SessionSequences
+from .sequence_rights import SequenceRights
 from .services import Services
 from .table_reads import Trace
 from .transactions import OpenTransaction
@@ -107,7 +108,13 @@ async def _run_drawing(
         execution = replace(execution, now=now)
         drawn = DrawnValues(
             services.generators,
-            StoredSequences(services.store, services.catalog, execution.database, transaction),
+            StoredSequences(
+                services.store,
+                services.catalog,
+                execution.database,
+                transaction,
+                SequenceRights(services, execution.user, transaction),
+            ),
             ComputedDefaults(services.analytics, _bindings(services, execution, now)),
             execution.sequences,
         )

@@ -61,6 +61,10 @@ class SequenceStore(Protocol):
         """Raises SQLError 42P01."""
         ...
 
+    async def check(self, sequence: SequenceDescriptor, needed: SequenceNeeded) -> None:
+        """Raises SQLError 42501 where who asks may not have it."""
+        ...
+
     async def draw(self, sequence: SequenceDescriptor, count: int) -> list[int]:
         """The next values, one at least. Raises SQLError 2200H where there are no more."""
         ...
@@ -181,6 +185,7 @@ class DrawnValues:
         if needed.name not in self._known:
             self._known[needed.name] = await self._store.find(needed.name)
         sequence = self._known[needed.name]
+        await self._store.check(sequence, needed)
         if needed.set_to is not None:
             value, called = needed.set_to
             await self._store.set_value(sequence, value, called=called)

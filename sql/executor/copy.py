@@ -25,6 +25,7 @@ from ..row_batches import encode_batch
 from ..row_rules import RowRules
 from ..scalars import Bindings
 from ..sequence_functions import Drawing
+from ..sequence_rights import SequenceRights
 from ..services import Services
 from ..transactions import OpenTransaction
 from ..views import refuse_view
@@ -43,16 +44,19 @@ class CopyIn:
         columns: tuple[Column, ...],
         opened: OpenTransaction,
         database: str,
+        user: str,
     ) -> None:
         self.table_name = descriptor.name
         self.columns = columns
         self._rules = RowRules.of(descriptor)
         self._analytics = services.analytics
         self._bindings = Bindings((), datetime_of(opened.began), generators=services.generators)
-        sequences = StoredSequences(services.store, services.catalog, database, opened.transaction)
+        transaction = opened.transaction
+        rights = SequenceRights(services, user, transaction)
+        sequences = StoredSequences(services.store, services.catalog, database, transaction, rights)
         computed = ComputedDefaults(services.analytics, self._bindings)
         self._drawing = Drawing(self._bindings, sequences, computed)
-        self._transaction = opened.transaction
+        self._transaction = transaction
         self.row_count = 0
 
     async def write(self, batch: pa.RecordBatch) -> None:
@@ -87,7 +91,7 @@ async def begin_copy(
     refuse_view(descriptor, statement.table, "copy into")
     actor = Actor(services, user, database, transaction)
     await actor.need_table(descriptor, Privilege.INSERT)
-    return CopyIn(services, descriptor, _columns(statement, descriptor), opened, database)
+    return CopyIn(services, descriptor, _columns(statement, descriptor), opened, database, user)
 
 
 def _columns(statement: CopyFrom, descriptor: TableDescriptor) -> tuple[Column, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from ...catalog.catalog_changes import CatalogChanges
@@ -73,7 +74,7 @@ async def run_type_statement(
     services: Services, statement: TypeStatement, transaction: Transaction, database: str
 ) -> Result:
     """Carries the statement out in the transaction. Tables follow by a job, after its commit."""
-    types = _Types(services, transaction, database)
+    types = Types(services, transaction, database)
     match statement:
         case CreateEnum():
             return await types.create(statement)
@@ -83,7 +84,9 @@ async def run_type_statement(
             return await types.alter(statement)
 
 
-class _Types:
+class Types:
+    """The types of one database, for a statement."""
+
     def __init__(self, services: Services, transaction: Transaction, database: str) -> None:
         self._services = services
         self._transaction = transaction
@@ -153,11 +156,27 @@ class _Types:
                 missing += 1
                 continue
             users = await self._users(type.id)
-            if users:
-                raise _depended(type, users, cascade=statement.cascade)
-            await self._publish(replace(type, state=DescriptorState.DROPPED))
+            if users and statement.cascade:
+                raise SQLError("0A000", "DROP TYPE CASCADE is not supported")
+            await self._drop_unused(type, users)
         notice = f"{missing} of the types did not exist, skipping" if missing else None
         return Result(tag="DROP TYPE", notice=notice)
+
+    async def drop_with(self, type: TypeDescriptor, going: Collection[int]) -> None:
+        """Drops a type with the tables whose ids are `going`. Raises SQLError 2BP01."""
+        users = [table for table in await self._users(type.id) if table.id not in going]
+        await self._drop_unused(type, users)
+
+    async def _drop_unused(self, type: TypeDescriptor, users: Sequence[TableDescriptor]) -> None:
+        if users:
+            names = ", ".join(table.name for table in users)
+            raise SQLError(
+                "2BP01",
+                f'cannot drop type "{type.name}" because other objects ({names}) still depend '
+                "on it",
+                hint="Drop the columns first.",
+            )
+        await self._publish(replace(type, state=DescriptorState.DROPPED))
 
     async def _found(self, name: ObjectName) -> TypeDescriptor:
         type = await find_type(self._services, self._transaction, name, self._database)
@@ -190,14 +209,3 @@ class _Types:
         description = f"ALTER TYPE {getattr(statement, 'name', '')}"
         job = await jobs.create(self._transaction, JOB_KIND, description, payload_of(type_id))
         CatalogChanges.of(self._transaction).jobs.append(job)
-
-
-def _depended(type: TypeDescriptor, users: list[TableDescriptor], *, cascade: bool) -> SQLError:
-    if cascade:
-        return SQLError("0A000", "DROP TYPE CASCADE is not supported")
-    names = ", ".join(table.name for table in users)
-    return SQLError(
-        "2BP01",
-        f'cannot drop type "{type.name}" because other objects ({names}) still depend on it',
-        hint="Drop the columns first.",
-    )

@@ -34,7 +34,6 @@ from ...catalog.rights import (
     remove_privileges,
     set_owner,
 )
-from ...catalog.system_tables import FIRST_USER_ID
 from ...catalog.users import ADMIN, PUBLIC, ROOT, require_role
 from ..authorization import Actor
 from ..parser.names import ObjectName
@@ -42,19 +41,22 @@ from ..parser.rights_statements import (
     AlterDefaultPrivileges,
     GrantPrivileges,
     GrantRoles,
-    GrantTarget,
     PrivilegeName,
     ReassignOwned,
     RightsChange,
     SetOwner,
     TargetKind,
 )
-from ..relations import find_table, unknown_relation
 from ..results import Result
+from .grant_targets import find_database, find_schema, find_targets
 
 _KINDS = {
     TargetKind.TABLE: SecurableKind.TABLE,
     TargetKind.TABLES_IN_SCHEMA: SecurableKind.TABLE,
+    TargetKind.SEQUENCE: SecurableKind.SEQUENCE,
+    TargetKind.SEQUENCES_IN_SCHEMA: SecurableKind.SEQUENCE,
+    TargetKind.TYPE: SecurableKind.TYPE,
+    TargetKind.TYPES_IN_SCHEMA: SecurableKind.TYPE,
     TargetKind.SCHEMA: SecurableKind.SCHEMA,
     TargetKind.DATABASE: SecurableKind.DATABASE,
     TargetKind.SYSTEM: SecurableKind.SYSTEM,
@@ -113,79 +115,6 @@ def privileges_of(names: Sequence[PrivilegeName], kind: SecurableKind) -> int:
 
 def _shown(kind: SecurableKind) -> str:
     return "table" if kind is SecurableKind.TABLE else kind.value
-
-
-# What is meant.
-
-
-async def find_targets(actor: Actor, target: GrantTarget) -> list[Securable]:
-    """The things that a statement names. Raises SQLError for what does not exist."""
-    match target.kind:
-        case TargetKind.SYSTEM:
-            return [SYSTEM]
-        case TargetKind.DATABASE:
-            return [await _database(actor, name) for name in target.names]
-        case TargetKind.SCHEMA:
-            return [(await _schema(actor, name))[2] for name in target.names]
-        case TargetKind.TABLES_IN_SCHEMA:
-            tables = []
-            for name in target.names:
-                database, schema, _ = await _schema(actor, name)
-                tables += await _tables(actor, database, schema)
-            return tables
-        case TargetKind.TABLE:
-            found: list[Securable] = []
-            for name in target.names:
-                found += await _named(actor, name)
-            return found
-
-
-async def _database(actor: Actor, name: ObjectName) -> Securable:
-    descriptors = actor.services.catalog.descriptors
-    database_id = await descriptors.lookup(actor.reader, 0, 0, str(name))
-    if database_id is None:
-        raise SQLError("3D000", f'database "{name}" does not exist', position=name.position)
-    return Securable(SecurableKind.DATABASE, database_id, str(name))
-
-
-async def _schema(actor: Actor, name: ObjectName) -> tuple[str, str, Securable]:
-    """Its database, its name, and itself."""
-    database, schema = (actor.database, *name.parts)[-2:]
-    try:
-        parents = await actor.services.catalog.descriptors.resolve_schema(
-            actor.reader, database, schema
-        )
-    except SQLError as error:
-        error.position = error.position or name.position
-        raise
-    thing = Securable(SecurableKind.SCHEMA, parents[1], schema, (parents[0],))
-    return database, schema, thing
-
-
-async def _tables(actor: Actor, database: str, schema: str) -> list[Securable]:
-    tables = await actor.services.catalog.list_tables(actor.reader, database, schema, views=True)
-    return [securable(table) for table in tables]
-
-
-async def _named(actor: Actor, name: ObjectName) -> list[Securable]:
-    *inside, last = name.parts
-    if last == "*":
-        within = ObjectName(tuple(inside) or ("public",), name.position)
-        database, schema, _ = await _schema(actor, within)
-        return await _tables(actor, database, schema)
-    virtual = actor.services.virtual_tables.find(name.parts)
-    table = virtual or await find_table(
-        actor.services, actor.reader, name, actor.database, views=True
-    )
-    if table is None:
-        raise unknown_relation(name)
-    if table.id < FIRST_USER_ID:
-        raise SQLError(
-            "42501",
-            f'privileges on "{name}" cannot be changed: it is part of the system',
-            position=name.position,
-        )
-    return [securable(table)]
 
 
 # Privileges.
@@ -318,9 +247,9 @@ async def _places(actor: Actor, statement: AlterDefaultPrivileges) -> list[tuple
                 "0LP01", "schemas are not made in schemas", position=statement.position,
                 hint="Leave out IN SCHEMA.",
             )  # fmt: skip
-        found = [(await _schema(actor, name))[2] for name in statement.schemas]
+        found = [(await find_schema(actor, name))[2] for name in statement.schemas]
         return [(thing.parents[0], thing.id) for thing in found]
-    database = await _database(actor, ObjectName((actor.database,), statement.position))
+    database = await find_database(actor, ObjectName((actor.database,), statement.position))
     return [(database.id, ANY_SCHEMA)]
 
 
@@ -332,7 +261,7 @@ async def _set_owner(actor: Actor, statement: SetOwner) -> Result:
     try:
         (thing,) = await find_targets(actor, statement.target)
     except SQLError as error:
-        if statement.if_exists and error.sqlstate == "42P01":
+        if statement.if_exists and error.sqlstate in ("42P01", "42704"):
             return Result(tag=tag, notice=f"{error.message}, skipping")
         raise
     rights = await actor.rights()
@@ -391,9 +320,10 @@ async def _lives(actor: Actor, object_id: int) -> bool:
     return found is not None and not found.dropped
 
 
-async def what_depends_on(actor: Actor, role: str) -> str | None:
-    """What keeps a role from being dropped, in words; None if nothing does."""
+async def what_depends_on(actor: Actor, role: str) -> list[str]:
+    """What keeps a role from being dropped, in words, one thing each."""
     rights = await actor.rights()
+    reasons: list[str] = []
     for object_id, grantee, grant in rights.all_grants():
         if grantee != role or not await _lives(actor, object_id):
             continue
@@ -403,8 +333,8 @@ async def what_depends_on(actor: Actor, role: str) -> str | None:
         assert found is not None, object_id
         kind = "table" if isinstance(found, TableDescriptor) else securable(found).kind.value
         verb = "owns" if grant.owner else "has privileges on"
-        return f"it {verb} {kind} {found.name}"
+        reasons.append(f"it {verb} {kind} {found.name}")
     for default in await list_defaults(actor.reader):
         if role in (default.grantee, default.role):
-            return "default privileges mention it"
-    return None
+            reasons.append("default privileges mention it")
+    return sorted(set(reasons))

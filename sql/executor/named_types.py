@@ -27,7 +27,7 @@ async def with_named_types(
     if not isinstance(statement, statements.CreateTable | AlterTable):
         return statement
     types: dict[str, ColumnType] = {}
-    for given in _type_names(statement):
+    for given in type_names(statement):
         if given.name.removesuffix("[]") in SQL_NAMES:
             continue
         found = await named_type(services, transaction, given.name, given.position, database)
@@ -49,7 +49,8 @@ async def with_named_types(
     return replace(statement, commands=commands)
 
 
-def _type_names(statement: statements.CreateTable | AlterTable) -> list[TypeName]:
+def type_names(statement: statements.CreateTable | AlterTable) -> list[TypeName]:
+    """The types that a statement gives to columns."""
     if isinstance(statement, statements.CreateTable):
         return [column.type for column in statement.columns]
     names: list[TypeName] = []

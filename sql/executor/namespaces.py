@@ -8,6 +8,7 @@ from dataclasses import replace
 from ...catalog.catalog_changes import CatalogChanges
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.errors import SQLError
+from ...catalog.named_objects import SequenceDescriptor, TypeDescriptor
 from ...catalog.system_tables import FIRST_USER_ID, PUBLIC_SCHEMA
 from ...kvlayer.access import Transaction
 from ..parser import statements
@@ -21,8 +22,10 @@ from ..parser.schema_statements import (
 from ..relations import LeaseScope, find_table, not_a_view
 from ..results import Result
 from ..services import Services
-from .owned_sequences import drop_owned
+from .enum_types import Types
+from .owned_sequences import drop_owned, drop_sequence
 from .schema_changes import SchemaChangeStatements
+from .sequences import refuse_users
 from .views import ViewStatements, with_comment
 
 
@@ -123,9 +126,11 @@ async def drop_schema(
             "42501", 'the schema "public" cannot be dropped', position=statement.position
         )
     tables = await catalog.list_tables(transaction, parent, name, views=True)
-    if tables and not statement.cascade:
-        raise _not_empty("schema", name, tables, statement.position)
+    others = await _others(services, transaction, parent, name)
+    if (tables or others) and not statement.cascade:
+        raise _not_empty("schema", name, [*tables, *others], statement.position)
     await _drop_all(services, tables, transaction, scope, parent, cascade=True, what="DROP SCHEMA")
+    await _drop_others(services, transaction, parent, others, tables)
     _, schema_id = await catalog.descriptors.resolve_schema(transaction, parent, name)
     await catalog.drop_namespace(transaction, schema_id)
     return Result(tag="DROP SCHEMA")
@@ -157,9 +162,11 @@ async def drop_database(
         for schema in schemas
         for table in await catalog.list_tables(transaction, name, schema, views=True)
     ]
-    if tables and not statement.cascade:
-        raise _not_empty("database", name, tables, statement.position)
+    others = await _others(services, transaction, name)
+    if (tables or others) and not statement.cascade:
+        raise _not_empty("database", name, [*tables, *others], statement.position)
     await _drop_all(services, tables, transaction, scope, name, cascade=True, what="DROP DATABASE")
+    await _drop_others(services, transaction, name, others, tables)
     for schema in schemas:
         _, schema_id = await catalog.descriptors.resolve_schema(transaction, name, schema)
         await catalog.drop_namespace(transaction, schema_id)
@@ -167,11 +174,62 @@ async def drop_database(
     return Result(tag="DROP DATABASE")
 
 
-def _not_empty(what: str, name: str, tables: list[TableDescriptor], position: int) -> SQLError:
+Named = TableDescriptor | SequenceDescriptor | TypeDescriptor
+
+
+async def _others(
+    services: Services, transaction: Transaction, database: str, schema: str | None = None
+) -> list[SequenceDescriptor | TypeDescriptor]:
+    """The sequences and types of a schema, or of all schemas of a database."""
+    catalog = services.catalog
+    found: list[tuple[str, SequenceDescriptor | TypeDescriptor]] = [
+        *await catalog.list_objects(transaction, database, SequenceDescriptor),
+        *await catalog.list_objects(transaction, database, TypeDescriptor),
+    ]
+    return [thing for place, thing in found if schema in (None, place)]
+
+
+async def _drop_others(
+    services: Services,
+    transaction: Transaction,
+    database: str,
+    others: Iterable[SequenceDescriptor | TypeDescriptor],
+    tables: Iterable[TableDescriptor],
+) -> None:
+    """Drops what is left when the tables beside it are gone. Raises SQLError 2BP01 where a table
+    elsewhere uses it."""
+    going = {table.id for table in tables}
+    for thing in others:
+        left = await services.catalog.descriptors.read(transaction, thing.id)
+        if left is None or left.dropped:
+            continue  # it went with the table that owned it
+        if isinstance(thing, TypeDescriptor):
+            await Types(services, transaction, database).drop_with(thing, going)
+        else:
+            await refuse_users(transaction, thing, "dropped", going)
+            await drop_sequence(services, transaction, thing)
+
+
+_SHOWN_MAX = 10
+
+
+def _not_empty(what: str, name: str, held: list[Named], position: int) -> SQLError:
+    """What is in it, kind by kind."""
+    kinds: tuple[tuple[str, type[Named]], ...] = (
+        ("Tables", TableDescriptor),
+        ("Sequences", SequenceDescriptor),
+        ("Types", TypeDescriptor),
+    )
+    told = []
+    for kind, type in kinds:
+        names = [thing.name for thing in held if isinstance(thing, type)]
+        if names:
+            more = f" and {len(names) - _SHOWN_MAX} more" if len(names) > _SHOWN_MAX else ""
+            told.append(f"{kind}: {', '.join(names[:_SHOWN_MAX])}{more}.")
     return SQLError(
         "2BP01",
         f'{what} "{name}" is not empty',
-        detail=f"Tables: {', '.join(table.name for table in tables[:10])}.",
+        detail=" ".join(told),
         hint="Use CASCADE to drop them too.",
         position=position,
     )

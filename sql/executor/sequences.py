@@ -8,7 +8,7 @@ sees a value: none is handed out twice, also behind a crash.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -28,6 +28,8 @@ from ..parser.names import ObjectName
 from ..parser.type_statements import AlterSequence, CreateSequence, DropSequence, SequenceChange
 from ..relations import find_table, full_name
 from ..results import Result
+from ..sequence_calls import SequenceNeeded
+from ..sequence_rights import SequenceRights
 from ..services import Services
 from .new_names import new_table_name
 from .owned_sequences import drop_sequence
@@ -56,11 +58,18 @@ async def find_sequence(
 
 
 class StoredSequences:
-    """The sequences of one database, for a session's statements."""
+    """The sequences of one database, for a session's statements; `rights` are its user's, where
+    it is not the store itself that draws."""
 
     def __init__(
-        self, store: StoreAccess, catalog: Catalog, database: str, opened: Transaction | None
+        self,
+        store: StoreAccess,
+        catalog: Catalog,
+        database: str,
+        opened: Transaction | None,
+        rights: SequenceRights | None = None,
     ) -> None:
+        self._rights = rights
         self._store = store
         self._catalog = catalog
         self._database = database
@@ -78,6 +87,10 @@ class StoredSequences:
         if found is None:
             raise SQLError("42P01", f'relation "{name}" does not exist')
         return found
+
+    async def check(self, sequence: SequenceDescriptor, needed: SequenceNeeded) -> None:
+        if self._rights is not None:
+            await self._rights.check(sequence, needed)
 
     async def draw(self, sequence: SequenceDescriptor, count: int) -> list[int]:
         options = sequence.options
@@ -246,7 +259,7 @@ async def _alter(
         owner = await _owner(services, change, transaction, database)
     changed = replace(found, owner=owner)
     if statement.new_name is not None:
-        await _refuse_users(transaction, found, "renamed")
+        await refuse_users(transaction, found, "renamed")
         changed = replace(changed, name=statement.new_name)
     await change_sequence(services, transaction, changed, change)
     return Result(tag="ALTER SEQUENCE")
@@ -279,28 +292,41 @@ async def _drop(
                 raise _unknown(name)
             missing += 1
             continue
-        await _refuse_users(transaction, found, "dropped")
+        await refuse_users(transaction, found, "dropped")
         await drop_sequence(services, transaction, found)
     notice = f"{missing} of the sequences did not exist, skipping" if missing else None
     return Result(tag="DROP SEQUENCE", notice=notice)
 
 
-async def _refuse_users(transaction: Transaction, sequence: SequenceDescriptor, what: str) -> None:
-    """Raises SQLError 2BP01 where a column's default draws from the sequence."""
+async def refuse_users(
+    transaction: Transaction,
+    sequence: SequenceDescriptor,
+    what: str,
+    going: Collection[int] = (),
+) -> None:
+    """Raises SQLError 2BP01 where a column's default draws from the sequence, but for tables that
+    are `going` with it."""
     rows = await transaction.scan(DESCRIPTOR.primary_span)
     for key, body in rows:
         table = decode_stored(key, body, ZERO)
         if not isinstance(table, TableDescriptor) or table.dropped:
             continue
+        if table.id in going or table.database_id != sequence.database_id:
+            continue
         for column in table.columns:
             text = (column.default_expression or "").lower()
-            if "nextval" in text and f"{sequence.name.lower()}'" in text:
+            if "nextval" in text and sequence.name.lower() in _named_in(text):
                 raise SQLError(
                     "2BP01",
                     f'sequence "{sequence.name}" cannot be {what}: the default of column '
                     f'"{column.name}" of table "{table.name}" draws from it',
                     hint="Drop the column or its default first.",
                 )
+
+
+def _named_in(text: str) -> list[str]:
+    """The last parts of the names in an expression's text literals."""
+    return [literal.split(".")[-1].strip('"') for literal in text.split("'")[1::2]]
 
 
 async def _owner(

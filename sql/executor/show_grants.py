@@ -8,6 +8,7 @@ from ...catalog.default_privileges import ANY_SCHEMA, list_defaults
 from ...catalog.descriptor import DatabaseDescriptor, Descriptor, SchemaDescriptor
 from ...catalog.privileges import (
     SYSTEM,
+    WITHIN_SCHEMAS,
     Privilege,
     Securable,
     SecurableKind,
@@ -17,6 +18,7 @@ from ...catalog.privileges import (
 from ...catalog.rights import Grant, Rights, read_rights
 from ...catalog.users import ADMIN, ROOT
 from ..authorization import Actor
+from ..parser.names import ObjectName
 from ..parser.rights_statements import (
     RightsListing,
     ShowDefaultPrivileges,
@@ -24,7 +26,7 @@ from ..parser.rights_statements import (
     ShowRoleGrants,
 )
 from ..results import BOOL, STRING, Result, Row, listing
-from .grants import find_targets
+from .grant_targets import find_targets, sequences_in, types_in
 
 
 async def show_rights(actor: Actor, statement: RightsListing) -> Result:
@@ -100,7 +102,7 @@ def _system_grants(rights: Rights, grantees: Sequence[str]) -> Result:
 
 
 async def _everything_in(actor: Actor) -> list[Securable]:
-    """The current database, its schemas and their tables."""
+    """The current database, its schemas and what is in them."""
     catalog = actor.services.catalog
     found: list[Securable] = []
     database_id = await catalog.descriptors.lookup(actor.reader, 0, 0, actor.database)
@@ -113,13 +115,15 @@ async def _everything_in(actor: Actor) -> list[Securable]:
         found.append(Securable(SecurableKind.SCHEMA, schema_id, schema, (database_id,)))
         tables = await catalog.list_tables(actor.reader, actor.database, schema, views=True)
         found += map(securable, tables)
+        place = ObjectName((actor.database, schema), 1)
+        found += [*await sequences_in(actor, place), *await types_in(actor, place)]
     return found
 
 
 async def _full_names(
     actor: Actor, things: Sequence[Securable]
 ) -> list[tuple[str | None, str | None, str | None]]:
-    """Database, schema and table of each."""
+    """Database, schema and name of each."""
     known: dict[int, str] = {}
 
     async def name(descriptor_id: int) -> str:
@@ -132,7 +136,7 @@ async def _full_names(
     names: list[tuple[str | None, str | None, str | None]] = []
     for thing in things:
         match thing.kind:
-            case SecurableKind.TABLE:
+            case _ if thing.kind in WITHIN_SCHEMAS:
                 schema, database = thing.parents
                 names.append((await name(database), await name(schema), thing.name))
             case SecurableKind.SCHEMA:

@@ -35,6 +35,7 @@ from ..row_batches import encode_batch
 from ..row_rules import RowRules
 from ..scalars import Bindings
 from ..sequence_functions import Drawing
+from ..sequence_rights import SequenceRights
 from ..services import Services
 from .mutations import Mutation
 from .new_names import new_table_name
@@ -68,7 +69,13 @@ async def create_table_as(
     )
     drawing = Drawing(
         bindings,
-        StoredSequences(services.store, services.catalog, database, transaction),
+        StoredSequences(
+            services.store,
+            services.catalog,
+            database,
+            transaction,
+            SequenceRights(services, user, transaction),
+        ),
         ComputedDefaults(services.analytics, bindings),
     )
     found = await drawing(

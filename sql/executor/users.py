@@ -40,6 +40,9 @@ from ..services import Services
 from ..transactions import OpenTransaction
 from .grants import change_rights, what_depends_on
 
+DEPENDENTS_SHOWN = 100
+"""Of what keeps a role from being dropped, as PostgreSQL."""
+
 UserChange = CreateUser | AlterUser | DropUser
 
 
@@ -122,11 +125,14 @@ async def _drop(actor: Actor, statement: DropUser) -> Result:
     missing = []
     for name in statement.names:
         await _check_admin_over(actor, name)
-        reason = await what_depends_on(actor, name)
-        if reason is not None:
+        reasons = await what_depends_on(actor, name)
+        if reasons:
+            more = len(reasons) - DEPENDENTS_SHOWN
+            detail = "; ".join(reasons[:DEPENDENTS_SHOWN]) + (f"; and {more} more" * (more > 0))
             raise SQLError(
                 "2BP01",
-                f'role "{name}" cannot be dropped because {reason}',
+                f'role "{name}" cannot be dropped because {reasons[0]}',
+                detail=f"{detail[:1].upper()}{detail[1:]}.",
                 hint=f"REASSIGN OWNED BY {name} TO another role, then DROP OWNED BY {name}.",
             )
         if not await drop_user(actor.reader, name, if_exists=statement.if_exists):

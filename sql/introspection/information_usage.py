@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...catalog.privileges import Privilege, securable
+from ...catalog.privileges import Privilege, SecurableKind, securable
 from ...catalog.rights import read_rights
+from ...catalog.users import PUBLIC
 from ..results import Row
 from .context import IntrospectionContext
 from .described import DescribedTable, constraint_definition, described_relations
-from .rights import privileges_on
+from .rights import privileges_on, things
 
 _COLUMN_PRIVILEGES = (Privilege.SELECT, Privilege.INSERT, Privilege.UPDATE)
 
@@ -28,6 +29,42 @@ async def column_privilege_rows(context: IntrospectionContext) -> Sequence[Row]:
         if privilege in _COLUMN_PRIVILEGES
         for _, column in found.columns
     ]  # fmt: skip
+
+
+async def usage_privilege_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """usage_privileges and role_usage_grants: of sequences, USAGE alone, as the standard has it."""
+    return [
+        (owner, grantee, context.database, schema, name, "SEQUENCE", "USAGE", grantable)
+        for owner, grantee, schema, name, grantable in await _usage(context, SecurableKind.SEQUENCE)
+    ]
+
+
+async def type_privilege_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """udt_privileges and role_udt_grants."""
+    return [
+        (owner, grantee, context.database, schema, name, "TYPE USAGE", grantable)
+        for owner, grantee, schema, name, grantable in await _usage(context, SecurableKind.TYPE)
+    ]
+
+
+async def _usage(
+    context: IntrospectionContext, kind: SecurableKind
+) -> list[tuple[str, str, str, str, str]]:
+    """Owner, grantee, schema, name, and whether USAGE of it may be granted, in their words."""
+    rights = await read_rights(context.reader)
+    return [
+        (
+            rights.owner(thing.id),
+            "PUBLIC" if grantee == PUBLIC else grantee,
+            full_name.partition(".")[0],
+            thing.name,
+            "YES" if grantable else "NO",
+        )
+        for full_name, thing in await things(context)
+        if thing.kind is kind
+        for grantee, privilege, grantable in privileges_on(rights, thing)
+        if privilege is Privilege.USAGE
+    ]
 
 
 async def constraint_table_rows(context: IntrospectionContext) -> Sequence[Row]:
@@ -151,6 +188,25 @@ USAGE_TABLES = (
         "grantor grantee table_catalog table_schema table_name column_name privilege_type "
         "is_grantable",
         column_privilege_rows,
+    ),
+    *(
+        (
+            number,
+            name,
+            "grantor grantee object_catalog object_schema object_name object_type privilege_type "
+            "is_grantable",
+            usage_privilege_rows,
+        )
+        for number, name in ((48, "usage_privileges"), (49, "role_usage_grants"))
+    ),
+    *(
+        (
+            number,
+            name,
+            "grantor grantee udt_catalog udt_schema udt_name privilege_type is_grantable",
+            type_privilege_rows,
+        )
+        for number, name in ((50, "udt_privileges"), (51, "role_udt_grants"))
     ),
     (
         32,

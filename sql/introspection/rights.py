@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ...catalog.named_objects import SequenceDescriptor, TypeDescriptor
 from ...catalog.privileges import (
     ALL_OF,
     GRANTABLE_ON,
@@ -31,7 +32,7 @@ _ALSO = {Privilege.DROP: "TRUNCATE"}
 
 
 async def things(context: IntrospectionContext) -> list[tuple[str, Securable]]:
-    """The current database, its schemas, their tables and views, each with its qualified name."""
+    """The current database, its schemas, and what is in them, each with its qualified name."""
     descriptors, reader = context.services.catalog.descriptors, context.reader
     database_id = await descriptors.lookup(reader, 0, 0, context.database)
     assert database_id is not None, context.database
@@ -43,6 +44,13 @@ async def things(context: IntrospectionContext) -> list[tuple[str, Securable]]:
         found.append((name, Securable(SecurableKind.SCHEMA, id, name, (database_id,))))
     for table in await described_relations(context):
         found.append((f"{table.schema}.{table.table.name}", securable(table.table)))
+    catalog = context.services.catalog
+    others: list[tuple[str, SequenceDescriptor | TypeDescriptor]] = [
+        *await catalog.list_objects(reader, context.database, SequenceDescriptor),
+        *await catalog.list_objects(reader, context.database, TypeDescriptor),
+    ]
+    for schema, thing in others:
+        found.append((f"{schema}.{thing.name}", securable(thing)))
     return found
 
 
@@ -56,7 +64,7 @@ def privileges_on(rights: Rights, thing: Securable) -> Iterator[tuple[str, Privi
     for object_id in (thing.id, *thing.parents):
         allowed = GRANTABLE_ON[thing.kind]
         if object_id != thing.id:
-            allowed &= ROW_PRIVILEGES
+            allowed &= ROW_PRIVILEGES if thing.kind is SecurableKind.TABLE else Privilege(0)
         for grantee, grant in rights.grants_on(object_id):
             for privilege in Privilege:
                 if grant.privileges & privilege & allowed and grantee not in everything:
@@ -93,11 +101,13 @@ def acl(rights: Rights, thing: Securable) -> list[str] | None:
     if not grants:
         return None
     owner = rights.owner(thing.id)
-    whole = int(ALL_OF[thing.kind])
-    texts = [acl_text(owner, whole, 0, owner)]
+    shown = int(ALL_OF[thing.kind])
+    if thing.kind in (SecurableKind.SEQUENCE, SecurableKind.TYPE):
+        shown &= ~int(Privilege.CREATE | Privilege.DROP)  # which PostgreSQL has no letters for
+    texts = [acl_text(owner, shown, 0, owner)]
     for grantee, grant in grants:
         if grantee != owner and grant.privileges:
-            texts.append(acl_text(grantee, grant.privileges, grant.grantable, owner))
+            texts.append(acl_text(grantee, grant.privileges & shown, grant.grantable, owner))
     return texts
 
 

@@ -268,6 +268,8 @@ FUNCTIONS: dict[str, Make] = {
     "has_column_privilege": _has("table", of_column=True),
     "has_schema_privilege": _has("schema"),
     "has_database_privilege": _has("database"),
+    "has_sequence_privilege": _has("sequence"),
+    "has_type_privilege": _has("type"),
     "pg_has_role": _has_role,
     "pg_is_in_recovery": _constant("FALSE"),
     "pg_get_userbyid": query("SELECT _u.rolname FROM pg_catalog.pg_roles AS _u WHERE _u.oid = $1"),

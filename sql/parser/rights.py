@@ -1,13 +1,15 @@
 """The grammar of rights.
 
 GRANT privilege, … ON [TABLE] name, … TO role, … [WITH GRANT OPTION]
-GRANT privilege, … ON { DATABASE | SCHEMA | ALL TABLES IN SCHEMA } name, … TO role, …
+GRANT privilege, … ON { DATABASE | SCHEMA | SEQUENCE | TYPE } name, … TO role, …
+GRANT privilege, … ON ALL { TABLES | SEQUENCES | TYPES } IN SCHEMA name, … TO role, …
 GRANT SYSTEM privilege, … TO role, …
 GRANT role, … TO role, … [WITH ADMIN OPTION]
 REVOKE [{ GRANT | ADMIN } OPTION FOR] … FROM role, …
 ALTER DEFAULT PRIVILEGES [FOR { ROLE name, … | ALL ROLES }] [IN SCHEMA name, …]
-    { GRANT | REVOKE } privilege, … ON { TABLES | SCHEMAS } { TO | FROM } role, …
-ALTER { TABLE | SCHEMA | DATABASE } name OWNER TO role
+    { GRANT | REVOKE } privilege, … ON { TABLES | SEQUENCES | TYPES | SCHEMAS }
+    { TO | FROM } role, …
+ALTER { TABLE | SEQUENCE | TYPE | SCHEMA | DATABASE } name OWNER TO role
 REASSIGN OWNED BY role, … TO role;  DROP OWNED BY role, …
 SHOW GRANTS [ON …] [FOR role, …];  SHOW SYSTEM GRANTS;  SHOW DEFAULT PRIVILEGES
 """
@@ -17,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from . import alter
+from . import alter, sequences, types
 from .cursor import Cursor, LexemeKind
 from .names import ObjectName
 from .rights_statements import (
@@ -42,10 +44,21 @@ _KINDS: dict[tuple[str, ...], TargetKind] = {
     ("database",): TargetKind.DATABASE,
     ("schema",): TargetKind.SCHEMA,
     ("all", "tables", "in", "schema"): TargetKind.TABLES_IN_SCHEMA,
+    ("all", "sequences", "in", "schema"): TargetKind.SEQUENCES_IN_SCHEMA,
+    ("all", "types", "in", "schema"): TargetKind.TYPES_IN_SCHEMA,
+    ("sequence",): TargetKind.SEQUENCE,
+    ("type",): TargetKind.TYPE,
     ("table",): TargetKind.TABLE,
+}
+_NAMED = {
+    TargetKind.DATABASE: "a database's name",
+    TargetKind.SEQUENCE: "a sequence's name",
+    TargetKind.TYPE: "a type's name",
 }
 _DEFAULT_KINDS: dict[tuple[str, ...], TargetKind] = {
     ("tables",): TargetKind.TABLE,
+    ("sequences",): TargetKind.SEQUENCE,
+    ("types",): TargetKind.TYPE,
     ("schemas",): TargetKind.SCHEMA,
 }
 
@@ -120,7 +133,7 @@ def _named_target(cursor: Cursor) -> GrantTarget:
     kind = _accepted(cursor, _KINDS) or TargetKind.TABLE
     if kind is TargetKind.TABLE:
         return GrantTarget(kind=kind, names=_list(cursor, _table_pattern))
-    what = "a database's name" if kind is TargetKind.DATABASE else "a schema's name"
+    what = _NAMED.get(kind, "a schema's name")
     return GrantTarget(kind=kind, names=_list(cursor, lambda c: c.object_name(what)))
 
 
@@ -180,7 +193,7 @@ def alter_default_privileges(cursor: Cursor) -> AlterDefaultPrivileges:
     cursor.expect_words("on")
     kind = _accepted(cursor, _DEFAULT_KINDS)
     if kind is None:
-        cursor.fail(expected="TABLES or SCHEMAS")
+        cursor.fail(expected="TABLES, SEQUENCES, TYPES or SCHEMAS")
     grantees, option_behind = _grantees(cursor, revoke, "grant")
     return AlterDefaultPrivileges(
         roles=roles,
@@ -198,15 +211,29 @@ def alter_default_privileges(cursor: Cursor) -> AlterDefaultPrivileges:
 
 
 def alter_table(cursor: Cursor) -> Statement:
-    """OWNER TO, or anything else that alters a table."""
+    return _new_owner(cursor, TargetKind.TABLE, alter.alter_table)
+
+
+def alter_sequence(cursor: Cursor) -> Statement:
+    return _new_owner(cursor, TargetKind.SEQUENCE, sequences.alter_sequence)
+
+
+def alter_type(cursor: Cursor) -> Statement:
+    return _new_owner(cursor, TargetKind.TYPE, types.alter_type)
+
+
+def _new_owner(
+    cursor: Cursor, kind: TargetKind, otherwise: Callable[[Cursor], Statement]
+) -> Statement:
+    """OWNER TO, or anything else that alters such a thing."""
     before = cursor.mark()
     if_exists = cursor.accept_words("if", "exists")
-    name = cursor.object_name("a table's name")
+    name = cursor.object_name(f"a {kind.value}'s name")
     if cursor.accept_words("owner", "to"):
-        target = GrantTarget(kind=TargetKind.TABLE, names=(name,))
+        target = GrantTarget(kind=kind, names=(name,))
         return _owner(cursor, target, if_exists=if_exists)
     cursor.rewind(before)
-    return alter.alter_table(cursor)
+    return otherwise(cursor)
 
 
 def alter_schema(cursor: Cursor) -> SetOwner:

@@ -12,9 +12,13 @@ class TargetKind(Enum):
     """What privileges are granted on."""
 
     TABLE = "table"
+    SEQUENCE = "sequence"
+    TYPE = "type"
     SCHEMA = "schema"
     DATABASE = "database"
     TABLES_IN_SCHEMA = "all tables in schema"  # those that are there now
+    SEQUENCES_IN_SCHEMA = "all sequences in schema"
+    TYPES_IN_SCHEMA = "all types in schema"
     SYSTEM = "system"
 
 

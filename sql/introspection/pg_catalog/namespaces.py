@@ -22,7 +22,12 @@ from ..oids import (
 _VIRTUAL_SCHEMAS = {"pg_catalog": PG_CATALOG, "information_schema": INFORMATION_SCHEMA}
 _UTF8 = 6
 TABLESPACE = 1663
-_DEFAULT_LETTERS = {SecurableKind.TABLE: "r", SecurableKind.SCHEMA: "n"}
+_DEFAULT_LETTERS = {
+    SecurableKind.TABLE: "r",
+    SecurableKind.SEQUENCE: "S",
+    SecurableKind.TYPE: "T",
+    SecurableKind.SCHEMA: "n",
+}
 """pg_default_acl.defaclobjtype."""
 
 

@@ -73,7 +73,12 @@ async def class_rows(context: IntrospectionContext) -> Sequence[Row]:
             width = len(index.columns) + len(index.storing)
             rows.append(_class(oid, index.name, namespace, "i", BTREE, width, 0, None))
     for _, sequence in await described_sequences(context):
-        rows.append(_class(sequence.id, sequence.name, sequence.schema_id, "S", 0, 3, 0, None))
+        rows.append(
+            _class(
+                sequence.id, sequence.name, sequence.schema_id, "S", 0, 3, 0, None,
+                owner=user_oid(rights.owner(sequence.id)), acl=acl(rights, securable(sequence)),
+            )
+        )  # fmt: skip
     for virtual in context.services.virtual_tables:
         namespace = schema_oid(virtual.schema)
         oid = virtual_relation_oid(virtual)

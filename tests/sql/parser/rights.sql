@@ -104,3 +104,69 @@ ALTER USER ada
 ----
 position 15: syntax error at end of input (SQLSTATE 42601)
 HINT: Expected PASSWORD, LOGIN or a system privilege.
+
+GRANT USAGE, UPDATE ON SEQUENCE shop.numbers TO ada WITH GRANT OPTION
+----
+GrantPrivileges(privileges=(PrivilegeName(name='USAGE', position=7), PrivilegeName(name='UPDATE', position=14)), target=GrantTarget(kind=SEQUENCE, names=(ObjectName(parts=('shop', 'numbers'), position=33))), grantees=('ada'), option=True, revoke=False)
+
+REVOKE ALL ON ALL SEQUENCES IN SCHEMA public, shop FROM reader
+----
+GrantPrivileges(privileges=(PrivilegeName(name='ALL', position=8)), target=GrantTarget(kind=SEQUENCES_IN_SCHEMA, names=(ObjectName(parts=('public'), position=39), ObjectName(parts=('shop'), position=47))), grantees=('reader'), option=False, revoke=True)
+
+GRANT USAGE ON TYPE mood TO public
+----
+GrantPrivileges(privileges=(PrivilegeName(name='USAGE', position=7)), target=GrantTarget(kind=TYPE, names=(ObjectName(parts=('mood'), position=21))), grantees=('public'), option=False, revoke=False)
+
+GRANT USAGE ON ALL TYPES IN SCHEMA shop TO ada
+----
+GrantPrivileges(privileges=(PrivilegeName(name='USAGE', position=7)), target=GrantTarget(kind=TYPES_IN_SCHEMA, names=(ObjectName(parts=('shop'), position=36))), grantees=('ada'), option=False, revoke=False)
+
+ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT USAGE ON SEQUENCES TO ada
+----
+AlterDefaultPrivileges(roles=(), schemas=(ObjectName(parts=('public'), position=36)), privileges=(PrivilegeName(name='USAGE', position=49)), kind=SEQUENCE, grantees=('ada'), option=False, revoke=False, position=26)
+
+ALTER DEFAULT PRIVILEGES GRANT SELECT ON VIEWS TO ada
+----
+position 42: syntax error at or near "VIEWS" (SQLSTATE 42601)
+HINT: Expected TABLES, SEQUENCES, TYPES or SCHEMAS.
+
+ALTER SEQUENCE IF EXISTS numbers OWNER TO ada
+----
+SetOwner(target=GrantTarget(kind=SEQUENCE, names=(ObjectName(parts=('numbers'), position=26))), owner='ada', if_exists=True)
+
+ALTER TYPE mood OWNER TO ada
+----
+SetOwner(target=GrantTarget(kind=TYPE, names=(ObjectName(parts=('mood'), position=12))), owner='ada', if_exists=False)
+
+SET ROLE reader
+----
+ActAs(name='reader', session=False, local=False, reset=False, position=10)
+
+SET LOCAL ROLE 'reader'
+----
+ActAs(name='reader', session=False, local=True, reset=False, position=16)
+
+SET role TO NONE
+----
+ActAs(name=None, session=False, local=False, reset=False, position=13)
+
+RESET ROLE
+----
+ActAs(name=None, session=False, local=False, reset=True, position=7)
+
+SET SESSION AUTHORIZATION ada
+----
+ActAs(name='ada', session=True, local=False, reset=False, position=27)
+
+SET SESSION SESSION AUTHORIZATION DEFAULT
+----
+ActAs(name=None, session=True, local=False, reset=False, position=35)
+
+SET session_authorization = ada
+----
+ActAs(name='ada', session=True, local=False, reset=False, position=29)
+
+SET ROLE
+----
+position 9: syntax error at end of input (SQLSTATE 42601)
+HINT: Expected a role's name.
