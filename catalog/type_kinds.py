@@ -33,6 +33,8 @@ class TypeKind(Enum):
     ENUM = "ENUM"  # a type that a user made; SQL prints its own name
     ARRAY = "ARRAY"  # of another kind, in one dimension
 
+    __hash__ = object.__hash__  # every value is converted by its kind, and Enum's is slow
+
 
 class CatalogName(Enum):
     """What clients know some columns of pg_catalog as. Their values are those of other kinds."""

@@ -12,7 +12,7 @@ statements arrive: bytes on wires are the doors' business.
 from .executor.duckdb import Analytics
 from .executor.load import LoadMode, LoadReport, load
 from .result_batches import ResultBatches
-from .results import Result, ResultColumn, Row, closed_on_error
+from .results import ClosedOnError, Result, ResultColumn, Row
 from .services import (
     ChangefeedRequest,
     Changefeeds,
@@ -28,6 +28,7 @@ __all__ = [
     "ChangefeedRequest",
     "ChangefeedStream",
     "Changefeeds",
+    "ClosedOnError",
     "JobSummary",
     "Jobs",
     "LoadMode",
@@ -39,6 +40,5 @@ __all__ = [
     "Services",
     "Session",
     "SessionState",
-    "closed_on_error",
     "load",
 ]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -62,8 +61,11 @@ class Result:
 
     @property
     def returns_rows(self) -> bool:
-        return any(
-            shape is not None for shape in (self.rows, self.table, self.batches, self.stream)
+        return not (
+            self.rows is None
+            and self.table is None
+            and self.batches is None
+            and self.stream is None
         )
 
     @property
@@ -112,14 +114,23 @@ class Result:
         return pa.Table.from_arrays(arrays, schema=arrow_schema(self.columns))
 
 
-@asynccontextmanager
-async def closed_on_error(result: Result) -> AsyncIterator[None]:
-    """What is still to come of the result ends with an error within."""
-    try:
-        yield
-    except BaseException:
-        await result.close()
-        raise
+class ClosedOnError:
+    """What is still to come of the result ends with an error within an `async with`.
+
+    Every result that is sent has one around it, and a generator would cost as much as a row.
+    """
+
+    __slots__ = ("_result",)
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+
+    async def __aenter__(self) -> None:
+        pass
+
+    async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is not None:
+            await self._result.close()
 
 
 def arrow_schema(columns: Sequence[ResultColumn]) -> pa.Schema:

@@ -45,7 +45,7 @@ from .planner import Planned
 from .prepared import Asked, PreparedStatement, Preparing, asked_of, joins_batch, statements_of
 from .prepared_names import PreparedNames
 from .result_shape import check_columns_same, known_columns
-from .results import Result, ResultColumn, closed_on_error
+from .results import ClosedOnError, Result, ResultColumn
 from .sequence_functions import SessionSequences
 from .services import Services
 from .session_transactions import SessionTransactions
@@ -218,7 +218,7 @@ class Session:
                     (result,) = await self._transactions.run_all(1, lambda _: self._run_at(asked))
                 await self.cursors.forget_ended()
                 if prepared.planned:
-                    async with closed_on_error(result):
+                    async with ClosedOnError(result):
                         check_columns_same(prepared.columns, result.columns)
                 return result
             except BaseException as error:
@@ -233,7 +233,7 @@ class Session:
         """
         async with self._turn, self._transactions.attended():
             try:
-                async with closed_on_error(result):
+                async with ClosedOnError(result):
                     with self.activity.running(self.activity.last_text or ""):
                         async with self._transactions.time_limit():
                             yield

@@ -10,7 +10,7 @@ ROLLBACK and by ROLLBACK TO alike; what it sets LOCAL ends with it in any case.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Generic, TypeVar, cast
@@ -91,12 +91,17 @@ class VariableMark:
 
 
 class SessionVariables:
-    """The values of one session."""
+    """The values of one session.
+
+    Its dictionaries are never changed in place: so a mark, of which each statement takes one, costs
+    nothing.
+    """
 
     def __init__(self) -> None:
         self._given: dict[str, object] = {}  # at the session's beginning: RESET goes back to it
         self._session: dict[str, object] = {}
         self._local: dict[str, object] = {}
+        self._standing: dict[str, object] = {}  # what all of these come to: asked for all the time
         self._computed: dict[str, Callable[[], object]] = {}
         self.version = 0
         """Grows whenever a value may have changed."""
@@ -104,20 +109,24 @@ class SessionVariables:
     def begin_with(self, name: str, text: str) -> None:
         """The value that the session begins with, instead of the default. Raises as `set`."""
         self.set(name, text)
-        self._given[name] = self._session.pop(name)
-        self.version += 1
+        self._given = {**self._given, name: self._session[name]}
+        self._session = _without([name], self._session)
+        self._changed()
 
     def begin_at(self, variable: Variable[V], value: V) -> None:
         """As `begin_with`, of a value as it is kept."""
-        self._given[variable.name] = value
+        self._given = {**self._given, variable.name: value}
+        self._changed()
 
     def get(self, variable: Variable[V]) -> V:
         if variable.name in self._computed:
             return cast(V, self._computed[variable.name]())
-        for values in (self._local, self._session, self._given):
-            if variable.name in values:
-                return cast(V, values[variable.name])
-        return variable.default
+        value: V = self._standing.get(variable.name, variable.default)  # type: ignore[assignment]
+        return value
+
+    def _changed(self) -> None:
+        self._standing = {**self._given, **self._session, **self._local}
+        self.version += 1
 
     def set(
         self, name: str, text: str, *, local: bool = False, position: int | None = None
@@ -139,24 +148,23 @@ class SessionVariables:
 
     def put(self, variable: Variable[V], value: V, *, local: bool = False) -> None:
         """A value as it is kept."""
-        self.version += 1
         if local:
-            self._local[variable.name] = value
+            self._local = {**self._local, variable.name: value}
         else:
-            self._session[variable.name] = value
-            self._local.pop(variable.name, None)
+            self._session = {**self._session, variable.name: value}
+            self._local = _without([variable.name], self._local)
+        self._changed()
 
     def reset(self, name: str, *, position: int | None = None) -> None:
         """Back to the default; `all` for every one."""
-        self.version += 1
         if name == "all":
-            for values in (self._session, self._local):
-                for known in [known for known in values if REGISTRY[known].reset_by_all]:
-                    del values[known]
-            return
-        find(name, position)
-        self._session.pop(name, None)
-        self._local.pop(name, None)
+            gone = [known for known, found in REGISTRY.items() if found.reset_by_all]
+        else:
+            find(name, position)
+            gone = [name]
+        self._session = _without(gone, self._session)
+        self._local = _without(gone, self._local)
+        self._changed()
 
     def compute(self, variable: Variable[V], value: Callable[[], V]) -> None:
         """A value that is not kept but asked for each time."""
@@ -177,17 +185,21 @@ class SessionVariables:
         return variable.show(self.get(variable))
 
     def mark(self) -> VariableMark:
-        return VariableMark(dict(self._session), dict(self._local))
+        return VariableMark(self._session, self._local)
 
     def restore(self, mark: VariableMark) -> None:
-        self._session, self._local = dict(mark.session), dict(mark.local)
-        self.version += 1
+        self._session, self._local = mark.session, mark.local
+        self._changed()
 
     def end_transaction(self) -> None:
         """What was set LOCAL ends."""
         if self._local:
-            self._local.clear()
-            self.version += 1
+            self._local = {}
+            self._changed()
+
+
+def _without(names: Collection[str], values: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in values.items() if name not in names}
 
 
 def parse_bool(text: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from ...catalog.errors import SQLError
-from ...sql import Result, ResultBatches, Session, closed_on_error
+from ...sql import ClosedOnError, Result, ResultBatches, Session
 from ...sql.executor.copy import CopyIn
 from ...sql.parser.copy_options import CopyFormat
 from ...sql.parser.statements import CopyFrom, CopyTo
@@ -78,7 +78,7 @@ async def copy_out(
 ) -> None:
     """Sends the rows of a query."""
     found = await guard.run(session.copy_out(statement, more=more))
-    async with closed_on_error(found):
+    async with ClosedOnError(found):
         writer = make_writer(statement.options, found.columns)
         binary = statement.options.format is CopyFormat.BINARY
         channel.write(replies.copy_response(b"H", binary=binary, column_count=len(found.columns)))

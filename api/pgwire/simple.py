@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...sql import Session, closed_on_error
+from ...sql import ClosedOnError, Session
 from ...sql.parser.statements import CopyFrom, CopyTo
 from . import replies
 from .channel import Channel
@@ -32,7 +32,7 @@ async def run_text(
                 await copy_out(session, channel, output, guard, statement, more=more)
             case _:
                 result = await guard.run(session.run(prepared, more=more, streamed=True))
-                async with closed_on_error(result):
+                async with ClosedOnError(result):
                     if result.batches is not None:
                         await output.content(result)
                     if not more:
