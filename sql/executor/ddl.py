@@ -39,6 +39,7 @@ from ..parser.view_statements import ViewStatement
 from ..relations import LeaseScope, changed_tables, find_table, unknown_relation
 from ..results import Result
 from ..services import Services
+from .bare_decimals import bare_decimals, notices
 from .enum_types import run_type_statement
 from .given_columns import column_type, defaults_in, identity_of, with_default
 from .named_types import with_named_types
@@ -200,7 +201,8 @@ async def _create_table(
     await create_owned(services, statement, created, transaction, database)
     changer = SchemaChangeStatements(services, transaction, scope, database)
     await changer.complete(created, statement)
-    return Result(tag="CREATE TABLE", notice=_ignored(ignored))
+    bare = bare_decimals((column.name, column.type) for column in statement.columns)
+    return Result(tag="CREATE TABLE", notice=notices(_ignored(ignored), bare))
 
 
 def _ignored(names: Sequence[str]) -> str | None:

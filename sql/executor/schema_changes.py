@@ -27,6 +27,7 @@ from ..parser.names import ObjectName
 from ..relations import LeaseScope, find_table
 from ..results import INT8, STRING, Result, listing
 from ..services import Services
+from .bare_decimals import notices, of_commands
 from .given_columns import constraint_definitions
 from .identity_columns import IdentityColumns
 from .schema_targets import TableChanges
@@ -132,7 +133,8 @@ class SchemaChangeStatements:
             await self._command(changes, command, statement.table)
         if not changes.targets and any(isinstance(c, s.SetIdentity) for c in statement.commands):
             return Result(tag="ALTER TABLE")  # of its sequence alone
-        return await self._done(changes, table, statement.text, "ALTER TABLE")
+        done = await self._done(changes, table, statement.text, "ALTER TABLE")
+        return replace(done, notice=notices(done.notice, of_commands(statement.commands)))
 
     async def _truncate(self, statement: s.Truncate) -> Result:
         truncation = Truncation(self._services, self._transaction, self._scope, self._database)
