@@ -13,6 +13,7 @@ from ..catalog.descriptor import Column
 from ..catalog.errors import SQLError
 from ..catalog.type_kinds import TypeKind
 from .column_values import is_default
+from .documents.calls import call
 from .parser import position_of
 from .parser.assignments import ELEMENT
 from .postgres.macros import PREFIX
@@ -52,13 +53,20 @@ def _document(before: exp.Expr, subscript: exp.Expr, part: exp.Expr, column: Col
     if isinstance(subscript, exp.Null):
         raise SQLError("0A000", "jsonb subscript does not support slices")
     path = [exp.cast(item.copy(), "text", dialect="postgres") for item in subscript.expressions]
-    empty = exp.cast(exp.Literal.string("{}"), "jsonb", dialect="postgres")
+    empty = exp.cast(exp.Literal.string(_empty(subscript)), "jsonb", dialect="postgres")
     whole = exp.Coalesce(this=before, expressions=[empty])
     given = exp.cast(part.copy(), "jsonb", dialect="postgres")
     null = exp.cast(exp.Literal.string("null"), "jsonb", dialect="postgres")
     value = exp.Coalesce(this=given, expressions=[null])
     made = exp.Array(expressions=list(path))
-    return exp.Anonymous(this="jsonb_set", expressions=[whole, made, value])
+    return call("jsonb_assigned", whole, made, value)
+
+
+def _empty(subscript: exp.Expr) -> str:
+    """What a NULL is taken for: an array where the first subscript is a number."""
+    first = subscript.expressions[0].unnest()
+    number = first.this if isinstance(first, exp.Neg) else first
+    return "[]" if isinstance(number, exp.Literal) and not number.is_string else "{}"
 
 
 def _call(name: str, *arguments: exp.Expr) -> exp.Expr:

@@ -48,8 +48,8 @@ _RETURN_DOCUMENTS = (
     "jsonb_agg jsonb_set jsonb_insert jsonb_strip_nulls json_strip_nulls jsonb_extract_path "
     "row_to_json array_to_json jsonb_object json_object json_extract_path json_agg jsonb_in "
     "jsonb_member jsonb_names jsonb_place jsonb_steps jsonb_element jsonb_at_path "
-    "jsonb_delete_path jsonb_concat jsonb_delete jsonb_of jsonb_built_object jsonb_built_array "
-    "jsonb_gathered_object jsonb_greatest jsonb_least"
+    "jsonb_assigned jsonb_delete_path jsonb_concat jsonb_delete jsonb_of jsonb_built_object "
+    "jsonb_built_array jsonb_gathered_object jsonb_greatest jsonb_least"
 )
 _RETURN_TEXTS = (
     "jsonb_typeof json_typeof jsonb_pretty jsonb_extract_path_text json_extract_path_text "

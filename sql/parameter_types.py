@@ -326,6 +326,8 @@ def _context(node: exp.Expr, lookup: Lookup, declared: Hints) -> ColumnType | No
     if isinstance(parent, COMPARISONS) or type(parent) in OPERATORS:
         assert parent is not None
         found = _of_siblings(parent, place, lookup, declared)
+        if found == JSONB and type(parent) in OPERATORS:
+            return STRING  # what is taken from a document is named
         if found is None and type(parent) in OPERATORS:
             return _context(parent, lookup, declared)
         return found

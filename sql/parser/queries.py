@@ -151,7 +151,7 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
 # fmt: off
 _OPERANDS = frozenset({
     TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.R_PAREN, TokenType.R_BRACKET,
-    TokenType.JSON, TokenType.JSONB,
+    TokenType.JSON, TokenType.JSONB, TokenType.END,
 })
 # fmt: on
 """What ends an operand: a question mark behind it is the operator on documents."""

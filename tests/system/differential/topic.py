@@ -8,11 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.system.differential.document_generator import generated_documents
 from tests.system.differential.generator import generated_statements
 
 FOLDER = Path(__file__).parent / "statements"
 SEED = 20261121
-GENERATED = "generated"
+GENERATED = {"generated": generated_statements, "documents_generated": generated_documents}
+"""What is drawn behind the tables of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +27,8 @@ def topics() -> list[Topic]:
     """Every file of statements, and the generated ones behind the tables of their own file."""
     read = [Topic(path.stem, _statements(path)) for path in sorted(FOLDER.glob("*.sql"))]
     return [
-        Topic(topic.name, topic.statements + generated_statements(SEED))
-        if topic.name == GENERATED
+        Topic(topic.name, topic.statements + GENERATED[topic.name](SEED))
+        if topic.name in GENERATED
         else topic
         for topic in read
     ]

@@ -136,5 +136,6 @@ UPDATE docs SET doc = doc || '{"w": true}' WHERE id = 8 RETURNING doc;
 UPDATE docs SET doc = jsonb_set(doc, '{z}', '"q"') WHERE id = 8 RETURNING doc;
 UPDATE docs SET doc = doc - 'y' WHERE doc ? 'y';
 UPDATE docs SET note = doc ->> 'name' WHERE doc @> '{"name": "ann"}';
+UPDATE docs SET doc['n'] = '1' WHERE id = 8;
 DELETE FROM docs WHERE doc ->> 'name' = 'bob' RETURNING id;
 SELECT * FROM docs ORDER BY id;
