@@ -16,7 +16,7 @@ from tailrace.kvlayer.errors import KVError, OutcomeUnknown
 from tailrace.sql import Result, Session
 from tests.simulation.schema_model import TableModel, Write
 from tests.simulation.schema_statements import Statements
-from tests.simulation.schema_steps import Outcome
+from tests.simulation.schema_steps import Outcome, Truncate
 from tests.simulation.storm_places import NodeDied, Place, choose
 
 KEYS = 12
@@ -145,6 +145,8 @@ class Clients:
         session = Session(place.node.services)
         explicit = self._random.random() < 0.15
         write = model.begin_write(place.node.store.clock.last) if explicit else None
+        if explicit and Truncate() in steps:
+            steps = ()  # within BEGIN it deletes the rows
         change = model.begin_change(text, steps, place.node.store.clock.last)
         outcome, at = Outcome.IN_DOUBT, None
         try:
@@ -171,6 +173,11 @@ class Clients:
             return (await session.execute(text))[-1]
         await session.execute("BEGIN")
         await self._write(session, model, write)
+        if text.startswith("TRUNCATE"):
+            [found] = await session.execute(f"SELECT k FROM {model.name}")
+            for [key] in found.fetch_rows():
+                assert isinstance(key, int), key
+                write.delete(key)
         await session.execute(text)
         return (await session.execute("COMMIT"))[-1]
 
