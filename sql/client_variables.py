@@ -55,7 +55,10 @@ _PATH = ("$user", "public", "pg_catalog")
 
 
 def _search_path(text: str) -> str:
-    """The order of the only schemas that are searched; a schema of one's own is not."""
+    """The order of the only schemas that are searched; a schema of one's own is not. None is what
+    pg_dump sets, which writes the schema before every name."""
+    if not text.strip():
+        return ""
     names = [part.strip().strip("'").strip('"') for part in text.split(",")]
     if "public" not in names or any(name not in _PATH for name in names):
         raise ValueError("Only public is searched: write the schema before the table's name.")
@@ -120,6 +123,12 @@ ROW_SECURITY = declare(
 TABLE_ACCESS_METHOD = _single(
     "default_table_access_method", "heap", description="there is one way to keep tables"
 )
+TABLESPACE = _single("default_tablespace", "", description="a store is one folder")
+XML_OPTION = _single("xmloption", "content", description="there is no XML")
+CHECK_FUNCTION_BODIES = declare(
+    "check_function_bodies", True, parse=parse_bool, show=show_bool,
+    description="there are no functions whose bodies could be checked",
+)  # fmt: skip
 JIT = _single(
     "jit", "off", "false", "no", "0", description="queries are not compiled while they run"
 )

@@ -151,6 +151,13 @@ class ElementChanges:
         self.add(Target(FactsElement(label=label, constraints=((command.name, new),))))
 
     def _no_constraint(self, name: str, position: int) -> SQLError:
+        if name == self.table.primary_index_name:
+            return SQLError(
+                "0A000",
+                f'constraint "{name}" is the primary key, which is neither dropped nor renamed',
+                hint="ALTER TABLE … ALTER PRIMARY KEY USING COLUMNS (…) puts another in its place.",
+                position=position,
+            )
         return SQLError(
             "42704",
             f'constraint "{name}" of relation "{self.table.name}" does not exist',

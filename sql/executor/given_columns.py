@@ -11,6 +11,7 @@ from sqlglot import exp
 from ...catalog.column_types import ColumnType, Datum, coerce
 from ...catalog.descriptor import Column, TableDescriptor
 from ...catalog.elements import Identity
+from ...catalog.enum_columns import enum_in
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..column_values import check_assignable
@@ -76,6 +77,7 @@ def new_column(table: TableDescriptor, given: s.ColumnDefinition) -> tuple[Colum
 
 def with_default(column: Column, tree: exp.Expr) -> Column:
     """The column with a constant default, or one that is drawn for each row."""
+    tree = without_own_cast(tree, column.type)
     scalar = compile_default(tree)
     if volatile(tree):
         check_assignable(scalar.type, column.type, column.name, tree)
@@ -86,6 +88,15 @@ def with_default(column: Column, tree: exp.Expr) -> Column:
         error.position = error.position or position_of(tree)
         raise
     return replace(column, has_default=True, default=datum)
+
+
+def without_own_cast(tree: exp.Expr, type: ColumnType) -> exp.Expr:
+    """A default less a cast of a text to the column's own enumeration, as pg_dump writes one."""
+    enum = enum_in(type)
+    if enum is None or not isinstance(tree, exp.Cast) or not isinstance(tree.this, exp.Literal):
+        return tree
+    name = tree.to.sql("postgres").replace('"', "").removesuffix("[]").rpartition(".")[2]
+    return tree.this if name == enum.name else tree
 
 
 def with_computed(table: TableDescriptor, column: Column, tree: exp.Expr) -> Column:
@@ -122,11 +133,21 @@ def defaults_in(statement: object) -> Iterator[exp.Expr]:
     """The DEFAULT clauses of a statement that makes or alters a table."""
     match statement:
         case statements.CreateTable(columns=columns):
-            yield from (column.default for column in columns if column.default is not None)
+            yield from (
+                without_own_cast(column.default, column_type(column.type))
+                for column in columns
+                if column.default is not None
+            )
         case s.AlterTable(commands=commands):
             for command in commands:
                 match command:
                     case s.AddColumn(definition=definition) if definition.default is not None:
-                        yield definition.default
+                        yield without_own_cast(definition.default, column_type(definition.type))
                     case s.SetDefault(default=tree) if tree is not None:
-                        yield tree
+                        if not _casts_text(tree):
+                            yield tree
+
+
+def _casts_text(tree: exp.Expr) -> bool:
+    """Whether it may be a cast to the column's own enumeration, which is not known yet."""
+    return isinstance(tree, exp.Cast) and isinstance(tree.this, exp.Literal)

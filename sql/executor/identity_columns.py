@@ -117,9 +117,11 @@ class IdentityColumns:
         options: SequenceChange,
     ) -> exp.Expr:
         """Makes the sequence of a column, and says how to draw from it."""
-        *parents, _ = name.parts
-        free = await self._free_name(table, f"{table.name}_{column.name}_seq")
-        made = ObjectName((*parents, free), name.position)
+        made = options.name
+        if made is None:
+            *parents, _ = name.parts
+            free = await self._free_name(table, f"{table.name}_{column.name}_seq")
+            made = ObjectName((*parents, free), name.position)
         if not self._explains:
             create = CreateSequence(name=made, change=options, if_not_exists=False)
             owner = (table.id, column.id)

@@ -131,10 +131,13 @@ class SchemaChangeStatements:
             if isinstance(command, s.DropColumn) and command.cascade:
                 await self._drop_views(changes.table, command.name)
             await self._command(changes, command, statement.table)
-        if not changes.targets and any(isinstance(c, s.SetIdentity) for c in statement.commands):
-            return Result(tag="ALTER TABLE")  # of its sequence alone
+        ignored = [c.what for c in statement.commands if isinstance(c, s.IgnoredAlteration)]
+        told = f"ignored, for it means nothing here: {', '.join(ignored)}" if ignored else None
+        alone = ignored or any(isinstance(c, s.SetIdentity) for c in statement.commands)
+        if not changes.targets and alone:
+            return Result(tag="ALTER TABLE", notice=told)  # of the table's sequence, or nothing
         done = await self._done(changes, table, statement.text, "ALTER TABLE")
-        return replace(done, notice=notices(done.notice, of_commands(statement.commands)))
+        return replace(done, notice=notices(done.notice, told, of_commands(statement.commands)))
 
     async def _truncate(self, statement: s.Truncate) -> Result:
         truncation = Truncation(self._services, self._transaction, self._scope, self._database)

@@ -61,6 +61,10 @@ class TableChanges(ElementChanges):
                 self._alter_type(command)
             case s.SetDefault():
                 self._set_default(command)
+            case s.DropExpression():
+                self._drop_expression(command)
+            case s.IgnoredAlteration():
+                pass
             case s.SetNotNull():
                 self._set_not_null(command)
             case s.AddConstraint(constraint=s.Check() as check):
@@ -256,6 +260,21 @@ class TableChanges(ElementChanges):
         changed = plain if command.default is None else with_default(plain, command.default)
         verb = "drop" if command.default is None else "set"
         self.add(Target(FactsElement(label=f"{verb} default of {column.name}", columns=(changed,))))
+
+    def _drop_expression(self, command: s.DropExpression) -> None:
+        column = self.column(command.name, command.position)
+        if column.computed is None and command.if_exists:
+            return
+        if column.computed is None:
+            raise SQLError(
+                "55000",
+                f'column "{column.name}" of relation "{self.table.name}" is not a stored generated '
+                "column",
+                position=command.position,
+            )
+        written = replace(column, computed=None)
+        label = f"drop expression of {column.name}"
+        self.add(Target(FactsElement(label=label, columns=(written,))))
 
     def _set_not_null(self, command: s.SetNotNull) -> None:
         column = self.column(command.name, command.position)

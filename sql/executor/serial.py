@@ -29,6 +29,8 @@ def with_sequences(statement: statements.CreateTable, *, serials: bool) -> state
         if (serial and serials) or column.identity is not None:
             *parents, table = statement.table.parts
             name = ".".join([*parents, f"{table}_{column.name}_seq"])
+            if column.identity is not None and column.identity.options.name is not None:
+                name = ".".join(column.identity.options.name.parts)
             default = exp.Anonymous(this="nextval", expressions=[exp.Literal.string(name)])
             default.meta[OWNED] = name
             column = replace(column, default=default)

@@ -86,7 +86,8 @@ async def create_table_as(
     rows = found.fetch_arrow() if statement.with_data else found.fetch_arrow().slice(0, 0)
     await _fill(services, table, rows, transaction, bindings)
     notice = f"ignored, for they mean nothing here: {', '.join(ignored)}" if ignored else None
-    return Result(tag=f"SELECT {rows.num_rows}", row_count=rows.num_rows, notice=notice)
+    tag = f"SELECT {rows.num_rows}" if statement.with_data else "CREATE TABLE AS"
+    return Result(tag=tag, row_count=rows.num_rows, notice=notice)
 
 
 async def _run(

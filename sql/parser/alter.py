@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ...catalog.errors import SQLError
+from .alterations import ignored_alteration, ignored_of_column, refuse_alteration
 from .cursor import Cursor, LexemeKind
+from .deferrable import not_deferrable
 from .drop_behaviour import drop_behaviour
 from .identity import alter_identity
 from .index_columns import column_names, index_columns, index_method, refuse_partial
@@ -27,6 +29,7 @@ from .schema_statements import (
     DropColumn,
     DropConstraint,
     DropDatabase,
+    DropExpression,
     DropIndex,
     DropSchema,
     RenameColumn,
@@ -51,8 +54,9 @@ from .tables import (
 
 
 def alter_table(cursor: Cursor) -> AlterTable | AlterTableSet | SplitAt | UnsplitAt:
-    """`[IF EXISTS] name command, …`"""
+    """`[IF EXISTS] [ONLY] name command, …`: no table inherits from another."""
     if_exists = cursor.accept_words("if", "exists")
+    cursor.accept_words("only")
     table = cursor.object_name("a table's name")
     ranges = change_of_ranges(cursor, RangesOf(table=table, index=None, if_exists=if_exists))
     if ranges is not None:
@@ -75,16 +79,14 @@ def alter_table(cursor: Cursor) -> AlterTable | AlterTableSet | SplitAt | Unspli
 
 
 def _command(cursor: Cursor) -> AlterCommand:
+    ignored = ignored_alteration(cursor)
+    if ignored is not None:
+        return ignored
     for word, grammar in _COMMANDS.items():
         position = cursor.position
         if cursor.accept_words(word):
             return grammar(cursor, position)
-    if cursor.at_words("owner") or cursor.at_words("inherit"):
-        raise SQLError(
-            "0A000",
-            f"ALTER TABLE … {cursor.current.text.upper()} is not supported",
-            position=cursor.position,
-        )
+    refuse_alteration(cursor)
     cursor.fail(expected="ADD, DROP, ALTER, RENAME, SET, RESET or VALIDATE")
 
 
@@ -96,7 +98,11 @@ def _add(cursor: Cursor, position: int) -> AlterCommand:
     if constraint is not None:
         return AddConstraint(constraint=constraint)
     if cursor.accept_words("primary", "key"):
-        return AddPrimaryKey(columns=column_names(cursor), position=position)
+        if cursor.at_words("using", "index"):
+            cursor.fail(expected="the columns of the key")
+        columns = column_names(cursor)
+        not_deferrable(cursor)
+        return AddPrimaryKey(columns=columns, position=position)
     if name is not None:
         cursor.fail(expected="UNIQUE, CHECK, PRIMARY KEY or FOREIGN KEY")
     cursor.accept_words("column")
@@ -152,6 +158,12 @@ def _alter(cursor: Cursor, position: int) -> AlterCommand:
         return SetDefault(name=name, default=None, position=position)
     if cursor.accept_words("set", "default"):
         return SetDefault(name=name, default=expression(cursor), position=position)
+    ignored = ignored_of_column(cursor)
+    if ignored is not None:
+        return ignored
+    if cursor.accept_words("drop", "expression"):
+        if_exists = cursor.accept_words("if", "exists")
+        return DropExpression(name=name, if_exists=if_exists, position=position)
     identity = alter_identity(cursor, name, position)
     if identity is not None:
         return identity
@@ -270,6 +282,7 @@ def alter_index(cursor: Cursor) -> RenameIndex | SplitAt | UnsplitAt:
 def truncate(cursor: Cursor) -> Truncate:
     """`[TABLE] name, … [RESTART IDENTITY | CONTINUE IDENTITY] [CASCADE | RESTRICT]`"""
     cursor.accept_words("table")
+    cursor.accept_words("only")
     tables = [cursor.object_name("a table's name")]
     while cursor.accept_symbol(","):
         tables.append(cursor.object_name("a table's name"))

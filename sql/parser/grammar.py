@@ -27,6 +27,7 @@ from . import (
     views,
 )
 from .cursor import Cursor, LexemeKind, syntax_error
+from .deferrable import set_constraints
 from .explain_options import explain_options
 from .lexer import statements, tokenize
 from .merge_statements import Merge
@@ -36,6 +37,7 @@ from .refused import refusal
 from .schema_statements import TableChange
 from .statements import (
     Delete,
+    Discard,
     DropTable,
     Explain,
     ExplainChange,
@@ -48,6 +50,7 @@ from .statements import (
     Update,
     WithWrites,
 )
+from .table_copies import select_into
 from .with_writes import parse_with
 from .writes import parse_delete, parse_insert, parse_update
 
@@ -98,7 +101,7 @@ def _statement(text: str, tokens: list[Token]) -> Statement:
     if tokens[0].token_type == TokenType.WITH:
         return parse_with(text, tokens)
     if tokens[0].token_type in feeds.QUERY_TOKENS:
-        return parse_query(text, tokens)
+        return select_into(text, tokens) or parse_query(text, tokens)
     first = text[tokens[0].start : tokens[0].end + 1].lower()
     if first in _TREES:
         return _TREES[first](text, tokens)
@@ -241,6 +244,7 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("show", "system", "grants"): rights.show_system_grants,
     ("show", "default", "privileges"): rights.show_default_privileges,
     ("show",): feeds.show,
+    ("set", "constraints"): lambda cursor: Discard(target=set_constraints(cursor)),
     ("set",): feeds.set_statement,
     ("reset",): feeds.reset_statement,
     ("use",): feeds.use,

@@ -228,6 +228,7 @@ def _new_owner(
     """OWNER TO, or anything else that alters such a thing."""
     before = cursor.mark()
     if_exists = cursor.accept_words("if", "exists")
+    cursor.accept_words("only")
     name = cursor.object_name(f"a {kind.value}'s name")
     if cursor.accept_words("owner", "to"):
         target = GrantTarget(kind=kind, names=(name,))

@@ -93,6 +93,7 @@ class Copied(Enum):
     INDEXES = "indexes"
     STATISTICS = "statistics"
     STORAGE = "storage"
+    COMPRESSION = "compression"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +183,22 @@ class DropIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DropExpression:
+    """A computed column becomes one that is written, and keeps its values."""
+
+    name: str
+    if_exists: bool
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IgnoredAlteration:
+    """What says how PostgreSQL keeps a table: it is told to be ignored."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetNotNull:
     name: str
     not_null: bool
@@ -247,6 +264,8 @@ AlterCommand = (
     | AddIdentity
     | SetIdentity
     | DropIdentity
+    | DropExpression
+    | IgnoredAlteration
     | SetNotNull
     | AddConstraint
     | DropConstraint

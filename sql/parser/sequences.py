@@ -70,6 +70,8 @@ def sequence_option(cursor: Cursor, found: dict[str, object]) -> None:
     elif cursor.accept_words("owned", "by"):
         named = cursor.dotted_name("a column")
         found["owned_by"] = () if named.lower() == "none" else tuple(named.split("."))
+    elif cursor.accept_words("sequence", "name"):
+        found["name"] = cursor.object_name("a sequence's name")
     elif cursor.accept_words("restart"):
         found["restarts"] = True
         number = cursor.current.kind is LexemeKind.NUMBER or cursor.at_symbol("-")

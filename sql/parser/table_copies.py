@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sqlglot.tokenizer_core import Token, TokenType
+
 from ...catalog.errors import SQLError
 from .cursor import Cursor, LexemeKind
 from .names import ObjectName, Option
@@ -54,6 +56,39 @@ def create_table_as(
         parameters=tuple(parameters),
         with_data=with_data,
     )
+
+
+def select_into(text: str, tokens: list[Token]) -> CreateTableAs | None:
+    """`SELECT … INTO [TABLE] name FROM …`, which is CREATE TABLE … AS; None for another query."""
+    place = _place_of_into(tokens)
+    if place is None:
+        return None
+    cursor = Cursor(text, tokens)
+    cursor.skip_to_token(place + 1)
+    for word in ("temp", "temporary", "unlogged"):
+        if cursor.at_words(word):
+            raise SQLError("0A000", f"{word} tables are not supported", position=cursor.position)
+    cursor.accept_words("table")
+    table = cursor.object_name("a table's name")
+    rest = [*tokens[:place], *tokens[cursor.current.token_index :]]
+    return CreateTableAs(
+        table=table,
+        columns=(),
+        query=parse_query(text, rest),
+        if_not_exists=False,
+        parameters=(),
+        with_data=True,
+    )
+
+
+def _place_of_into(tokens: list[Token]) -> int | None:
+    """Where INTO stands before the FROM of the query itself."""
+    depth = 0
+    for place, token in enumerate(tokens):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and token.token_type in (TokenType.INTO, TokenType.FROM):
+            return place if token.token_type == TokenType.INTO else None
+    return None
 
 
 def _names_alone(cursor: Cursor) -> list[str] | None:

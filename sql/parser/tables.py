@@ -8,6 +8,7 @@ from ...catalog.elements import Identity
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import SQL_NAMES
 from .cursor import Cursor, LexemeKind
+from .deferrable import not_deferrable
 from .drop_behaviour import drop_behaviour
 from .identity import identity_mode, identity_options
 from .index_columns import column_names, index_definition
@@ -153,7 +154,9 @@ def table_element(cursor: Cursor) -> tuple[str, ...] | TableConstraint | IndexDe
     position = cursor.position
     name = cursor.identifier("a constraint's name") if cursor.accept_words("constraint") else None
     if cursor.accept_words("primary", "key"):
-        return column_names(cursor)
+        columns = column_names(cursor)
+        not_deferrable(cursor)
+        return columns
     constraint = constraint_of(cursor, name, position)
     if constraint is not None:
         return constraint
@@ -178,7 +181,11 @@ def constraint_of(cursor: Cursor, name: str | None, position: int) -> TableConst
     if cursor.at_words("unique", "index"):
         return None
     if cursor.accept_words("unique"):
-        return Unique(name=name, columns=column_names(cursor), position=position)
+        if cursor.at_words("using", "index"):
+            raise _using_index(cursor)
+        unique = Unique(name=name, columns=column_names(cursor), position=position)
+        not_deferrable(cursor)
+        return unique
     if cursor.accept_words("check"):
         tree = parenthesised(cursor)
         not_valid = cursor.accept_words("not", "valid")
@@ -201,6 +208,8 @@ def reference(
         if event is None:
             cursor.fail(expected="DELETE or UPDATE")
         actions[event] = _action(cursor)
+    not_deferrable(cursor)
+    not_valid = cursor.accept_words("not", "valid")
     return Reference(
         name=name,
         columns=columns,
@@ -209,7 +218,7 @@ def reference(
         on_delete=actions["delete"],
         on_update=actions["update"],
         position=position,
-        not_valid=cursor.accept_words("not", "valid"),
+        not_valid=not_valid,
     )
 
 
@@ -282,8 +291,10 @@ class _ColumnClauses:
             self._set_default(expression(cursor), here)
         elif cursor.accept_words("primary", "key"):
             self._primary_key = True
+            not_deferrable(cursor)
         elif cursor.accept_words("unique"):
             self._constraints.append(Unique(name=name, columns=(self._name,), position=here))
+            not_deferrable(cursor)
         elif cursor.at_words("references"):
             self._constraints.append(reference(cursor, name, (self._name,), here))
         elif (identity := identity_mode(cursor)) is not None:
@@ -429,6 +440,15 @@ def expression(cursor: Cursor) -> exp.Expr:
     if not tokens:
         cursor.fail(expected="a constant")
     return parse_tree(cursor.text, tokens)
+
+
+def _using_index(cursor: Cursor) -> SQLError:
+    return SQLError(
+        "0A000",
+        "constraints USING INDEX are not supported",
+        hint="A unique index is a constraint already: ALTER INDEX … RENAME TO gives it the name.",
+        position=cursor.position,
+    )
 
 
 def _refuse_unsupported(cursor: Cursor) -> None:

@@ -66,6 +66,8 @@ class SequenceChange:
     owned_by: tuple[str, ...] | None = None
     restarts: bool = False
     restart: int | None = None
+    name: ObjectName | None = None
+    """SEQUENCE NAME, of a sequence that is made with its column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
