@@ -11,7 +11,6 @@ import pytest
 from tailrace.catalog.errors import SQLError
 from tailrace.kvlayer.span import Span
 from tailrace.sql import Result, Session
-from tailrace.sql.executor.duckdb_query import BATCH_ROWS
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 
@@ -90,14 +89,17 @@ def test_a_short_result_is_whole() -> None:
 
 def test_a_part_of_the_table_is_held_at_a_time() -> None:
     async def scenario(node: SqlNode, session: Session) -> None:
-        result = await ask(session, "SELECT k, repeat('x', 1000) FROM t")
-        assert result.batches is not None
+        await node.sql("CREATE TABLE wide (k INT8 PRIMARY KEY, v STRING)")
+        rows = "SELECT g, repeat('x', 1000) FROM generate_series(1, 20000) AS s(g)"
+        await node.sql(f"INSERT INTO wide {rows}")
         before = most = pa.total_allocated_bytes()
+        result = await ask(session, "SELECT k, v FROM wide WHERE v <> ''")
+        assert result.batches is not None
         async with session.sending(result):
             while await result.batches.next() is not None:
                 most = max(most, pa.total_allocated_bytes())
-        assert most - before < 3 * BATCH_ROWS * 1000 < ROWS * 1000
-        assert result.batches.row_count == ROWS
+        assert result.batches.row_count == 20_000
+        assert most - before < 8_000_000, "of twenty million bytes"
 
     run(scenario)
 
@@ -206,5 +208,19 @@ def test_versions_that_were_collected_are_an_error() -> None:
         with pytest.raises(SQLError, match="snapshot too old") as raised:
             await rows_of(session, result)
         assert raised.value.sqlstate == "72000"
+
+    run(scenario)
+
+
+def test_rows_of_several_spans_are_those_of_one_moment() -> None:
+    async def scenario(node: SqlNode, session: Session) -> None:
+        await node.sql("CREATE TABLE p (a INT8, b INT8, v STRING, PRIMARY KEY (a, b))")
+        wide = "SELECT g % 3, g, repeat('x', 1000) FROM generate_series(1, 9000) AS s(g)"
+        await node.sql(f"INSERT INTO p {wide}")
+        await session.execute("BEGIN")
+        result = await ask(session, "SELECT a, b, v FROM p WHERE a IN (0, 1, 2) AND v <> ''")
+        await session.execute("DELETE FROM p WHERE b > 100; COMMIT")
+        rows = await rows_of(session, result)
+        assert sorted(rows) == sorted((g % 3, g, "x" * 1000) for g in range(1, 9001))
 
     run(scenario)
