@@ -17,6 +17,7 @@ from .column_types import ColumnType
 from .descriptor import Column, TableDescriptor
 from .errors import SQLError
 from .physical import physical_of, physical_writer
+from .session_zone import UTC_NAME, zone_name
 from .type_kinds import TypeKind
 
 
@@ -66,7 +67,7 @@ def _conform_array(column: Column, array: AnyArray) -> AnyArray:
     if _exact(column.type, array.type):
         try:
             if pt.is_timestamp(array.type):
-                # Microseconds of the same clock; a naive time is taken to be in UTC.
+                # Microseconds of the same clock; where there is another zone, coerce converts.
                 return array.cast(pa.timestamp("us", tz=array.type.tz)).view(target)
             return array.cast(target)
         except pa.ArrowInvalid:
@@ -112,7 +113,9 @@ def _exact(type: ColumnType, given: pa.DataType) -> bool:
         case TypeKind.DATE:
             return pt.is_date64(given)
         case TypeKind.TIMESTAMP | TypeKind.TIMESTAMPTZ:
-            return pt.is_timestamp(given)
+            zoned = type.kind is TypeKind.TIMESTAMPTZ
+            alike = pt.is_timestamp(given) and zoned is (given.tz is not None)
+            return alike or (pt.is_timestamp(given) and zone_name() == UTC_NAME)
         case TypeKind.TIME:
             return pt.is_time(given)
         case TypeKind.JSONB:

@@ -34,7 +34,7 @@ is stored, and a column as a result shows it, is of the narrow one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime, time
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from math import inf
 from operator import index
@@ -52,6 +52,7 @@ from .errors import SQLError
 from .interval import Interval, interval_of
 from .interval_text import read_interval
 from .json_text import normal_json, write_json
+from .session_zone import clock_of, instant
 from .type_kinds import TypeKind
 
 Datum = (
@@ -73,7 +74,7 @@ def coerce(type: ColumnType, datum: object, *, column: str | None = None) -> Dat
 
     What would lose something is refused, with three exceptions that SQL expects: a DECIMAL rounds
     to its scale (half away from zero), a FLOAT8 takes the nearest double, and an aware datetime
-    becomes a TIMESTAMP of its UTC clock. Raises SQLError, naming `column` where it is given:
+    becomes a TIMESTAMP of the session's clock. Raises SQLError, naming `column` where it is given:
     22001 longer than its type, 22003 out of range, 22P02, 22007 and 22008 bad text, 22021 NUL or
     invalid text, 42804 a value of another type.
     """
@@ -268,7 +269,7 @@ def _to_date(type: ColumnType, value: object) -> date:
 def _to_timestamp(type: ColumnType, value: object) -> datetime:
     match value:
         case datetime():
-            return literals.to_utc(value).replace(tzinfo=None, fold=0)
+            return value.replace(fold=0) if value.tzinfo is None else clock_of(value)
         case date():
             return datetime.combine(value, time.min)
         case str():
@@ -281,7 +282,7 @@ def _to_timestamptz(type: ColumnType, value: object) -> datetime:
         case datetime():
             return literals.to_utc(value)
         case date():
-            return datetime.combine(value, time.min, tzinfo=UTC)
+            return instant(datetime.combine(value, time.min))
         case str():
             return literals.read_timestamptz(value)
     raise _mismatch(type, value)

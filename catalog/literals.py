@@ -12,6 +12,7 @@ from math import isinf
 from uuid import UUID
 
 from .errors import SQLError
+from .session_zone import instant
 
 _TRUE = ("true", "yes", "on")
 _FALSE = ("false", "no", "off")
@@ -139,13 +140,13 @@ def read_timestamp(text: str) -> datetime:
 
 
 def read_timestamptz(text: str) -> datetime:
-    """A datetime in UTC; without an offset the text is taken to be in UTC."""
+    """A datetime in UTC; a text without an offset is in the session's zone."""
     return to_utc(_read_moment(text, "timestamptz"))
 
 
 def to_utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
-        return moment.replace(tzinfo=UTC)
+        return instant(moment)
     try:
         return moment.astimezone(UTC)
     except OverflowError:

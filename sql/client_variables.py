@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..catalog.session_zone import UTC_NAME, known_zone
 from .variables import DEFAULT_READ_ONLY, Variable, declare, parse_bool, show_bool
 
 SERVER_VERSION = "15.8"
@@ -84,9 +85,9 @@ DATE_STYLE = _single(
     description="dates are written and read in ISO 8601, so no order of day and month matters",
 )  # fmt: skip
 INTERVAL_STYLE = _single("intervalstyle", "postgres", description="how intervals are written")
-TIME_ZONE = _single(
-    "timezone", "UTC", "utc", "gmt", "etc/utc", "z", "0", "+00", "+00:00", "default",
-    description="times are written in UTC",
+TIME_ZONE = declare(
+    "timezone", UTC_NAME, parse=known_zone,
+    description="the zone that moments are shown in, and that texts without an offset are of",
 )  # fmt: skip
 STANDARD_STRINGS = _single(
     "standard_conforming_strings", "on", "true", "yes", "1",

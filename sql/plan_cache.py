@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from ..catalog.session_zone import UTC_NAME, zone_name
 from .needs import Needs
 from .parser import ParsedText, parse
 from .parser.statements import Statement
@@ -54,18 +55,26 @@ class Prepared:
         return statement
 
     def plan(self, index: int, database: str) -> Plan | None:
-        return self._plans.get((index, database))
+        return self._plans.get((index, zoned(database)))
 
     def needs(self, index: int, database: str) -> Needs:
         """The privileges that the plan needs."""
-        return self._needs[index, database]
+        return self._needs[index, zoned(database)]
 
     def keep(self, index: int, database: str, plan: Plan, needs: Needs) -> None:
-        self._plans[index, database] = plan
-        self._needs[index, database] = needs
+        key = index, zoned(database)
+        self._plans[key] = plan
+        self._needs[key] = needs
 
     def forget(self, index: int, database: str) -> None:
-        self._plans.pop((index, database), None)
+        self._plans.pop((index, zoned(database)), None)
+
+
+def zoned(database: str) -> str:
+    """A database and the session's time zone, in which a plan's constants were read: what a plan of
+    one text is kept by."""
+    zone = zone_name()
+    return database if zone == UTC_NAME else f"{database} {zone}"
 
 
 class TypedTexts:

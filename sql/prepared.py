@@ -47,7 +47,7 @@ from .parser.statements import (
     Update,
     WithWrites,
 )
-from .plan_cache import Prepared
+from .plan_cache import Prepared, zoned
 from .planned import holds
 from .planner import plan_statement
 from .plans import AnalyticSelect, MergePlan, Plan, SelectPlan, WithPlan
@@ -140,7 +140,7 @@ class Preparing:
     async def prepare(self, text: str, declared: DeclaredTypes) -> PreparedStatement:
         """The one statement of `text`. `declared[i]` is the type of `$i+1`, if it is declared."""
         hints = await self._resolved(declared)
-        key = (text, tuple(hints), self._database)
+        key = (text, tuple(hints), zoned(self._database))
         typed = self._services.plans.typed
         known = typed.find(key)
         if isinstance(known, PreparedStatement) and await self._current(known):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from enum import Enum
 
 from ..catalog.errors import SQLError
+from ..catalog.session_zone import SessionZone
 from ..catalog.system_tables import DEFAULT_DATABASE
 from ..catalog.users import ROOT
 from ..kvlayer.errors import KVError
@@ -49,6 +49,7 @@ from .results import ClosedOnError, Result, ResultColumn
 from .sequence_functions import SessionSequences
 from .services import Services
 from .session_transactions import SessionTransactions
+from .session_turn import SessionTurn
 from .transactions import OpenTransaction, lock_timeout
 from .variables import SessionVariables
 
@@ -79,7 +80,7 @@ class Session:
         self._services = services
         self._store = services.store
         self._transactions = SessionTransactions(services, self.variables)
-        self._turn = asyncio.Lock()
+        self._turn = SessionTurn(self.variables)
         self._sequences = SessionSequences()
         self.prepared_names = names = PreparedNames()
         self._named = NamedStatements(names, self._store, self._preparing, self._run_prepared)
@@ -107,6 +108,10 @@ class Session:
     def terminated(self) -> SQLError | None:
         """Why the session is over, if it is: it is then for closing."""
         return self._transactions.terminated
+
+    @property
+    def zone(self) -> SessionZone:
+        return self._turn.zone
 
     @property
     def application_name(self) -> str:

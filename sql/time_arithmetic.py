@@ -13,12 +13,13 @@ What else there is (fractions of intervals) DuckDB computes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from ..catalog.column_types import ColumnType, Datum
 from ..catalog.errors import SQLError
 from ..catalog.interval import DAY, Interval, added, added_to_time, microseconds_of_day
+from ..catalog.session_zone import clock_of, instant, session_zone
 from ..catalog.type_kinds import TypeKind
 
 Operation = Callable[[Datum, Datum], Datum]
@@ -52,11 +53,16 @@ def _swapped(compute: Callable[[Any, Any], Datum]) -> Callable[[Any, Any], Datum
 
 
 def _later(moment: datetime, interval: Interval) -> Datum:
-    return added(moment, interval)
+    """Months and days are those of the session's calendar, hours are hours."""
+    if moment.tzinfo is None or session_zone() is UTC:
+        return added(moment, interval)
+    days = Interval(months=interval.months, days=interval.days)
+    moved = instant(added(clock_of(moment), days)) if interval.months or interval.days else moment
+    return added(moved, Interval(microseconds=interval.microseconds))
 
 
 def _earlier(moment: datetime, interval: Interval) -> Datum:
-    return added(moment, -interval)
+    return _later(moment, -interval)
 
 
 def _day_later(day: date, interval: Interval) -> Datum:

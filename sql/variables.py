@@ -105,6 +105,7 @@ class SessionVariables:
         self._computed: dict[str, Callable[[], object]] = {}
         self.version = 0
         """Grows whenever a value may have changed."""
+        self._watchers: list[Callable[[], None]] = []
 
     def begin_with(self, name: str, text: str) -> None:
         """The value that the session begins with, instead of the default. Raises as `set`."""
@@ -127,6 +128,8 @@ class SessionVariables:
     def _changed(self) -> None:
         self._standing = {**self._given, **self._session, **self._local}
         self.version += 1
+        for watcher in self._watchers:
+            watcher()
 
     def set(
         self, name: str, text: str, *, local: bool = False, position: int | None = None
@@ -165,6 +168,10 @@ class SessionVariables:
         self._session = _without(gone, self._session)
         self._local = _without(gone, self._local)
         self._changed()
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Calls it whenever a value may have changed."""
+        self._watchers.append(watcher)
 
     def compute(self, variable: Variable[V], value: Callable[[], V]) -> None:
         """A value that is not kept but asked for each time."""

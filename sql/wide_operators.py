@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from ..catalog.column_types import ColumnType, array_of
 from ..catalog.errors import SQLError
+from ..catalog.session_zone import UTC_NAME, zone_name
 from ..catalog.type_kinds import TypeKind
 from .expression_types import INTERVAL, STRING
 from .parser import position_of
@@ -140,6 +141,12 @@ class _Rewriter:
         if literal is not None and literal is not node.expression:
             node.expression.replace(literal)
             right = left
+        instants = left == right and left is not None and left.kind is TypeKind.TIMESTAMPTZ
+        if instants and zone_name() != UTC_NAME:
+            # What has passed, and not what a calendar of the zone counts.
+            utc = exp.Literal.string(UTC_NAME)
+            moments = [_call("timezone", utc.copy(), part) for part in (node.this, node.expression)]
+            return exp.paren(exp.Sub(this=moments[0], expression=moments[1]), copy=False)
         if left == _TIME and right == _TIME:
             unit = exp.Literal.string("microsecond")
             return _call("to_microseconds", _call("date_diff", unit, node.expression, node.this))

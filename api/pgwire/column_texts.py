@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from ...catalog.arrow_columns import AnyArray, column_datums
 from ...catalog.column_types import ColumnType
+from ...catalog.session_zone import UTC_NAME, zone_name
 from ...catalog.type_kinds import INTEGERS, TEXTS, TypeKind
 from .wire_types import TEXT, encoder
 
@@ -32,7 +33,8 @@ def column_texts(type: ColumnType, column: pa.ChunkedArray[Any]) -> pa.StringArr
         return cast(pa.StringArray, pc.if_else(array, "t", "f"))
     if type.kind is TypeKind.TIMESTAMP and array.type == pa.timestamp("us"):
         return _timestamps(array)
-    if type.kind is TypeKind.TIMESTAMPTZ and array.type == pa.timestamp("us", tz="UTC"):
+    utc = zone_name() == UTC_NAME
+    if utc and type.kind is TypeKind.TIMESTAMPTZ and array.type == pa.timestamp("us", tz="UTC"):
         texts = _timestamps(array.view(pa.timestamp("us")))
         return cast(pa.StringArray, _join(texts, "+00", ""))
     write = encoder(type, TEXT)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from ...catalog.errors import SQLError
+from ...catalog.session_zone import follow
 from ...sql import Session
 from . import replies
 from .channel import Channel, HangUp
@@ -63,6 +64,7 @@ class Conversation:
     async def run(self) -> None:
         """Takes messages until the client is gone. What is open then is rolled back."""
         channel = self._channel
+        follow(self._session.zone)  # what is written is in it, too
         channel.on_lost = lambda: self.guard.interrupt(Interruption.HANG_UP)
         try:
             self._ready()

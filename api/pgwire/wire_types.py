@@ -1,6 +1,6 @@
 """Values on the wire: one table of types, with the text and the binary form of each.
 
-Text forms are PostgreSQL's output with `DateStyle` ISO, `bytea_output` hex and time zone UTC;
+Text forms are PostgreSQL's output with `DateStyle` ISO, `bytea_output` hex and the session's zone;
 binary forms are those of its send functions. Whoever adds a type adds one row here.
 
     INT8 7            text  37               binary  00 00 00 00 00 00 00 07
@@ -25,6 +25,7 @@ from ...catalog.errors import SQLError
 from ...catalog.interval import Interval, clock_text, microseconds_of_day, time_of_day
 from ...catalog.json_text import normal_json
 from ...catalog.literals import read_decimal
+from ...catalog.session_zone import session_zone, shown
 from ...catalog.type_kinds import CatalogName, TypeKind
 from ...sql.introspection.oids import user_array_oid, user_type_of, user_type_oid
 from ...sql.introspection.type_rows import OTHER_ROWS, TYPE_ROWS, row_of, type_modifier
@@ -92,7 +93,14 @@ def _timestamp_text(value: datetime) -> bytes:
 
 
 def _timestamptz_text(value: datetime) -> bytes:
-    return _timestamp_text(value.replace(tzinfo=None)) + b"+00"
+    zone = session_zone()
+    if zone is UTC:
+        return _timestamp_text(value.replace(tzinfo=None)) + b"+00"
+    local = shown(value)
+    written = local.strftime("%z")
+    sign, hours, rest = written[0], written[1:3], written[3:5]
+    offset = f"{sign}{hours}" if rest == "00" else f"{sign}{hours}:{rest}"
+    return _timestamp_text(local.replace(tzinfo=None)) + offset.encode()
 
 
 WIRE_TYPES: dict[TypeKind, WireType] = {

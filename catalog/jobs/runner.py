@@ -15,6 +15,7 @@ from ...kvlayer.errors import (
 )
 from ...kvlayer.settings import declare_duration
 from ..errors import SQLError
+from ..session_zone import leave
 from .errors import JobFenced, RetryableJobError
 from .job_store import JobStore
 from .record import JobRecord
@@ -91,6 +92,7 @@ class JobRunner:
         A turn that the store refuses ends the run and leaves the claim: the registry finds a job
         that is claimed here and does not run, and claims it again.
         """
+        leave()  # it may have been started by a session's statement, whose zone is not the job's
         try:
             context = JobContext(self._jobs, self._job, await self._jobs.progress(self._job.id))
             while not self._fenced:

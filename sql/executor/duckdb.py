@@ -26,6 +26,8 @@ import pyarrow.compute as pc
 
 from ...catalog.column_types import ColumnType, array_of
 from ...catalog.enum_columns import enum_in
+from ...catalog.errors import SQLError
+from ...catalog.session_zone import zone_name
 from ...catalog.type_kinds import TypeKind
 from ...kvlayer.offload import Offload
 from ..documents import functions as documents
@@ -44,7 +46,6 @@ MEMORY_LIMIT = "2GB"
 T = TypeVar("T")
 
 _CONFIGURATION = (
-    "SET GLOBAL TimeZone = 'UTC'",
     "SET GLOBAL arrow_lossless_conversion = true",
     "SET GLOBAL integer_division = true",
     "SET GLOBAL python_enable_replacements = false",
@@ -64,12 +65,18 @@ class Answer:
     table: pa.Table
 
 
+ZONES_MAX = 16
+"""Time zones that one node's sessions may have at once: each is a DuckDB of its own, with its own
+limit of memory."""
+
+
 class Analytics:
     """An in-memory DuckDB without access to anything but what each query is given."""
 
     def __init__(self, offload: Offload, *, lanes: int = LANES_MAX) -> None:
         assert lanes >= 1, lanes
-        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._connections: dict[str, duckdb.DuckDBPyConnection] = {}
+        """By time zone: DuckDB's is a whole database's, once its settings are locked."""
         self._lanes = [offload.lane(f"analytics-{number}") for number in range(lanes)]
         self._idle = list(self._lanes)
         self._running: set[duckdb.DuckDBPyConnection] = set()
@@ -154,12 +161,21 @@ class Analytics:
             lane.close()
         for query in self._open:
             query.close()
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
-        if self._connection is None:
+        """Of the session's time zone."""
+        zone = zone_name()
+        known = self._connections.get(zone)
+        if known is None:
+            if len(self._connections) >= ZONES_MAX:
+                raise SQLError(
+                    "53000",
+                    f"more than {ZONES_MAX} time zones at once",
+                    hint="SET TIME ZONE 'UTC', and write AT TIME ZONE where another is wanted.",
+                )
             connection = duckdb.connect(
                 ":memory:",
                 config={
@@ -171,12 +187,13 @@ class Analytics:
             )
             array_functions.install(connection)
             install_intervals(connection)
-            install_text_casts(connection)
+            install_text_casts(connection, zone)
             documents.install(connection)
-            for statement in (*definitions(), *_CONFIGURATION):
+            time_zone = f"SET GLOBAL TimeZone = '{zone}'"
+            for statement in (*definitions(), time_zone, *_CONFIGURATION):
                 connection.execute(statement)
-            self._connection = connection
-        return self._connection
+            known = self._connections[zone] = connection
+        return known
 
 
 def _run(

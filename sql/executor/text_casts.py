@@ -16,6 +16,7 @@ from ...catalog.arrow_columns import column_array
 from ...catalog.column_types import ColumnType, coerce
 from ...catalog.errors import SQLError
 from ...catalog.physical import to_physical
+from ...catalog.session_zone import SessionZone, follow, forget
 from ...catalog.type_kinds import TypeKind
 from ..errors import ERROR_MARK
 
@@ -27,20 +28,24 @@ READ = (
 """The kinds whose texts are read here. Numbers and truths are macros (`postgres.macros`)."""
 
 
-def install_text_casts(connection: duckdb.DuckDBPyConnection) -> None:
-    """Defines `text_as_date` and its kin in an evaluator's database."""
+def install_text_casts(connection: duckdb.DuckDBPyConnection, zone: str) -> None:
+    """Defines `text_as_date` and its kin in an evaluator's database, whose time zone is `zone`."""
     define: Any = connection.create_function  # its stubs know no type that is written as SQL's
     for kind in READ:
         type = ColumnType(kind)
-        define(f"{PREFIX}{kind.value.lower()}", _reader(type), ["VARCHAR"], type.duckdb_name,
+        define(f"{PREFIX}{kind.value.lower()}", _reader(type, zone), ["VARCHAR"], type.duckdb_name,
                type="arrow", null_handling="special")  # fmt: skip
     define(f"{PREFIX}array", _arrays, ["VARCHAR"], "VARCHAR[]", type="arrow",
            null_handling="special")  # fmt: skip
 
 
-def _reader(type: ColumnType) -> Callable[[Any], Any]:
+def _reader(type: ColumnType, zone: str) -> Callable[[Any], Any]:
     def read(column: Any) -> Any:
-        datums = _told(lambda text: coerce(type, text), column)
+        before = follow(SessionZone(zone))  # DuckDB's threads are no session's
+        try:
+            datums = _told(lambda text: coerce(type, text), column)
+        finally:
+            forget(before)
         return column_array(type, [to_physical(type, datum) for datum in datums])
 
     return read

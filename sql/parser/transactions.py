@@ -126,7 +126,10 @@ def reset_variable(cursor: Cursor) -> Statement:
     acting = reset_acting_user(cursor)
     if acting is not None:
         return acting
-    name = "all" if cursor.accept_words("all") else cursor.dotted_name("a session variable")
+    if cursor.accept_words("time", "zone"):
+        name = "timezone"
+    else:
+        name = "all" if cursor.accept_words("all") else cursor.dotted_name("a session variable")
     cursor.expect_end()
     return SetVariable(name=name.lower(), value=None, local=False, position=position)
 

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
+from ...catalog.session_zone import UTC_NAME, zone_name
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
 from .templates import duckdb, plain, text
@@ -149,7 +150,7 @@ _WRITTEN: tuple[tuple[str, str], ...] = (
     ("OF", "'+00'"),
     ("TZ", "'UTC'"),
 )
-"""Patterns of to_char(), the longer before those that begin alike. A session's zone is UTC."""
+"""Patterns of to_char(), the longer before those that begin alike. OF and TZ are UTC's."""
 _READ = {
     "YYYY": "%Y", "YY": "%y", "MM": "%m", "DD": "%d", "HH24": "%H", "HH12": "%I", "HH": "%I",
     "MI": "%M", "SS": "%S", "MS": "%g", "US": "%f", "AM": "%p", "PM": "%p", "am": "%p", "pm": "%p",
@@ -176,6 +177,12 @@ def written(arguments: list[exp.Expr], types: Types, *, tree: exp.Expr) -> exp.E
             fill = False
         elif word == "TH" and len(pieces) > 1:
             raise SQLError("0A000", "TH in a pattern of to_char() is not supported")
+        elif word in ("OF", "TZ") and zone_name() != UTC_NAME:
+            raise SQLError(
+                "0A000",
+                f"{word} in a pattern of to_char() is not supported in the zone {zone_name()}",
+                hint="SET TIME ZONE 'UTC', or cast the moment to TEXT.",
+            )
         elif template is None:
             pieces.append(text(word))
         else:

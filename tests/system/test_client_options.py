@@ -107,6 +107,26 @@ def test_what_holds_is_shown(server: ServerProcess, option: str, shown: str) -> 
         assert client.execute(f"SHOW {option.partition('=')[0]}").fetchone() == (shown,)
 
 
+def test_moments_are_shown_in_the_zone_of_the_start(server: ServerProcess) -> None:
+    with connect(server, options="-c timezone=Europe/Berlin", autocommit=True) as client:
+        assert client.info.parameter_status("TimeZone") == "Europe/Berlin"
+        query = "SELECT TIMESTAMPTZ '2020-07-01 12:00Z', '2020-07-01 12:00'::TIMESTAMPTZ"
+        for binary in (False, True):
+            found = client.execute(query, binary=binary).fetchone()
+            assert found is not None
+            assert [str(moment) for moment in found] == [
+                "2020-07-01 14:00:00+02:00", "2020-07-01 12:00:00+02:00",
+            ]  # fmt: skip
+        with client.cursor().copy(
+            "COPY (SELECT TIMESTAMPTZ '2020-01-01 00:00Z') TO STDOUT"
+        ) as copy:
+            assert list(copy.rows()) == [("2020-01-01 01:00:00+01",)]
+        client.execute("SET TIME ZONE 'America/St_Johns'")
+        assert client.info.parameter_status("TimeZone") == "America/St_Johns"
+        written = client.execute("SELECT (TIMESTAMPTZ '2020-07-01 12:00Z')::TEXT").fetchone()
+        assert written == ("2020-07-01 09:30:00-02:30",)
+
+
 def test_a_superuser_is_an_admin(server: ServerProcess) -> None:
     for user, wanted in (("root", "on"), ("ada", "off")):
         with connect(server, user, autocommit=True) as client:

@@ -1,0 +1,37 @@
+"""The turns of a session's tasks: one at a time, each in the session's time zone."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+
+from ..catalog.session_zone import SessionZone, follow, forget
+from .client_variables import TIME_ZONE
+from .variables import SessionVariables
+
+
+class SessionTurn(asyncio.Lock):
+    """`async with turn:` waits for the tasks before. It is not entered twice by one."""
+
+    def __init__(self, variables: SessionVariables) -> None:
+        super().__init__()
+        self.zone = SessionZone()
+        self._variables = variables
+        self._before: SessionZone | None = None
+        variables.watch(self._look)
+
+    async def __aenter__(self) -> None:
+        await self.acquire()
+        self._before = follow(self.zone)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        forget(self._before)
+        self.release()
+
+    def _look(self) -> None:
+        self.zone.name = self._variables.get(TIME_ZONE)
