@@ -4,6 +4,7 @@ The two agree on most of SQL, and where they do not, DuckDB would answer otherwi
 `7.0 / 2`, `round(2.5::FLOAT8)`, `substring('hello', -2, 5)`. Here the tree of a query is rewritten
 before DuckDB sees it:
 
+    `derived_types`  types that follow from others: of alternatives, of quotients
     `types`          the type of each expression, as far as it is plain to see
     `signatures`     which function or operator is meant by operands of these types
     `functions`      the functions that are known by their signatures

@@ -264,10 +264,10 @@ def called(node: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
     if isinstance(node, exp.Substring) and node.args.get("start") is not None:
         bounds = [node.args[name] for name in ("start", "length") if node.args.get(name)]
         return "substring", [node.this, *bounds]
-    if isinstance(node, exp.Concat):
-        return "concat", list(node.expressions)
     if isinstance(node, exp.ConcatWs):
         return "concat_ws", list(node.expressions)
+    if isinstance(node, exp.Concat):
+        return "concat", list(node.expressions)
     if isinstance(node, exp.ArrayConcat):
         return "array_cat", [node.this, *node.expressions]
     known = _NODES.get(type(node))

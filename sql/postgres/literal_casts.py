@@ -10,7 +10,7 @@ from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
 from ..scalars import Scalar, adapt, compile_scalar, type_of_cast
-from .types import literal_type
+from .derived_types import literal_type
 
 _READ = frozenset(
     {TypeKind.BOOL, TypeKind.INT2, TypeKind.INT4, TypeKind.INT8, TypeKind.FLOAT4, TypeKind.FLOAT8,

@@ -49,8 +49,8 @@ _WITHIN_ONE = """
 (x) AS CASE WHEN x < -1 OR x > 1 THEN error('22003|input is out of range') ELSE {function}(x) END
 """
 _PAD = """
-(s, n) AS {function}(s, CAST(greatest(n, 0) AS INTEGER), ' '),
-(s, n, f) AS CASE WHEN f = '' THEN left(s, greatest(n, 0))
+(s, n) AS {function}(s, CAST(if(n < 0, 0, n) AS INTEGER), ' '),
+(s, n, f) AS CASE WHEN n IS NULL THEN NULL WHEN f = '' THEN left(s, greatest(n, 0))
     ELSE {function}(s, CAST(greatest(n, 0) AS INTEGER), f) END
 """
 _TRIM = "(s) AS {function}(s, ' '), (s, c) AS {function}(s, c)"
@@ -90,6 +90,13 @@ _DECIMAL_OF_TEXT = r"""
 _DECIMAL_OF_FLOAT = """
 (x) AS CASE WHEN isfinite(x) THEN printf('%.15g', x)
     WHEN x IS NOT NULL THEN error('22003|DECIMAL has no NaN and no infinity') END
+"""
+_POWER = """
+(a, b) AS CASE
+    WHEN a = 0 AND b < 0 THEN error('2201F|zero raised to a negative power is undefined')
+    WHEN a < 0 AND b <> floor(b) AND isfinite(a) THEN
+    error('2201F|a negative number raised to a non-integer power yields a complex result')
+    ELSE pow(a, b) END
 """
 _FACTORIAL = """
 (n) AS CASE WHEN n < 0 THEN error('22003|factorial of a negative number is undefined')
@@ -174,10 +181,8 @@ MACROS: dict[str, str] = {
     "string_to_array": f"(s, d) AS {_SPLIT}, "
     f"(s, d, n) AS list_transform({_SPLIT}, lambda e: nullif(e, n))",
     "mod": "(a, b) AS a % b",
-    "power": "(a, b) AS CASE WHEN a = 0 AND b < 0 "
-    "THEN error('2201F|zero raised to a negative power is undefined') ELSE pow(a, b) END",
-    "pow": "(a, b) AS CASE WHEN a = 0 AND b < 0 "
-    "THEN error('2201F|zero raised to a negative power is undefined') ELSE pow(a, b) END",
+    "power": _POWER,
+    "pow": _POWER,
     "sqrt": "(x) AS CASE WHEN x < 0 "
     "THEN error('2201F|cannot take square root of a negative number') ELSE sqrt(x) END",
     "ln": _POSITIVE.format(function="ln"),

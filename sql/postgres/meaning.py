@@ -48,6 +48,8 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
         case exp.ArrayAgg() | exp.GroupConcat():
             aggregates.sorted_distinct(node)
             return None
+        case exp.ArrayConcat() if len(node.expressions) == 1:
+            return plain("array_join", node.this, *node.expressions)
         case exp.Degrees():
             return duckdb(f"CAST(:x AS DOUBLE) / {_DEGREE}", x=node.this)
         case exp.Radians():
@@ -56,6 +58,8 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             return duckdb(_FINITE.format(function=node.key), x=node.this)
         case exp.BitLength() if types.kind(node.this) is TypeKind.BYTES:
             return duckdb("octet_length(:x) * 8", x=node.this)
+        case exp.Pow():
+            return call("power", node.this, node.expression)
         case exp.Factorial():
             return call("factorial", node.this)
         case exp.ConcatWs():
@@ -102,10 +106,10 @@ def _matched(node: exp.Expr, types: Types) -> exp.Expr | None:
     if padded is not None:
         node.this.replace(padded)
     if not isinstance(some, exp.Any | exp.All):
-        return texts.escaped_like(node) if isinstance(node, exp.Like | exp.ILike) else None
+        return texts.escaped_like(node, types) if isinstance(node, exp.Like | exp.ILike) else None
     one = node.copy()
     one.set("expression", arrays.ELEMENT.copy())
-    made = texts.escaped_like(one) if isinstance(one, exp.Like | exp.ILike) else None
+    made = texts.escaped_like(one, types) if isinstance(one, exp.Like | exp.ILike) else None
     return arrays.any_like(node, made or one, some)
 
 

@@ -16,8 +16,9 @@ from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
+from .derived_types import constant_places, literal_type, quotient_scale
 from .templates import call, duckdb, number, plain
-from .types import Types, constant_places, literal_type, quotient_scale
+from .types import Types
 
 _EXACT = (TypeKind.INT8, TypeKind.DECIMAL)
 _DIGITS_MAX = 38

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from ...catalog.type_kinds import TypeKind
-from .signatures import Argument, Chosen, Given, Signature, resolve, signatures
+from .signatures import Ambiguous, Argument, Chosen, Given, Signature, resolve, signatures
 
 OPERATORS: dict[str, tuple[Signature, ...]] = signatures(
     """
@@ -93,12 +95,19 @@ def operation(sign: str, left: Argument, right: Argument) -> Chosen | None:
     given = [left, right]
     if Given.LITERAL in given:
         other = right if left is Given.LITERAL else left
-        same = resolve(candidates, [other, other]) if other is not Given.LITERAL else None
+        same = _of_two(candidates, other) if other is not Given.LITERAL else None
         if isinstance(other, Given) and same is None:
             return resolve(candidates, given)
         if same is not None and _takes_itself(same, other):
             return same
     return resolve(candidates, given)
+
+
+def _of_two(candidates: Sequence[Signature], other: Argument) -> Chosen | None:
+    try:
+        return resolve(candidates, [other, other])
+    except Ambiguous:
+        return None
 
 
 def _takes_itself(chosen: Chosen, other: Argument) -> bool:

@@ -24,13 +24,14 @@ from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
 from .arrays import check_dimensions, several_dimensions
 from .casts import resolve_cast
+from .derived_types import FLOAT8, decimal, matched, widest
 from .functions import called, described
 from .literal_casts import type_as_written
 from .operators import ARITHMETIC, COMPARISONS, SIGNS, comparable
 from .signatures import Ambiguous, Argument, Chosen, Given
 from .templates import cast_to
 from .type_names import type_name
-from .types import BOOL, FLOAT8, INTERVAL, STRING, Types, decimal, matched, untyped, widest
+from .types import BOOL, INTERVAL, STRING, Types, untyped
 
 _CASTS_HINT = "You might need to add explicit type casts."
 
@@ -66,6 +67,9 @@ def _check(node: exp.Expr, types: Types) -> None:
     elif isinstance(node, exp.Bracket | exp.Any | exp.All):
         _check_array(node, types)
     elif isinstance(node, exp.Cast):
+        inner = node.this.unnest()
+        if isinstance(inner, exp.Literal):
+            node.set("this", inner)
         resolve_cast(node, types)
     elif isinstance(node, exp.Neg):
         _check_negation(node, types)
@@ -100,7 +104,13 @@ def _check_operator(node: exp.Expr, types: Types) -> None:
     if chosen is None:
         return
     for side, wanted in zip(sides, chosen.wanted, strict=True):
-        if not isinstance(side, exp.Any | exp.All):
+        if isinstance(side, exp.Any | exp.All):
+            continue
+        if wanted == INTERVAL and types.kind(side) is TypeKind.TIME:
+            side.replace(cast_to(side.copy(), INTERVAL))
+        elif isinstance(side.unnest(), exp.Null) and wanted is not None:
+            side.replace(cast_to(exp.null(), wanted))
+        else:
             as_type(side, wanted, types)
     if isinstance(node, exp.DPipe) and chosen.result is not None:
         _join_as_texts(sides, chosen, types)
@@ -219,6 +229,12 @@ def _check_call(node: exp.Expr, types: Types) -> None:
             position=position_of(node),
             hint="No function matches the given name and argument types. " + _CASTS_HINT,
         )
+    if chosen.polymorphic_of(known):
+        raise SQLError(
+            "42804",
+            "could not determine polymorphic type because input has type unknown",
+            position=position_of(node),
+        )
     for operand, wanted in zip(given, chosen.wanted, strict=True):
         if wanted is not None:
             _as_wanted(name, operand, wanted, types)
@@ -291,15 +307,34 @@ def _have_one_type(
     first = known[0][1]
     for part, type in known[1:] if types.strict else ():
         if not matched(first, type):
-            raise SQLError(
-                "42804",
-                f"{what} types {type_name(first)} and {type_name(type)} cannot be matched",
-                position=position_of(part),
-            )
+            raise _unmatched(what, first, type, part)
     common = widest([type for _, type in known])
     made = [as_type(part, common, types) for part in parts]
     if common.kind is TypeKind.DECIMAL:
         _have_one_scale(made, types)
+
+
+def _unmatched(what: str, first: ColumnType, type: ColumnType, part: exp.Expr) -> SQLError:
+    """PostgreSQL tells types of one category from those of several."""
+    arrays = first.element is not None and type.element is not None
+    alike = any({first.kind, type.kind} <= kinds for kinds in _ALIKE)
+    if arrays or alike:
+        return SQLError(
+            "42846",
+            f"{what} could not convert type {type_name(type)} to {type_name(first)}",
+            position=position_of(part),
+        )
+    return SQLError(
+        "42804",
+        f"{what} types {type_name(first)} and {type_name(type)} cannot be matched",
+        position=position_of(part),
+    )
+
+
+_ALIKE = (
+    {TypeKind.DATE, TypeKind.TIME, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ},
+    {TypeKind.BYTES, TypeKind.UUID, TypeKind.JSONB},
+)
 
 
 def _have_one_scale(parts: Sequence[exp.Expr], types: Types) -> None:

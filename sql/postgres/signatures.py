@@ -89,6 +89,14 @@ class Chosen:
     wanted: tuple[ColumnType | None, ...]
     result: ColumnType | None
 
+    def polymorphic_of(self, given: Sequence[Argument]) -> bool:
+        """Whether it is of some array, and literals are all that say of which."""
+        words = self.signature.words(len(given)) or ()
+        pairs = list(zip(words, given, strict=True))
+        of_arrays = any(word == _ARRAY for word, _ in pairs)
+        deciding = [one for word, one in pairs if word in (_ARRAY, _ELEMENT)]
+        return of_arrays and all(one is Given.LITERAL for one in deciding)
+
 
 def signatures(text: str) -> dict[str, tuple[Signature, ...]]:
     """Reads lines such as `length(text) int8`; a bar stands between words of the same line."""
@@ -215,11 +223,19 @@ def _by_literals(fitting: Fitting, given: Sequence[Argument]) -> Fitting:
         elif len(categories) == 1 and any(kind in _PREFERRED for kind in known):
             wanted = _PREFERRED
         else:
-            others = {one.kind for one in given if isinstance(one, ColumnType)}
-            wanted = others if len(others) == 1 else ()
+            wanted = _as_others(given, [words[place] for _, words in fitting])
         kept = [pair for pair, kind in zip(fitting, kinds, strict=True) if kind in tuple(wanted)]
         fitting = kept or fitting
     return fitting
+
+
+def _as_others(given: Sequence[Argument], words: Sequence[str]) -> Iterable[TypeKind]:
+    """The kinds among the words that take what the other operands are, if they are all one."""
+    others = {one for one in given if isinstance(one, ColumnType)}
+    if len(others) != 1:
+        return ()
+    (other,) = others
+    return [_KINDS[w] for w in words if w in _KINDS and _accepts(w, other, Given.ANYTHING)]
 
 
 def _wanted(

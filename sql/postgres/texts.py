@@ -14,8 +14,10 @@ from .types import Types, untyped
 ESCAPE = "\\"
 
 
-def escaped_like(tree: exp.Like | exp.ILike) -> exp.Expr | None:
+def escaped_like(tree: exp.Like | exp.ILike, types: Types) -> exp.Expr | None:
     """LIKE with the backslash as its escape, which DuckDB has only where it is asked for."""
+    if TypeKind.BYTES in (types.kind(tree.this), types.kind(tree.expression)):
+        raise SQLError("0A000", "not supported: LIKE of BYTES", position=position_of(tree))
     pattern = tree.expression.unnest()
     if isinstance(tree.parent, exp.Escape) or isinstance(pattern, exp.Any | exp.All | exp.Null):
         return None

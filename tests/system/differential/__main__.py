@@ -1,6 +1,6 @@
 """Shows how this server differs from PostgreSQL 15.
 
-python -m tests.system.differential [--topic NAME]... [--all]
+python -m tests.system.differential [--topic NAME]... [--seed N] [--all]
 
 Only differences of no documented class are printed, or with --all every one, by class.
 """
@@ -17,19 +17,20 @@ from benchmarks.servers import postgres_server
 from tests.harness.server_process import ServerProcess
 from tests.system.differential.classes import class_of
 from tests.system.differential.comparison import Comparison, Difference, databases
-from tests.system.differential.topic import topics
+from tests.system.differential.topic import SEED, topics
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--topic", action="append", help="only these topics")
+    parser.add_argument("--seed", type=int, default=SEED, help="of the statements that are made")
     parser.add_argument("--all", action="store_true", help="documented differences, too")
     arguments = parser.parse_args()
     comparison = Comparison()
     with tempfile.TemporaryDirectory(prefix="tailrace-differential-") as name:
         folder = Path(name)
         with postgres_server(folder) as theirs, ServerProcess(folder / "t", "--insecure") as ours:
-            for topic in topics():
+            for topic in topics(arguments.seed):
                 if arguments.topic and topic.name not in arguments.topic:
                     continue
                 with databases(theirs, ours.pg_port, topic.name) as clients:

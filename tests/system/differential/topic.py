@@ -10,11 +10,16 @@ from pathlib import Path
 
 from tests.system.differential.document_generator import generated_documents
 from tests.system.differential.generator import generated_statements
+from tests.system.differential.matrix import matrix_statements
 
 FOLDER = Path(__file__).parent / "statements"
 SEED = 20261121
-GENERATED = {"generated": generated_statements, "documents_generated": generated_documents}
-"""What is drawn behind the tables of a file."""
+GENERATED = {
+    "generated": generated_statements,
+    "documents_generated": generated_documents,
+    "matrix": matrix_statements,
+}
+"""Topics whose statements are made by a seed, behind the tables of their own file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +28,11 @@ class Topic:
     statements: tuple[str, ...]
 
 
-def topics() -> list[Topic]:
-    """Every file of statements, and the generated ones behind the tables of their own file."""
+def topics(seed: int = SEED) -> list[Topic]:
+    """Every file of statements, and what is made by the seed."""
     read = [Topic(path.stem, _statements(path)) for path in sorted(FOLDER.glob("*.sql"))]
     return [
-        Topic(topic.name, topic.statements + GENERATED[topic.name](SEED))
+        Topic(topic.name, topic.statements + GENERATED[topic.name](seed))
         if topic.name in GENERATED
         else topic
         for topic in read
