@@ -228,12 +228,7 @@ async def _assemble(
     """Puts a node together on a store. What it starts, `closing` ends in reverse."""
     rights = await _watch_settings_and_rights(store, closing)
     descriptors = DescriptorStore(store)
-    session = LivenessSession(store, node_id)
-    await session.start()
-    closing.push_async_callback(session.close)
-    leases = LeaseManager(store, descriptors, session)
-    await leases.start()
-    closing.push_async_callback(leases.close)
+    session, leases = await _start_leases(store, descriptors, node_id, closing)
     files = DuckDBFiles(MirrorLocations(options.mirror_roots), offload)
     resumers: dict[str, Resumer] = {}
     registry = JobRegistry(
@@ -291,6 +286,18 @@ async def _assemble(
     node.loop_delay.start()
     closing.callback(node.loop_delay.close)
     return node
+
+
+async def _start_leases(
+    store: StoreAccess, descriptors: DescriptorStore, node_id: int, closing: AsyncExitStack
+) -> tuple[LivenessSession, LeaseManager]:
+    session = LivenessSession(store, node_id)
+    await session.start()
+    closing.push_async_callback(session.close)
+    leases = LeaseManager(store, descriptors, session)
+    await leases.start()
+    closing.push_async_callback(leases.close)
+    return session, leases
 
 
 async def _watch_settings_and_rights(store: StoreAccess, closing: AsyncExitStack) -> RightsWatcher:
