@@ -49,12 +49,13 @@ _RETURN_DOCUMENTS = (
     "row_to_json array_to_json jsonb_object json_object json_extract_path json_agg jsonb_in "
     "jsonb_member jsonb_names jsonb_place jsonb_steps jsonb_element jsonb_at_path "
     "jsonb_assigned jsonb_delete_path jsonb_concat jsonb_delete jsonb_of jsonb_built_object "
-    "jsonb_built_array jsonb_gathered_object jsonb_greatest jsonb_least"
+    "jsonb_built_array jsonb_gathered_object jsonb_greatest jsonb_least jsonb_pair_value"
 )
 _RETURN_TEXTS = (
     "jsonb_typeof json_typeof jsonb_pretty jsonb_extract_path_text json_extract_path_text "
     "array_to_string jsonb_member_text jsonb_place_text jsonb_steps_text jsonb_element_text "
-    "jsonb_text_at_path jsonb_names_text jsonb_same jsonb_same_text"
+    "jsonb_text_at_path jsonb_names_text jsonb_same jsonb_same_text jsonb_pair_key "
+    "jsonb_pair_text"
 )
 _RETURN_INTEGERS = "jsonb_array_length json_array_length cardinality array_upper array_lower"
 

@@ -255,6 +255,9 @@ _MACROS = (
     "THEN jsonb_steps(j, s) END",
     f"jsonb_member_text(j, p, s) AS {_MEMBER_TEXT} WHEN json_type(j, p) IS NOT NULL "
     "THEN jsonb_steps_text(j, s) END",
+    "jsonb_pair_key(p) AS struct_extract(p, 'key')",
+    "jsonb_pair_value(p) AS struct_extract(p, 'value')",
+    "jsonb_pair_text(p) AS struct_extract(p, 'value')",
     # A place may lead into a scalar, of which DuckDB finds none.
     f"jsonb_place(j, p, s) AS {_MEMBER} ELSE jsonb_steps(j, s) END",
     f"jsonb_place_text(j, p, s) AS {_MEMBER_TEXT} ELSE jsonb_steps_text(j, s) END",

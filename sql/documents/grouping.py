@@ -178,20 +178,22 @@ def _order(node: exp.Ordered, types: Types) -> None:
     what: exp.Expr = node.this
     select = node.parent.parent if node.parent is not None else None
     if isinstance(node.parent, exp.Order) and isinstance(select, exp.Select):
-        what = _selected(select, what) or what
+        what = _selected(select, what, types) or what
     _refuse_array(types.of(what), node.this)
     if types.of(what) == JSONB:
         if isinstance(select, exp.SetOperation):
             return
+        if isinstance(select, exp.WithinGroup):
+            raise _unsupported("WITHIN GROUP of documents", "Say ORDER BY and LIMIT.", node)
         node.this.replace(sort_key(what))
 
 
-def _selected(select: exp.Select, node: exp.Expr) -> exp.Expr | None:
+def _selected(select: exp.Select, node: exp.Expr, types: Types) -> exp.Expr | None:
     """The item that a name or a number in ORDER BY or GROUP BY stands for."""
     if isinstance(node, exp.Literal) and not node.is_string and node.this.isdecimal():
         place = int(node.this)
-        known = 1 <= place <= len(select.expressions)
-        return select.expressions[place - 1].unalias() if known else None
+        _, parts = types.parts_of(select)
+        return parts[place - 1][0] if 1 <= place <= len(parts) else None
     if isinstance(node, exp.Column) and node.args.get("table") is None:
         for item in select.expressions:
             if item.alias_or_name == node.name:
@@ -222,10 +224,14 @@ def distinct_items(node: exp.ArrayAgg, types: Types) -> exp.Expr | None:
 
 
 def _check_using(node: exp.Join, types: Types) -> None:
-    for name in node.args.get("using") or ():
-        column = name if isinstance(name, exp.Column) else None
-        if column is not None and types.of(column) == JSONB:
-            raise _unsupported("USING of documents", "Join ON a.doc = b.doc.", node)
+    """Raises SQLError where columns that are made equal are documents."""
+    names = [part.name.lower() for part in node.args.get("using") or ()]
+    natural = str(node.args.get("method") or "").upper() == "NATURAL"
+    if not names and not natural:
+        return
+    found = types.columns_in(node.this)
+    if any(type == JSONB and (natural or name in names) for name, type in found):
+        raise _unsupported("NATURAL and USING of documents", "Join ON a.doc = b.doc.", node)
 
 
 def group(select: exp.Select, types: Types) -> None:
@@ -235,7 +241,7 @@ def group(select: exp.Select, types: Types) -> None:
         return
     for key in list(group.expressions):
         plain = types.of(key) is not None and isinstance(key, exp.Column)
-        what = key if plain else _selected(select, key) or key
+        what = key if plain else _selected(select, key, types) or key
         _refuse_array(types.of(what), key)
         if types.of(what) != JSONB:
             continue
@@ -267,7 +273,8 @@ def _distinct(select: exp.Select, types: Types) -> None:
         for part in list(on.expressions if isinstance(on, exp.Tuple) else [on]):
             _wrap_if_document(part, types, same)
         return
-    items = [item.unalias() for item in select.expressions]
+    _, parts = types.parts_of(select)
+    items = [part for (part,) in parts]
     for item in items:
         _refuse_array(types.of(item), item)
     if not _are_documents(items, types):

@@ -178,6 +178,8 @@ class _Meaning:
             return call(made, *map(text_path, given))
         shape = _FUNCTIONS.get(same)
         if shape is None:
+            if name in _WITHIN:
+                return None
             if name.startswith(("json", "row_to_json")):
                 raise _no_function(node, name)
             return self._checked(node)
@@ -447,6 +449,8 @@ _FUNCTIONS: dict[str, tuple[str, str, int]] = {
     "jsonb_text_pairs": ("jsonb_text_pairs", "d", 1),
 }
 """By name: the function, what it takes (documents, sets of texts, anything), how many at least."""
+_WITHIN = ("jsonb_pair_key", "jsonb_pair_value", "jsonb_pair_text")
+"""What the parser puts in place of others, for parts that are no documents."""
 _FOR_ANY = (
     exp.Case, exp.If, exp.Cast, exp.TryCast, exp.Coalesce, exp.Connector, exp.Array, exp.ArrayAgg,
     exp.Count, exp.Explode, exp.Unnest, exp.Exists, exp.Lag, exp.Lead, exp.FirstValue,

@@ -24,6 +24,10 @@ _LISTS = {
     _KEYS: "jsonb_keys",
 }
 _RECORDS = {"jsonb_to_recordset": "jsonb_records", "jsonb_to_record": "jsonb_record"}
+_PARTS = {
+    "jsonb_pairs": ("jsonb_pair_key", "jsonb_pair_value"),
+    "jsonb_text_pairs": ("jsonb_pair_key", "jsonb_pair_text"),
+}
 _MEMBERS = {"jsonb_each": "jsonb_pairs", "jsonb_each_text": "jsonb_text_pairs"}
 
 
@@ -119,17 +123,13 @@ def _list_of(name: str, document: exp.Expr) -> exp.Expr:
     return _call(_LISTS[name], document)
 
 
-def _members(list: str, document: exp.Expr, given: Sequence[str]) -> exp.Expr:
+def _members(name: str, document: exp.Expr, given: Sequence[str]) -> exp.Expr:
     names = [*given, *["key", "value"][len(given) :]]
-    pairs = exp.select(exp.alias_(exp.Explode(this=_call(list, document)), "pair")).subquery("m")
+    pairs = exp.select(exp.alias_(exp.Explode(this=_call(name, document)), "pair")).subquery("m")
     return exp.select(
         *(
-            exp.alias_(
-                _call("struct_extract", exp.column("pair"), exp.Literal.string(part)),
-                name,
-                quoted=True,
-            )
-            for part, name in zip(("key", "value"), names, strict=False)
+            exp.alias_(_call(part, exp.column("pair")), called, quoted=True)
+            for part, called in zip(_PARTS[name], names, strict=False)
         )
     ).from_(pairs)
 

@@ -6,6 +6,7 @@ before DuckDB sees it:
 
     `derived_types`  types that follow from others: of alternatives, of quotients
     `types`          the type of each expression, as far as it is plain to see
+    `stars`          what a star stands for, and of which types
     `signatures`     which function or operator is meant by operands of these types
     `functions`      the functions that are known by their signatures
     `operators`      the operators that are

@@ -39,6 +39,7 @@ from .functions import FUNCTIONS, called
 from .macros import PREFIX
 from .operators import SIGNS, operation
 from .signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, resolve
+from .stars import Stars, given_names
 
 STRING = ColumnType(TypeKind.STRING)
 BOOL = ColumnType(TypeKind.BOOL)
@@ -92,9 +93,11 @@ class Types:
         # Tables of the catalog have texts and INT8 where PostgreSQL has types of its own.
         self.strict = not any(map(is_virtual, relations.values()))
         self._scopes: dict[int, list[QueryScope]] = {}
-        for scope in scopes_in(query):
+        scopes = scopes_in(query)
+        for scope in scopes:
             for column in scope.columns:
                 self._scopes.setdefault(id(column), []).append(scope)
+        self._stars = Stars(scopes, relations, self)
         self._query = query  # ids stay theirs as long as they live
         self._depth = 0
 
@@ -376,7 +379,7 @@ class Types:
         """Whether a source has a column, and its type."""
         if isinstance(source, exp.Table):
             if isinstance(source.this, exp.GenerateSeries):
-                names = _given_names(source)
+                names = given_names(source)
                 return name in (*names, source.alias.lower()), self._series(source.this)
             if not isinstance(source.this, exp.Identifier):
                 return False, None
@@ -384,11 +387,11 @@ class Types:
             column = descriptor.find_column(name) if descriptor is not None else None
             return column is not None, None if column is None else column.type
         if isinstance(source, exp.Unnest):
-            return self._of_unnest(source, name)
+            return self.of_unnest(source, name)
         if not isinstance(source, QueryScope):
             return False, None
         if isinstance(source.expression, exp.Unnest):
-            return self._of_unnest(source.expression, name)
+            return self.of_unnest(source.expression, name)
         names, types = self.columns_of(source.expression)
         known = dict(zip_longest(names, types[: len(names)]))  # WITH ORDINALITY adds a name
         if name not in known:
@@ -398,11 +401,11 @@ class Types:
         narrow = self.declared(several[0]) if len(several) == 1 else None
         return True, narrow or known[name]
 
-    def _of_unnest(self, source: exp.Unnest, name: str) -> tuple[bool, ColumnType | None]:
+    def of_unnest(self, source: exp.Unnest, name: str) -> tuple[bool, ColumnType | None]:
         if len(source.expressions) != 1:
             return False, None
         found = self.of(source.expressions[0])
-        names = _given_names(source) or [source.alias.lower()]
+        names = given_names(source) or [source.alias.lower()]
         if name == names[0] or name == source.alias.lower():
             return True, None if found is None else found.element
         return (True, INT8) if name in names else (False, None)
@@ -416,13 +419,13 @@ class Types:
             else self.of(column[0]) or self.common(column)
             for column in parts
         ]  # fmt: skip
-        given = _given_names(tree)
+        given = given_names(tree)
         return [*given, *names[len(given) :]], types
 
     def parts_of(self, tree: exp.Expr) -> tuple[list[str], list[list[exp.Expr]]]:
         """The names of a query's columns, and what stands for each in all of its sides."""
         match tree:
-            case exp.Subquery():
+            case exp.Subquery() | exp.Lateral():
                 return self.parts_of(tree.this)
             case exp.SetOperation():
                 names, left = self.parts_of(tree.this)
@@ -435,9 +438,23 @@ class Types:
                 columns = [list(column) for column in zip(*rows, strict=False)]
                 return [f"column{place + 1}" for place in range(len(columns))], columns
             case exp.Select():
-                names = [item.alias_or_name.lower() for item in tree.expressions]
-                return names, [[item.unalias()] for item in tree.expressions]
+                return self._items(tree)
         return [], []
+
+    def _items(self, select: exp.Select) -> tuple[list[str], list[list[exp.Expr]]]:
+        """The columns of a select list: of a star those that it stands for, if that is plain."""
+        names: list[str] = []
+        parts: list[list[exp.Expr]] = []
+        for item in select.expressions:
+            columns = self._stars.columns(select, item)
+            for column in [item] if columns is None else columns:
+                names.append(column.alias_or_name.lower())
+                parts.append([column.unalias()])
+        return names, parts
+
+    def columns_in(self, source: exp.Expr) -> list[tuple[str, ColumnType | None]]:
+        """The columns of what is joined, as far as they are known."""
+        return self._stars.of_source(source) or []
 
     def _of_subquery(self, tree: exp.Subquery) -> ColumnType | None:
         if not isinstance(tree.this, exp.Query):
@@ -451,11 +468,3 @@ def _listed(item: exp.Expr) -> exp.Expr:
     while isinstance(item, exp.Order | exp.Distinct):
         item = item.this if isinstance(item, exp.Order) else item.expressions[0]
     return item
-
-
-def _given_names(tree: exp.Expr) -> list[str]:
-    """The names of `AS t (a, b)`."""
-    holder = tree if tree.args.get("alias") else tree.parent
-    alias = holder.args.get("alias") if holder is not None else None
-    columns = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
-    return [folded(c if isinstance(c, exp.Identifier) else c.this) for c in columns or ()]

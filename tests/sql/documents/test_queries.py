@@ -20,6 +20,8 @@ QUERIES: list[tuple[str, list[tuple[object, ...]]]] = [
     ("SELECT doc ->> 'n', doc -> 'list' -> 0 FROM t WHERE id = 1", [("9007199254740993", "1.0")]),
     ("SELECT doc #> '{list,1}', doc #>> '{price}' FROM t WHERE id = 1", [('"x"', "4.50")]),
     ("SELECT doc - 'n' - 'list' FROM t WHERE id = 1", [('{"price": 4.50}',)]),
+    ("""SELECT d -> 'a"b', d -> '*' FROM (SELECT '{"a\\"b": 6, "c": 1}'::JSONB AS d) s""",
+     [("6", None)]),
     ("SELECT jsonb_typeof(doc -> 'list' -> -1) FROM t WHERE id = 1", [("string",)]),
     ("SELECT id FROM t WHERE other = '1.00' ORDER BY id", [(1,), (2,)]),
     ("SELECT id FROM t WHERE doc IN ('1', '2')", [(3,)]),
