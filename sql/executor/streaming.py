@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 import pyarrow as pa
@@ -24,6 +24,7 @@ from ...catalog.row_codec import codec_for
 from ...kvlayer.errors import BatchTimestampBeforeGC
 from ...kvlayer.span import Span
 from ...kvlayer.txn import Transaction
+from ..column_origins import with_origins
 from ..errors import from_duckdb
 from ..plans import AnalyticSelect, SelectPlan, TableScan
 from ..result_batches import ResultBatches, WaitingResults
@@ -57,7 +58,9 @@ async def stream_select(
             return await run_native(plan.native, transaction, bindings)
         except TooManyRows:
             pass
-    return await result_of(await _answers(plan.analytic, transaction, bindings, analytics), waiting)
+    answers = await _answers(plan.analytic, transaction, bindings, analytics)
+    result = await result_of(answers, waiting)
+    return replace(result, columns=with_origins(result.columns, plan.analytic.origins))
 
 
 async def result_of(answers: Answers, waiting: WaitingResults) -> Result:

@@ -132,3 +132,12 @@ def test_names_without_quotes_are_folded() -> None:
         assert await names("SELECT S.KEY FROM (SELECT max(ID) AS Key FROM t) s") == ["key"]
 
     run(scenario)
+
+
+def test_a_result_that_is_sent_in_parts_says_where_it_is_from() -> None:
+    async def scenario(node: SqlNode) -> None:
+        (result,) = await node.first.execute("SELECT v, id + 1 FROM t", streamed=True)
+        assert [column.origin is not None for column in result.columns] == [True, False]
+        assert result.fetch_rows() == []
+
+    run(scenario)

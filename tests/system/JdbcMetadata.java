@@ -120,6 +120,18 @@ public class JdbcMetadata {
             System.out.println("parameter\t" + type);
         }
         edit(connection);
+        zone(connection);
+    }
+
+    /** The driver begins the session in the zone of its machine. */
+    static void zone(Connection connection) throws SQLException {
+        String moment = "SELECT current_setting('timezone') AS zone, "
+            + "TIMESTAMPTZ '2020-07-01 00:00'::TEXT AS written, "
+            + "TIMESTAMPTZ '2020-06-30 22:00Z' AS moment";
+        try (Statement statement = connection.createStatement()) {
+            tell("zone", connection.getMetaData(), d -> statement.executeQuery(moment),
+                "zone", "written", "moment");
+        }
     }
 
     /** Rows are changed through a result, which needs to know the table and its key. */

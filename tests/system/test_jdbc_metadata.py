@@ -41,7 +41,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Answers:
         for statement in ("CREATE USER ada", *SCHEMA.split(";\n")):
             server.sql(statement)
         url = f"jdbc:postgresql://127.0.0.1:{server.pg_port}/defaultdb"
-        command = [java, "-cp", DRIVER, str(PROGRAM), url]
+        command = [java, "-Duser.timezone=Europe/Berlin", "-cp", DRIVER, str(PROGRAM), url]
         done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-4000:]
     answers: Answers = defaultdict(list)
@@ -129,3 +129,8 @@ def test_columns_of_a_result_know_their_table(told: Answers) -> None:
 
 def test_rows_are_edited_through_a_result(told: Answers) -> None:
     assert told["edited"] == [("7", "grace")]
+
+
+def test_a_session_begins_in_the_zone_of_the_driver(told: Answers) -> None:
+    shown = "2020-07-01 00:00:00+02"
+    assert told["zone"] == [("Europe/Berlin", shown, shown)]
