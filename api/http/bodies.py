@@ -123,7 +123,8 @@ class ResultReply(msgspec.Struct, omit_defaults=True):
 
 
 class SqlReply(msgspec.Struct):
-    """The outcomes of a text's statements, in order."""
+    """The outcomes of a text's statements, in order. A reply that fails under way ends in
+    `"error"`, a problem, instead of its last `tag` and `row_count`, and is broken off."""
 
     results: list[ResultReply]
 

@@ -33,7 +33,8 @@ def described_sql(*, reply: type[msgspec.Struct], request: type[msgspec.Struct])
     """As `described`, for a reply whose form Accept chooses."""
     found = described(reply=reply, request=request)
     content = found["responses"][200]["content"]
-    content[JSON_LINES] = {"schema": {"type": "string", "description": "one JSON object a row"}}
+    lines = 'one JSON object a row; `["error", problem]` ends what fails under way'
+    content[JSON_LINES] = {"schema": {"type": "string", "description": lines}}
     content[ARROW_STREAM] = {"schema": {"type": "string", "format": "binary"}}
     return found
 
