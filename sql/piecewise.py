@@ -2,6 +2,7 @@
 parts, one part behind another.
 
     SELECT id, n * 2 FROM t WHERE n > 1 LIMIT 100     piecewise: each row is answered by itself
+    SELECT m FROM (SELECT n AS m FROM t) AS v         piecewise, as is a view that is so
     SELECT id FROM t ORDER BY id                      piecewise, read in the order of the key
     SELECT count(*) FROM t; … ORDER BY n; … DISTINCT  not: a row's answer depends on other rows
 
@@ -23,6 +24,7 @@ from .scalars import NotNative
 from .transpile import folded_alias
 
 _CLAUSES = {"expressions", "from_", "where", "order", "limit", "kind", "operation_modifiers"}
+_INNER_CLAUSES = _CLAUSES - {"order", "limit"}
 _SORTED_ALIKE = frozenset(
     (
         *INTEGERS,
@@ -46,7 +48,7 @@ _OTHER_ROWS = (exp.AggFunc, exp.Window, exp.Anonymous, exp.AnonymousAggFunc)
 def piecewise(tree: exp.Expr, relations: Relations) -> Piecewise | None:
     """How a query is answered piece by piece, or None where it cannot be."""
     source = single_table(tree)
-    if source is None:
+    if source is None and not _over_one_table(tree):
         return None
     assert isinstance(tree, exp.Select), tree
     if any(value for arg, value in tree.args.items() if arg not in _CLAUSES):
@@ -58,9 +60,29 @@ def piecewise(tree: exp.Expr, relations: Relations) -> Piecewise | None:
     except NotNative:
         return None
     order = tree.args.get("order")
-    if order is not None and not _in_key_order(order, tree, source, relations):
+    if order is not None and (source is None or not _in_key_order(order, tree, source, relations)):
         return None
     return Piecewise(limit, order is not None)
+
+
+def _over_one_table(tree: exp.Expr) -> bool:
+    """Whether a query reads one table through queries in FROM, as through a view, each of which
+    answers row by row."""
+    depth, select = 0, tree
+    while isinstance(select, exp.Select) and single_table(select) is None:
+        clause = select.args.get("from_")
+        below = None if clause is None else clause.this
+        if not isinstance(below, exp.Subquery) or set(_given(below)) - {"this", "alias"}:
+            return False
+        depth, select = depth + 1, below.this
+        if set(_given(select)) - _INNER_CLAUSES:
+            return False
+    # A query and what puts it into FROM for each of them, and none elsewhere.
+    return isinstance(select, exp.Select) and len(list(tree.find_all(exp.Query))) == 1 + 2 * depth
+
+
+def _given(node: exp.Expr) -> list[str]:
+    return [arg for arg, value in node.args.items() if value]
 
 
 def _in_key_order(

@@ -58,6 +58,9 @@ QUERIES = [
     "SELECT * FROM t ORDER BY k",
     "SELECT v, k FROM t AS o WHERE o.k > 10 ORDER BY o.k LIMIT 30000",
     "SELECT k FROM t LIMIT 20000",
+    "SELECT x.w FROM (SELECT k * 2 AS w, v FROM t WHERE v <> 3) AS x WHERE x.v <> 4",
+    "SELECT w FROM (SELECT k AS w FROM t LIMIT 30000) AS x LIMIT 20000",
+    "SELECT k FROM (SELECT k FROM t WHERE k IN (SELECT k FROM t)) AS x ORDER BY 1",
     "SELECT * FROM t ORDER BY v, k",
     "SELECT a.k, b.v FROM t a JOIN t b ON a.k = b.k ORDER BY 1",
     "SELECT v, count(*) OVER (PARTITION BY v), k FROM t ORDER BY k DESC",
@@ -87,13 +90,15 @@ def test_a_short_result_is_whole() -> None:
     run(scenario)
 
 
-def test_a_part_of_the_table_is_held_at_a_time() -> None:
+@pytest.mark.parametrize("query", ["SELECT k, v FROM wide WHERE v <> ''", "SELECT * FROM seen"])
+def test_a_part_of_the_table_is_held_at_a_time(query: str) -> None:
     async def scenario(node: SqlNode, session: Session) -> None:
         await node.sql("CREATE TABLE wide (k INT8 PRIMARY KEY, v STRING)")
         rows = "SELECT g, repeat('x', 1000) FROM generate_series(1, 20000) AS s(g)"
         await node.sql(f"INSERT INTO wide {rows}")
+        await node.sql("CREATE VIEW seen AS SELECT k, v FROM wide WHERE k > 0")
         before = most = pa.total_allocated_bytes()
-        result = await ask(session, "SELECT k, v FROM wide WHERE v <> ''")
+        result = await ask(session, query)
         assert result.batches is not None
         async with session.sending(result):
             while await result.batches.next() is not None:
