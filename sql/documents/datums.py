@@ -2,7 +2,7 @@
 
     4.50                     4.50                      every digit
     1e20::FLOAT8             100000000000000000000     NaN and infinities are texts
-    TIMESTAMPTZ              "2024-01-02T03:04:05.5+00:00"
+    TIMESTAMPTZ              "2024-01-02T03:04:05.5+00:00", in the session's zone
     '\\x01ff'::BYTES         "\\\\x01ff"
     ARRAY['a', NULL]         ["a", null]
     anything else            the text that a cast gives, in quotes
@@ -13,6 +13,7 @@ The type is the one that the column has in Arrow, so it is never a guess.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from math import isfinite
 from typing import Any
@@ -22,6 +23,7 @@ import pyarrow as pa
 from ...catalog.errors import SQLError
 from ...catalog.interval import interval_of
 from ...catalog.json_text import normal_json, write_json
+from ...catalog.session_zone import zone_of
 from .slices import NULL, array_of, object_of
 
 Documents = list[str | None]
@@ -58,9 +60,9 @@ def documents_of(column: Any) -> Documents:
     if pa.types.is_dictionary(type):
         array = array.dictionary_decode()
     elif pa.types.is_timestamp(type):
-        zone = "" if type.tz is None else "+00:00"
         moments: Any = array.cast(pa.timestamp("us")).to_pylist()
-        return [m if m is None else f'"{_moment(m.isoformat())}{zone}"' for m in moments]
+        zone = None if type.tz is None else zone_of(type.tz)
+        return [moment if moment is None else _written(moment, zone) for moment in moments]
     elif isinstance(type, pa.OpaqueType) and type.type_name in _HUGE:
         signed = type.type_name == "hugeint"
         return [v if v is None else str(int.from_bytes(v, "little", signed=signed))
@@ -86,6 +88,18 @@ def _float(value: float) -> str:
     if isfinite(value):
         return write_json(value).removesuffix(".0")  # as a float is written
     return '"NaN"' if value != value else f'"{"-" if value < 0 else ""}Infinity"'
+
+
+def _written(moment: datetime, zone: tzinfo | None) -> str:
+    """A moment on the clock of its zone, which is the session's, and how far that is from UTC."""
+    if zone is None:
+        return f'"{_moment(moment.isoformat())}"'
+    try:
+        local = moment.replace(tzinfo=UTC).astimezone(zone)
+    except OverflowError:
+        raise SQLError("22008", f'timestamp out of range: "{moment.isoformat()}"') from None
+    clock = local.replace(tzinfo=None).isoformat()
+    return f'"{_moment(clock)}{local.isoformat()[len(clock) :]}"'
 
 
 def _moment(text: str) -> str:

@@ -115,3 +115,16 @@ def test_rows_are_checked_and_changed_by_the_order_of_documents() -> None:
 
     sim = Simulation(1)
     sim.run(run(sim))
+
+
+def test_moments_are_written_in_the_zone_of_the_session() -> None:
+    async def run(sim: Simulation) -> None:
+        async with sql_node(sim) as node:
+            await node.sql("SET TIME ZONE 'Europe/Berlin'")
+            noon = "'2024-07-01 12:00:00.50+00'::TIMESTAMPTZ"
+            rows = await node.rows(f"SELECT to_jsonb({noon}), jsonb_build_array({noon}, NULL)")
+            written = '"2024-07-01T14:00:00.5+02:00"'
+            assert rows == [(written, f"[{written}, null]")]
+
+    sim = Simulation(1)
+    sim.run(run(sim))
