@@ -29,6 +29,7 @@ from ..kvlayer.errors import (
 )
 from ..kvlayer.log import LogFull
 from .binder import unknown_column
+from .evaluator_messages import of_types
 from .postgres.macros import PREFIX
 
 RETRY_HINT = "Run the transaction again from its BEGIN."
@@ -152,7 +153,6 @@ _BEGINNINGS: tuple[tuple[str, str], ...] = (
     ("type with name", "42704"),
     ("could not parse string", "22007"),
     ("invalid date field format", "22007"),
-    ("unimplemented type for cast", "42846"),
     ("missing )", "2201B"),
     ("missing ]", "2201B"),
     ("no argument for repetition operator", "2201B"),
@@ -222,6 +222,9 @@ def _translated(error: duckdb.Error, message: str, tables: Sequence[TableDescrip
     if lower.startswith("overflow in") and "of int32" in lower:
         # Nothing else is computed in 32 bits.
         return SQLError("22008", "interval out of range")
+    of_operands = of_types(message)
+    if of_operands is not None:
+        return of_operands
     for beginning, sqlstate in _BEGINNINGS:
         if lower.startswith(beginning):
             return SQLError(sqlstate, _lowered(message.rstrip(".!")))
@@ -241,12 +244,6 @@ def _translated(error: duckdb.Error, message: str, tables: Sequence[TableDescrip
     function = _function_name(message)
     if function is not None:
         return SQLError("42883", f"function {function} does not exist")
-    if lower.startswith("no function matches") or lower.startswith("could not choose"):
-        return SQLError(
-            "42883",
-            _lowered(message.partition(". ")[0].rstrip(".")).replace("the given name and ", ""),
-            hint="You might need to add explicit type casts.",
-        )
     if lower.startswith(("date field value", "timestamp field value", "invalid timestamp")):
         return SQLError("22007", _lowered(message))
     for kind, sqlstate in _BY_CLASS:
@@ -269,7 +266,8 @@ def _between(text: str, start: str, end: str) -> str | None:
 
 
 def _lowered(text: str) -> str:
-    return text[:1].lower() + text[1:]
+    """Without the capital of a sentence; words in capitals stay."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
 def _of_postgres(message: str) -> SQLError | None:

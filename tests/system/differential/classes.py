@@ -213,8 +213,8 @@ _FUNCTIONS_MISSING = (
 )
 _MISSING = (
     *(f"function {name} " for name in _FUNCTIONS_MISSING.split()),
-    "no function matches argument types 'generate_series(",
-    "no function matches argument types 'unnest(",
+    "function generate_series(",
+    "function unnest(",
 )
 
 _OF_DOCUMENTS = (
@@ -359,7 +359,7 @@ CLASSES: tuple[DifferenceClass, ...] = (
     DifferenceClass("Cursors are computed when they are declared", _cursor),
     DifferenceClass(
         "Dates end in the years 1 and 9999",
-        _refused(sqlstate="22008", beginnings=("dATE out of range", "date out of range")),
+        _refused(sqlstate="22008", beginnings=("DATE out of range", "date out of range")),
     ),
     DifferenceClass(
         "Functions that are missing",
