@@ -63,6 +63,9 @@ def test_a_statement_follows_the_type() -> None:
         await node.sql("ALTER TYPE mood ADD VALUE 'glad'")
         assert (await session.run(prepared, ("glad",))).fetch_rows() == [("glad", "ok")]
         assert await node.rows("SELECT 'glad'::mood") == [("glad",)]
+        again = await session.prepare("SELECT $1::mood, 'ok'::mood")
+        (type,) = again.parameter_types
+        assert type.enum is not None and type.enum.labels == ("sad", "ok", "glad")
         await node.sql("DROP TABLE t")
         await node.sql("DROP TYPE mood")
         assert (await node.error("SELECT 'ok'::mood")).sqlstate == "42704"
