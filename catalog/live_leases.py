@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.errors import RetryableTransaction
 from ..kvlayer.keys import encode_int
@@ -47,27 +45,23 @@ async def check_two_versions(
 
     A lease counts while it and its session are both unexpired at the transaction's read timestamp;
     what has expired there stays so at the commit timestamp, which is never lower. The rows are read
-    by the transaction, so a lease or a heartbeat that slips in makes it retry.
+    by the transaction, so a lease that slips in makes it retry. Sessions are read of older
+    versions' leases alone: a session that lives is written with each heartbeat, and a transaction
+    that had read it would fail by the next one.
     """
-    async for version, node_id, session_id in _live_leases(transaction, descriptor_id):
-        if version < newest:
-            raise DescriptorLeased(
-                descriptor_id, name, version=version, node_id=node_id, session_id=session_id
-            )
-
-
-async def _live_leases(
-    transaction: Transaction, descriptor_id: int
-) -> AsyncIterator[tuple[int, int, str]]:
+    at = transaction.read_timestamp
     for key, body in await transaction.scan(leases_on(descriptor_id)):
         _, version, node_id, session_id, expiration = _leases.decode_row(key, body)
         assert isinstance(version, int)
         assert isinstance(node_id, int)
         assert isinstance(session_id, str)
         assert isinstance(expiration, int)
-        at = transaction.read_timestamp
-        if expiration > at and await _session_expiration(transaction, session_id) > at:
-            yield version, node_id, session_id
+        if version >= newest or expiration <= at:
+            continue
+        if await _session_expiration(transaction, session_id) > at:
+            raise DescriptorLeased(
+                descriptor_id, name, version=version, node_id=node_id, session_id=session_id
+            )
 
 
 async def _session_expiration(transaction: Transaction, session_id: str) -> Timestamp:

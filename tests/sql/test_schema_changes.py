@@ -470,3 +470,22 @@ def test_columns_of_decimals_without_digits_are_told_of(sim: Simulation) -> None
             assert changed.notice is None
 
     sim.run(main())
+
+
+def test_heartbeats_do_not_fail_a_transaction_that_changes_a_leased_table(sim: Simulation) -> None:
+    async def main() -> None:
+        async with sql_node(sim) as node:
+            await node.sql(
+                "CREATE TABLE t (k INT8 PRIMARY KEY); CREATE TABLE u (k INT8 PRIMARY KEY)"
+            )
+            await node.sql("INSERT INTO t VALUES (1)")  # which leases it
+            await node.sql("BEGIN; SELECT count(*) FROM u; COMMENT ON TABLE t IS 'seen'")
+            await asyncio.sleep(5.0)  # of which a second is between two heartbeats
+            reader = node.session()
+            await reader.execute("SELECT * FROM u WHERE k = 1")  # the write below is above it
+            await node.sql("INSERT INTO u VALUES (1)")
+            await node.sql("COMMIT")
+            await reader.close()
+            assert await node.rows("SELECT obj_description('t'::regclass)") == [("seen",)]
+
+    sim.run(main())
