@@ -69,8 +69,6 @@ def substring(tree: exp.Substring, types: Types) -> exp.Expr:
         return call("substr", tree.this, exp.Literal.number(1), length or exp.Null())
     if types.kind(start) is TypeKind.STRING or (untyped(start) and length is None):
         return exp.paren(regexp_matched([tree.this, start], tree, only_first=True), copy=False)
-    if types.kind(tree.this) is TypeKind.BYTES:
-        raise SQLError("0A000", "substring() of BYTES is not supported", position=position_of(tree))
     return call("substr", tree.this, start, *([length] if length is not None else []))
 
 

@@ -52,6 +52,7 @@ REFUSED = [
 ANSWERED = [
     ("abs('-5')", 5.0),
     ("pg_typeof(round('2.5'))", "double precision"),
+    ("pg_typeof(ceil(id))", "double precision"),
     ("b || '\\x02'", b"\x01\x02"),
     ("coalesce(n, '0')::STRING", "1.500000000"),
     ("at - '2024-01-01'::STRING::TIMESTAMP = '1 day 3 hours'", True),
