@@ -39,6 +39,10 @@ _NUMBER = 1_000_000
 """Of the rows as a given table: beyond those of a WITH's parts."""
 
 
+_ANY_DIGITS = ColumnType(TypeKind.DECIMAL)
+"""What arithmetic on decimals, and a number with a fraction, is of for Python."""
+
+
 def _canonical(scalar: Scalar, type: ColumnType) -> Scalar:
     """A result has the digits that its type says: arithmetic on decimals gives more."""
     if type.kind is not TypeKind.DECIMAL:
@@ -91,6 +95,8 @@ def projection_over(
             continue
         type = scalar.type or ColumnType(TypeKind.STRING)
         plain = isinstance(tree, exp.Column) and isinstance(tree.this, exp.Identifier)
+        if not plain and type == _ANY_DIGITS:  # how many there are, the query knows
+            native = False
         origin = origin_of(descriptor, folded(tree.this)) if plain else None
         columns.append(ResultColumn(output_name(item), declared or type, origin))
         scalars.append(_canonical(scalar, type))

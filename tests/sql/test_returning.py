@@ -173,3 +173,18 @@ def test_what_a_subquery_reads_is_asked_for() -> None:
         assert caught.value.sqlstate == "42501"
 
     run(scenario)
+
+
+def test_arithmetic_on_decimals_has_the_digits_that_select_gives_it() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql(
+            "CREATE TABLE prices (k INT8 PRIMARY KEY, price DECIMAL(10,2), bare DECIMAL)"
+        )
+        await node.sql("INSERT INTO prices VALUES (1, 5, 2)")
+        for items in ("price - 1", "price * price, price / 3", "-price, price, bare", "1.5"):
+            told = await node.rows(f"UPDATE prices SET bare = bare RETURNING {items}")
+            assert list(map(str, told[0])) == list(
+                map(str, (await node.rows(f"SELECT {items} FROM prices"))[0])
+            )
+
+    run(scenario)

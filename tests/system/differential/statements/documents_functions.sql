@@ -145,3 +145,8 @@ UPDATE parts SET doc['a'] = NULL WHERE id = 1 RETURNING doc;
 UPDATE parts SET doc[NULL] = '1' WHERE id = 1 RETURNING doc;
 UPDATE parts SET doc['q'] = to_jsonb(2.50), doc['r'] = doc['l'] WHERE id = 1 RETURNING doc;
 SELECT * FROM parts ORDER BY id;
+SELECT to_jsonb(ROW(1, 'a', ROW(2, NULL))), jsonb_build_object('r', ROW(1, 1.50)), jsonb_build_array((1, 2));
+SELECT jsonb_agg(ROW(a, a * 1.50) ORDER BY a DESC) FROM (VALUES (1), (2)) v(a);
+SELECT jsonb_agg((a, 'x')), jsonb_object_agg(a, ROW(a, NULL)) FROM (VALUES (1)) v(a);
+SELECT row_to_json(5);
+SELECT row_to_json(ROW(1, ROW('x', 4.50)))::JSONB;
