@@ -78,7 +78,9 @@ def _called(token: Token, before: TokenType | None) -> bool:
     return token.text.lower() in CALLED and not quoted and before not in _NAMES_BEHIND
 
 
-_NO_TYPES = frozenset({"both", "leading", "trailing", "zone", "escape", "uescape", "system"})
+_NO_TYPES = frozenset(
+    {"both", "leading", "trailing", "placing", "zone", "escape", "uescape", "system"}
+)
 """Words that stand before a text and name no type."""
 
 
