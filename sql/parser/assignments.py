@@ -78,9 +78,7 @@ def _element(target: exp.Bracket, value: exp.Expr) -> Assigned:
     whole: exp.Expr = target
     while isinstance(whole, exp.Bracket):
         (subscript,) = whole.expressions
-        if whole is target:
-            subscript = _as_written(subscript)
-        subscripts.insert(0, subscript)
+        subscripts.insert(0, _as_written(subscript))
         whole = whole.this
     if not isinstance(whole, exp.Column):
         raise SQLError("42601", "SET takes column = value", position=position_of(target))

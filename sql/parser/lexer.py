@@ -16,6 +16,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.errors import SQLError
+from .quoted_escapes import with_escapes_read
 
 POSTGRES = Postgres()
 """Composed with, never subclassed: the compiled build refuses interpreted subclasses."""
@@ -47,7 +48,7 @@ def tokenize(text: str) -> list[Token]:
         raise _unterminated(text) from error
     if any(token.token_type in _COMMANDS for token in tokens):
         tokens = _open_commands(text, tokens)
-    return tokens
+    return with_escapes_read(text, tokens)
 
 
 def _tokenize(text: str) -> list[Token]:

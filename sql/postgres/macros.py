@@ -30,14 +30,20 @@ _DECODE = f"""
 (s, f) AS CASE lower(f)
     WHEN 'hex' THEN CASE WHEN {_HEX} THEN unhex(s)
         ELSE error('22023|invalid hexadecimal data') END
-    WHEN 'base64' THEN from_base64(s)
+    WHEN 'base64' THEN from_base64(regexp_replace(s, '\\s', '', 'g'))
     ELSE error('22023|unrecognized encoding') END
 """
-_ENCODE = """
+_ENCODE = r"""
 (b, f) AS CASE lower(f)
     WHEN 'hex' THEN lower(hex(b))
-    WHEN 'base64' THEN to_base64(b)
+    WHEN 'base64' THEN regexp_replace(to_base64(b), '([^=]{76})', '\1' || chr(10), 'g')
     ELSE error('22023|unrecognized encoding') END
+"""
+_REGEXP_SPLIT = """
+(s, p) AS CASE
+    WHEN p <> '' AND regexp_matches('', p)
+    THEN error('0A000|not supported: splitting by a pattern that matches nothing at all')
+    ELSE string_split_regex(s, '(?s)' || p) END
 """
 _POSITIVE = """
 (x) AS CASE
@@ -175,9 +181,11 @@ MACROS: dict[str, str] = {
     "quote_ident": _QUOTE_IDENT,
     "quote_literal": f"(s) AS {_QUOTE_LITERAL}",
     "quote_nullable": f"(s) AS CASE WHEN s IS NULL THEN 'NULL' ELSE {_QUOTE_LITERAL} END",
-    "regexp_like": "(s, p) AS regexp_matches(s, p), (s, p, f) AS regexp_matches(s, p, f)",
-    "regexp_substr": "(s, p) AS nullif(regexp_extract(s, p), '')",
-    "regexp_split_to_array": "(s, p) AS string_split_regex(s, p)",
+    "regexp_like": "(s, p) AS regexp_matches(s, '(?s)' || p), "
+    "(s, p, f) AS regexp_matches(s, if(regexp_matches(f, '[nm]'), '', '(?s)') || p, f)",
+    "regexp_substr": "(s, p) AS "
+    "CASE WHEN regexp_matches(s, '(?s)' || p) THEN regexp_extract(s, '(?s)' || p) END",
+    "regexp_split_to_array": _REGEXP_SPLIT,
     "string_to_array": f"(s, d) AS {_SPLIT}, "
     f"(s, d, n) AS list_transform({_SPLIT}, lambda e: nullif(e, n))",
     "mod": "(a, b) AS a % b",

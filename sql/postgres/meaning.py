@@ -70,6 +70,9 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             return arrays.position(node)
         case exp.SimilarTo():
             return texts.similar(node, types)
+        case exp.RegexpCount() | exp.RegexpInstr():
+            texts.regexp_searched(node)
+            return None
         case exp.Substring():
             return texts.substring(node, types)
         case exp.Round():
@@ -106,11 +109,16 @@ def _matched(node: exp.Expr, types: Types) -> exp.Expr | None:
     if padded is not None:
         node.this.replace(padded)
     if not isinstance(some, exp.Any | exp.All):
-        return texts.escaped_like(node, types) if isinstance(node, exp.Like | exp.ILike) else None
+        return _matched_one(node, some, types)
     one = node.copy()
-    one.set("expression", arrays.ELEMENT.copy())
-    made = texts.escaped_like(one, types) if isinstance(one, exp.Like | exp.ILike) else None
-    return arrays.any_like(node, made or one, some)
+    return arrays.any_like(node, _matched_one(one, arrays.ELEMENT, types) or one, some)
+
+
+def _matched_one(node: exp.Expr, pattern: exp.Expr, types: Types) -> exp.Expr | None:
+    if not isinstance(node, exp.Like | exp.ILike):
+        pattern = texts.any_letter(pattern)
+    node.set("expression", pattern.copy())
+    return texts.escaped_like(node, types) if isinstance(node, exp.Like | exp.ILike) else None
 
 
 def _operator(node: exp.Expr, types: Types) -> exp.Expr | None:
@@ -192,10 +200,24 @@ def _type_name(argument: exp.Expr, types: Types) -> exp.Expr:
     return exp.Literal.string(type_name(type))
 
 
+_SETS = {
+    "regexp_matches": "regexp_match() returns the first match, and ~ says whether there is one.",
+    "regexp_split_to_table": "unnest(regexp_split_to_array(…)) has the same rows.",
+}
+"""Functions that return rows, and what to say instead."""
+
+
 def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
     name = node.name.lower()
     if name == "transaction_timestamp" and not node.expressions:
         return exp.CurrentTimestamp()
+    if name in _SETS:
+        raise SQLError(
+            "0A000",
+            f"not supported: {name}()",
+            position=position_of(node),
+            hint=_SETS[name],
+        )
     if name == "array_fill":
         return arrays.filled(node.expressions, types, tree=node)
     if name == "enum_range" and len(node.expressions) == 2:

@@ -8,6 +8,7 @@ from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
 from .arrays import element_texts
+from .patterns import groups, may_be_empty
 from .templates import call, duckdb, plain, text
 from .types import Types, untyped
 
@@ -208,7 +209,22 @@ def regexp_replaced(arguments: list[exp.Expr], tree: exp.Expr) -> exp.Expr:
         flags = made[3].unnest()
         if isinstance(flags, exp.Literal) and not set(flags.this) <= _FLAGS:
             raise SQLError("22023", f'invalid regular expression option: "{flags.this}"')
+    flags = made[3].unnest() if len(made) == 4 else text("")
+    if isinstance(flags, exp.Literal) and not set(flags.this) & _LINES:
+        made[1] = any_letter(made[1])
     return plain("regexp_replace", *made)
+
+
+_LINES = frozenset("nm")
+"""Flags with which a dot matches no end of a line."""
+
+
+def any_letter(pattern: exp.Expr) -> exp.Expr:
+    """A regular expression whose dot matches the end of a line too, which DuckDB's does not."""
+    literal = pattern.unnest()
+    if not isinstance(literal, exp.Literal):
+        return duckdb("'(?s)' || :p", p=pattern)
+    return text(f"(?s){literal.this}") if "." in literal.this else literal.copy()
 
 
 def regexp_matched(
@@ -220,29 +236,48 @@ def regexp_matched(
         raise SQLError(
             "0A000", "a regular expression must be constant here", position=position_of(tree)
         )
-    groups = _groups(pattern.this)
-    numbers = list(range(1, groups + 1)) or [0]
-    found = [f"regexp_extract(:s, :p, {number})" for number in numbers]
+    _refuse_doubtful_groups(pattern.this, tree)
+    found = [
+        f"nullif(regexp_extract(:s, :p, {number}), '')"
+        if group.optional
+        else f"regexp_extract(:s, :p, {number})"
+        for number, group in enumerate(groups(pattern.this), start=1)
+    ] or ["regexp_extract(:s, :p)"]
     result = found[0] if only_first else f"[{', '.join(found)}]"
     template = f"CASE WHEN regexp_matches(:s, :p) THEN {result} END"
-    return duckdb(template, s=arguments[0], p=arguments[1])
+    return duckdb(template, s=arguments[0], p=any_letter(pattern))
 
 
-def _groups(pattern: str) -> int:
-    """How many groups of a regular expression are numbered."""
-    count, at, within = 0, 0, False
-    while at < len(pattern):
-        letter = pattern[at]
-        if letter == "\\":
-            at += 1
-        elif letter == "[":
-            within = True
-        elif letter == "]":
-            within = False
-        elif letter == "(" and not within and pattern[at + 1 : at + 2] != "?":
-            count += 1
-        at += 1
-    return count
+def _refuse_doubtful_groups(pattern: str, tree: exp.Expr) -> None:
+    """DuckDB tells no group that is left out from one that is empty."""
+    if any(group.optional and group.empty for group in groups(pattern)):
+        raise SQLError(
+            "0A000",
+            "not supported: a group of a regular expression that may be both missing and empty",
+            position=position_of(tree),
+            hint="Write (…+)? instead of (…*)?, or (?:…) where the group is not asked for.",
+        )
+
+
+def regexp_searched(tree: exp.RegexpCount | exp.RegexpInstr) -> None:
+    """Raises SQLError for regexp_count() and regexp_instr() of more than a text and a pattern."""
+    name = "regexp_count" if isinstance(tree, exp.RegexpCount) else "regexp_instr"
+    given = [key for key, value in tree.args.items() if value is not None]
+    pattern = tree.expression.unnest()
+    if len(given) > len(("this", "expression")):
+        raise SQLError(
+            "0A000",
+            f"not supported: {name}() of more than a text and a pattern",
+            position=position_of(tree),
+            hint="Begin the pattern with (?i) for flags, and give it substr() of the text.",
+        )
+    if isinstance(pattern, exp.Literal) and may_be_empty(pattern.this):
+        raise SQLError(
+            "0A000",
+            f"not supported: {name}() of a pattern that matches nothing at all",
+            position=position_of(tree),
+        )
+    pattern.replace(any_letter(pattern))
 
 
 def length(argument: exp.Expr, types: Types) -> exp.Expr:

@@ -1,0 +1,50 @@
+"""Literals with escapes: what they hold, and which of them are none."""
+
+from __future__ import annotations
+
+import pytest
+
+from tailrace.catalog.errors import SQLError
+from tailrace.sql.parser.lexer import tokenize
+
+
+def held(literal: str) -> list[str]:
+    return [token.text for token in tokenize(f"SELECT {literal}")[1:]]
+
+
+@pytest.mark.parametrize(
+    ("literal", "text"),
+    [
+        (r"E'a\tb\'c''d\\'", "a\tb'c'd\\"),
+        (r"E'\x41\101\u00e9\U0001F600\z'", "AAé😀z"),
+        (r"E'\uD83D\uDE00'", "😀"),
+        (r"E'\\xABcd'", "\\xABcd"),
+        (r"E'costs $1\n'", "costs $1\n"),
+        (r"U&'\00e9\+01F600\\ it''s'", "é😀\\ it's"),
+        (r"U&'!00e9\x' UESCAPE '!'", "é\\x"),
+    ],
+)
+def test_an_escape_stands_for_its_letter(literal: str, text: str) -> None:
+    assert held(literal) == [text]
+
+
+@pytest.mark.parametrize(
+    ("literal", "sqlstate"),
+    [
+        (r"E'\u12'", "22025"),
+        (r"E'\uD83D'", "42601"),
+        (r"E'\uD83Dx'", "42601"),
+        (r"E'\U00110000'", "42601"),
+        (r"E'\xff'", "22021"),
+        (r"U&'\12'", "42601"),
+        (r"U&'x' UESCAPE '+'", "42601"),
+        (r"E'a' 'b'", "42601"),
+        (r"X'1F'", "0A000"),
+        (r"B'101'", "0A000"),
+    ],
+)
+def test_a_wrong_escape_is_an_error_at_its_literal(literal: str, sqlstate: str) -> None:
+    with pytest.raises(SQLError) as raised:
+        tokenize(f"SELECT {literal}")
+    assert raised.value.sqlstate == sqlstate
+    assert raised.value.position is not None
