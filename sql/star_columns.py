@@ -16,14 +16,28 @@ from .postgres.output_names import output_name
 Item = tuple[str, ...]
 """A column by its name, or by an alias and its name."""
 
+_OF_JOIN = ("kind", "side", "method", "on", "using")
+
 
 class StarColumns:
-    """The stars of one query, which stand in its tree as columns called `mark`."""
+    """The stars of one query, which stand in its tree as columns called `mark`.
 
-    def __init__(self, scopes: Sequence[QueryScope], relations: Relations, mark: str) -> None:
+    `natural`: those of a NATURAL JOIN, too, whose columns are not settled for good, and columns
+    that are joined on by the side that has them, where one has.
+    """
+
+    def __init__(
+        self,
+        scopes: Sequence[QueryScope],
+        relations: Relations,
+        mark: str,
+        *,
+        natural: bool = False,
+    ) -> None:
         self._scopes = {id(scope.expression): scope for scope in scopes}
         self._relations = relations
         self._mark = mark
+        self._natural = natural
 
     def is_star(self, node: exp.Expr) -> bool:
         return isinstance(node, exp.Column) and node.name == self._mark
@@ -66,20 +80,45 @@ class StarColumns:
         found: list[Item] = [
             (name,) if alone else (alias, name) for name in self._names(source, select)
         ]
+        before: list[Item] = []
         for (alias, source), join in zip(others, select.args.get("joins") or (), strict=True):
             names = self._names(source, select)
+            if not any(join.args.get(clause) for clause in _OF_JOIN):  # FROM a, b: another item
+                before, found = [*before, *found], [(alias, name) for name in names]
+                continue
             common = [folded(name) for name in join.args.get("using") or ()]
             if str(join.args.get("method") or "").upper() == "NATURAL":
+                common = [item[-1] for item in found if item[-1] in names]
+                if self._natural:
+                    found = self._merged(found, common, join, alias, names)
+                    continue
                 raise SQLError(
                     "0A000",
                     "a view cannot read all columns of a NATURAL JOIN",
                     hint="Write JOIN … USING (…), or name the columns.",
                     position=position_of(star),
                 )
-            left = [item for item in found if item[-1] not in common]
-            right = [(alias, name) for name in names if name not in common]
-            found = [*((name,) for name in common), *left, *right]
-        return found
+            found = self._merged(found, common, join, alias, names)
+        return [*before, *found]
+
+    def _merged(
+        self,
+        found: Sequence[Item],
+        common: Sequence[str],
+        join: exp.Join,
+        alias: str,
+        names: Sequence[str],
+    ) -> list[Item]:
+        """The columns behind one more JOIN."""
+        left = [item for item in found if item[-1] not in common]
+        right = [(alias, name) for name in names if name not in common]
+        side = str(join.args.get("side") or "").upper()
+        merged: list[Item] = [(name,) for name in common]
+        if self._natural and side == "RIGHT":
+            merged = [(alias, name) for name in common]
+        elif self._natural and side != "FULL":
+            merged = [item for name in common for item in found if item[-1] == name]
+        return [*merged, *left, *right]
 
     def _names(self, source: exp.Expr, select: exp.Select) -> list[str]:
         """The columns of one item of FROM, by their names."""

@@ -32,6 +32,7 @@ from .documents.element_names import name_elements
 from .documents.meaning import mean_documents
 from .hidden_columns import hide_columns, named
 from .key_access import KeyAccess
+from .merged_columns import spell_out_merged
 from .output_types import declared_enums, declared_types
 from .parser import folded, position_of
 from .parser.queries import table_name
@@ -67,6 +68,7 @@ def transpile(
     """The plan of a query. `access` is that of its only table, if it has just one."""
     positions = _positions(tree)
     query = _as_query(tree.copy())
+    spell_out_merged(query, relations)
     name_elements(query, relations)
     declared, origins = declared_types(query, relations), column_origins(query, relations)
     _name_columns(query)

@@ -215,7 +215,7 @@ class _Rewriter:
         if isinstance(item, exp.Null):
             return exp.cast(exp.null(), base.element.duckdb_name, dialect="duckdb")
         # DuckDB counts from the end what PostgreSQL does not find.
-        found = exp.Bracket(this=node.this.copy(), expressions=[item.copy()])
+        found = node.copy()
         condition = exp.GT(this=item.copy(), expression=exp.Literal.number(0))
         return exp.Case(ifs=[exp.If(this=condition, true=found)])
 

@@ -1,7 +1,8 @@
-"""What PostgreSQL means by `ALL (array)` and by the bounds of slices, where sqlglot reads others.
+"""What PostgreSQL means by `ALL (array)`, places and bounds of slices, where sqlglot reads others.
 
 1 = ALL (a)     sqlglot reads a call of a function all(a)
 a[:k]           a placeholder named k; it is a slice up to the column k
+a[k::INT8]      k::INT8 - 1, but a[k] as it stands; it is the place that is written
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ _SETS: dict[str, type[exp.Any | exp.All]] = {"all": exp.All, "any": exp.Any, "so
 
 def plain_arrays(tree: exp.Expr) -> exp.Expr:
     """The tree with both in the form that everything behind it reads."""
-    for node in list(tree.find_all(exp.Anonymous, exp.Bracket)):
+    for node in reversed(list(tree.find_all(exp.Anonymous, exp.Bracket))):  # inner ones first
         if isinstance(node, exp.Bracket):
             _plain_bounds(node)
+            _plain_place(node)
             continue
         made = _SETS.get(node.name.lower())
         if made is not None and len(node.expressions) == 1 and node is not tree:
@@ -27,3 +29,17 @@ def _plain_bounds(node: exp.Bracket) -> None:
     for item in list(node.expressions):
         if isinstance(item, exp.Placeholder) and item.name:
             item.replace(exp.Slice(this=None, expression=exp.column(item.name)))
+
+
+def _plain_place(node: exp.Bracket) -> None:
+    """A place that is computed counts from 1, whatever sqlglot knows of its type; literals are
+    moved by sqlglot when they are read and when they are written, and are left to it."""
+    item = node.expressions[0] if len(node.expressions) == 1 else None
+    inner = item.this if isinstance(item, exp.Neg) else item
+    if item is None or isinstance(inner, exp.Literal | exp.Slice | exp.Null):
+        return
+    (place,) = exp.apply_index_offset(node.this, [item], 1, dialect="postgres")
+    if isinstance(place, exp.Add) and place.expression.name == "0":
+        place = place.this
+    node.set("expressions", [place.copy()])
+    node.set("offset", 1)

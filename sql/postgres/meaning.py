@@ -86,6 +86,7 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             return None
         case exp.Select():
             sets.check_order_of_distinct(node)
+            sets.check_distinct_series(node)
             sets.check_rows(node)
             return None
         case exp.Localtimestamp():

@@ -28,6 +28,7 @@ from .derived_types import FLOAT8, decimal, matched, widest
 from .functions import called, described
 from .literal_casts import type_as_written
 from .operators import ARITHMETIC, COMPARISONS, SIGNS, comparable
+from .rows import check_rows_listed, check_whole_row
 from .signatures import Ambiguous, Argument, Chosen, Given
 from .templates import cast_to
 from .type_names import type_name
@@ -63,7 +64,10 @@ def _check(node: exp.Expr, types: Types) -> None:
     elif isinstance(node, exp.ArrayAgg):
         check_dimensions(node, types)
     elif isinstance(node, exp.SetOperation | exp.Values):
+        check_rows_listed(node)
         _check_columns(node, types)
+    elif isinstance(node, exp.Column):
+        check_whole_row(node, types)
     elif isinstance(node, exp.Bracket | exp.Any | exp.All):
         _check_array(node, types)
     elif isinstance(node, exp.Cast):

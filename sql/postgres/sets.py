@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from ...catalog.errors import SQLError
 from ..parser import position_of
+from .rows import is_row, row_as_value
 
 
 def check_order_of_distinct(tree: exp.Select) -> None:
@@ -29,17 +30,27 @@ def check_order_of_distinct(tree: exp.Select) -> None:
             )
 
 
+def check_distinct_series(tree: exp.Select) -> None:
+    """Raises SQLError 0A000 for DISTINCT ON of what makes rows: DuckDB does that behind it."""
+    distinct = tree.args.get("distinct")
+    if distinct is None or distinct.args.get("on") is None:
+        return
+    for item in tree.expressions:
+        series = item.find(exp.GenerateSeries, exp.Explode, exp.Unnest)
+        if series is not None and series.find_ancestor(exp.Select) is tree:
+            raise SQLError(
+                "0A000",
+                "DISTINCT ON of a function that returns a set is not supported",
+                position=position_of(series),
+                hint="Put the function into FROM.",
+            )
+
+
 def check_rows(tree: exp.Select) -> None:
     """Raises SQLError 0A000 for a row as a value, which DuckDB would write in its own way."""
     for item in tree.expressions:
         inner = item.unalias().unnest()
         if isinstance(inner, exp.Is):
             inner = inner.this.unnest()
-        row = isinstance(inner, exp.Anonymous) and inner.name.upper() == "ROW"
-        if row or isinstance(inner, exp.Tuple):
-            raise SQLError(
-                "0A000",
-                "a row as a value is not supported",
-                position=position_of(inner),
-                hint="Select its entries one by one, or compare it with another row.",
-            )
+        if is_row(inner):
+            raise row_as_value(inner)

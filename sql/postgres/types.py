@@ -373,6 +373,23 @@ class Types:
                 return None
         return None
 
+    def is_row(self, column: exp.Column) -> bool:
+        """Whether a name is a whole row of what FROM has under it, and no column."""
+        if not isinstance(column.this, exp.Identifier) or column.args.get("table") is not None:
+            return False
+        name = folded(column.this)
+        for scope in self._scopes.get(id(column), ()):
+            found = False
+            for alias, source in scope.sources.items():
+                if self._of_source(source, name)[0]:
+                    return False
+                if alias.lower() == name.lower():
+                    columns = self._stars.of_source(source)
+                    found = columns is not None and isinstance(_tree(source), _ROWS)
+            if found:
+                return True
+        return False
+
     def _of_source(
         self, source: exp.Expr | QueryScope, name: str
     ) -> tuple[bool, ColumnType | None]:
@@ -461,6 +478,13 @@ class Types:
             return self.of(tree.this) if isinstance(tree.this, exp.Expr) else None
         _, types = self.columns_of(tree.this)
         return types[0] if len(types) == 1 else None
+
+
+_ROWS = (exp.Table, exp.Select, exp.SetOperation, exp.Values)
+
+
+def _tree(source: exp.Expr | QueryScope) -> exp.Expr:
+    return source.expression if isinstance(source, QueryScope) else source
 
 
 def _listed(item: exp.Expr) -> exp.Expr:
