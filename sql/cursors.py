@@ -6,7 +6,8 @@ A cursor shows the rows of its query as they were when it was declared, and has 
     on the n-th        n
     behind the last    one more than there are
 
-It ends with its transaction, by COMMIT or not; one that was declared WITH HOLD outlives the commit.
+It ends with its transaction, by COMMIT or not, and where ROLLBACK TO takes its DECLARE back; one
+that was declared WITH HOLD outlives the commit.
 
 One that goes both ways (SCROLL) holds all its rows. Of any other the rows come in batches while
 FETCH goes forward by counts, and those that were fetched are gone; what asks for the end of it
@@ -42,6 +43,7 @@ class _Declared:
     result: Result
     opened: OpenTransaction | None  # None of one WITH HOLD that was declared by itself
     transaction: Transaction | None
+    savepoint: int = 0  # the last that was made before it
     place: int = 0
     gone: int = 0
     rows: ForwardRows | None = None  # of one whose rows come in batches
@@ -110,6 +112,7 @@ class Cursors:
         transaction = None if opened is None else opened.transaction
         found = await self._run(statement.text, parameters, streamed=statement.scroll is not True)
         cursor = _Declared(statement, found, opened, transaction)
+        cursor.savepoint = 0 if opened is None else opened.savepoints_made
         if found.batches is not None:
             cursor.rows = ForwardRows(found.batches)
         self._declared[statement.name] = cursor
@@ -181,12 +184,15 @@ class Cursors:
         return found
 
     async def forget_ended(self) -> None:
-        """Cursors whose transaction is over, or has begun anew, are no more."""
-        if not self._declared:
-            return
+        """Cursors whose transaction is over, has begun anew, or went back to a savepoint before
+        them, are no more."""
         opened = self._opened()
+        undone = None if opened is None else opened.take_undone()
         for cursor in list(self._declared.values()):
-            if not _lives(cursor, opened):
+            taken_back = (
+                undone is not None and cursor.opened is opened and cursor.savepoint >= undone
+            )
+            if taken_back or not _lives(cursor, opened):
                 await self._end(cursor)
 
 

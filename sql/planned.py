@@ -48,7 +48,7 @@ from .sequence_rights import SequenceRights
 from .services import Services
 from .table_reads import Trace
 from .transactions import OpenTransaction
-from .variables import SessionVariables
+from .variables import DEFAULT_READ_ONLY, SessionVariables
 
 T = TypeVar("T")
 
@@ -113,7 +113,12 @@ async def _run_drawing(
                 services.catalog,
                 execution.database,
                 transaction,
-                SequenceRights(services, execution.user, transaction),
+                SequenceRights(
+                    services,
+                    execution.user,
+                    transaction,
+                    reads_only=_reads_only(execution, opened),
+                ),
             ),
             ComputedDefaults(services.analytics, _bindings(services, execution, now)),
             execution.sequences,
@@ -121,6 +126,13 @@ async def _run_drawing(
         # A statement that draws is run until it has all that it needs: its result is whole.
         drawing = replace(execution, generators=drawn, streamed=False)
         return await drawn.run(lambda: _run_planned(services, drawing, opened))
+
+
+def _reads_only(execution: Execution, opened: OpenTransaction | None) -> bool:
+    """Whether the transaction, or the one that the statement is by itself, may not write."""
+    if opened is not None:
+        return opened.modes.read_only
+    return execution.variables.get(DEFAULT_READ_ONLY)
 
 
 async def _run_planned(

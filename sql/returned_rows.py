@@ -11,12 +11,15 @@ behind each of them:
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
 
 from ..catalog.column_types import ColumnType
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.errors import SQLError
+from ..catalog.type_kinds import TypeKind
 from .binder import (
     STEPS,
     Relations,
@@ -33,6 +36,7 @@ from .parser.queries import table_name
 from .parser.statements import Delete, Insert, Query, Update, WithWrites, WritingStep
 from .plans import Projection
 from .returning import projection, projection_over
+from .values_query import items_of
 
 Columns = list[tuple[str, ColumnType | None]]
 
@@ -80,6 +84,7 @@ class Returning:
         """An item with other tables' columns by their places, its star written out."""
         inner = item.unalias()
         if isinstance(inner, exp.Star):
+            self._refuse_unknown(self._sources, inner)
             own = [self._own(column.name) for column in self._descriptor.shown_columns]
             return own + [
                 self._other(alias, name, exp.column(name, table=alias, quoted=True))
@@ -92,6 +97,7 @@ class Returning:
                 return [self._own(column.name) for column in self._descriptor.shown_columns]
             if alias not in self._sources:
                 raise _missing(alias, inner)
+            self._refuse_unknown([alias], inner)
             return [
                 self._other(alias, name, exp.column(name, table=alias, quoted=True))
                 for name, _ in self._sources[alias]
@@ -106,6 +112,17 @@ class Returning:
                 column.replace(named if column.parent is root else named.this)
         rewritten: exp.Expr = root.this
         return [rewritten]
+
+    def _refuse_unknown(self, aliases: Iterable[str], star: exp.Expr) -> None:
+        """Raises SQLError for a star over what does not say its columns."""
+        for alias in aliases:
+            if not self._sources[alias]:
+                raise SQLError(
+                    "0A000",
+                    f'RETURNING cannot tell the columns of "{alias}"',
+                    hint="Name what is to be returned.",
+                    position=position_of(star),
+                )
 
     def _own(self, name: str) -> exp.Expr:
         return exp.column(name, table=self._relation, quoted=True)
@@ -197,6 +214,9 @@ def _columns_of(source: exp.Expr | QueryScope, relations: Relations) -> Columns:
         return [(column.name, column.type) for column in descriptor.shown_columns]
     assert isinstance(source, QueryScope), source
     query = source.expression
+    named = source.outer_columns
+    if isinstance(query, exp.Values):
+        return _columns_of_values(query, named)
     columns: Columns = []
     for item in query.selects if isinstance(query, exp.Query) else ():
         inner = item.unalias()
@@ -206,10 +226,33 @@ def _columns_of(source: exp.Expr | QueryScope, relations: Relations) -> Columns:
             continue
         name = item.alias_or_name
         known = declared_type(inner, source, relations) if isinstance(inner, exp.Column) else None
-        columns.append(
-            (name, known or type_of(inner, lambda column: column_type(column, source, relations)))
-        )
-    return columns
+        known = known or type_of(inner, lambda column: column_type(column, source, relations))
+        columns.append((name, known or _of_text(inner)))
+    return _renamed(columns, named)
+
+
+def _columns_of_values(values: exp.Values, named: Sequence[str]) -> Columns:
+    """`column1`, `column2`, … unless they are named. What has several types has none."""
+    rows = [items_of(row) for row in values.expressions]
+    columns: Columns = []
+    for place, items in enumerate(zip(*rows, strict=False), 1):
+        types = {type_of(item, lambda _: None) for item in items} - {None}
+        texts = {_of_text(item) for item in items} - {None}
+        found = types or texts
+        columns.append((f"column{place}", found.pop() if len(found) == 1 else None))
+    return _renamed(columns, named)
+
+
+def _renamed(columns: Columns, names: Sequence[str]) -> Columns:
+    """The columns by the names of an alias, which may name the first few alone."""
+    renamed = [(name, type) for name, (_, type) in zip(names, columns, strict=False)]
+    return renamed + columns[len(renamed) :]
+
+
+def _of_text(item: exp.Expr) -> ColumnType | None:
+    """A literal in quotes that nothing gives another type is a text."""
+    is_text = isinstance(item, exp.Literal) and item.is_string
+    return ColumnType(TypeKind.STRING) if is_text else None
 
 
 def returned_table(number: int, step: WritingStep, returning: Projection) -> TableDescriptor | None:

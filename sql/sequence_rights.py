@@ -2,12 +2,15 @@
 
     nextval     USAGE or UPDATE        currval     USAGE or SELECT        setval     UPDATE
 
+Drawing and setting are writing: a transaction that reads only does neither (25006).
+
 The sequence of an identity column is part of its table: whoever may INSERT there draws from it.
 """
 
 from __future__ import annotations
 
 from ..catalog.descriptor import TableDescriptor
+from ..catalog.errors import SQLError
 from ..catalog.named_objects import SequenceDescriptor
 from ..catalog.privileges import Privilege, SecurableKind, securable
 from ..catalog.users import ROOT
@@ -21,13 +24,24 @@ from .services import Services
 class SequenceRights:
     """The rights of a user, as its open transaction sees them if it has one."""
 
-    def __init__(self, services: Services, user: str, opened: Transaction | None) -> None:
+    def __init__(
+        self,
+        services: Services,
+        user: str,
+        opened: Transaction | None,
+        *,
+        reads_only: bool = False,
+    ) -> None:
         self._services = services
         self._user = user
         self._opened = opened
+        self._reads_only = reads_only
 
     async def check(self, sequence: SequenceDescriptor, needed: SequenceNeeded) -> None:
-        """Raises SQLError 42501."""
+        """Raises SQLError 42501, and 25006 for what writes where nothing may."""
+        if self._reads_only and (needed.draws or needed.set_to is not None):
+            what = "nextval()" if needed.draws else "setval()"
+            raise SQLError("25006", f"cannot execute {what} in a read-only transaction")
         if self._user == ROOT:
             return
         any_of = _any_of(needed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ..catalog.errors import SQLError
@@ -48,6 +48,7 @@ class _Marked:
     name: str
     savepoint: Savepoint
     variables: VariableMark
+    number: int
 
 
 class OpenTransaction:
@@ -68,6 +69,9 @@ class OpenTransaction:
         self.failed = False
         self.shown = False
         self.statement_count = 0
+        self.savepoints_made = 0
+        """Savepoints made so far: what has this number belongs to the last of them."""
+        self._undone: int | None = None
         self.committed_at: Timestamp | None = None  # by RELEASE SAVEPOINT cockroach_restart
         self._changed: tuple[int, ...] = ()
         self._store = services.store
@@ -169,7 +173,9 @@ class OpenTransaction:
                 hint="RELEASE SAVEPOINT forgets those that are not needed any more.",
             )
         savepoint = await self.transaction.savepoint()
-        self._savepoints.append(_Marked(name, savepoint, self._variables.mark()))
+        self.savepoints_made += 1
+        mark = self._variables.mark()
+        self._savepoints.append(_Marked(name, savepoint, mark, self.savepoints_made))
 
     async def release_savepoint(self, name: str, position: int, commit_called_ns: int) -> None:
         """RELEASE: what was done since becomes part of what was done before it."""
@@ -193,8 +199,15 @@ class OpenTransaction:
         else:
             await self.transaction.rollback_to(marked.savepoint)
             del self._savepoints[place + 1 :]
+        earlier = self._undone
+        self._undone = marked.number if earlier is None else min(earlier, marked.number)
         self._variables.restore(marked.variables)
         self.failed = False
+
+    def take_undone(self) -> int | None:
+        """The first savepoint, by its number, that was gone back to since this was asked last."""
+        undone, self._undone = self._undone, None
+        return undone
 
     def _find(self, name: str, position: int) -> int:
         for place in range(len(self._savepoints) - 1, -1, -1):
@@ -216,8 +229,7 @@ class OpenTransaction:
         self.statement_count = 0
         kept = self._savepoints[:keep_savepoints]
         self._savepoints = [
-            _Marked(marked.name, await self.transaction.savepoint(), marked.variables)
-            for marked in kept
+            replace(marked, savepoint=await self.transaction.savepoint()) for marked in kept
         ]
 
     @property

@@ -127,10 +127,20 @@ async def wait_until_seen(
     The change is committed by then, so a node that lags is no error of the statement; a schema
     change that failed is, and has been undone.
     """
-    notices = [await services.schema_changes.wait(job_id) for job_id in job_ids]
+    try:
+        notices = [await services.schema_changes.wait(job_id) for job_id in job_ids]
+    except SQLError:
+        # What was undone is in force for those who hold the version before: they are waited for.
+        await _one_version(services, table_ids)
+        raise
     for notice in notices:
         if notice is not None:
             return notice
+    return await _one_version(services, table_ids)
+
+
+async def _one_version(services: Services, table_ids: Sequence[int]) -> str | None:
+    """Returns when nobody holds an older version; a notice, if that takes too long."""
     timeout = services.store.settings.get(LEASE_WAIT)
     for table_id in table_ids:
         try:

@@ -289,6 +289,12 @@ class TableChanges(ElementChanges):
                 f'column "{column.name}" is in a primary key',
                 position=command.position,
             )
+        if column.identity is not None:
+            raise SQLError(
+                "42601",
+                f'column "{column.name}" of relation "{self.table.name}" is an identity column',
+                position=command.position,
+            )
         self.add(Target(ConstraintElement(constraint=_not_null(column)), present=False))
 
     def _demand_not_null(self, column: Column) -> None:

@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.errors import SQLError
-from .assignments import assignments, parse_conflict
+from .assignments import Assigned, assignments, parse_conflict
 from .cursor import syntax_error
 from .identity import without_overriding
 from .queries import parse_tree, word_at
@@ -62,6 +62,8 @@ def insert_of(tree: exp.Insert, mode: InsertMode, tokens: list[Token]) -> Insert
     source = tree.args.get("expression")
     if source is None and not tree.args.get("default"):
         raise _ends_early(tokens, hint="Expected VALUES.")
+    if isinstance(source, exp.Values):
+        _refuse_ragged(source)
     return Insert(
         table=table_name(target),
         alias=_alias(target),
@@ -77,6 +79,8 @@ def update_of(tree: exp.Update, tokens: list[Token]) -> Update:
     assigned = assignments(tree.expressions)
     if not assigned:
         raise _ends_early(tokens)
+    _refuse_sets(assigned)
+    _refuse_column_aliases(tree.this)
     source = tree.args.get("from_")
     return Update(
         table=table_name(tree.this),
@@ -93,6 +97,7 @@ def update_of(tree: exp.Update, tokens: list[Token]) -> Update:
 def delete_of(tree: exp.Delete, tokens: list[Token]) -> Delete:
     if not isinstance(tree.this, exp.Table):
         raise _ends_early(tokens)
+    _refuse_column_aliases(tree.this)
     return Delete(
         table=table_name(tree.this),
         alias=_alias(tree.this),
@@ -102,6 +107,49 @@ def delete_of(tree: exp.Delete, tokens: list[Token]) -> Delete:
         ctes=ctes_of(tree),
         **_limited(tree, several=bool(tree.args.get("using"))),
     )
+
+
+def _refuse_ragged(values: exp.Values) -> None:
+    """Raises SQLError where the rows differ in how many items they have."""
+    widths = [
+        len(row.expressions) if isinstance(row, exp.Tuple) else 1 for row in values.expressions
+    ]
+    for row, width in zip(values.expressions, widths, strict=True):
+        if width != widths[0]:
+            raise SQLError(
+                "42601", "VALUES lists must all be the same length", position=position_of(row)
+            )
+
+
+_OF_SETS: tuple[tuple[type[exp.Expr], str, str], ...] = (
+    (exp.Window, "42P20", "window functions are not allowed in UPDATE"),
+    (exp.ExplodingGenerateSeries, "0A000", "set-returning functions are not allowed in UPDATE"),
+    (exp.GenerateSeries, "0A000", "set-returning functions are not allowed in UPDATE"),
+    (exp.Unnest, "0A000", "set-returning functions are not allowed in UPDATE"),
+)
+
+
+def _refuse_sets(assigned: Sequence[Assigned]) -> None:
+    """What is assigned is about one row, and one value. Raises SQLError."""
+    for _, value in assigned:
+        if isinstance(value, exp.Star) or isinstance(value.this, exp.Star):
+            raise SQLError(
+                "42804", "a whole row cannot be assigned to a column", position=position_of(value)
+            )
+        for kind, sqlstate, message in _OF_SETS:
+            for node in value.find_all(kind):
+                if node.find_ancestor(exp.Query, exp.Subquery) is None:
+                    raise SQLError(sqlstate, message, position=position_of(node))
+
+
+def _refuse_column_aliases(table: exp.Expr) -> None:
+    alias = table.args.get("alias")
+    for name in () if alias is None else alias.args.get("columns") or ():
+        raise SQLError(
+            "42601",
+            "the table that is written has no aliases of columns",
+            position=position_of(name),
+        )
 
 
 def ctes_of(tree: exp.Expr) -> tuple[exp.CTE, ...]:

@@ -118,3 +118,16 @@ def test_what_is_wrong_with_a_cursor() -> None:
             await node.sql("ROLLBACK")
 
     run(scenario)
+
+
+def test_rollback_to_ends_the_cursors_declared_since() -> None:
+    async def scenario(node: SqlNode) -> None:
+        declare = "DECLARE {} CURSOR FOR SELECT k FROM t ORDER BY k"
+        await node.sql(f"BEGIN; {declare.format('before')}; SAVEPOINT s")
+        await node.sql(f"SAVEPOINT u; {declare.format('after')}; RELEASE SAVEPOINT u")
+        await node.sql(f"ROLLBACK TO SAVEPOINT s; {declare.format('again')}")
+        assert await node.rows("FETCH before") == [(1,)]
+        assert await node.rows("FETCH again") == [(1,)]
+        assert (await node.error("FETCH after")).sqlstate == "34000"
+
+    run(scenario)

@@ -21,7 +21,9 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
         async with sql_node(sim) as node:
             await node.sql(T)
             await node.sql(U)
-            await node.sql("INSERT INTO t VALUES (1, 10, 'a', 1.5, '{\"x\": 1}'), (2, 20, 'b', 2)")
+            await node.sql(
+                "INSERT INTO t VALUES (1, 10, 'a', 1.5, '{\"x\": 1}'), (2, 20, 'b', 2, NULL)"
+            )
             await node.sql("INSERT INTO u VALUES (1, 1, 'one'), (2, 2, 'two')")
             await scenario(node)
 

@@ -40,3 +40,13 @@ INSERT INTO moods (id) VALUES (2);
 SELECT id, m, ms FROM moods ORDER BY id;
 ALTER TABLE moods ADD COLUMN n mood DEFAULT 'ok'::public.mood;
 SELECT id, n FROM moods ORDER BY id;
+-- An ALTER that fails leaves nothing.
+CREATE TABLE unharmed (k INT8 PRIMARY KEY, n INT8);
+INSERT INTO unharmed VALUES (1, 1), (2, 1);
+ALTER TABLE unharmed ADD CONSTRAINT above CHECK (n > 1);
+INSERT INTO unharmed VALUES (3, 0);
+ALTER TABLE unharmed ADD CONSTRAINT single UNIQUE (n);
+INSERT INTO unharmed VALUES (4, 1);
+ALTER TABLE unharmed ADD COLUMN more INT8 NOT NULL;
+INSERT INTO unharmed VALUES (5, 1);
+SELECT * FROM unharmed ORDER BY k;

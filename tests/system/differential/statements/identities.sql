@@ -83,3 +83,10 @@ INSERT INTO i (x) VALUES (3), (4) RETURNING id;
 ROLLBACK;
 INSERT INTO i (x) VALUES (3), (4) RETURNING id;
 INSERT INTO n (id, x) SELECT p0::BIGINT, 5 FROM (VALUES (nextval('i_id_seq'), 0), (nextval('i_id_seq'), 1)) AS v (p0, c) ORDER BY c RETURNING id;
+-- What an identity demands is not taken from it.
+CREATE TABLE kept (id INT8 GENERATED ALWAYS AS IDENTITY, note TEXT);
+ALTER TABLE kept ALTER COLUMN id DROP NOT NULL;
+ALTER TABLE kept ALTER COLUMN id DROP IDENTITY;
+INSERT INTO kept (note) VALUES ('none');
+ALTER TABLE kept ALTER COLUMN id DROP NOT NULL;
+INSERT INTO kept (note) VALUES ('none') RETURNING id;

@@ -153,3 +153,18 @@ SELECT setval(pg_get_serial_sequence('"owned"','id'), coalesce(max("id"), 1), ma
 SELECT nextval(pg_get_serial_sequence('owned', 'id'));
 SELECT setval('owned_id_seq', (SELECT max(id) FROM owned)), setval('owned_id_seq', NULL);
 SELECT setval('owned_id_seq', 0);
+-- Drawing and setting are writing.
+CREATE SEQUENCE guarded;
+BEGIN READ ONLY;
+SELECT nextval('guarded');
+ROLLBACK;
+BEGIN READ ONLY;
+SELECT setval('guarded', 9);
+ROLLBACK;
+SET default_transaction_read_only = on;
+SELECT nextval('guarded');
+SET default_transaction_read_only = off;
+SELECT nextval('guarded');
+BEGIN READ ONLY;
+SELECT currval('guarded');
+COMMIT;
