@@ -6,11 +6,19 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from ...catalog.column_types import ColumnType
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.type_kinds import TypeKind
 from ..parser.tree_names import folded
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between)
+
+
+def cut_blanks(literal: exp.Expr, other: ColumnType | None) -> None:
+    """Cuts the blanks off a text that is compared with a value of type `other`."""
+    inner = literal.unnest()
+    if other is not None and other.kind is TypeKind.CHAR and isinstance(inner, exp.Literal):
+        inner.set("this", inner.this.rstrip(" "))
 
 
 def without_blanks(

@@ -10,6 +10,8 @@ nested calls grow by that. None of them uses an argument more often than it must
 
 from __future__ import annotations
 
+from .keywords import QUOTED_WORDS
+
 PREFIX = "postgres_"
 
 _SUBSTRING = """
@@ -45,6 +47,11 @@ _REGEXP_SPLIT = """
     THEN error('0A000|not supported: splitting by a pattern that matches nothing at all')
     ELSE string_split_regex(s, '(?s)' || p) END
 """
+_UTF8 = """
+CASE WHEN lower(replace(e, '-', '')) IN ('utf8', 'unicode') THEN {made}
+    WHEN e IS NULL THEN NULL
+    ELSE error('0A000|not supported: encodings other than UTF8') END
+"""
 _POSITIVE = """
 (x) AS CASE
     WHEN x = 0 THEN error('2201E|cannot take logarithm of zero')
@@ -61,7 +68,7 @@ _PAD = """
 """
 _TRIM = "(s) AS {function}(s, ' '), (s, c) AS {function}(s, c)"
 _QUOTE_IDENT = """
-(s) AS CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_$]*') THEN s
+(s) AS CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_]*') AND s NOT IN ({words}) THEN s
     ELSE '"' || replace(s, '"', '""') || '"' END
 """
 _QUOTE_LITERAL = r"""
@@ -176,9 +183,9 @@ MACROS: dict[str, str] = {
     "to_hex": "(n) AS lower(hex(n))",
     "encode": _ENCODE,
     "decode": _DECODE,
-    "convert_from": "(b, e) AS decode(b)",
-    "convert_to": "(s, e) AS encode(s)",
-    "quote_ident": _QUOTE_IDENT,
+    "convert_from": "(b, e) AS " + _UTF8.format(made="decode(b)"),
+    "convert_to": "(s, e) AS " + _UTF8.format(made="encode(s)"),
+    "quote_ident": _QUOTE_IDENT.format(words=", ".join(f"'{word}'" for word in QUOTED_WORDS)),
     "quote_literal": f"(s) AS {_QUOTE_LITERAL}",
     "quote_nullable": f"(s) AS CASE WHEN s IS NULL THEN 'NULL' ELSE {_QUOTE_LITERAL} END",
     "regexp_like": "(s, p) AS regexp_matches(s, '(?s)' || p), "

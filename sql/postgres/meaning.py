@@ -201,6 +201,7 @@ def _type_name(argument: exp.Expr, types: Types) -> exp.Expr:
     return exp.Literal.string(type_name(type))
 
 
+_OF_PATTERNS = frozenset({"regexp_like", "regexp_substr", "regexp_split_to_array"})
 _SETS = {
     "regexp_matches": "regexp_match() returns the first match, and ~ says whether there is one.",
     "regexp_split_to_table": "unnest(regexp_split_to_array(…)) has the same rows.",
@@ -231,6 +232,8 @@ def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
         name = name.removeprefix(PREFIX)
         if name == "to_timestamp" and len(node.expressions) == 2:
             return times.read(list(node.expressions), name, tree=node)
+        if name in _OF_PATTERNS:
+            texts.constant_pattern(node.expressions)
         if name in _FUNCTIONS:
             least, most = _COUNTS.get(name, (0, 1 << 16))
             if not least <= len(node.expressions) <= most:

@@ -32,6 +32,41 @@ def may_be_empty(pattern: str) -> bool:
     return _whole(pattern).empty
 
 
+def in_all_alphabets(pattern: str) -> str:
+    """The pattern with `\\w`, `[[:alpha:]]` and the like of every alphabet: RE2's are of ASCII.
+
+    Escapes that mean something else to RE2 say what they do in PostgreSQL: `\\b` is a backspace,
+    `\\B` a backslash, and the text ends at `\\Z`.
+    """
+    made: list[str] = []
+    at = 0
+    while at < len(pattern):
+        end = _behind_atom(pattern, at)
+        atom = pattern[at:end]
+        if atom.startswith("["):
+            for name, letters in _CLASSES.items():
+                atom = atom.replace(name, letters)
+        made.append(_ESCAPES.get(atom, atom))
+        at = end
+    return "".join(made)
+
+
+_ESCAPES = {
+    r"\w": r"[\pL\p{Nd}_]",
+    r"\W": r"[^\pL\p{Nd}_]",
+    r"\b": r"\x08",
+    r"\B": r"\\",
+    r"\Z": r"\z",
+}
+_CLASSES = {
+    r"\w": r"\pL\p{Nd}_",
+    "[:alpha:]": r"\pL",
+    "[:alnum:]": r"\pL\p{Nd}",
+    "[:upper:]": r"\p{Lu}",
+    "[:lower:]": r"\p{Ll}",
+}
+
+
 def _all(group: Group) -> list[Group]:
     return [each for part in group.parts for each in (part, *_all(part))]
 

@@ -23,6 +23,7 @@ from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
 from .arrays import check_dimensions, several_dimensions
+from .blanks import cut_blanks
 from .casts import resolve_cast
 from .derived_types import FLOAT8, decimal, matched, widest
 from .functions import called, described
@@ -197,6 +198,8 @@ def operands(tree: exp.Expr) -> list[exp.Expr]:
 
 
 def _compare(node: exp.Expr, left: exp.Expr, right: exp.Expr, types: Types) -> None:
+    for literal, other in ((left, right), (right, left)):
+        cut_blanks(literal, types.declared(other))
     first, second = types.given(left), types.given(right)
     if not comparable(first, second):
         raise no_operator(SIGNS.get(type(node), "="), first, second, node)

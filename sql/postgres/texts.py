@@ -8,7 +8,7 @@ from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
 from .arrays import element_texts
-from .patterns import groups, may_be_empty
+from .patterns import groups, in_all_alphabets, may_be_empty
 from .templates import call, duckdb, plain, text
 from .types import Types, untyped
 
@@ -204,7 +204,7 @@ def regexp_replaced(arguments: list[exp.Expr], tree: exp.Expr) -> exp.Expr:
     made = [argument.copy() for argument in arguments]
     replacement = made[2].unnest()
     if isinstance(replacement, exp.Literal) and replacement.is_string:
-        made[2] = text(replacement.this.replace("\\&", "\\0"))
+        made[2] = text(_replacement(replacement.this))
     if len(made) == 4:
         flags = made[3].unnest()
         if isinstance(flags, exp.Literal) and not set(flags.this) <= _FLAGS:
@@ -213,6 +213,18 @@ def regexp_replaced(arguments: list[exp.Expr], tree: exp.Expr) -> exp.Expr:
     if isinstance(flags, exp.Literal) and not set(flags.this) & _LINES:
         made[1] = any_letter(made[1])
     return plain("regexp_replace", *made)
+
+
+def _replacement(written: str) -> str:
+    """What DuckDB takes for it: `\\&` is the whole match, `\\0` no more than these two letters."""
+    made: list[str] = []
+    at = 0
+    while at < len(written):
+        both = written[at : at + 2]
+        width = 2 if both.startswith("\\") else 1
+        made.append({"\\&": "\\0", "\\0": "\\\\0"}.get(both, written[at : at + width]))
+        at += width
+    return "".join(made)
 
 
 _LINES = frozenset("nm")
@@ -224,7 +236,15 @@ def any_letter(pattern: exp.Expr) -> exp.Expr:
     literal = pattern.unnest()
     if not isinstance(literal, exp.Literal):
         return duckdb("'(?s)' || :p", p=pattern)
-    return text(f"(?s){literal.this}") if "." in literal.this else literal.copy()
+    written = in_all_alphabets(literal.this)
+    return text(f"(?s){written}") if "." in written else text(written)
+
+
+def constant_pattern(arguments: list[exp.Expr]) -> None:
+    """Puts a constant regular expression, the second argument, in RE2's words."""
+    pattern = arguments[1].unnest() if len(arguments) > 1 else None
+    if isinstance(pattern, exp.Literal) and pattern.is_string:
+        arguments[1].replace(text(in_all_alphabets(pattern.this)))
 
 
 def regexp_matched(

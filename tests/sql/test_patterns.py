@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.sql.postgres.patterns import groups, may_be_empty
+from tailrace.sql.postgres.patterns import groups, in_all_alphabets, may_be_empty
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,15 @@ def test_groups_that_may_be_left_out_or_empty_are_known(
 )
 def test_a_pattern_that_matches_no_letter_is_known(pattern: str, empty: bool) -> None:
     assert may_be_empty(pattern) is empty
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meant"),
+    [
+        (r"\w+\d", r"[\pL\p{Nd}_]+\d"),
+        (r"[^\w[:upper:]-]", r"[^\pL\p{Nd}_\p{Lu}-]"),
+        (r"\\w\b\Z", r"\\w\x08\z"),
+    ],
+)
+def test_letters_are_those_of_every_alphabet(pattern: str, meant: str) -> None:
+    assert in_all_alphabets(pattern) == meant
