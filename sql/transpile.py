@@ -40,6 +40,7 @@ from .plans import AnalyticSelect, TableScan, TypedParameter
 from .postgres.literal_casts import literal_cast
 from .postgres.meaning import mean_as_postgres
 from .postgres.output_names import output_name
+from .postgres.precisions import round_moments
 from .postgres.resolution import resolve_types
 from .postgres.types import Types
 from .scalars import (
@@ -72,6 +73,7 @@ def transpile(
     name_elements(query, relations)
     declared, origins = declared_types(query, relations), column_origins(query, relations)
     _name_columns(query)
+    round_moments(query)
     parameters = _Parameters()
     types = Types(query, relations)
     declared = declared_enums(query, declared, types)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
+from ...catalog.errors import SQLError
 from ..postgres.macros import CALLED, PREFIX
 from .lexer import is_string
 
@@ -43,6 +44,8 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
         following = tokens[place + 1].token_type if place + 1 < len(tokens) else None
         before = tokens[place - 1].token_type if place else None
         kind = token.token_type
+        if kind == TokenType.NUMBER and following in _WORDS:
+            _refuse_junk(token, tokens[place + 1])
         if following == TokenType.L_PAREN and _called(token, before):
             made.append(_like(token, TokenType.VAR, f"{PREFIX}{token.text.lower()}"))
         elif following == TokenType.ARROW and before in _ARGUMENT_BEHIND and not is_string(token):
@@ -71,6 +74,19 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
         else:
             made.append(token)
     return made
+
+
+_WORDS = (TokenType.VAR, TokenType.NUMBER)
+
+
+def _refuse_junk(number: Token, behind: Token) -> None:
+    """`123abc` and `1_000` are no numbers, and no number with a name behind it."""
+    if behind.start == number.end + 1:
+        raise SQLError(
+            "42601",
+            f'trailing junk after numeric literal at or near "{number.text}{behind.text}"',
+            position=number.start + 1,
+        )
 
 
 def _called(token: Token, before: TokenType | None) -> bool:

@@ -32,6 +32,13 @@ def with_escapes_read(text: str, tokens: list[Token]) -> list[Token]:
         token = tokens[place]
         kind = token.token_type
         place += 1
+        if kind in _BITS and text[token.start] == "0":
+            raise SQLError(
+                "42601",
+                "trailing junk after numeric literal at or near "
+                f'"{text[token.start : token.end + 1]}"',
+                position=token.start + 1,
+            )
         if kind in _BITS:
             raise SQLError(
                 "0A000",

@@ -18,6 +18,7 @@ before DuckDB sees it:
     `aggregates`     what is distinct in order, deviations of floats
     `numbers`        division, averages, rounding, casts of numbers
     `texts`          functions and patterns of text
+    `precisions`     moments rounded to some digits of a second
     `times`          extract, date_trunc, to_char
     `comparisons`    rows compared with rows
     `macros`         functions that DuckDB is given by their definition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ...catalog.type_kinds import TypeKind
-from .templates import duckdb
+from .templates import duckdb, plain, text
 from .types import Types
 
 SPREADS = (
@@ -19,6 +19,24 @@ def sorted_distinct(tree: exp.ArrayAgg | exp.GroupConcat) -> None:
     if isinstance(distinct, exp.Distinct) and len(distinct.expressions) == 1:
         key = exp.Ordered(this=distinct.expressions[0].copy(), nulls_first=False)
         tree.set("this", exp.Order(this=distinct.copy(), expressions=[key]))
+
+
+def most_frequent(tree: exp.WithinGroup) -> None:
+    """mode(): the first in the order among those that are there most often. DuckDB's own sees to
+    no order."""
+    order = tree.expression
+    assert isinstance(order, exp.Order) and len(order.expressions) == 1, tree
+    value = order.expressions[0].this
+    listed: exp.Expr = exp.ArrayAgg(
+        this=exp.Order(this=value.copy(), expressions=order.expressions)
+    )
+    whole: exp.Expr = tree
+    if isinstance(tree.parent, exp.Filter) and tree.arg_key == "this":
+        whole = tree.parent
+    if whole is not tree:
+        tree.replace(listed)
+        listed = whole.copy()
+    whole.replace(plain("list_aggregate", listed, text("mode")))
 
 
 def spread(tree: exp.Expr, types: Types) -> None:

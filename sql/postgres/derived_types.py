@@ -14,6 +14,8 @@ from .signatures import NUMBERS, related
 INT8 = ColumnType(TypeKind.INT8)
 FLOAT8 = ColumnType(TypeKind.FLOAT8)
 
+INT8_MAX = 2**63 - 1
+
 SCALE_UNKNOWN = 12
 """Fractional digits that are kept of a decimal about which nothing more is known."""
 
@@ -56,9 +58,10 @@ def constant_places(tree: exp.Expr) -> int | None:
 
 
 def literal_type(text: str) -> ColumnType:
-    """Digits are an INT8, anything else is a decimal with the digits that are written."""
+    """Digits are an INT8 that they fit, anything else is a decimal with the digits that are
+    written."""
     if text.isdecimal():
-        return INT8
+        return INT8 if int(text) <= INT8_MAX else decimal(0)
     mantissa, _, exponent = text.lower().partition("e")
     scale = len(mantissa.partition(".")[2]) - int(exponent or 0)
     return decimal(min(max(scale, 0), 38))

@@ -122,6 +122,9 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     date_trunc(text, timestamptz, text) timestamptz
     date_bin(interval, timestamp, timestamp) timestamp
     date_bin(interval, timestamptz, timestamptz) timestamptz
+    timestamp_digits(timestamp, int8) timestamp
+    timestamptz_digits(timestamptz, int8) timestamptz
+    time_digits(time, int8) time
     age(timestamp|timestamptz) interval
     age(timestamp, timestamp) interval
     age(timestamptz, timestamptz) interval

@@ -58,6 +58,13 @@ _POSITIVE = """
     WHEN x < 0 THEN error('2201E|cannot take logarithm of a negative number')
     ELSE {function}(x) END
 """
+_LOGARITHM = """
+(b, x) AS CASE
+    WHEN b = 0 OR x = 0 THEN error('2201E|cannot take logarithm of zero')
+    WHEN b < 0 OR x < 0 THEN error('2201E|cannot take logarithm of a negative number')
+    WHEN b = 1 THEN error('22012|division by zero')
+    ELSE log(b, x) END
+"""
 _WITHIN_ONE = """
 (x) AS CASE WHEN x < -1 OR x > 1 THEN error('22003|input is out of range') ELSE {function}(x) END
 """
@@ -158,6 +165,33 @@ _ARRAY_WITH_SLICE = """
         coalesce(a[coalesce(t, len(a), 0) + 1:], [])) END
 """
 
+_DATE_BIN = """
+(w, x, o) AS CASE
+    WHEN date_part('year', w) <> 0 OR date_part('month', w) <> 0
+    THEN error('0A000|timestamps cannot be binned into intervals containing months or years')
+    WHEN w <= INTERVAL '0 seconds' THEN error('22008|stride must be greater than zero')
+    ELSE time_bucket(w, x, o) END
+"""
+_SINCE_2000 = "round(epoch_us(x) - 946684800000000, n - 6) + 946684800000000"
+"""Halves are rounded away from the year 2000, as PostgreSQL rounds its microseconds since then."""
+_TIME_DIGITS = """
+(x, n) AS CASE WHEN round(epoch_us(x), n - 6) = 86400000000
+    THEN error('0A000|the time 24:00:00 is not supported')
+    ELSE TIME '00:00:00' + to_microseconds(round(epoch_us(x), n - 6)) END
+"""
+_WIDTH_BUCKET = """
+(x, low, high, n) AS CASE
+    WHEN n <= 0 THEN error('2201G|count must be greater than zero')
+    WHEN low = high THEN error('2201G|lower bound cannot equal upper bound')
+    WHEN isnan(CAST(x AS DOUBLE)) OR isnan(CAST(low AS DOUBLE)) OR isnan(CAST(high AS DOUBLE))
+    THEN error('2201G|operand, lower bound, and upper bound cannot be NaN')
+    WHEN isinf(CAST(low AS DOUBLE)) OR isinf(CAST(high AS DOUBLE))
+    THEN error('2201G|lower and upper bounds must be finite')
+    WHEN if(low < high, x < low, x > low) THEN 0
+    WHEN if(low < high, x >= high, x <= high) THEN n + 1
+    ELSE CAST(floor((x - low) * n / (high - low)) AS BIGINT) + 1 END
+"""
+
 MACROS: dict[str, str] = {
     "array_with_element": _ARRAY_WITH_ELEMENT,
     "array_with_slice": _ARRAY_WITH_SLICE,
@@ -202,15 +236,19 @@ MACROS: dict[str, str] = {
     "THEN error('2201F|cannot take square root of a negative number') ELSE sqrt(x) END",
     "ln": _POSITIVE.format(function="ln"),
     "log10": _POSITIVE.format(function="log10"),
+    "logarithm": _LOGARITHM,
     "asin": _WITHIN_ONE.format(function="asin"),
     "acos": _WITHIN_ONE.format(function="acos"),
     "ceiling": "(x) AS ceil(x)",
     "factorial": _FACTORIAL,
-    "width_bucket": "(x, low, high, n) AS CASE WHEN x < low THEN 0 WHEN x >= high THEN n + 1 "
-    "ELSE CAST(floor((x - low) * n / (high - low)) AS BIGINT) + 1 END",
+    "width_bucket": _WIDTH_BUCKET,
+    "date_bin": _DATE_BIN,
     "make_date": _MAKE_DATE,
     "to_timestamp": "(x) AS to_timestamp(x)",
     "_pg_expandarray": "(a) AS list_transform(a, lambda x, n: {'x': x, 'n': CAST(n AS BIGINT)})",
+    "timestamp_digits": f"(x, n) AS make_timestamp({_SINCE_2000})",
+    "timestamptz_digits": f"(x, n) AS make_timestamptz({_SINCE_2000})",
+    "time_digits": _TIME_DIGITS,
     "float_text": _FLOAT_TEXT,
     "days": "(n) AS CAST(n AS INTEGER)",
     "integer_of_text": _INTEGER_OF_TEXT,
@@ -240,7 +278,7 @@ REWRITTEN = frozenset(
 
 _CASTS = frozenset(
     {"days", "float_text", "integer_of_text", "bool_of_text", "decimal_of_text"}
-    | {"decimal_of_float"}
+    | {"logarithm", "decimal_of_float", "timestamp_digits", "timestamptz_digits", "time_digits"}
 )
 CALLED = (frozenset(MACROS) | REWRITTEN) - _CASTS
 """The functions whose calls are parsed under a name of their own."""

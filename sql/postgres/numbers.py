@@ -134,7 +134,7 @@ def logarithm(arguments: list[exp.Expr]) -> exp.Expr:
     if len(arguments) == 1:
         return call("log10", arguments[0])
     base, operand = arguments
-    return duckdb("log(:b, :x)", b=base, x=operand)
+    return call("logarithm", base, operand)
 
 
 def exact_literal(tree: exp.Literal) -> exp.Expr | None:

@@ -53,6 +53,8 @@ JSONB = ColumnType(TypeKind.JSONB)
 TEXTS = array_of(STRING)
 
 _DEPTH_MAX = 200
+_MAGNITUDE_OF_LEAST = str(2**63)
+"""Digits that are an INT8 behind a minus only."""
 """Expressions nested deeper are of unknown type: the walk is recursive."""
 _TYPE = "postgres_type"
 _DECLARED = "declared_type"
@@ -169,6 +171,8 @@ class Types:
                 return TIMESTAMPTZ
             case exp.Localtimestamp():
                 return TIMESTAMP
+            case exp.Localtime():
+                return ColumnType(TypeKind.TIME)
             case exp.CurrentDate():
                 return DATE
             case exp.Interval() | exp.MakeInterval():
@@ -177,6 +181,8 @@ class Types:
                 return UUID
             case exp.Extract():
                 return decimal(6)
+            case exp.Neg(this=exp.Literal() as least) if least.this == _MAGNITUDE_OF_LEAST:
+                return INT8
             case exp.Neg():
                 found = self.of(tree.this) or (FLOAT8 if untyped(tree.this) else None)
                 return INTERVAL if found is not None and found.kind is TypeKind.TIME else found

@@ -16,6 +16,11 @@ SET_UP = (
 )
 
 REFUSED = [
+    ("i::INTERVAL YEAR", "0A000", "not supported: a cast to some fields of INTERVAL"),
+    ("12_000", "42601", "trailing junk after numeric literal at or near"),
+    ("0x1F", "42601", "trailing junk after numeric literal at or near"),
+    ("width_bucket(1, 2, 2, 5)", "2201G", "lower bound cannot equal upper bound"),
+    ("log(1.0, 2.0)", "22012", "division by zero"),
     ("i + 1", "42883", "operator does not exist: interval + bigint"),
     ("i = 1", "42883", "operator does not exist: interval = bigint"),
     ("s = 1", "42883", "operator does not exist: text = bigint"),
@@ -50,6 +55,10 @@ REFUSED = [
 ]
 
 ANSWERED = [
+    ("((at + INTERVAL '0.56 s')::TIMESTAMP(1))::STRING", "2024-01-02 03:00:00.6"),
+    ("CURRENT_TIMESTAMP(0) = CURRENT_TIMESTAMP(0)::TIMESTAMPTZ(0)", True),
+    ("mode() WITHIN GROUP (ORDER BY id DESC) FILTER (WHERE yes)", 1),
+    ("width_bucket(7, 10, 0, 5)", 2),
     ("abs('-5')", 5.0),
     ("pg_typeof(round('2.5'))", "double precision"),
     ("pg_typeof(ceil(id))", "double precision"),

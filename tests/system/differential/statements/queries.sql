@@ -313,3 +313,5 @@ SELECT count(s) FROM guests LEFT JOIN (SELECT * FROM rooms) s ON guests.room = s
 SELECT to_jsonb(s) FROM guests LEFT JOIN (SELECT * FROM rooms) s ON guests.room = s.room;
 SELECT count(s), count(DISTINCT s) FROM (SELECT room FROM guests) s;
 SELECT s FROM (SELECT room AS s FROM guests) s ORDER BY 1;
+SELECT n % 10, mode() WITHIN GROUP (ORDER BY n % 4), mode() WITHIN GROUP (ORDER BY n % 4 DESC) FILTER (WHERE n > 7) FROM generate_series(1, 2000) AS g(n) GROUP BY 1 ORDER BY 1;
+SELECT mode() WITHIN GROUP (ORDER BY s) FROM (VALUES ('b'), ('a'), (NULL), ('b'), ('a')) AS v(s);
