@@ -7,8 +7,11 @@ DEALLOCATE find;
 
 from __future__ import annotations
 
-from ..catalog.column_types import ColumnType
+from decimal import Decimal
+
+from ..catalog.column_types import ColumnType, coerce
 from ..catalog.errors import SQLError
+from ..catalog.type_kinds import TypeKind
 from ..kvlayer.clock import Timestamp
 from .as_of import datetime_of
 from .parser.statements import Deallocate, ExecutePrepared, Prepare
@@ -92,9 +95,9 @@ def argument_values(
         )
     bindings = Bindings((), datetime_of(at))
     values: list[object] = []
-    for tree in statement.arguments:
+    for tree, type in zip(statement.arguments, prepared.parameter_types, strict=True):
         try:
-            values.append(compile_scalar(tree, {}).value(bindings))
+            values.append(_taken(type, compile_scalar(tree, {}).value(bindings)))
         except (NotNative, IndexError):
             raise SQLError(
                 "0A000",
@@ -102,3 +105,11 @@ def argument_values(
                 position=statement.position,
             ) from None
     return values
+
+
+def _taken(type: ColumnType, value: object) -> object:
+    """The value as an integer where one is declared: the statement computes with it as such, and
+    a fraction is an error (22P02), as for a column."""
+    if type.broad.kind is not TypeKind.INT8:
+        return value
+    return coerce(type, value) if isinstance(value, str | Decimal | float) else value

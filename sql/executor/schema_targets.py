@@ -28,6 +28,7 @@ from ...catalog.schema_change.targets import (
     Target,
 )
 from ...catalog.storage_parameters import check_name, parse_names, parse_parameters
+from ...catalog.type_kinds import TypeKind
 from ..parser import renamed, text_of, uses_any
 from ..parser import schema_statements as s
 from ..row_expressions import compile_expression
@@ -199,6 +200,13 @@ class TableChanges(ElementChanges):
         if type == column.type and command.using is None:
             return
         self._refuse_users(column, "its type be changed", command.position)
+        if TypeKind.ENUM in (type.kind, column.type.kind):
+            raise SQLError(
+                "0A000",
+                f'the type of column "{column.name}" cannot be changed from or to an enumeration',
+                hint="Add a column, fill it by UPDATE, and drop this one.",
+                position=command.position,
+            )
         source = command.using or exp.cast(exp.column(column.name, quoted=True), cast_name(type))
         interim = text_of(source)
         default = (

@@ -34,6 +34,7 @@ from ..services import Services
 from .new_names import new_table_name
 from .owned_sequences import drop_sequence
 
+INT8_BITS = 64
 ATTEMPTS_MAX = 100
 """Draws of one sequence conflict with each other alone, and each is short."""
 
@@ -348,12 +349,20 @@ def changed_options(before: SequenceOptions | None, change: SequenceChange) -> S
     if change.increment == 0:
         raise SQLError("22023", "INCREMENT must not be zero", position=change.position)
     rising = increment > 0
-    lowest, highest = (1, INT8_MAX) if rising else (INT8_MIN, -1)
+    smallest, largest = _bounds(change, before)
+    lowest, highest = (1, largest) if rising else (smallest, -1)
     minimum = _chosen(change.minimum, before.minimum if before else None, lowest)
     maximum = _chosen(change.maximum, before.maximum if before else None, highest)
     start = _chosen(change.start, before.start if before else None, minimum if rising else maximum)
     if minimum >= maximum:
         raise SQLError("22023", f"MINVALUE ({minimum}) must be less than MAXVALUE ({maximum})")
+    if minimum < smallest or maximum > largest:
+        side, value = ("MIN", minimum) if minimum < smallest else ("MAX", maximum)
+        raise SQLError(
+            "22023",
+            f"{side}VALUE ({value}) is out of range for sequence data type",
+            position=change.position,
+        )
     if not minimum <= start <= maximum:
         side = "less than MINVALUE" if start < minimum else "greater than MAXVALUE"
         raise SQLError("22023", f"START value ({start}) cannot be {side}", position=change.position)
@@ -367,6 +376,21 @@ def changed_options(before: SequenceOptions | None, change: SequenceChange) -> S
         cycle=change.cycle if change.cycle is not None else before.cycle if before else False,
         cache=change.cache or (before.cache if before else 1),
     )
+
+
+def _bounds(change: SequenceChange, before: SequenceOptions | None) -> tuple[int, int]:
+    """The least and the greatest value of the type. Raises SQLError where it would be another."""
+    if change.bits is None or change.bits == INT8_BITS:
+        return INT8_MIN, INT8_MAX
+    if before is not None:
+        raise SQLError(
+            "0A000",
+            "the type of a sequence cannot be changed",
+            hint="Say MINVALUE and MAXVALUE.",
+            position=change.position,
+        )
+    largest = 2 ** (change.bits - 1) - 1
+    return -largest - 1, largest
 
 
 def _chosen(given: int | None, before: int | None, otherwise: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...catalog.errors import SQLError
 from .cursor import Cursor, LexemeKind
 from .drop_behaviour import drop_behaviour
 from .type_statements import AlterSequence, CreateSequence, DropSequence, SequenceChange
@@ -50,7 +51,7 @@ def sequence_options(cursor: Cursor) -> SequenceChange:
 def sequence_option(cursor: Cursor, found: dict[str, object]) -> None:
     """Reads one option into the fields of a SequenceChange."""
     if cursor.accept_words("as"):
-        cursor.identifier("a type")
+        found["bits"] = _width(cursor)
     elif cursor.accept_words("increment"):
         cursor.accept_words("by")
         found["increment"] = _number(cursor)
@@ -79,6 +80,28 @@ def sequence_option(cursor: Cursor, found: dict[str, object]) -> None:
             found["restart"] = _number(cursor)
     else:
         cursor.fail(expected="an option of a sequence")
+
+
+_WIDTHS = {
+    "smallint": 16,
+    "int2": 16,
+    "int4": 32,
+    "integer": 64,
+    "int": 64,
+    "bigint": 64,
+    "int8": 64,
+}
+"""Bits by the name of a type, of which INTEGER is INT8 as it is for columns."""
+
+
+def _width(cursor: Cursor) -> int:
+    position = cursor.position
+    bits = _WIDTHS.get(cursor.identifier("a type").lower())
+    if bits is None:
+        raise SQLError(
+            "22023", "sequence type must be smallint, integer, or bigint", position=position
+        )
+    return bits
 
 
 def _negated(cursor: Cursor, found: dict[str, object]) -> None:

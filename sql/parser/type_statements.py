@@ -53,10 +53,11 @@ class SequenceChange:
     """The options that are said of a sequence, None for the others.
 
     `owned_by` are the parts of a column's name, empty for NONE. `restarts` tells RESTART from none,
-    `restart` is its value, if it has one.
+    `restart` is its value, if it has one. `bits` are those of AS type: the values are within them.
     """
 
     position: int
+    bits: int | None = None
     start: int | None = None
     increment: int | None = None
     minimum: int | None = None

@@ -168,3 +168,22 @@ SELECT nextval('guarded');
 BEGIN READ ONLY;
 SELECT currval('guarded');
 COMMIT;
+-- A type bounds what is drawn.
+CREATE SEQUENCE narrow AS SMALLINT;
+SELECT setval('narrow', 32767);
+SELECT nextval('narrow');
+SELECT setval('narrow', 32768);
+CREATE SEQUENCE narrow_down AS INT2 INCREMENT BY -1 MINVALUE -2;
+SELECT nextval('narrow_down'), nextval('narrow_down');
+SELECT nextval('narrow_down');
+CREATE SEQUENCE wrong AS SMALLINT MAXVALUE 40000;
+CREATE SEQUENCE wrong AS TEXT;
+CREATE SEQUENCE wide AS BIGINT;
+SELECT setval('wide', 40000), nextval('wide');
+-- What EXECUTE gives is of the type that PREPARE declares.
+PREPARE one_more (INT8) AS SELECT $1 + 1;
+EXECUTE one_more (5);
+EXECUTE one_more ('7');
+EXECUTE one_more ('seven');
+EXECUTE one_more (NULL);
+DEALLOCATE one_more;
