@@ -45,6 +45,7 @@ _NAMES = {
     "microsecond": "us usec usecs microsecond microseconds usecond useconds",
 }
 _UNITS = {name: unit for unit, names in _NAMES.items() for name in names.split()}
+_SECONDS = ("second", "millisecond", "microsecond")
 _ISO_DATE = {"Y": "year", "M": "month", "W": "week", "D": "day"}
 _ISO_TIME = {"H": "hour", "M": "minute", "S": "second"}
 
@@ -73,6 +74,13 @@ class _Sum:
         self.months = 0
         self.days = 0
         self.microseconds = 0
+        self._named: set[str] = set()
+
+    def name(self, *units: str) -> None:
+        """Each field is there once."""
+        if not self._named.isdisjoint(units):
+            raise ValueError
+        self._named.update(units)
 
     def add(self, number: Decimal, unit: str) -> None:
         whole = int(number)
@@ -123,23 +131,32 @@ def _read_fields(body: str) -> Interval:
         if token[0].isalpha():
             if waiting is None or token not in _UNITS:
                 raise ValueError
-            found.add(_number(waiting), _UNITS[token])
+            _add_once(found, _number(waiting), _UNITS[token])
             waiting = None
             continue
         if waiting is not None and ":" not in token:
             raise ValueError
         if ":" in token:
             if waiting is not None:  # '3 04:05' is three days
-                found.add(_number(waiting), "day")
+                _add_once(found, _number(waiting), "day")
                 waiting = None
+            found.name("hour", "minute", *_SECONDS)
             found.microseconds += _clock(token)
         elif "-" in token[1:]:
+            found.name("month")
             found.months += _years_and_months(token)
         else:
             waiting = token
     if waiting is not None:
-        found.add(_number(waiting), "second")
+        _add_once(found, _number(waiting), "second")
     return found.interval(ago=ago)
+
+
+def _add_once(found: _Sum, number: Decimal, unit: str) -> None:
+    """Seconds with a fraction leave nothing to what is smaller."""
+    fraction = unit == "second" and number != int(number)
+    found.name(*(_SECONDS if fraction else (unit,)))
+    found.add(number, unit)
 
 
 def _tokens(body: str) -> Iterator[str]:

@@ -225,7 +225,7 @@ def _begun(
     names, types = list(relation.columns), [str(type) for type in relation.types]
     if not all(map(_known, types)):
         relation = cursor.sql(_as_texts(sql, types), params=list(parameters) or None)
-        types = [type if _known(type) else "VARCHAR" for type in types]
+        types = [type if _known(type) else _leaves_as(type) for type in types]
     return relation, names, types
 
 
@@ -307,11 +307,16 @@ def _known(name: str) -> bool:
     return name in _SAME or name in _WIDENED or name in _HUGE or name.startswith("DECIMAL(")
 
 
+def _leaves_as(name: str) -> str:
+    """What stands for a type of DuckDB's that we do not have."""
+    return "DECIMAL(38,0)[]" if name.removesuffix("[]") in _HUGE else "VARCHAR"
+
+
 def _as_texts(sql: str, types: Sequence[str]) -> str:
-    """The query with columns of types that we do not have cast to text."""
+    """The query with columns of types that we do not have cast to others."""
     columns = [f"c{number}" for number in range(len(types))]
     items = [
-        column if _known(type) else f"CAST({column} AS VARCHAR)"
+        column if _known(type) else f"CAST({column} AS {_leaves_as(type)})"
         for column, type in zip(columns, types, strict=True)
     ]
     return f"SELECT {', '.join(items)} FROM ({sql}) AS answer({', '.join(columns)})"

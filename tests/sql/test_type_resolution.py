@@ -17,6 +17,7 @@ SET_UP = (
 
 REFUSED = [
     ("i::INTERVAL YEAR", "0A000", "not supported: a cast to some fields of INTERVAL"),
+    ("'1 day 2 days'::INTERVAL", "22007", "invalid input syntax for type interval"),
     ("12_000", "42601", "trailing junk after numeric literal at or near"),
     ("0x1F", "42601", "trailing junk after numeric literal at or near"),
     ("width_bucket(1, 2, 2, 5)", "2201G", "lower bound cannot equal upper bound"),
@@ -59,6 +60,7 @@ ANSWERED = [
     ("CURRENT_TIMESTAMP(0) = CURRENT_TIMESTAMP(0)::TIMESTAMPTZ(0)", True),
     ("mode() WITHIN GROUP (ORDER BY id DESC) FILTER (WHERE yes)", 1),
     ("width_bucket(7, 10, 0, 5)", 2),
+    ("ARRAY(SELECT sum(id) FROM t)", [1]),
     ("abs('-5')", 5.0),
     ("pg_typeof(round('2.5'))", "double precision"),
     ("pg_typeof(ceil(id))", "double precision"),
