@@ -441,7 +441,8 @@ def broad_type_of_cast(tree: exp.Cast) -> ColumnType | None:
 
 
 def type_of_cast(tree: exp.Cast) -> ColumnType | None:
-    """The column type that a cast names, or None where it is not one of ours."""
+    """The column type that a cast names, or None where it is not one of ours. Raises SQLError for
+    BPCHAR, which would be CHAR(1)."""
     known = tree.meta.get(CAST_TYPE)
     if isinstance(known, ColumnType):
         return known
@@ -449,6 +450,13 @@ def type_of_cast(tree: exp.Cast) -> ColumnType | None:
     if target.this == INT4_TYPE:
         return ColumnType(TypeKind.INT4)
     text = target.sql("postgres")
+    if text.upper() in ("BPCHAR", "BPCHAR[]"):
+        raise SQLError(
+            "0A000",
+            "not supported: BPCHAR without a length",
+            position=position_of(tree),
+            hint="Write TEXT, or CHAR(n).",
+        )
     array = text.endswith("[]")
     name, _, arguments = text.removesuffix("[]").partition("(")
     numbers = [part.strip() for part in arguments.rstrip(")").split(",") if part.strip()]

@@ -282,3 +282,5 @@ SELECT convert_to('ä', 'LATIN1');
 SELECT convert_to('ä', 'utf-8'), convert_from('\xc3a4', 'UTF8');
 SELECT 'ab'::CHAR(4) = 'ab   ', 'ab'::CHAR(4) < 'ab ', 'ab'::CHAR(4) IN ('ab  ');
 SELECT nullif('ab'::CHAR(4), 'ab  ') IS NULL;
+SELECT 'abc'::BPCHAR;
+SELECT 'abc'::BPCHAR(2);
