@@ -148,7 +148,13 @@ def _days_of_dates(node: exp.Expr, types: Types) -> None:
 
 
 def _cast_dates(node: exp.GenerateSeries, types: Types) -> None:
-    """A series of dates is one of TIMESTAMPTZ."""
+    """A series of dates is one of TIMESTAMPTZ. Raises SQLError 42883: a fourth operand."""
+    if node.args.get("is_end_exclusive") is not None:
+        raise SQLError(
+            "42883",
+            "function generate_series of four arguments does not exist",
+            position=position_of(node),
+        )
     for place in ("start", "end"):
         bound = node.args[place]
         if types.kind(bound) is TypeKind.DATE:
