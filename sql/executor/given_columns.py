@@ -15,7 +15,7 @@ from ...catalog.enum_columns import enum_in
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..column_values import check_assignable
-from ..default_expressions import compile_default, volatile
+from ..default_expressions import compile_default, generator_of, volatile
 from ..parser import columns_in, position_of, statements, text_of
 from ..parser import schema_statements as s
 from ..parser.names import TypeName, UserTypeName
@@ -107,6 +107,12 @@ def with_computed(table: TableDescriptor, column: Column, tree: exp.Expr) -> Col
                 f'computed column "{column.name}" cannot reference computed column "{name}"',
                 position=position_of(tree),
             )
+    if any(generator_of(node) is not None for node in tree.walk()):
+        raise SQLError(
+            "42P17",
+            f'computed column "{column.name}": its expression must give the same value every time',
+            position=position_of(tree),
+        )
     text = text_of(tree)
     compile_expression(table, text, column.type)
     return replace(column, computed=text)
