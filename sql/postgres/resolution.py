@@ -25,11 +25,12 @@ from ..parser import position_of
 from .arrays import check_dimensions, several_dimensions
 from .blanks import cut_blanks
 from .casts import resolve_cast
-from .derived_types import FLOAT8, decimal, matched, widest
+from .derived_types import FLOAT8, INT8, decimal, matched, widest
 from .functions import called, described
 from .literal_casts import type_as_written
 from .operators import ARITHMETIC, COMPARISONS, SIGNS, comparable
-from .rows import check_rows_listed, check_whole_row
+from .rows import check_row, check_rows_listed, check_whole_row, is_row
+from .siblings import check_siblings
 from .signatures import Ambiguous, Argument, Chosen, Given
 from .templates import cast_to
 from .type_names import type_name
@@ -44,6 +45,8 @@ def resolve_types(query: exp.Expr, types: Types) -> None:
     nodes = list(query.walk())
     for node in nodes:
         types.of(node)  # before anything is replaced
+    if types.strict:
+        check_siblings(query, types)
     for node in reversed(nodes):  # inner ones first: what is cast is copied
         if types.strict:
             _check(node, types)
@@ -69,6 +72,12 @@ def _check(node: exp.Expr, types: Types) -> None:
         _check_columns(node, types)
     elif isinstance(node, exp.Column):
         check_whole_row(node, types)
+    elif isinstance(node, exp.Lag | exp.Lead):
+        _check_default(node, types)
+    elif isinstance(node, exp.NthValue):
+        _check_place(node)
+    elif is_row(node):
+        check_row(node)
     elif isinstance(node, exp.Bracket | exp.Any | exp.All):
         _check_array(node, types)
     elif isinstance(node, exp.Cast):
@@ -119,6 +128,34 @@ def _check_operator(node: exp.Expr, types: Types) -> None:
             as_type(side, wanted, types)
     if isinstance(node, exp.DPipe) and chosen.result is not None:
         _join_as_texts(sides, chosen, types)
+
+
+def _check_place(node: exp.NthValue) -> None:
+    place = node.args.get("offset")
+    if isinstance(place, exp.Neg) or (isinstance(place, exp.Literal) and place.name == "0"):
+        raise SQLError(
+            "22016",
+            "argument of nth_value must be greater than zero",
+            position=position_of(node),
+        )
+
+
+def _check_default(node: exp.Lag | exp.Lead, types: Types) -> None:
+    """lag(a, 1, 0.5): both values have the type that they have in common."""
+    default = node.args.get("default")
+    given, other, common = types.of(node.this), types.of(default), types.of(node)
+    if default is None or given is None or other is None or common is None:
+        return
+    if not comparable(given, other):
+        names = ", ".join([type_name(given), type_name(INT8), type_name(other)])
+        raise SQLError(
+            "42883",
+            f"function {node.key}({names}) does not exist",
+            position=position_of(node),
+            hint=_CASTS_HINT,
+        )
+    if common.kind is not given.kind:
+        node.this.replace(cast_to(node.this.copy(), common))
 
 
 def _meant(node: exp.Expr, types: Types, given: Sequence[Argument]) -> Chosen | None:

@@ -24,6 +24,15 @@ def check_whole_row(column: exp.Column, types: Types) -> None:
         raise row_as_value(column)
 
 
+def check_row(tree: exp.Expr) -> None:
+    """Raises SQLError 0A000 for `ROW(…)` and `(a, b)` as a text, in an array, or as an argument."""
+    parent = tree.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    if isinstance(parent, exp.Cast | exp.Array | exp.ArrayAgg | exp.Coalesce) and is_row(tree):
+        raise row_as_value(tree)
+
+
 def check_rows_listed(tree: exp.Expr) -> None:
     """Raises SQLError 0A000 for a row within a row of VALUES."""
     if not isinstance(tree, exp.Values):

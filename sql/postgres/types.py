@@ -70,7 +70,7 @@ _TRUTHS = (
 _COUNTS = (exp.Count, exp.CountIf, exp.RowNumber, exp.Rank, exp.DenseRank)
 _FLOATS = (exp.PercentileCont, exp.Corr, exp.Pi, exp.Rand, exp.CumeDist, exp.PercentRank)
 _SAME = (
-    exp.Paren, exp.Alias, exp.Filter, exp.Window, exp.IgnoreNulls, exp.Lag, exp.Lead,
+    exp.Paren, exp.Alias, exp.Filter, exp.Window, exp.IgnoreNulls,
     exp.FirstValue, exp.LastValue, exp.NthValue, exp.Order, exp.Collate, exp.AnyValue,
     exp.Ordered,
 )  # fmt: skip
@@ -165,6 +165,8 @@ class Types:
             case exp.Case():
                 results = [branch.args.get("true") for branch in tree.args.get("ifs") or ()]
                 return self.common([*results, tree.args.get("default")])
+            case exp.Lag() | exp.Lead():
+                return self.common([tree.this, tree.args.get("default")])
             case exp.Subquery():
                 return self._of_subquery(tree)
             case exp.CurrentTimestamp():
@@ -378,6 +380,12 @@ class Types:
             if found:
                 return None
         return None
+
+    def has_column(self, source: exp.Expr | QueryScope, name: str) -> bool | None:
+        """Whether a source has a column; None where that is not known."""
+        if self._of_source(source, name)[0]:
+            return True
+        return None if self._stars.of_source(source) is None else False
 
     def is_row(self, column: exp.Column) -> bool:
         """Whether a name is a whole row of what FROM has under it, and no column."""

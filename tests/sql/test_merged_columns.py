@@ -69,3 +69,25 @@ def test_a_place_that_is_computed_counts_from_one() -> None:
 
 def test_whole_rows_are_refused_but_where_they_mean_the_same() -> None:
     _run(3, _rows)
+
+
+async def _beside(node: SqlNode) -> None:
+    await _tables(node)
+    for text, sqlstate in {
+        "SELECT * FROM a, (SELECT v AS x) y": "42703",
+        "SELECT * FROM a JOIN (SELECT a.v AS x) y ON true": "42P01",
+        "SELECT (SELECT x FROM (SELECT id AS k) p, (SELECT k AS x) q) FROM a": "0A000",
+        "SELECT lag(v, 1, 0) OVER (ORDER BY id) FROM a": "42883",
+        "SELECT nth_value(v, 0) OVER (ORDER BY id) FROM a": "22016",
+    }.items():
+        assert (await node.error(text)).sqlstate == sqlstate, text
+    assert await node.rows("SELECT x FROM a, LATERAL (SELECT v AS x) y ORDER BY 1") == [
+        ("x",),
+        ("y",),
+    ]
+    lagged = "SELECT lag(k, 1, 0.5) OVER (ORDER BY id)::FLOAT8 FROM a ORDER BY 1"
+    assert await node.rows(lagged) == [(0.5,), (5.0,)]
+
+
+def test_what_stands_beside_a_subquery_is_seen_behind_lateral() -> None:
+    _run(4, _beside)

@@ -315,3 +315,15 @@ SELECT count(s), count(DISTINCT s) FROM (SELECT room FROM guests) s;
 SELECT s FROM (SELECT room AS s FROM guests) s ORDER BY 1;
 SELECT n % 10, mode() WITHIN GROUP (ORDER BY n % 4), mode() WITHIN GROUP (ORDER BY n % 4 DESC) FILTER (WHERE n > 7) FROM generate_series(1, 2000) AS g(n) GROUP BY 1 ORDER BY 1;
 SELECT mode() WITHIN GROUP (ORDER BY s) FROM (VALUES ('b'), ('a'), (NULL), ('b'), ('a')) AS v(s);
+SELECT ROW(1, 2)::TEXT;
+SELECT ARRAY[ROW(1, 2)];
+-- Subqueries in FROM do not see what is beside them, but behind LATERAL.
+SELECT * FROM (SELECT 1 AS a) x, (SELECT a AS b) y;
+SELECT * FROM (SELECT 1 AS a) x JOIN (SELECT x.a AS b) y ON true;
+SELECT * FROM guests, LATERAL (SELECT guests.nights * 2 AS twice) y ORDER BY 1;
+SELECT name FROM guests WHERE EXISTS (SELECT * FROM (SELECT nights AS n) q WHERE q.n = 3);
+-- Defaults of lag() and lead() have the type of both.
+SELECT name, lag(nights, 1, 0.5) OVER (ORDER BY name), lead(nights, 1, 1.5) OVER (ORDER BY name) FROM guests ORDER BY name;
+SELECT lag(name, 1, 0) OVER (ORDER BY name) FROM guests;
+SELECT lag(nights, 1, '7') OVER (ORDER BY name) FROM guests ORDER BY 1;
+SELECT nth_value(name, 0) OVER (ORDER BY name) FROM guests;
