@@ -87,3 +87,10 @@ def of_bare_numeric(node: exp.Cast, source: ColumnType | None) -> ColumnType | N
         case _:
             return None
     return array_of(made) if several else made
+
+
+def listed_item(item: exp.Expr) -> exp.Expr:
+    """What array_agg() is over, without its order."""
+    while isinstance(item, exp.Order | exp.Distinct):
+        item = item.this if isinstance(item, exp.Order) else item.expressions[0]
+    return item

@@ -89,14 +89,11 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             sets.check_distinct_series(node)
             sets.check_rows(node)
             return None
-        case exp.Localtimestamp():
-            return exp.cast(exp.CurrentTimestamp(), "TIMESTAMP")
         case exp.WithinGroup(this=exp.Mode()):
             aggregates.most_frequent(node)
             return None
-        case exp.Localtime():
-            moment = exp.cast(exp.CurrentTimestamp(), "TIMESTAMP")
-            return exp.cast(moment, "TIME")
+        case exp.Localtimestamp() | exp.Localtime():
+            return times.local(node)
         case exp.Fetch():
             _refuse_ties(node)
     if isinstance(node, aggregates.SPREADS):

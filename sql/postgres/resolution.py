@@ -25,16 +25,16 @@ from ..parser import position_of
 from .arrays import check_dimensions, several_dimensions
 from .blanks import cut_blanks
 from .casts import resolve_cast
-from .derived_types import FLOAT8, INT8, decimal, matched, widest
+from .common_types import as_type, check_columns, have_one_type
+from .derived_types import FLOAT8, INT8
 from .functions import called, described
-from .literal_casts import type_as_written
 from .operators import ARITHMETIC, COMPARISONS, SIGNS, comparable
 from .rows import check_row, check_rows_listed, check_whole_row, is_row
 from .siblings import check_siblings
 from .signatures import Ambiguous, Argument, Chosen, Given
 from .templates import cast_to
 from .type_names import type_name
-from .types import BOOL, INTERVAL, STRING, Types, untyped
+from .types import BOOL, INTERVAL, STRING, Types
 
 _CASTS_HINT = "You might need to add explicit type casts."
 
@@ -69,7 +69,7 @@ def _check(node: exp.Expr, types: Types) -> None:
         check_dimensions(node, types)
     elif isinstance(node, exp.SetOperation | exp.Values):
         check_rows_listed(node)
-        _check_columns(node, types)
+        check_columns(node, types)
     elif isinstance(node, exp.Column):
         check_whole_row(node, types)
     elif isinstance(node, exp.Lag | exp.Lead):
@@ -321,105 +321,7 @@ def _alternatives(node: exp.Expr, types: Types) -> None:
             return
         case _:
             parts = list(node.iter_expressions())
-    _have_one_type(parts, node.key.upper(), types)
-
-
-def _check_columns(node: exp.SetOperation | exp.Values, types: Types) -> None:
-    """The columns of both sides of UNION, and of the rows of VALUES."""
-    if isinstance(node, exp.Values):
-        _, columns = types.parts_of(node)
-        for column in columns:
-            _have_one_type(column, "VALUES", types)
-        return
-    _, left = types.parts_of(node.this)
-    _, right = types.parts_of(node.args["expression"])
-    if len(left) == len(right):
-        for one, other in zip(left, right, strict=True):
-            # What is nothing but literals on both sides of an inner UNION is a text there.
-            inner = [types.common(side) for side in (one, other) if len(side) > 1]
-            _have_one_type([*one, *other], node.key.upper(), types, of_inner=inner)
-
-
-def _have_one_type(
-    parts: Sequence[exp.Expr],
-    what: str,
-    types: Types,
-    *,
-    of_inner: Sequence[ColumnType | None] = (),
-) -> None:
-    known = [(part, type) for part in parts if (type := types.of(part)) is not None]
-    known = [(parts[0], type) for type in of_inner if type is not None] + known
-    if not known:
-        return
-    first = known[0][1]
-    for part, type in known[1:] if types.strict else ():
-        if not matched(first, type):
-            raise _unmatched(what, first, type, part)
-    common = widest([type for _, type in known])
-    made = [as_type(part, common, types) for part in parts]
-    if common.kind is TypeKind.DECIMAL:
-        _have_one_scale(made, types)
-
-
-def _unmatched(what: str, first: ColumnType, type: ColumnType, part: exp.Expr) -> SQLError:
-    """PostgreSQL tells types of one category from those of several."""
-    arrays = first.element is not None and type.element is not None
-    alike = any({first.kind, type.kind} <= kinds for kinds in _ALIKE)
-    if arrays or alike:
-        return SQLError(
-            "42846",
-            f"{what} could not convert type {type_name(type)} to {type_name(first)}",
-            position=position_of(part),
-        )
-    return SQLError(
-        "42804",
-        f"{what} types {type_name(first)} and {type_name(type)} cannot be matched",
-        position=position_of(part),
-    )
-
-
-_ALIKE = (
-    {TypeKind.DATE, TypeKind.TIME, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ},
-    {TypeKind.BYTES, TypeKind.UUID, TypeKind.JSONB},
-)
-
-
-def _have_one_scale(parts: Sequence[exp.Expr], types: Types) -> None:
-    """Decimals of as many digits as any of them has: DuckDB would drop some of 38."""
-    scales = {
-        type.decimal[1] if type.kind is TypeKind.DECIMAL else 0
-        for part in parts
-        if (type := types.of(part)) is not None
-    }
-    if len(scales) < 2:
-        return
-    common = decimal(max(scales))
-    for part in parts:
-        if types.of(part) not in (None, common) and not isinstance(part, exp.Literal):
-            made: exp.Expr = cast_to(part.copy(), common)
-            if isinstance(part.parent, exp.Select) and part.output_name:
-                made = exp.alias_(made, part.output_name, quoted=True)
-            part.replace(made)
-
-
-def as_type(tree: exp.Expr, type: ColumnType | None, types: Types) -> exp.Expr:
-    """Casts a text literal to the type that is wanted of it. Returns what stands there then."""
-    if type is None or type.kind is TypeKind.STRING or not untyped(tree):
-        return tree
-    inner = tree.unnest()
-    if isinstance(inner, exp.Null):
-        return tree
-    assert isinstance(inner, exp.Literal), inner
-    if type.enum is not None:
-        type.enum.checked(inner.this)
-    if type.kind is TypeKind.DECIMAL:
-        type = type_as_written(inner.this) or type
-    made = cast_to(inner.copy(), type)
-    inner.replace(made)
-    if inner is tree:
-        return made
-    types.say(tree, type)
-    return tree
+    have_one_type(parts, node.key.upper(), types)
 
 
 _CONDITIONS = (exp.And, exp.Or, exp.Not, exp.Where, exp.Having, exp.Join, exp.Case)

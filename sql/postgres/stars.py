@@ -68,7 +68,7 @@ class Stars:
 
     def of_source(self, source: exp.Expr | QueryScope) -> Columns | None:
         """The columns of a table or of what stands for one; None where they are not known."""
-        tree = source.expression if isinstance(source, QueryScope) else source
+        tree = tree_of(source)
         given = given_names(tree)
         if isinstance(tree, exp.Table):
             named = isinstance(tree.this, exp.Identifier)
@@ -90,3 +90,8 @@ def given_names(tree: exp.Expr) -> list[str]:
     alias = holder.args.get("alias") if holder is not None else None
     columns = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
     return [folded(c if isinstance(c, exp.Identifier) else c.this) for c in columns or ()]
+
+
+def tree_of(source: exp.Expr | QueryScope) -> exp.Expr:
+    """What a name in FROM stands for."""
+    return source.expression if isinstance(source, QueryScope) else source

@@ -240,3 +240,9 @@ def read(arguments: list[exp.Expr], name: str, *, tree: exp.Expr) -> exp.Expr:
     target = "DATE" if name == "to_date" else "TIMESTAMP WITH TIME ZONE"
     made_pattern = "".join(made).replace("'", "''")
     return duckdb(f"CAST(strptime(:x, '{made_pattern}') AS {target})", x=arguments[0])
+
+
+def local(node: exp.Localtimestamp | exp.Localtime) -> exp.Expr:
+    """The transaction's time by the session's clock."""
+    moment = exp.cast(exp.CurrentTimestamp(), "TIMESTAMP")
+    return exp.cast(moment, "TIME") if isinstance(node, exp.Localtime) else moment

@@ -30,6 +30,7 @@ from .derived_types import (
     INT8,
     constant_places,
     decimal,
+    listed_item,
     literal_type,
     of_bare_numeric,
     quotient_scale,
@@ -39,7 +40,7 @@ from .functions import FUNCTIONS, called
 from .macros import PREFIX
 from .operators import SIGNS, operation
 from .signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, resolve
-from .stars import Stars, given_names
+from .stars import Stars, given_names, tree_of
 
 STRING = ColumnType(TypeKind.STRING)
 BOOL = ColumnType(TypeKind.BOOL)
@@ -53,9 +54,9 @@ JSONB = ColumnType(TypeKind.JSONB)
 TEXTS = array_of(STRING)
 
 _DEPTH_MAX = 200
+"""Expressions nested deeper are of unknown type: the walk is recursive."""
 _MAGNITUDE_OF_LEAST = str(2**63)
 """Digits that are an INT8 behind a minus only."""
-"""Expressions nested deeper are of unknown type: the walk is recursive."""
 _TYPE = "postgres_type"
 _DECLARED = "declared_type"
 """Where a tree keeps its type. No type is kept of what may still learn of one."""
@@ -292,12 +293,12 @@ class Types:
             _, types = self.columns_of(items[0])
             found = types[0] if types else None
         else:
-            found = self.common([_listed(item) for item in items]) if items else None
+            found = self.common([listed_item(item) for item in items]) if items else None
         return None if found is None or found.element is not None else array_of(found)
 
     def of_elements(self, tree: exp.Expr) -> ColumnType | None:
         """The type of the elements of ARRAY[…] and array_agg(), where that is an array."""
-        items = tree.expressions if isinstance(tree, exp.Array) else [_listed(tree.this)]
+        items = tree.expressions if isinstance(tree, exp.Array) else [listed_item(tree.this)]
         if len(items) == 1 and isinstance(items[0], exp.Query):
             types = self.columns_of(items[0])[1]
             found = types[0] if types else None
@@ -399,7 +400,7 @@ class Types:
                     return False
                 if alias.lower() == name.lower():
                     columns = self._stars.of_source(source)
-                    found = columns is not None and isinstance(_tree(source), _ROWS)
+                    found = columns is not None and isinstance(tree_of(source), _ROWS)
             if found:
                 return True
         return False
@@ -495,14 +496,3 @@ class Types:
 
 
 _ROWS = (exp.Table, exp.Select, exp.SetOperation, exp.Values)
-
-
-def _tree(source: exp.Expr | QueryScope) -> exp.Expr:
-    return source.expression if isinstance(source, QueryScope) else source
-
-
-def _listed(item: exp.Expr) -> exp.Expr:
-    """What array_agg() is over, without its order."""
-    while isinstance(item, exp.Order | exp.Distinct):
-        item = item.this if isinstance(item, exp.Order) else item.expressions[0]
-    return item
