@@ -112,7 +112,8 @@ def test_columns_of_a_result_say_where_they_are_from() -> None:
         assert await origins("SELECT a.id, b.* FROM t a JOIN shop.items b ON a.id = b.id") == [
             "t.id", "shop.items.id",
         ]  # fmt: skip
-        assert await origins("SELECT * FROM t JOIN shop.items USING (id)") == [None] * 3
+        merged = await origins("SELECT * FROM t JOIN shop.items USING (id)")
+        assert merged == [None, "t.line", "t.v"]
         assert await origins("SELECT x FROM (SELECT id AS x FROM t) s") == [None]
         assert await origins("INSERT INTO t VALUES (1, 1) RETURNING line, id * 2") == [
             "t.line", None,
