@@ -193,6 +193,26 @@ def column_of(descriptor: TableDescriptor, name: str, position: int | None) -> t
     raise unknown_column(name, [descriptor], position)
 
 
+def places_of(
+    columns: Sequence[exp.Identifier] | None, descriptor: TableDescriptor
+) -> tuple[int, ...]:
+    """The places of the columns that an INSERT names, or of all that are shown. Raises SQLError
+    42703 and 42701."""
+    if columns is None:
+        visible = enumerate(descriptor.visible_columns)
+        return tuple(place for place, column in visible if not column.hidden)
+    places: list[int] = []
+    for identifier in columns:
+        position = position_of(identifier)
+        place, column = column_of(descriptor, folded(identifier), position)
+        if place in places:
+            raise SQLError(
+                "42701", f'column "{column.name}" specified more than once', position=position
+            )
+        places.append(place)
+    return tuple(places)
+
+
 def unknown_column(name: str, tables: Sequence[TableDescriptor], position: int | None) -> SQLError:
     names = [column.name for table in tables for column in table.visible_columns]
     near = get_close_matches(name, names, n=1)

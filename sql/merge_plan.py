@@ -17,14 +17,12 @@ expressions is computed for its own rows alone. What Python evaluates without a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sqlglot import exp
 
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.errors import SQLError
 from ..catalog.row_codec import codec_for
-from .binder import Relations, column_of, with_ctes_of
+from .binder import Relations, column_of, places_of, with_ctes_of
 from .column_values import is_default, refuse_computed, value_for
 from .default_expressions import default_of
 from .element_assignments import whole_value
@@ -129,7 +127,7 @@ class _Side:
 
     def _inserted(self, number: int, when: MergeWhen) -> tuple[Assignment, ...]:
         descriptor = self._descriptor
-        places = _places(when, descriptor)
+        places = places_of(when.columns, descriptor)
         values = when.values or ()
         if len(values) > len(places) or (when.columns is not None and len(values) < len(places)):
             more, less = ("expressions", "target columns")
@@ -179,20 +177,3 @@ class _Side:
             self._computed.append(value.copy() if alone else own)
             return Assignment(place, None, len(self._computed) - 1)
         return Assignment(place, value_for(value, self._descriptor, place, {}, None), None)
-
-
-def _places(when: MergeWhen, descriptor: TableDescriptor) -> Sequence[int]:
-    """The places of the columns that an INSERT names, or of all of them."""
-    if when.columns is None:
-        columns = enumerate(descriptor.visible_columns)
-        return [place for place, column in columns if not column.hidden]
-    places: list[int] = []
-    for identifier in when.columns:
-        position = position_of(identifier)
-        place, column = column_of(descriptor, folded(identifier), position)
-        if place in places:
-            raise SQLError(
-                "42701", f'column "{column.name}" specified more than once', position=position
-            )
-        places.append(place)
-    return places

@@ -17,6 +17,7 @@ from .binder import (
     check_columns,
     column_of,
     joined,
+    places_of,
     row_scope,
     with_ctes_of,
 )
@@ -180,7 +181,7 @@ def _plan_drawn(
 
 def _insert(statement: Insert, relations: Relations) -> InsertPlan:
     descriptor = relations[statement.table.parts]
-    targets = _targets(statement, descriptor)
+    targets = places_of(statement.columns, descriptor)
     rows: tuple[tuple[Scalar, ...], ...] = ()
     query = None
     if statement.source is None:
@@ -209,23 +210,6 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
         overriding=statement.overriding,
         returning=projection(statement.returning, descriptor, statement.alias, relations),
     )
-
-
-def _targets(statement: Insert, descriptor: TableDescriptor) -> tuple[int, ...]:
-    """The places of the columns that an INSERT names, or of all of them."""
-    if statement.columns is None:
-        columns = enumerate(descriptor.visible_columns)
-        return tuple(place for place, column in columns if not column.hidden)
-    places: list[int] = []
-    for identifier in statement.columns:
-        position = position_of(identifier)
-        place, column = column_of(descriptor, folded(identifier), position)
-        if place in places:
-            raise SQLError(
-                "42701", f'column "{column.name}" specified more than once', position=position
-            )
-        places.append(place)
-    return tuple(places)
 
 
 def _defaults(descriptor: TableDescriptor) -> tuple[Scalar, ...]:
