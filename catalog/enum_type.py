@@ -98,13 +98,6 @@ class EnumType:
             raise SQLError("54000", f"an enum has at most {MEMBERS_MAX} values")
         return replace(self, members=members)
 
-    def with_writable(self, label: str) -> EnumType:
-        members = [
-            replace(member, writable=True) if member.label == label else member
-            for member in self.members
-        ]
-        return replace(self, members=tuple(members))
-
     def renamed_member(self, label: str, new: str) -> EnumType:
         """Raises SQLError: 22023 for a label that it lacks, 42710 for one that it has."""
         if label not in self._by_label:
