@@ -30,6 +30,7 @@ from .client_functions import CLIENT_NODES, client_fact
 from .column_origins import column_origins
 from .documents.element_names import name_elements
 from .documents.meaning import mean_documents
+from .grouped_keys import group_by_keys
 from .hidden_columns import hide_columns, named
 from .key_access import KeyAccess
 from .merged_columns import spell_out_merged
@@ -58,6 +59,7 @@ from .scalars import (
 )
 from .sequence_calls import is_sequence_call
 from .setting_functions import setting_call
+from .ties import rank_ties
 from .wide_operators import rewrite
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
@@ -70,6 +72,8 @@ def transpile(
     positions = _positions(tree)
     query = _as_query(tree.copy())
     spell_out_merged(query, relations)
+    rank_ties(query)
+    group_by_keys(query, relations)
     name_elements(query, relations)
     declared, origins = declared_types(query, relations), column_origins(query, relations)
     _name_columns(query)

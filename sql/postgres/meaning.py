@@ -94,8 +94,6 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             return None
         case exp.Localtimestamp() | exp.Localtime():
             return times.local(node)
-        case exp.Fetch():
-            _refuse_ties(node)
     if isinstance(node, aggregates.SPREADS):
         aggregates.spread(node, types)
         return None
@@ -161,17 +159,6 @@ def _cast_dates(node: exp.GenerateSeries, types: Types) -> None:
 def _optional(node: exp.Expr, name: str) -> list[exp.Expr]:
     found = node.args.get(name)
     return [found] if found is not None else []
-
-
-def _refuse_ties(node: exp.Fetch) -> None:
-    options = node.args.get("limit_options")
-    if options is not None and options.args.get("with_ties"):
-        raise SQLError(
-            "0A000",
-            "FETCH … WITH TIES is not supported",
-            position=position_of(node),
-            hint="rank() OVER (ORDER BY …) in a subquery says the same.",
-        )
 
 
 Make = Callable[[list[exp.Expr], exp.Expr, Types], exp.Expr]

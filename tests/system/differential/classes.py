@@ -413,14 +413,9 @@ CLASSES: tuple[DifferenceClass, ...] = (
         ),
     ),
     DifferenceClass(
-        "Columns of a grouped key are named in GROUP BY",
-        _refused(sqlstate="42803", beginnings=("column ",)),
-    ),
-    DifferenceClass(
         "The first of several alternatives matches",
         lambda found: found.parts == {"rows"} and "'day|daylight'" in found.statement,
     ),
-    DifferenceClass("No ties", _refused(sqlstate="0A000", beginnings=("FETCH",))),
     DifferenceClass("Names of some columns", _named),
     DifferenceClass("Other SQLSTATEs", _other_state),
     DifferenceClass(

@@ -1,0 +1,97 @@
+"""Columns of a grouped primary key, and rows that tie with the last."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tests.harness.simulation import Simulation
+from tests.harness.sql_node import SqlNode, sql_node
+
+
+async def _tables(node: SqlNode) -> None:
+    await node.sql("CREATE TABLE people (id INT8 PRIMARY KEY, name STRING, facts JSONB)")
+    await node.sql(
+        "CREATE TABLE visits (person INT8, day INT8, place STRING, PRIMARY KEY (person, day))"
+    )
+    await node.sql(
+        """INSERT INTO people VALUES (1, 'Ann', '{"a": 1.0}'), (2, 'Bob', NULL), (3, 'Ann', '1')"""
+    )
+    await node.sql(
+        "INSERT INTO visits VALUES (1, 1, 'sea'), (1, 2, 'hill'), (3, 1, 'sea'), (9, 1, 'moor')"
+    )
+
+
+async def _dependent(node: SqlNode) -> None:
+    await _tables(node)
+    left = "people p LEFT JOIN visits v ON v.person = p.id"
+    counted = f"SELECT p.id, name, count(v.day) FROM {left} GROUP BY p.id ORDER BY name DESC, p.id"
+    assert await node.rows(counted) == [(2, "Bob", 0), (1, "Ann", 2), (3, "Ann", 1)]
+    starred = f"SELECT p.*, count(v.day) FROM {left} GROUP BY p.id HAVING name > 'B'"
+    assert await node.rows(starred) == [(2, "Bob", None, 0)]
+    whole = "SELECT person, place FROM visits GROUP BY day, person ORDER BY place, 1"
+    assert [place for _, place in await node.rows(whole)] == ["hill", "moor", "sea", "sea"]
+    inner = "SELECT (SELECT count(*) FROM visits v WHERE v.person = p.id AND p.name = 'Ann')"
+    assert await node.rows(f"{inner} FROM people p GROUP BY p.id ORDER BY p.id") == [
+        (2,),
+        (0,),
+        (1,),
+    ]
+    lacking = "SELECT p.name, count(*) FROM people p RIGHT JOIN visits v ON v.person = p.id"
+    assert await node.rows(f"{lacking} GROUP BY p.id ORDER BY p.id NULLS FIRST LIMIT 1") == [
+        (None, 1)
+    ]
+
+
+async def _viewed(node: SqlNode) -> None:
+    await _tables(node)
+    await node.sql("CREATE VIEW named AS SELECT id, name, count(*) AS n FROM people GROUP BY id")
+    assert await node.rows("SELECT name, n FROM named ORDER BY id LIMIT 1") == [("Ann", 1)]
+
+
+async def _independent(node: SqlNode) -> None:
+    await _tables(node)
+    for text in (
+        "SELECT person, place FROM visits GROUP BY person",
+        "SELECT name FROM people GROUP BY upper(name)",
+        "SELECT x.name FROM (SELECT * FROM people) x GROUP BY x.id",
+        "SELECT p.name, v.place FROM people p, visits v GROUP BY p.id",
+        "SELECT id, name FROM people GROUP BY ROLLUP (id)",
+    ):
+        assert (await node.error(text)).sqlstate == "42803", text
+
+
+async def _ties(node: SqlNode) -> None:
+    await _tables(node)
+    first = "FETCH FIRST ROW WITH TIES"
+    by_place = f"SELECT place FROM visits ORDER BY place DESC {first}"
+    assert await node.rows(by_place) == [("sea",), ("sea",)]
+    assert await node.rows(f"SELECT place FROM visits ORDER BY 1 DESC OFFSET 1 {first}") == [
+        ("sea",)
+    ]
+    alias = f"SELECT -day AS day FROM visits ORDER BY day {first}"
+    assert await node.rows(alias) == [(-2,)]
+    grouped = f"SELECT name FROM people GROUP BY id ORDER BY name {first}"
+    assert await node.rows(grouped) == [("Ann",), ("Ann",)]
+    for text, state in (
+        (f"SELECT day FROM visits {first}", "42601"),
+        ("SELECT day FROM visits ORDER BY day FETCH FIRST 50 PERCENT ROWS ONLY", "42601"),
+        (f"SELECT DISTINCT day FROM visits ORDER BY day {first}", "0A000"),
+        (f"SELECT unnest(ARRAY[1]) FROM visits ORDER BY day {first}", "0A000"),
+        (f"SELECT 1 UNION SELECT 2 ORDER BY 1 {first}", "0A000"),
+    ):
+        assert (await node.error(text)).sqlstate == state, text
+
+
+@pytest.mark.parametrize("scenario", [_dependent, _viewed, _independent, _ties])
+def test_groups_and_ties_are_those_of_postgres(
+    scenario: Callable[[SqlNode], Awaitable[None]],
+) -> None:
+    sim = Simulation(9)
+
+    async def main() -> None:
+        async with sql_node(sim) as node:
+            await scenario(node)
+
+    sim.run(main())
