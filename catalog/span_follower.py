@@ -11,6 +11,9 @@ from ..kvlayer.errors import BatchTimestampBeforeGC, KVError, StoreClosed
 from ..kvlayer.events import ValueBatch
 from ..kvlayer.span import Span
 
+CHECKPOINT_SECONDS = 1.0
+"""Checkpoints only say from where a feed that ends is gone on with."""
+
 RESTART_SECONDS = 0.1
 """Between two feeds, where the first one ended."""
 
@@ -34,7 +37,7 @@ async def follow_spans(
     while True:
         try:
             await refresh()
-            feed = store.span_feed(list(spans), after)
+            feed = store.span_feed(list(spans), after, checkpoint_seconds=CHECKPOINT_SECONDS)
             try:
                 while True:
                     for event in await feed.next():

@@ -246,9 +246,18 @@ class StoreAccess(Protocol):
     ) -> AsyncGenerator[list[Version], None]: ...
 
     def span_feed(
-        self, spans: Iterable[Span], start_after: Timestamp, *, with_previous: bool = False
+        self,
+        spans: Iterable[Span],
+        start_after: Timestamp,
+        *,
+        with_previous: bool = False,
+        checkpoint_seconds: float = 0.0,
     ) -> Feed: ...
 
     def span_feed_from(
-        self, starts: Iterable[tuple[Span, Timestamp]], *, with_previous: bool = False
+        self,
+        starts: Iterable[tuple[Span, Timestamp]],
+        *,
+        with_previous: bool = False,
+        checkpoint_seconds: float = 0.0,
     ) -> Feed: ...

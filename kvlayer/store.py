@@ -302,17 +302,29 @@ class Store:
         start_after: Timestamp,
         *,
         with_previous: bool = False,
+        checkpoint_seconds: float = 0.0,
     ) -> SpanFeed:
-        """A feed of any spans from `start_after` (exclusive). Never raises what can be retried."""
+        """A feed of any spans from `start_after` (exclusive). Never raises what can be retried.
+
+        For a checkpoint alone its consumer is woken each `checkpoint_seconds` at most.
+        """
         return self.span_feed_from(
-            [(span, start_after) for span in spans], with_previous=with_previous
+            [(span, start_after) for span in spans],
+            with_previous=with_previous,
+            checkpoint_seconds=checkpoint_seconds,
         )
 
     def span_feed_from(
-        self, starts: Iterable[tuple[Span, Timestamp]], *, with_previous: bool = False
+        self,
+        starts: Iterable[tuple[Span, Timestamp]],
+        *,
+        with_previous: bool = False,
+        checkpoint_seconds: float = 0.0,
     ) -> SpanFeed:
         """As `span_feed`, each span from its own timestamp: a frontier's entries, for instance."""
-        return SpanFeed(self, starts, with_previous=with_previous)
+        return SpanFeed(
+            self, starts, with_previous=with_previous, checkpoint_seconds=checkpoint_seconds
+        )
 
     def divide(self, span: Span) -> Sequence[Span]:
         """`span` cut at the borders of ranges, in key order."""

@@ -239,7 +239,11 @@ class StoreService:
         asked = decode(body, messages.Follow)
         self._connection(asked.connection)
         starts = [(Span(start, end), at) for start, end, at in asked.starts]
-        feed = self._store.span_feed_from(starts, with_previous=asked.with_previous)
+        feed = self._store.span_feed_from(
+            starts,
+            with_previous=asked.with_previous,
+            checkpoint_seconds=asked.checkpoint_seconds,
+        )
         try:
             while True:
                 yield encode([sent_of(event) for event in await feed.next()])

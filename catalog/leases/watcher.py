@@ -30,6 +30,9 @@ WATCHDOG = declare_duration(
     "how long notices of new descriptor versions may stand still before all leases are refreshed",
 )
 
+CHECKPOINTS_MIN = 10
+"""Within the watchdog's time, of a feed that does not stand still."""
+
 RESTART_SECONDS = 0.1
 """Between the end of one feed and the start of the next."""
 
@@ -74,9 +77,12 @@ class DescriptorWatcher:
 
     async def _follow(self) -> None:
         """Follows one feed until it ends or stands still."""
-        feed = self._store.span_feed([DESCRIPTOR.primary_span], self._after)
         loop = asyncio.get_running_loop()
-        stalled_at = loop.time() + self._store.settings.get(WATCHDOG)
+        watchdog = self._store.settings.get(WATCHDOG)
+        stalled_at = loop.time() + watchdog
+        feed = self._store.span_feed(
+            [DESCRIPTOR.primary_span], self._after, checkpoint_seconds=watchdog / CHECKPOINTS_MIN
+        )
         try:
             while (left := stalled_at - loop.time()) > 0:
                 events = await self._next(feed, left)

@@ -28,6 +28,11 @@ class Doorbell:
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
+    def ring_resolved(self) -> None:
+        """There is a checkpoint, and nothing else that is new. A span feed's bells may let its
+        consumer sleep on."""
+        self.ring()
+
     def mark(self) -> None:
         """Something changed that is worth no waking. A span feed's bells remember it."""
 

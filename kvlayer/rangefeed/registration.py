@@ -170,7 +170,7 @@ class RangeFeed:
         else:
             return  # a later one says more, or the feed is cut off, and then gets its last
         self._noted = resolved
-        self.bell.ring()
+        self.bell.ring_resolved()
 
     def _take_room(self, size: int, *, force: bool) -> bool:
         budget = self._host.feed_memory

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
 from itertools import count
 
@@ -46,17 +46,29 @@ class _Piece:
 class _PieceBell(Doorbell):
     """Says which piece has news, and wakes the consumer."""
 
-    __slots__ = ("_bell", "_news", "_piece")
+    __slots__ = ("_bell", "_checkpoint_due", "_news", "_piece")
 
-    def __init__(self, piece: _Piece, news: dict[_Piece, None], bell: Doorbell) -> None:
+    def __init__(
+        self,
+        piece: _Piece,
+        news: dict[_Piece, None],
+        bell: Doorbell,
+        checkpoint_due: Callable[[], bool],
+    ) -> None:
         super().__init__()
         self._piece = piece
         self._news = news
         self._bell = bell
+        self._checkpoint_due = checkpoint_due
 
     def ring(self) -> None:
         self._news[self._piece] = None
         self._bell.ring()
+
+    def ring_resolved(self) -> None:
+        self._news[self._piece] = None
+        if self._checkpoint_due():
+            self._bell.ring()
 
     def mark(self) -> None:
         self._news[self._piece] = None
@@ -82,6 +94,10 @@ class SpanFeed:
     the pieces that are not quiet. That a piece is quiet when the feed is polled suffices, whatever
     it was at the tick: its range has delivered everything up to the closing, and holds nothing
     that could yet commit below it.
+
+    Who only wants to hear of values, as a watcher of a system table does, asks for checkpoints some
+    `checkpoint_seconds` apart: for one alone it is then not woken before. Every commit to a range
+    is followed by a checkpoint of all its feeds, and a commit waits while their consumers run.
     """
 
     def __init__(
@@ -90,6 +106,7 @@ class SpanFeed:
         starts: Iterable[tuple[Span, Timestamp]],
         *,
         with_previous: bool = False,
+        checkpoint_seconds: float = 0.0,
     ) -> None:
         """`starts` are the spans, and where each begins: a frontier's entries, for instance.
 
@@ -115,6 +132,8 @@ class SpanFeed:
         self._tick: Timestamp | None = None  # a closing that was not told yet
         self._ticked = ZERO  # the last one that was
         self._resolved_ns = 0  # when a checkpoint of a piece moved the low water
+        self._spacing_ns = round(checkpoint_seconds * 1e9)
+        self._told_ns = 0  # when the consumer last heard of a checkpoint; where they are spaced
         for span, start_after in oldest_first:
             for part in router.divide(span):
                 self._add(_Piece(part, start_after))
@@ -168,6 +187,8 @@ class SpanFeed:
         # A tick comes a little early or late.
         if now_ns - self._resolved_ns < interval_ns * 0.9:
             return
+        if now_ns - self._told_ns < self._spacing_ns:
+            return
         if len(self._unquiet) == len(self._pieces) and not self._news:
             return
         self._tick = closed
@@ -212,7 +233,15 @@ class SpanFeed:
             self._resolve_quiet(self._tick, resolved)
             self._tick = None
         events.extend(Checkpoint(tuple(spans), ts) for ts, spans in sorted(resolved.items()))
+        if self._spacing_ns and resolved:
+            self._told_ns = self._router.clock.wall.monotonic_ns()
         return events
+
+    def _checkpoint_due(self) -> bool:
+        """Whether the consumer is to be woken for a checkpoint alone."""
+        if not self._spacing_ns:
+            return True
+        return self._router.clock.wall.monotonic_ns() - self._told_ns >= self._spacing_ns
 
     def _poll_piece(
         self,
@@ -356,7 +385,7 @@ class SpanFeed:
         except RangeFeedEnded as end:
             self._restart(piece, end)
             return
-        feed.bell = _PieceBell(piece, self._news, self._bell)
+        feed.bell = _PieceBell(piece, self._news, self._bell, self._checkpoint_due)
         feed.gathered = True
         piece.feed = feed
         self._catching_up[piece] = None

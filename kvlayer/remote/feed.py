@@ -44,12 +44,14 @@ class RemoteFeed:
         starts: Iterable[tuple[Span, Timestamp]],
         *,
         with_previous: bool,
+        checkpoint_seconds: float,
     ) -> None:
         entries = list(starts)
         if not entries:
             raise ValueError("a span feed needs a span")
         self._connection = connection
         self._with_previous = with_previous
+        self._checkpoint_seconds = checkpoint_seconds
         self._frontier = Frontier.from_entries(entries)
         self._received = Frontier.from_entries(entries)
         self._unsteady = [span for span, _ in entries]
@@ -102,6 +104,7 @@ class RemoteFeed:
             connection=await self._connection.ready(),
             starts=[(span.start, span.end, at) for span, at in starts],
             with_previous=self._with_previous,
+            checkpoint_seconds=self._checkpoint_seconds,
         )
         messages = self._connection.stream("feed", question, list[WireEvent])
         async with aclosing(messages):

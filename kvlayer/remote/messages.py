@@ -287,6 +287,7 @@ class Follow(Message, frozen=True):
     connection: int
     starts: list[tuple[bytes, bytes, Timestamp]]
     with_previous: bool
+    checkpoint_seconds: float
 
 
 class WireValues(Message, frozen=True, tag="values"):

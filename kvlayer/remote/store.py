@@ -153,16 +153,32 @@ class RemoteStore:
         return remote_versions(self._connection, span, after, upto)
 
     def span_feed(
-        self, spans: Iterable[Span], start_after: Timestamp, *, with_previous: bool = False
+        self,
+        spans: Iterable[Span],
+        start_after: Timestamp,
+        *,
+        with_previous: bool = False,
+        checkpoint_seconds: float = 0.0,
     ) -> RemoteFeed:
         return self.span_feed_from(
-            [(span, start_after) for span in spans], with_previous=with_previous
+            [(span, start_after) for span in spans],
+            with_previous=with_previous,
+            checkpoint_seconds=checkpoint_seconds,
         )
 
     def span_feed_from(
-        self, starts: Iterable[tuple[Span, Timestamp]], *, with_previous: bool = False
+        self,
+        starts: Iterable[tuple[Span, Timestamp]],
+        *,
+        with_previous: bool = False,
+        checkpoint_seconds: float = 0.0,
     ) -> RemoteFeed:
-        return RemoteFeed(self._connection, starts, with_previous=with_previous)
+        return RemoteFeed(
+            self._connection,
+            starts,
+            with_previous=with_previous,
+            checkpoint_seconds=checkpoint_seconds,
+        )
 
     async def close(self) -> None:
         await self._connection.close()

@@ -131,8 +131,10 @@ class StoppableStore:
     def snapshot(self, at: Timestamp) -> SnapshotReader:
         return cast(SnapshotReader, StoppableReader(self._store.snapshot(at), self._running))
 
-    def span_feed(self, spans: list[Span], start_after: Timestamp) -> SpanFeed:
-        feed = self._store.span_feed(spans, start_after)
+    def span_feed(
+        self, spans: list[Span], start_after: Timestamp, *, checkpoint_seconds: float = 0.0
+    ) -> SpanFeed:
+        feed = self._store.span_feed(spans, start_after, checkpoint_seconds=checkpoint_seconds)
         return cast(SpanFeed, StoppableFeed(feed, self))
 
 

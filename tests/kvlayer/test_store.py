@@ -15,6 +15,7 @@ from tailrace.kvlayer.keys import ALL_KEYS, table_span
 from tailrace.kvlayer.log import LogFull
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.kvlayer.settings import Settings
+from tailrace.kvlayer.span import Span
 from tailrace.kvlayer.store import Store
 from tests.harness.simulation import Simulation
 from tests.harness.stores import (
@@ -355,5 +356,37 @@ def test_waits_end_when_the_store_does() -> None:
         with pytest.raises(StoreClosed, match="plug"):
             store.begin()
         waiting.cancel()
+
+    sim.run(main())
+
+
+def test_a_feed_with_spaced_checkpoints_is_woken_for_values_alone() -> None:
+    """A watcher of a system table costs the commits of other keys nothing."""
+    sim = Simulation(21)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            start = await store.now()
+            feed = store.span_feed([Span(A, B)], start, checkpoint_seconds=1.0)
+            told: list[tuple[float, list[object]]] = []
+
+            async def follow() -> None:
+                async for events in feed:
+                    told.append((sim.now, [type(event) for event in events]))
+
+            following = asyncio.create_task(follow())
+            await asyncio.sleep(0.5)
+            told.clear()
+            for _ in range(200):
+                await put(store, {B: b"other"})
+                await asyncio.sleep(0.02)
+            assert 3 <= len(told) <= 5, told
+            assert feed.frontier.low_water > await store.now() - duration(seconds=1.2)
+            told.clear()
+            await put(store, {A: b"mine"})
+            await asyncio.sleep(0)
+            assert ValueBatch in told[-1][1]
+            feed.close()
+            following.cancel()
 
     sim.run(main())

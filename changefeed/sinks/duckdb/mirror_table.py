@@ -89,9 +89,10 @@ class MirrorTable:
         current, found = self.schema.descriptor, batch.descriptor
         shown = TableSchema(found, name=self.schema.name, job_id=self.schema.job_id)
         if same_shape(self.schema, shown):
-            if found.version > current.version:
+            if found.version >= current.version:
+                # Also the same version, read anew: the batches to come will have this very object.
                 self.schema.descriptor = found
-                self._version_due = True
+                self._version_due |= found.version > current.version
             return batch
         assert found.version < current.version, (found, current)
         return conform(batch, current)

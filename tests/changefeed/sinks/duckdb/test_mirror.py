@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from math import inf, nan
@@ -14,7 +15,8 @@ from tailrace.catalog.column_types import ColumnType, Datum
 from tailrace.catalog.descriptor import Column, TableDescriptor
 from tailrace.catalog.interval import Interval
 from tailrace.catalog.type_kinds import TypeKind
-from tailrace.changefeed.sinks.duckdb.table_schema import quoted
+from tailrace.changefeed.sinks.duckdb.schema_step import same_shape
+from tailrace.changefeed.sinks.duckdb.table_schema import TableSchema, quoted
 from tailrace.changefeed.sinks.protocol import SinkRefused
 from tests.harness.descriptors import INT8, KEY, STRING, VALUE, table
 from tests.harness.mirrors import Mirrors, progress_of, rows_batch, run
@@ -332,5 +334,30 @@ def test_another_schema_is_refused(tmp_path: Path) -> None:
             await sink.flush(progress_of(ORDERS, 10))
         with pytest.raises(SinkRefused, match="holds version 1"):
             await mirrors.sink(epoch=2).open([wider])
+
+    run(tmp_path, scenario)
+
+
+def test_the_same_version_read_anew_is_compared_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lease and the mirror decode the same version each for itself."""
+    compared: list[int] = []
+
+    def counting(before: TableSchema, after: TableSchema) -> bool:
+        compared.append(after.descriptor.version)
+        return same_shape(before, after)
+
+    monkeypatch.setattr("tailrace.changefeed.sinks.duckdb.mirror_table.same_shape", counting)
+
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(ORDERS) as sink:
+            anew = replace(ORDERS)
+            assert anew is not ORDERS
+            for k in range(3):
+                sink.emit(rows_batch(anew, [((k,), 10 + k, (k, "v"))]))
+                await sink.flush(None)
+            assert compared == [ORDERS.version]
+            assert await mirrors.read("SELECT count(*) FROM orders") == [(3,)]
 
     run(tmp_path, scenario)
