@@ -16,7 +16,7 @@ from ..kvlayer.access import StoreAccess
 from ..kvlayer.background import give_way
 from .as_of import datetime_of
 from .computed_defaults import ComputedDefaults
-from .default_expressions import StoreGenerators, default_of, draw_default
+from .default_expressions import StoreGenerators, draw_defaults
 from .executor.duckdb import Analytics
 from .executor.sequences import StoredSequences
 from .row_expressions import (
@@ -88,13 +88,13 @@ class AnalyticRows:
 
 async def _drawn(column: Column, count: int, bindings: Bindings) -> list[Datum]:
     """The default of a column for so many rows, drawn anew for each."""
-    default = default_of(column)
     values: list[Datum] = []
     while len(values) < count:
         try:
-            values += draw_default(column, default, min(DRAWN_ROWS, count - len(values)), bindings)
+            (drawn,) = draw_defaults([column], min(DRAWN_ROWS, count - len(values)), bindings)
         except ValueNeeded as needed:
             needed.wanted = count - len(values)
             raise
+        values += drawn
         await give_way()
     return values

@@ -7,6 +7,7 @@ lower('X') || 'y', md5(random()::TEXT)  by DuckDB, for as many rows as a stateme
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from sqlglot import exp
@@ -110,15 +111,17 @@ def default_of(column: Column) -> Scalar:
     return Scalar(None, lambda values, bindings: datum, True)
 
 
-def draw_default(column: Column, default: Scalar, count: int, bindings: Bindings) -> list[Datum]:
-    """The values of so many rows, each drawn by itself."""
-    type = column.type
-    values: list[Datum] = []
+def draw_defaults(columns: Sequence[Column], count: int, bindings: Bindings) -> list[list[Datum]]:
+    """The values of so many rows by column. Each row draws its own, column by column, so that a
+    default of currval() sees what the row's nextval() has drawn."""
+    scalars = [default_of(column) for column in columns]
+    values: list[list[Datum]] = [[] for _ in columns]
     try:
         for _ in range(count):
-            values.append(coerce(type, default.evaluate((), bindings), column=column.name))
+            for column, scalar, drawn in zip(columns, scalars, values, strict=True):
+                drawn.append(coerce(column.type, scalar.evaluate((), bindings), column=column.name))
     except ValueNeeded as needed:
-        needed.wanted = count - len(values)
+        needed.wanted = count - len(values[-1])
         raise
     return values
 

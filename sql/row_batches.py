@@ -10,7 +10,7 @@ from ..catalog.arrow_columns import column_array
 from ..catalog.arrow_conform import conform
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.physical import to_physical
-from .default_expressions import computed_given, default_of, draw_default
+from .default_expressions import computed_given, draw_defaults
 from .executor.duckdb import Analytics
 from .row_expressions import rows_of
 from .row_rules import RowRules
@@ -40,14 +40,15 @@ def _with_drawn(
     A computed column may not be given; it is computed later.
     """
     names, arrays = list(batch.schema.names), list(batch.columns)
+    lacking = []
     for column in table.visible_columns:
         given = column.name in names
         if column.computed is not None and given:
             raise computed_given(column.name)
-        if given or column.default_expression is None:
-            continue
-        drawn = draw_default(column, default_of(column), batch.num_rows, bindings)
-        values = [to_physical(column.type, value) for value in drawn]
+        if not given and column.default_expression is not None:
+            lacking.append(column)
+    drawn = draw_defaults(lacking, batch.num_rows, bindings)
+    for column, values in zip(lacking, drawn, strict=True):
         names.append(column.name)
-        arrays.append(column_array(column.type, values))
+        arrays.append(column_array(column.type, [to_physical(column.type, v) for v in values]))
     return pa.RecordBatch.from_arrays(arrays, names=names)

@@ -56,6 +56,18 @@ def test_sequences_are_listed_with_their_last_values() -> None:
     run(scenario)
 
 
+def test_defaults_of_a_row_see_what_it_has_drawn() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql(
+            "CREATE TABLE both (id INT8 DEFAULT nextval('s'), n INT8, same INT8 DEFAULT currval('s'))"
+        )
+        await node.sql("INSERT INTO both (n) VALUES (1), (2)")
+        await node.sql("INSERT INTO both (n) SELECT g FROM generate_series(3, 4000) g")
+        assert await node.rows("SELECT count(*) FROM both WHERE id = same AND id = n") == [(4000,)]
+
+    run(scenario)
+
+
 def test_default_draws_a_value_for_each_row() -> None:
     async def scenario(node: SqlNode) -> None:
         rows = ", ".join(f"('{number}')" for number in range(50))

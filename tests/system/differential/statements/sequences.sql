@@ -187,3 +187,9 @@ EXECUTE one_more ('7');
 EXECUTE one_more ('seven');
 EXECUTE one_more (NULL);
 DEALLOCATE one_more;
+-- A row's defaults are drawn together.
+CREATE SEQUENCE halves;
+CREATE TABLE pairs (one INT8 DEFAULT nextval('halves'), note TEXT, other INT8 DEFAULT -currval('halves'));
+INSERT INTO pairs (note) VALUES ('a'), ('b');
+INSERT INTO pairs (note) SELECT 'c' FROM generate_series(1, 3);
+SELECT * FROM pairs ORDER BY one;
