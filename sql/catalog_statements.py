@@ -15,12 +15,19 @@ from .authorization import Actor, changes_rights, check_changes
 from .ddl_needs import check_ddl
 from .executor.ddl import DDL, jobs_begun, locked_unless_said, run_ddl, wait_until_seen
 from .executor.feeds import create_changefeed
-from .executor.owned_sequences import drop_orphans
+from .executor.owned_sequences import settle_owned
 from .executor.ownership import own_jobs, settle_rights
 from .executor.serial import with_sequences
 from .implicit import attempts, in_transaction
 from .parser import statements
-from .parser.schema_statements import AlterCommand, AlterTable, DropColumn, DropIdentity, Truncate
+from .parser.schema_statements import (
+    AlterCommand,
+    AlterTable,
+    AlterType,
+    DropColumn,
+    DropIdentity,
+    Truncate,
+)
 from .relations import LeaseScope
 from .results import Result
 from .services import Services
@@ -80,7 +87,7 @@ async def change_catalog(
         await attempts(
             services,
             lambda scope: in_transaction(
-                services.store, scope, lambda transaction: drop_orphans(services, transaction)
+                services.store, scope, lambda transaction: settle_owned(services, transaction)
             ),
         )
     return replace(result, notice=late or result.notice, commit_timestamp=at)
@@ -88,7 +95,7 @@ async def change_catalog(
 
 def _disowns(command: AlterCommand) -> bool:
     """Whether a column may have owned a sequence that it does not own behind the command."""
-    return isinstance(command, DropColumn | DropIdentity)
+    return isinstance(command, AlterType | DropColumn | DropIdentity)
 
 
 async def _run_as(actor: Actor, statement: DDL, scope: LeaseScope) -> Result:

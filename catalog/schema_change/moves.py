@@ -75,14 +75,7 @@ def _column_comes(table: TableDescriptor, element: ColumnElement, to: Status) ->
     if to is not Status.PUBLIC:
         coming = replace(column, name=hidden_name(column), state=_STATES[to])
         if element.interim is not None:
-            # A value that is computed for now has no default, and is what other columns say.
-            coming = replace(
-                coming,
-                computed=element.interim,
-                has_default=False,
-                default=None,
-                default_expression=None,
-            )
+            coming = _computed(coming, element.interim)
         next_id = max(table.next_column_id, column.id + 1)
         return replace(table, columns=(*rest, coming), next_column_id=next_id)
     if element.replaces is None:
@@ -106,15 +99,22 @@ def _column_goes(table: TableDescriptor, element: ColumnElement, to: Status) -> 
         )
     going = replace(column, name=hidden_name(column), state=_STATES[to], nullable=True)
     if element.interim is not None:
-        going = replace(
-            going,
-            computed=element.interim,
-            has_default=False,
-            default=None,
-            default_expression=None,
-        )
+        going = _computed(going, element.interim)
     columns = tuple(going if found.id == column.id else found for found in table.columns)
     return replace(table, columns=columns)
+
+
+def _computed(column: Column, expression: str) -> Column:
+    """A column whose value is computed for now: it has no default, and is what other columns
+    say."""
+    return replace(
+        column,
+        computed=expression,
+        has_default=False,
+        default=None,
+        default_expression=None,
+        identity=None,
+    )
 
 
 def _index(table: TableDescriptor, index: Index, to: Status) -> TableDescriptor:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from .rules import RULES, Position, way, way_back
 from .stages import Move, Stage, Status, VersionStage, WorkStage
-from .targets import ConstraintElement, FactsElement, Target
+from .targets import FactsElement, Target
 
 
 def plan(targets: Sequence[Target], *, locked: bool) -> tuple[Stage, ...]:
@@ -62,11 +62,7 @@ def revertible(targets: Sequence[Target], stages: Sequence[Stage], done: int) ->
 
 
 def _start(target: Target) -> Status:
-    if not target.present:
-        return Status.PUBLIC
-    if isinstance(target.element, ConstraintElement) and target.element.known:
-        return Status.WRITE_ONLY
-    return Status.ABSENT
+    return Status.ABSENT if target.present else Status.PUBLIC
 
 
 def _stages(

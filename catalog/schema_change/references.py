@@ -28,11 +28,11 @@ def reference_changes(targets: Sequence[Target], stage: VersionStage) -> dict[in
         element = targets[move.target].element
         if not isinstance(element, ConstraintElement):
             continue
-        if not isinstance(element.constraint, ForeignKey):
+        if not isinstance(element.constraint, ForeignKey) or element.known:
             continue
         if move.to is Status.ABSENT:
             changes.setdefault(element.constraint.referenced_id, False)
-        elif not element.known:
+        else:
             changes[element.constraint.referenced_id] = True
     return changes
 

@@ -12,7 +12,7 @@ The ways. A status in brackets is reached by work, every other by a version:
     facts       change  public; [removed] where the table is dropped
 
 An index or a primary index that begins empty has nothing to make ready; a NOT VALID constraint
-neither.
+neither. One that is to be proven goes the way of one that comes, and back to being unproven.
 """
 
 from __future__ import annotations
@@ -63,8 +63,6 @@ def _way_of_constraint(element: ConstraintElement, present: bool) -> tuple[Statu
         return (Status.WRITE_ONLY, Status.ABSENT) if not_null else (Status.ABSENT,)
     if element.unproven:
         return (Status.PUBLIC,)
-    if element.known:
-        return (Status.READY, Status.PUBLIC)
     return (Status.WRITE_ONLY, Status.READY, Status.PUBLIC)
 
 
@@ -74,7 +72,7 @@ def way_back(target: Target, at: Status) -> tuple[Status, ...]:
     What goes has not begun to go while there is a way back.
     """
     match target.element:
-        case ConstraintElement(known=True) | FactsElement():
+        case FactsElement():
             return ()
         case ConstraintElement():
             return (Status.ABSENT,) if at in (Status.WRITE_ONLY, Status.READY) else ()

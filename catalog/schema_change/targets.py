@@ -66,7 +66,8 @@ class PrimaryElement:
 class ConstraintElement:
     """A check, a NOT NULL (a check that names its column) or a foreign key.
 
-    `unproven` says that a NOT VALID one is to stay so, `known` that an unproven one is there.
+    `unproven` says that a NOT VALID one is to stay so, `known` that an unproven one is there and
+    is to be proven; where it cannot be, it stays what it was.
     """
 
     constraint: Constraint

@@ -133,8 +133,26 @@ class ElementChanges:
         constraint = self.table.find_constraint(command.name)
         if constraint is None:
             raise self._no_constraint(command.name, command.position)
-        if constraint.validity is not Validity.VALIDATED:
+        if constraint.validity is Validity.VALIDATED:
+            return
+        place = self._unproven_place(constraint.name)
+        if place is None:
             self.add(Target(ConstraintElement(constraint=constraint, known=True)))
+            return
+        # It comes with this very change, and is undone with it.
+        self.targets[place] = Target(ConstraintElement(constraint=constraint))
+        proven = replace(constraint, validity=Validity.VALIDATED)
+        rest = (other for other in self.table.constraints if other.name != proven.name)
+        self.table = replace(self.table, constraints=(*rest, proven))
+
+    def _unproven_place(self, name: str) -> int | None:
+        """Where among the targets a NOT VALID constraint of that name comes."""
+        for place, target in enumerate(self.targets):
+            match target:
+                case Target(ConstraintElement(constraint=coming, unproven=True), present=True):
+                    if coming.name == name:
+                        return place
+        return None
 
     def rename_constraint(self, command: s.RenameConstraint) -> None:
         self._free_name(command.new_name, "", command.position)

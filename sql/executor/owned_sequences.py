@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...catalog.descriptor import DescriptorState, TableDescriptor
+from ...catalog.descriptor import Column, DescriptorState, TableDescriptor
 from ...catalog.descriptor_store import decode_stored
 from ...catalog.named_objects import SequenceDescriptor
 from ...catalog.system_tables import DESCRIPTOR
@@ -42,8 +42,22 @@ async def drop_owned(services: Services, transaction: Transaction, table_id: int
         await drop_sequence(services, transaction, found)
 
 
-async def drop_orphans(services: Services, transaction: Transaction) -> None:
-    """Drops the sequences whose columns are gone, or draw from them no longer."""
+def draws_from(column: Column, sequence: SequenceDescriptor) -> bool:
+    """Whether a column's default names the sequence, whatever the schema."""
+    text = (column.default_expression or "").lower()
+    return "nextval" in text and sequence.name.lower() in _named_in(text)
+
+
+def _named_in(text: str) -> list[str]:
+    """The last parts of the names in an expression's text literals."""
+    return [literal.split(".")[-1].strip('"') for literal in text.split("'")[1::2]]
+
+
+async def settle_owned(services: Services, transaction: Transaction) -> None:
+    """Drops the sequences whose columns are gone, or draw from them no longer.
+
+    A column whose type was changed is another one that draws from the same sequence, and owns it.
+    """
     descriptors = services.catalog.descriptors
     for found in await _sequences(transaction):
         if found.owner is None:
@@ -51,8 +65,15 @@ async def drop_orphans(services: Services, transaction: Transaction) -> None:
         table_id, column_id = found.owner
         table = await descriptors.read(transaction, table_id)
         assert isinstance(table, TableDescriptor), (found, table)
-        if table.schema_change_job is None and all(c.id != column_id for c in table.columns):
+        if table.schema_change_job is not None or any(c.id == column_id for c in table.columns):
+            continue
+        heir = next((column for column in table.columns if draws_from(column, found)), None)
+        if heir is None:
             await drop_sequence(services, transaction, found)
+        else:
+            version = descriptors.next_version(transaction, found)
+            owned = replace(found, owner=(table_id, heir.id), version=version)
+            await descriptors.publish(transaction, owned)
 
 
 async def _sequences(transaction: Transaction) -> list[SequenceDescriptor]:

@@ -32,7 +32,7 @@ from ..sequence_calls import SequenceNeeded
 from ..sequence_rights import SequenceRights
 from ..services import Services
 from .new_names import new_table_name
-from .owned_sequences import drop_sequence
+from .owned_sequences import draws_from, drop_sequence
 
 INT8_BITS = 64
 ATTEMPTS_MAX = 100
@@ -315,19 +315,13 @@ async def refuse_users(
         if table.id in going or table.database_id != sequence.database_id:
             continue
         for column in table.columns:
-            text = (column.default_expression or "").lower()
-            if "nextval" in text and sequence.name.lower() in _named_in(text):
+            if draws_from(column, sequence):
                 raise SQLError(
                     "2BP01",
                     f'sequence "{sequence.name}" cannot be {what}: the default of column '
                     f'"{column.name}" of table "{table.name}" draws from it',
                     hint="Drop the column or its default first.",
                 )
-
-
-def _named_in(text: str) -> list[str]:
-    """The last parts of the names in an expression's text literals."""
-    return [literal.split(".")[-1].strip('"') for literal in text.split("'")[1::2]]
 
 
 async def _owner(

@@ -210,6 +210,24 @@ def test_sequence_goes_with_a_column_that_is_dropped() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("column", ["INT8 GENERATED ALWAYS AS IDENTITY", "SERIAL"])
+def test_column_of_another_type_keeps_its_sequence(column: str) -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("SET serial_normalization = 'sql_sequence'")
+        await node.sql(f"CREATE TABLE n (k INT8 PRIMARY KEY, id {column}, note STRING)")
+        await node.sql("INSERT INTO n (k) VALUES (1)")
+        await node.sql("ALTER TABLE n ALTER COLUMN id TYPE INT4")
+        await node.sql("ALTER TABLE n DROP COLUMN note")
+        await node.sql("INSERT INTO n (k) VALUES (2)")
+        assert await node.rows("SELECT k, id FROM n ORDER BY k") == [(1, 1), (2, 2)]
+        owned = "SELECT pg_get_serial_sequence('n', 'id')"
+        assert await node.rows(owned) == [("public.n_id_seq",)]
+        await node.sql("ALTER TABLE n DROP COLUMN id")
+        assert ("public", "n_id_seq") not in await node.rows("SHOW SEQUENCES")
+
+    run(scenario)
+
+
 def test_name_that_is_taken_gets_a_number() -> None:
     async def scenario(node: SqlNode) -> None:
         await node.sql("CREATE SEQUENCE t_n_seq")

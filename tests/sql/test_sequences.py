@@ -59,7 +59,8 @@ def test_sequences_are_listed_with_their_last_values() -> None:
 def test_defaults_of_a_row_see_what_it_has_drawn() -> None:
     async def scenario(node: SqlNode) -> None:
         await node.sql(
-            "CREATE TABLE both (id INT8 DEFAULT nextval('s'), n INT8, same INT8 DEFAULT currval('s'))"
+            "CREATE TABLE both "
+            "(id INT8 DEFAULT nextval('s'), n INT8, same INT8 DEFAULT currval('s'))"
         )
         await node.sql("INSERT INTO both (n) VALUES (1), (2)")
         await node.sql("INSERT INTO both (n) SELECT g FROM generate_series(3, 4000) g")
