@@ -2,6 +2,7 @@
 
     SHOW SESSIONS;  SHOW QUERIES
     CANCEL QUERY '<query id>';  CANCEL SESSION '<session id>'
+    SELECT pg_cancel_backend(pid), pg_terminate_backend(pid [, milliseconds])
 
 A node knows its own sessions. Ids are of that node and that run of it; they are never used again.
 """
@@ -45,6 +46,7 @@ class Activity:
         self._query_count = 0
         self._task: asyncio.Task[object] | None = None
         self._interrupted = False
+        self._why: SQLError | None = None
 
     @property
     def query_id(self) -> str:
@@ -78,16 +80,24 @@ class Activity:
             assert task is not None, "what did not run was not interrupted"
             task.uncancel()
             if kind is None or kind is asyncio.CancelledError:
-                raise SQLError("57014", "canceling statement due to user request") from None
+                raise self._why or _canceled() from None
 
-    def interrupt(self) -> bool:
-        """Says whether there was something to interrupt."""
+    def interrupt(self, why: SQLError | None = None) -> bool:
+        """Says whether there was something to interrupt. `why` is what its client is told, if it
+        is not that the statement was cancelled. Raises that where a statement interrupts itself."""
         if self._task is None:
             return False
+        if self._task is asyncio.current_task():
+            raise why or _canceled()
+        self._why = why
         if not self._interrupted:
             self._interrupted = True
             self._task.cancel()
         return True
+
+
+def _canceled() -> SQLError:
+    return SQLError("57014", "canceling statement due to user request")
 
 
 class Sessions:
@@ -96,6 +106,7 @@ class Sessions:
     def __init__(self) -> None:
         self._open: dict[str, SessionView] = {}
         self._count = 0
+        self._awaited: dict[str, asyncio.Event] = {}
 
     def next_number(self) -> int:
         self._count += 1
@@ -106,9 +117,31 @@ class Sessions:
 
     def remove(self, session: SessionView) -> None:
         self._open.pop(session.activity.id, None)
+        left = self._awaited.pop(session.activity.id, None)
+        if left is not None:
+            left.set()
+
+    async def left(self, session: SessionView, seconds: float) -> bool:
+        """Whether the session has left, which it is given so long for."""
+        if session.activity.id not in self._open:
+            return True
+        left = self._awaited.setdefault(session.activity.id, asyncio.Event())
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                await left.wait()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return False
+        return True
 
     def find(self, session_id: str) -> SessionView | None:
         return self._open.get(session_id.lower())
+
+    def find_process(self, process_id: int) -> SessionView | None:
+        """The session that clients know by this number."""
+        by_number = (s for s in self._open.values() if s.activity.process_id == process_id)
+        return next(by_number, None)
 
     def find_query(self, query_id: str) -> SessionView | None:
         """The session that runs a statement at this moment."""

@@ -47,6 +47,7 @@ from .parser.tree_names import CAST_TYPE
 from .planner import Planned
 from .postgres.output_names import TYPED_PARAMETER, UNNAMED
 from .scalars import OPERATORS, parameter_number, type_of_cast
+from .session_calls import session_function
 
 PARAMETERS_MAX = 65_535
 """As many as the wire protocol counts."""
@@ -333,6 +334,8 @@ def _context(node: exp.Expr, lookup: Lookup, declared: Hints) -> ColumnType | No
         return found
     if isinstance(parent, NUMERIC):
         return FLOAT8
+    if parent is not None and session_function(parent) is not None:
+        return INT8
     return None
 
 

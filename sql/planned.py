@@ -46,6 +46,7 @@ from .sequence_calls import ValueNeeded
 from .sequence_functions import DrawnValues, SessionSequences
 from .sequence_rights import SequenceRights
 from .services import Services
+from .session_calls import SessionCalls
 from .table_reads import Trace
 from .transactions import OpenTransaction
 from .variables import DEFAULT_READ_ONLY, SessionVariables
@@ -77,6 +78,8 @@ class Execution:
     """The time that now() tells, where it is not the attempt's own."""
     streamed: bool = False
     """Whether its client takes a query's result in batches."""
+    calls: SessionCalls | None = None
+    """What carries out `session_calls` of a query."""
 
 
 async def run_planned(
@@ -163,7 +166,7 @@ async def _query(
 ) -> Result:
     store = services.store
     now = await store.now()
-    bindings = _bindings(services, execution, now)
+    bindings = _bindings(services, execution, now, execution.calls)
     read_at = None if as_of is None else resolve_as_of(as_of, bindings, now, store.settings)
     transaction = store.begin(
         read_timestamp=read_at, read_only=True, lock_timeout=execution.lock_timeout
@@ -181,7 +184,7 @@ async def _query(
 
 async def _query_in(services: Services, execution: Execution, opened: OpenTransaction) -> Result:
     transaction = opened.transaction
-    bindings = _bindings(services, execution, opened.began)
+    bindings = _bindings(services, execution, opened.began, execution.calls)
     plan = await _plan_in(services, execution, opened.scope, transaction)
     assert isinstance(plan, SelectPlan), plan
     if plan.locking is not None:
@@ -305,7 +308,9 @@ async def _undone_where_drawn(
     return result
 
 
-def _bindings(services: Services, execution: Execution, at: Timestamp) -> Bindings:
+def _bindings(
+    services: Services, execution: Execution, at: Timestamp, calls: SessionCalls | None = None
+) -> Bindings:
     virtual_rows = Introspection(services, execution.database, execution.user, execution.variables)
     facts = ClientFacts(
         user=execution.user,
@@ -323,6 +328,7 @@ def _bindings(services: Services, execution: Execution, at: Timestamp) -> Bindin
         services.images,
         execution.trace,
         execution.prepared.slots,
+        calls,
     )
 
 

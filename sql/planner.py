@@ -166,12 +166,17 @@ def plan_select(tree: exp.Expr, relations: Relations) -> SelectPlan:
 def _plan_drawn(
     tree: exp.Expr, query: exp.Select, drawn: DrawnItems, relations: Relations
 ) -> SelectPlan:
-    """A query of which items draw from sequences, taken apart."""
+    """A query of which items draw from sequences or call `session_calls`, taken apart."""
     assert isinstance(tree, exp.Select), tree
+
+    def analytic() -> AnalyticSelect:
+        virtual = any(map(is_virtual, relations.values()))
+        return transpile(query, relations, None if virtual else scan_access(query, relations))
+
     plan = SelectPlan(
         relations=tuple(relations.values()),
         native=None,
-        make_analytic=lambda: transpile(query, relations, scan_access(query, relations)),
+        make_analytic=analytic,
         drawn=drawn,
         make_shape=lambda: transpile(without_draws(tree), relations),
     )

@@ -58,6 +58,8 @@ class Result:
     row_count: int = 0
     commit_timestamp: Timestamp | None = None
     notice: str | None = None
+    warnings: tuple[str, ...] = ()
+    """What clients are told more loudly than a notice."""
 
     @property
     def returns_rows(self) -> bool:

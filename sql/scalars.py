@@ -27,6 +27,7 @@ from .client_functions import CLIENT_NODES, SOMEBODY, ClientFacts, client_fact
 from .parser import folded, position_of
 from .parser.tree_names import CAST_TYPE
 from .sequence_calls import SequenceCall, SequenceGenerators, sequence_call
+from .session_calls import SessionCalls
 from .setting_functions import setting_call
 from .table_reads import Images, Trace
 from .virtual_rows import VirtualRows
@@ -65,7 +66,8 @@ class Bindings:
 
     `virtual_rows` is asked where the plan reads virtual tables, `images` where it reads whole ones;
     `generators` are there for whatever writes rows. `trace`, if it is there, is told what is read.
-    `slots` are the numbers of the text, where the plan is that of its shape (`shapes`).
+    `slots` are the numbers of the text, where the plan is that of its shape (`shapes`); `calls`
+    carries out `session_calls`, where the statement may call any.
     """
 
     parameters: Sequence[object]
@@ -76,6 +78,7 @@ class Bindings:
     images: Images | None = None
     trace: Trace | None = None
     slots: tuple[int, ...] = ()
+    calls: SessionCalls | None = None
 
 
 Values = Sequence[Datum]

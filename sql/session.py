@@ -28,6 +28,7 @@ from .executor.cluster_settings import set_cluster_setting
 from .executor.copy import CopyIn, begin_copy, copy_refused
 from .executor.ddl import DDL
 from .executor.feeds import check_sink_options, control_jobs, list_jobs
+from .executor.session_calls import CallingSession
 from .executor.users import UserChange, change_user
 from .explaining import run_explain
 from .listings import Listing, run_listing
@@ -85,6 +86,7 @@ class Session:
         self.prepared_names = names = PreparedNames()
         self._named = NamedStatements(names, self._store, self._preparing, self._run_prepared)
         self.cursors = Cursors(lambda: self._open, self._run_text, services.waiting_results)
+        self._calls = CallingSession(services, lambda: self.user, lambda: self._transactions.reader)
         self.activity = Activity(services.sessions.next_number(), user, services.store)
         services.sessions.add(self)
 
@@ -126,11 +128,8 @@ class Session:
         return self._transactions.opened_at
 
     def terminate(self) -> None:
-        """Ends the session from outside: what runs is cut short, and nothing runs after it."""
-        self._transactions.terminate(
-            SQLError("57P01", "terminating connection due to administrator command")
-        )
-        self.activity.interrupt()
+        """What runs is cut short, and nothing runs after it. Raises why where it ends itself."""
+        self.activity.interrupt(self._transactions.terminate())
         if self.activity.on_terminate is not None:
             self.activity.on_terminate()
 
@@ -311,8 +310,7 @@ class Session:
         return await self._preparing().prepare(text, hints)
 
     def _preparing(self) -> Preparing:
-        opened = None if self._open is None else self._open.transaction
-        return Preparing(self._services, self.database, opened, self.user)
+        return Preparing(self._services, self.database, self._transactions.reader, self.user)
 
     async def _describe(self, prepared: PreparedStatement) -> tuple[ResultColumn, ...]:
         statement = prepared.statement
@@ -363,9 +361,10 @@ class Session:
                 execution = self._execution(asked, statement)
                 if not isinstance(statement, statements.Query):
                     self._transactions.refuse_read_only(type(statement).__name__.upper())
-                return await self._statement(
+                result = await self._statement(
                     lambda: run_planned(self._services, execution, self._open)
                 )
+                return self._calls.told(result)
             case statements.Explain() as explained:
                 return await self._statement(lambda: self._explain(explained, parameters))
             case statements.UseDatabase(name=name):
@@ -381,7 +380,7 @@ class Session:
             case statements.CreateChangefeed():
                 return await self._run_changefeed(statement)
             case statements.ShowJobs():
-                reader = None if self._open is None else self._open.transaction
+                reader = self._transactions.reader
                 return await list_jobs(self._services, statement, self.user, reader)
             case statements.ControlJobs():
                 self._transactions.refuse_block(f"{statement.action.value} JOB")
@@ -429,6 +428,7 @@ class Session:
             sequences=self._sequences,
             variables=self.variables,
             streamed=asked.streamed,
+            calls=self._calls,
         )
 
     async def _explain(self, explained: statements.Explain, given: Sequence[object]) -> Result:

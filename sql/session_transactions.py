@@ -11,6 +11,7 @@ from difflib import get_close_matches
 
 from ..catalog.errors import SQLError
 from ..kvlayer.errors import KVError, RetryableTransaction, StoreClosed
+from ..kvlayer.txn import Transaction
 from .as_of import datetime_of, resolve_as_of
 from .authorization import changes_rights
 from .executor.ddl import jobs_begun, wait_until_seen
@@ -73,6 +74,11 @@ class SessionTransactions:
         assert self.opened is None, "transactions do not nest"
         self.opened = OpenTransaction(self._services, self._variables, modes)
         return self.opened
+
+    @property
+    def reader(self) -> Transaction | None:
+        """What statements read in, where it is no transaction of their own."""
+        return None if self.opened is None else self.opened.transaction
 
     def open_batch(self) -> None:
         """A transaction around statements of a batch that did not say BEGIN."""
@@ -292,10 +298,13 @@ class SessionTransactions:
         except KVError:
             pass  # it has ended already, or the store will end it at its next start
 
-    def terminate(self, why: SQLError) -> None:
+    def terminate(self) -> SQLError:
         """The session is over: what is open is rolled back, once nothing runs in it."""
         if self.terminated is None:
-            self.terminated = why
+            self.terminated = SQLError(
+                "57P01", "terminating connection due to administrator command"
+            )
+        return self.terminated
 
     async def timed(self, work: Awaitable[Result]) -> Result:
         """Runs a statement for `statement_timeout` at most. Raises SQLError 57014."""

@@ -58,6 +58,7 @@ from .scalars import (
     type_of_cast,
 )
 from .sequence_calls import is_sequence_call
+from .session_calls import refuse_session_call
 from .setting_functions import setting_call
 from .ties import rank_ties
 from .wide_operators import rewrite
@@ -323,6 +324,7 @@ def _evaluated_once(call: exp.Expr) -> bool:
 def _replace_sequence_calls(query: exp.Query, parameters: _Parameters) -> None:
     """Each call is one value. Raises SQLError 0A000 where it would have to be one for each row."""
     for node in list(query.find_all(exp.Anonymous)):
+        refuse_session_call(node)
         if not is_sequence_call(node):
             continue
         if not _evaluated_once(node):

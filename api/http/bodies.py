@@ -118,6 +118,7 @@ class ResultReply(msgspec.Struct, omit_defaults=True):
     row_count: int
     commit_timestamp: str | None = None
     notice: str | None = None
+    warnings: list[str] | None = None
     columns: list[ColumnReply] | None = None
     rows: list[list[JsonValue]] | None = None
 

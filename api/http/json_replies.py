@@ -63,6 +63,8 @@ def encode_result(result: Result) -> Iterator[bytes]:
         head["commit_timestamp"] = format_timestamp(result.commit_timestamp)
     if result.notice is not None:
         head["notice"] = result.notice
+    if result.warnings:
+        head["warnings"] = list(result.warnings)
     if not result.returns_rows:
         yield _encode(head)
         return

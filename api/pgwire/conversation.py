@@ -98,6 +98,7 @@ class Conversation:
                 raise
             if error is self._session.terminated:
                 self._channel.write(replies.error(error, Severity.FATAL))
+                self._stopping = False  # its client has been told
                 raise HangUp from error
             await self._fail(error)
         if self._channel.machine.state is State.BUSY:

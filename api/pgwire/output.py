@@ -36,8 +36,12 @@ class Output:
             await self.rows(PendingRows(result), encode)
 
     def complete(self, result: Result, tag: str | None = None) -> None:
-        if result.notice and tells(self._session.variables.get(CLIENT_MIN_MESSAGES), "notice"):
+        least = self._session.variables.get(CLIENT_MIN_MESSAGES)
+        if result.notice and tells(least, "notice"):
             self._channel.write(replies.notice(result.notice))
+        for warning in result.warnings if tells(least, "warning") else ():
+            told = replies.notice(warning, sqlstate="01000", severity=replies.Severity.WARNING)
+            self._channel.write(told)
         self._channel.write(replies.command_complete(tag or result.full_tag))
 
     async def rows(self, rows: PendingRows, encode: Encode, limit: int = 0) -> int:

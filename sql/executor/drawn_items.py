@@ -1,21 +1,23 @@
-"""Completes the rows of a query by what is drawn for them from sequences."""
+"""Completes the rows of a query by what is drawn for them, or done for each of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
 from ...catalog.arrow_columns import column_array
-from ...catalog.column_types import ColumnType
+from ...catalog.column_types import ColumnType, Datum
+from ...catalog.errors import SQLError
 from ...catalog.physical import to_physical
-from ..drawn_items import DRAWN, OPERAND, DrawnItem, DrawnItems
+from ..drawn_items import DRAWN, OPERAND, DrawnCall, DrawnItem, DrawnItems
 from ..errors import from_duckdb
 from ..given_tables import ROW_NUMBER, filled, given_table
-from ..results import INT8, Result, ResultColumn, Row
-from ..scalars import Bindings
+from ..results import Result, ResultColumn, Row
+from ..scalars import Bindings, Scalar
 from ..sequence_calls import ValueNeeded
 from ..transpile import parameter_values, transpile
 from .duckdb import Analytics, Answer
@@ -36,17 +38,19 @@ async def with_draws(
     operands = Answer(found.columns[width:], found.table.select(range(width, len(found.columns))))
     given = Result(tag="", columns=operands.columns, table=operands.table).fetch_rows()
     given = given if drawn.operand_count else [()] * found.table.num_rows
-    values = _draw(drawn, given, bindings)
+    values = await _called(drawn, given, bindings) or _draw(drawn, given, bindings)
     foreign = [item for item in drawn.items if item.drawn_place is None]
-    computed = await _computed(foreign, operands.columns, given, values, bindings, analytics)
+    types = [drawn.type_of(place) for place in range(len(drawn.draws))]
+    computed = await _computed(foreign, operands.columns, types, given, values, bindings, analytics)
     columns, arrays = list(found.columns[:width]), list(found.table.columns[:width])
     for item in drawn.items:
         place = item.place if item.place >= 0 else width + item.place
         if item.drawn_place is None:
             type, arrays[place] = next(computed)
         else:
-            numbers = [to_physical(INT8, row[item.drawn_place]) for row in values]
-            type, arrays[place] = INT8, pa.chunked_array([column_array(INT8, numbers)])
+            type = types[item.drawn_place]
+            column = [to_physical(type, row[item.drawn_place]) for row in values]
+            arrays[place] = pa.chunked_array([column_array(type, column)])
         columns[place] = ResultColumn(columns[place].name, type)
     fields = [pa.field(column.name, column.type.arrow_type) for column in columns]
     return Answer(tuple(columns), pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
@@ -55,18 +59,42 @@ async def with_draws(
 def _draw(drawn: DrawnItems, given: Sequence[Row], bindings: Bindings) -> list[Row]:
     """The drawn values of each row of operands."""
     rows: list[Row] = []
+    draws = [draw for draw in drawn.draws if isinstance(draw, Scalar)]
     try:
         for row in given:
-            rows.append(tuple([draw.evaluate(row, bindings) for draw in drawn.draws]))  # type: ignore[misc]
+            rows.append(tuple([draw.evaluate(row, bindings) for draw in draws]))  # type: ignore[misc]
     except ValueNeeded as needed:
         needed.wanted = len(given) - len(rows)
         raise
     return rows
 
 
+async def _called(drawn: DrawnItems, given: Sequence[Row], bindings: Bindings) -> list[Row]:
+    """What the calls of each row return, if it is calls that the items are made of."""
+    calls = [draw for draw in drawn.draws if isinstance(draw, DrawnCall)]
+    rows: list[Row] = []
+    for row in given if calls else ():
+        rows.append(tuple([await _call(call, row, bindings) for call in calls]))
+    return rows
+
+
+async def _call(call: DrawnCall, row: Row, bindings: Bindings) -> Datum:
+    if bindings.calls is None:
+        raise SQLError(
+            "0A000",
+            f"{call.name} cannot be called by a statement that writes",
+            hint="Call it in a SELECT.",
+        )
+    arguments = [row[place] for place in call.places]
+    if None in arguments:
+        return None
+    return await bindings.calls.call(call.name, cast(list[int], arguments))
+
+
 async def _computed(
     items: Sequence[DrawnItem],
     operands: Sequence[ResultColumn],
+    drawn_types: Sequence[ColumnType],
     given: Sequence[Row],
     values: Sequence[Row],
     bindings: Bindings,
@@ -76,12 +104,11 @@ async def _computed(
     if not items:
         return iter(())
     types = [column.type for column in operands]
-    width = len(values[0]) if values else _drawn_width(items)
     table = given_table(
         _NUMBER,
         _NAME,
         [(f"{OPERAND}{place}", type) for place, type in enumerate(types)]
-        + [(f"{DRAWN}{place}", INT8) for place in range(width)],
+        + [(f"{DRAWN}{place}", type) for place, type in enumerate(drawn_types)],
     )
     rows = [(*row, *drawn) for row, drawn in zip(given, values, strict=True)]
     query = exp.select(*(exp.alias_(item.tree.copy(), "item", quoted=True) for item in items))
@@ -96,10 +123,3 @@ async def _computed(
         raise from_duckdb(error, [table], select.positions) from error
     types = [column.type for column in answer.columns]
     return zip(types, answer.table.columns, strict=True)
-
-
-def _drawn_width(items: Sequence[DrawnItem]) -> int:
-    """How many drawn values the items name: of no rows none is there to be counted."""
-    names = [c.name for item in items for c in item.tree.find_all(exp.Column)]
-    numbers = [int(name.removeprefix(DRAWN)) for name in names if name.startswith(DRAWN)]
-    return max(numbers) + 1

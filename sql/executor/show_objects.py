@@ -25,6 +25,7 @@ from ..parser.show_statements import (
 )
 from ..relations import resolve
 from ..results import BOOL, INT8, STRING, TIMESTAMPTZ, Result, Row, listing
+from .session_calls import may_end
 
 
 async def show_objects(actor: Actor, statement: ShowObjects) -> Result:
@@ -237,8 +238,4 @@ async def cancel(actor: Actor, statement: Cancel) -> Result:
 
 
 async def _may_cancel(actor: Actor, session: SessionView) -> bool:
-    """One's own, and with CANCELQUERY those of all who are no admins."""
-    rights, owner = await actor.rights(), session.activity.user
-    if owner == actor.user or rights.admin(actor.user):
-        return True
-    return bool(rights.held(actor.user, SYSTEM) & Privilege.CANCELQUERY) and not rights.admin(owner)
+    return may_end(await actor.rights(), actor.user, session.activity.user)

@@ -1,0 +1,74 @@
+"""Calls that do something to sessions, once for each row of a query's result.
+
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'ada'
+
+Nothing may call them twice, so they are no part of what DuckDB evaluates: they are items of the
+outermost SELECT, and are called when its rows are there (`drawn_items`). What they do is told by
+`executor.session_calls`; here is what they are called with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sqlglot import exp
+
+from ..catalog.column_types import ColumnType, Datum
+from ..catalog.errors import SQLError
+from ..catalog.type_kinds import TypeKind
+from .parser import position_of
+
+INT8 = ColumnType(TypeKind.INT8)
+BOOL = ColumnType(TypeKind.BOOL)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFunction:
+    """One of these functions: all its arguments are integers, and NULL of NULL."""
+
+    result: ColumnType
+    counts: tuple[int, ...]
+
+
+class SessionCalls(Protocol):
+    """Carries calls out, for one statement."""
+
+    async def call(self, name: str, arguments: Sequence[int]) -> Datum:
+        """What the function returns. Raises SQLError."""
+        ...
+
+
+FUNCTIONS = {
+    "pg_cancel_backend": SessionFunction(BOOL, (1,)),
+    "pg_terminate_backend": SessionFunction(BOOL, (1, 2)),
+}
+
+
+def session_function(tree: exp.Expr) -> SessionFunction | None:
+    """The function that a node calls, if it is one of these. Raises SQLError 42883 for a wrong
+    number of arguments."""
+    if not isinstance(tree, exp.Anonymous):
+        return None
+    name = tree.name.lower()
+    found = FUNCTIONS.get(name)
+    if found is not None and len(tree.expressions) not in found.counts:
+        raise SQLError(
+            "42883",
+            f"function {name} takes another number of arguments",
+            position=position_of(tree),
+            hint=f"It takes {' or '.join(map(str, found.counts))}.",
+        )
+    return found
+
+
+def refuse_session_call(node: exp.Expr) -> None:
+    """Raises SQLError 0A000 for such a call that is left in what DuckDB would evaluate."""
+    if session_function(node) is not None:
+        raise SQLError(
+            "0A000",
+            f"{node.name.lower()} cannot be called here",
+            position=position_of(node),
+            hint="Call it as an item of the outermost SELECT, beside no DISTINCT.",
+        )

@@ -1,0 +1,40 @@
+"""What one client does to another's session, by real drivers at a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from tests.harness.server_process import ServerProcess
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with ServerProcess(tmp_path_factory.mktemp("backends") / "data", "--insecure") as process:
+        yield process
+
+
+def connect(server: ServerProcess) -> psycopg.Connection[tuple[object, ...]]:
+    url = f"postgresql://root@127.0.0.1:{server.pg_port}/defaultdb"
+    return psycopg.connect(url, autocommit=True)
+
+
+def test_a_terminated_client_is_told_why(server: ServerProcess) -> None:
+    with connect(server) as one, connect(server) as other:
+        told: list[tuple[str | None, str | None]] = []
+        one.add_notice_handler(lambda notice: told.append((notice.severity, notice.sqlstate)))
+        pid = other.info.backend_pid
+        for expected in (True, False):
+            row = one.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,)).fetchone()
+            assert row == (expected,)
+        assert told == [("WARNING", "01000")]
+        with pytest.raises(psycopg.errors.AdminShutdown):
+            other.execute("SELECT 1")
+        assert other.broken
+        with pytest.raises(psycopg.errors.AdminShutdown):
+            one.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+        assert one.broken
