@@ -26,9 +26,9 @@ A *datum* is a value of SQL as a Python object. Each type has one canonical form
 and None for NULL in all of them. A bare DECIMAL is DECIMAL(38,9): Arrow and DuckDB know no decimal
 without a scale. A bare CHAR is CHAR(1).
 
-A type has a *broad* type, which holds all its values: INT8 for the narrower integers,
-FLOAT8 for FLOAT4, STRING for VARCHAR and CHAR. Expressions are computed in broad types; only what
-is stored, and a column as a result shows it, is of the narrow one.
+A type has a *broad* type, which holds all its values: INT8 for the narrower integers, STRING for
+VARCHAR and CHAR, and itself for any other. Expressions are computed in broad types; only what is
+stored, and a column as a result shows it, is of the narrow one.
 """
 
 from __future__ import annotations
@@ -159,6 +159,8 @@ def _to_float4(type: ColumnType, value: object) -> float:
         (nearest,) = _FLOAT4.unpack(_FLOAT4.pack(number))
     except OverflowError:
         raise SQLError("22003", f"float4 out of range: {value}") from None
+    if nearest == 0 and number != 0:
+        raise SQLError("22003", f"float4 out of range: {value}")
     return float(nearest)
 
 

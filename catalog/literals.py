@@ -42,6 +42,9 @@ def read_int(text: str) -> int:
         raise invalid_text("int8", text) from None
 
 
+_NONZERO = frozenset("123456789")
+
+
 def read_float(text: str) -> float:
     try:
         if not text.isascii() or "_" in text:
@@ -50,6 +53,8 @@ def read_float(text: str) -> float:
     except ValueError:
         raise invalid_text("float8", text) from None
     if isinf(number) and "inf" not in text.lower():
+        raise SQLError("22003", f'"{text}" is out of range for type float8')
+    if number == 0 and not _NONZERO.isdisjoint(text.lower().partition("e")[0]):
         raise SQLError("22003", f'"{text}" is out of range for type float8')
     return number
 

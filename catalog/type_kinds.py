@@ -48,7 +48,6 @@ class CatalogName(Enum):
 BROAD = {
     TypeKind.INT2: TypeKind.INT8,
     TypeKind.INT4: TypeKind.INT8,
-    TypeKind.FLOAT4: TypeKind.FLOAT8,
     TypeKind.VARCHAR: TypeKind.STRING,
     TypeKind.CHAR: TypeKind.STRING,
 }

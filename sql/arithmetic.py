@@ -2,7 +2,8 @@
 
     INT8    with INT8       INT8; overflow is 22003, division truncates toward zero
     DECIMAL with INT8       DECIMAL, exact; a quotient has 38 significant digits
-    FLOAT8  with any        FLOAT8; overflow to infinity is 22003
+    FLOAT4  with FLOAT4     FLOAT4, each result rounded to one
+    FLOATs  with any        FLOAT8; overflow to infinity is 22003
 
 Times and intervals are in `time_arithmetic`. Division by zero is 22012 in all of them. NULL with
 anything is NULL.
@@ -14,12 +15,14 @@ from collections.abc import Callable
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 from math import fmod, isinf
 
-from ..catalog.column_types import INT8_MAX, INT8_MIN, ColumnType, Datum
+from ..catalog.column_types import INT8_MAX, INT8_MIN, ColumnType, Datum, coerce
 from ..catalog.errors import SQLError
-from ..catalog.type_kinds import TypeKind
+from ..catalog.type_kinds import FLOATS, TypeKind
 from .time_arithmetic import time_operation
 
 Operation = Callable[[Datum, Datum], Datum]
+
+FLOAT4 = ColumnType(TypeKind.FLOAT4)
 
 _EXACT = Context(prec=90, rounding=ROUND_HALF_UP)
 """Holds any product of two 38-digit decimals."""
@@ -39,7 +42,9 @@ def operation(
         return ColumnType(TypeKind.INT8), _INTEGER[operator]
     if kinds <= {TypeKind.INT8, TypeKind.DECIMAL}:
         return ColumnType(TypeKind.DECIMAL), _DECIMAL[operator]
-    if kinds <= {TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT8}:
+    if kinds == {TypeKind.FLOAT4}:
+        return FLOAT4, _SINGLE[operator]
+    if kinds <= {TypeKind.INT8, TypeKind.DECIMAL, *FLOATS}:
         return ColumnType(TypeKind.FLOAT8), _FLOAT[operator]
     return time_operation(operator, left, right)
 
@@ -103,6 +108,11 @@ def _floats(compute: Callable[[float, float], float]) -> Operation:
     return apply
 
 
+def _singles(compute: Operation) -> Operation:
+    """A double has more than twice the digits, so that rounding its result rounds the exact one."""
+    return lambda left, right: coerce(FLOAT4, compute(left, right))
+
+
 def _divide_integers(left: int, right: int) -> int:
     if right == 0:
         raise _zero()
@@ -162,3 +172,4 @@ _FLOAT = {
     "/": _floats(_divide_floats),
     "%": _floats(_remainder_of_floats),
 }
+_SINGLE = {sign: _singles(compute) for sign, compute in _FLOAT.items()}

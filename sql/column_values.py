@@ -117,10 +117,9 @@ def _coerced(column: Column, value: object, position: int | None) -> Datum:
         raise
 
 
+_NUMBERS = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT4, TypeKind.FLOAT8)
 _ASSIGNABLE = {
-    TypeKind.INT8: {TypeKind.DECIMAL, TypeKind.FLOAT8},
-    TypeKind.DECIMAL: {TypeKind.INT8, TypeKind.FLOAT8},
-    TypeKind.FLOAT8: {TypeKind.INT8, TypeKind.DECIMAL},
+    **{kind: set(_NUMBERS) - {kind} for kind in _NUMBERS},
     TypeKind.DATE: {TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ},
     TypeKind.TIMESTAMP: {TypeKind.TIMESTAMPTZ, TypeKind.DATE},
     TypeKind.TIMESTAMPTZ: {TypeKind.TIMESTAMP, TypeKind.DATE},

@@ -17,7 +17,7 @@ from typing import Any
 from sqlglot import exp
 
 from ..catalog.column_types import ColumnType, Datum
-from ..catalog.type_kinds import TypeKind
+from ..catalog.type_kinds import FLOATS, TypeKind
 from .parser import position_of
 from .scalars import Bindings, NotNative, Scalar, Scope, adapt, compile_scalar
 
@@ -133,7 +133,10 @@ def _predicate(tree: exp.Expr, scope: Scope, relation: str | None) -> Predicate:
     match tree:
         case exp.In() if tree.expressions and not tree.args.get("query"):
             column, kind = _compared_column(tree.this, scope, relation)
-            constants = [_constant(item, kind, scope, relation) for item in tree.expressions]
+            alone = len(tree.expressions) == 1
+            constants = [
+                _constant(item, kind, scope, relation, alone=alone) for item in tree.expressions
+            ]
             return Membership(column=column, type=kind, constants=tuple(constants))
         case exp.Is() if isinstance(tree.expression, exp.Null):
             column, _ = _column(tree.this, scope, relation)
@@ -179,11 +182,21 @@ def _name(column: exp.Column) -> str:
     return name if identifier.args.get("quoted") else name.lower()
 
 
-def _constant(tree: exp.Expr, type: ColumnType, scope: Scope, relation: str | None) -> Scalar:
+def _constant(
+    tree: exp.Expr, type: ColumnType, scope: Scope, relation: str | None, *, alone: bool = True
+) -> Scalar:
     scalar = compile_scalar(tree, scope, relation)
     if not scalar.constant:
         raise NotNative("a comparison of two columns")
+    if type.kind is TypeKind.FLOAT4 and scalar.type not in (None, type):
+        if not alone:
+            raise NotNative("a list of numbers, which have one type with the column")
+        type = _FLOAT8
     return adapt(scalar, type, position=position_of(tree))
+
+
+_FLOAT8 = ColumnType(TypeKind.FLOAT8)
+"""What a FLOAT4 is compared with a number of another type as."""
 
 
 def bind_predicates(predicates: Sequence[Predicate], bindings: Bindings) -> Test:
@@ -210,7 +223,7 @@ def _bound(predicate: Predicate, bindings: Bindings) -> Test:
             compare = _FUNCTIONS[comparator]
             if constant is None:
                 return lambda values: False
-            if type.kind is TypeKind.FLOAT8 or type.enum is not None:
+            if type.kind in FLOATS or type.enum is not None:
                 return lambda values: (
                     values[column] is not None and compare(_rank(type, values[column]), constant)
                 )
@@ -221,6 +234,6 @@ def _rank(type: ColumnType, value: object) -> Any:
     """What stands for `value` in comparisons: floats get NaN on top, labels their order's mark."""
     if type.enum is not None and isinstance(value, str):
         return type.enum.mark_by_label[value]
-    if type.kind is not TypeKind.FLOAT8 or value is None:
+    if type.kind not in FLOATS or value is None:
         return value
     return (1, 0.0) if value != value else (0, value)

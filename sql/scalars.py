@@ -222,7 +222,13 @@ _IMPLICIT = {
     (TypeKind.INT8, TypeKind.DECIMAL),
     (TypeKind.INT8, TypeKind.FLOAT8),
     (TypeKind.DECIMAL, TypeKind.FLOAT8),
+    (TypeKind.FLOAT4, TypeKind.FLOAT8),
     (TypeKind.DECIMAL, TypeKind.DECIMAL),
+}
+_CAST = _IMPLICIT | {
+    (TypeKind.INT8, TypeKind.FLOAT4),
+    (TypeKind.DECIMAL, TypeKind.FLOAT4),
+    (TypeKind.FLOAT8, TypeKind.FLOAT4),
 }
 
 
@@ -356,7 +362,7 @@ def _negated(operand: Scalar) -> Scalar:
     )
 
 
-_NUMBERS = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT8)
+_NUMBERS = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT4, TypeKind.FLOAT8)
 
 
 def _arithmetic(operator: str, left: Scalar, right: Scalar) -> Scalar:
@@ -418,11 +424,7 @@ def _cast(tree: exp.Cast, operand: Scalar) -> Scalar:
         raise NotNative("cast")
     source = operand.type
     broad = type.broad
-    if (
-        source is not None
-        and (source.kind, broad.kind) not in _IMPLICIT
-        and source.kind != broad.kind
-    ):
+    if source is not None and (source.kind, broad.kind) not in _CAST and source.kind != broad.kind:
         raise NotNative("cast between types")
     evaluate = operand.evaluate
     if not isinstance(evaluate, _Constant):

@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...catalog.column_types import shortest_float4
 from ...catalog.errors import SQLError
 from ...catalog.interval import interval_of
 from ...catalog.json_text import normal_json, write_json
@@ -112,6 +113,7 @@ _WRITERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], str]], ...]
     (pa.types.is_boolean, write_json),
     (pa.types.is_integer, str),
     (pa.types.is_decimal, _number),
+    (pa.types.is_float32, lambda value: _float(shortest_float4(value))),
     (pa.types.is_floating, _float),
     (pa.types.is_string, write_json),
     (pa.types.is_binary, lambda value: f'"\\\\x{value.hex()}"'),

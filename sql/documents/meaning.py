@@ -434,6 +434,7 @@ def _of_aggregate(node: exp.Expr, listed: exp.Expr, name: str) -> exp.Expr:
 _OF_DOCUMENTS = {
     TypeKind.INT8: "jsonb_integer",
     TypeKind.DECIMAL: "jsonb_number",
+    TypeKind.FLOAT4: "jsonb_number",
     TypeKind.FLOAT8: "jsonb_number",
     TypeKind.BOOL: "jsonb_truth",
 }

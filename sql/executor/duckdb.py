@@ -4,7 +4,8 @@ Each query runs on a cursor of its own, whose registered tables nobody else sees
 lanes. What DuckDB computes leaves as Arrow in the types of our columns:
 
     integers of any width   INT8 (HUGEINT, which sum() returns: DECIMAL(38,0))
-    FLOAT, DOUBLE           FLOAT8
+    FLOAT                   FLOAT4
+    DOUBLE                  FLOAT8
     lists of these          ARRAY
     types we do not have    STRING, by their text
 
@@ -269,6 +270,7 @@ def narrowed(broad: ColumnType, declared: Declared, place: int) -> ColumnType:
 _SAME = {
     "BOOLEAN": TypeKind.BOOL,
     "BIGINT": TypeKind.INT8,
+    "FLOAT": TypeKind.FLOAT4,
     "DOUBLE": TypeKind.FLOAT8,
     "VARCHAR": TypeKind.STRING,
     "BLOB": TypeKind.BYTES,
@@ -287,7 +289,6 @@ _WIDENED = {
     "UTINYINT": TypeKind.INT8,
     "USMALLINT": TypeKind.INT8,
     "UINTEGER": TypeKind.INT8,
-    "FLOAT": TypeKind.FLOAT8,
     "TIMESTAMP_S": TypeKind.TIMESTAMP,
     "TIMESTAMP_MS": TypeKind.TIMESTAMP,
     "TIMESTAMP_NS": TypeKind.TIMESTAMP,

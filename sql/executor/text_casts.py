@@ -22,8 +22,8 @@ from ..errors import ERROR_MARK
 
 PREFIX = "text_as_"
 READ = (
-    TypeKind.FLOAT8, TypeKind.BYTES, TypeKind.DATE, TypeKind.TIME, TypeKind.TIMESTAMP,
-    TypeKind.TIMESTAMPTZ, TypeKind.INTERVAL, TypeKind.UUID,
+    TypeKind.FLOAT4, TypeKind.FLOAT8, TypeKind.BYTES, TypeKind.DATE, TypeKind.TIME,
+    TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ, TypeKind.INTERVAL, TypeKind.UUID,
 )  # fmt: skip
 """The kinds whose texts are read here. Numbers and truths are macros (`postgres.macros`)."""
 

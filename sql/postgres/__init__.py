@@ -14,6 +14,7 @@ before DuckDB sees it:
     `meaning`        walks the tree, and asks the others for each node
     `casts`          which casts there are, and texts read as literals are
     `arrays`         functions on arrays, patterns of a whole array
+    `singles`        FLOAT4 beside other numbers
     `spans`          arithmetic and casts of intervals
     `aggregates`     what is distinct in order, deviations of floats
     `numbers`        division, averages, rounding, casts of numbers

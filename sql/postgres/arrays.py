@@ -19,6 +19,7 @@ from .templates import duckdb, plain
 from .types import Types
 
 _WRITTEN = {
+    TypeKind.FLOAT4: "postgres_single_text(e)",
     TypeKind.FLOAT8: "postgres_float_text(e)",
     TypeKind.BYTES: "'\\x' || lower(hex(e))",
     TypeKind.INTERVAL: "interval_text(e)",

@@ -6,19 +6,21 @@ from sqlglot import exp
 
 from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
-from ...catalog.type_kinds import TypeKind
+from ...catalog.type_kinds import FLOATS, TypeKind
 from ..parser import position_of
 from ..scalars import broad_type_of_cast, type_of_cast
 from . import arrays, spans
+from .signatures import NUMBERS
 from .templates import call, cast_to, duckdb, plain
 from .type_names import type_name
 from .types import STRING, Types, untyped
 
-_NUMBERS = frozenset({TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT8})
+_NUMBERS = frozenset(NUMBERS)
 _MOMENTS = frozenset({TypeKind.DATE, TypeKind.TIME, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ})
 _TARGETS: dict[TypeKind, frozenset[TypeKind]] = {
     TypeKind.INT8: _NUMBERS | {TypeKind.BOOL},
     TypeKind.DECIMAL: _NUMBERS,
+    TypeKind.FLOAT4: _NUMBERS,
     TypeKind.FLOAT8: _NUMBERS,
     TypeKind.BOOL: frozenset({TypeKind.BOOL, TypeKind.INT8}),
     TypeKind.BYTES: frozenset({TypeKind.BYTES}),
@@ -32,8 +34,8 @@ _TARGETS: dict[TypeKind, frozenset[TypeKind]] = {
 }
 """What each kind is cast to, beside text, which everything is cast to and from."""
 _TEXTS_READ = {
-    TypeKind.FLOAT8, TypeKind.BYTES, TypeKind.DATE, TypeKind.TIME, TypeKind.TIMESTAMP,
-    TypeKind.TIMESTAMPTZ, TypeKind.INTERVAL, TypeKind.UUID,
+    TypeKind.FLOAT4, TypeKind.FLOAT8, TypeKind.BYTES, TypeKind.DATE, TypeKind.TIME,
+    TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ, TypeKind.INTERVAL, TypeKind.UUID,
 }  # fmt: skip
 
 
@@ -76,8 +78,10 @@ def cast(node: exp.Cast, types: Types) -> exp.Expr | None:
         return _of_array(node, source.element, target.element, types)
     if source.kind is TypeKind.STRING:
         return _of_text(node, target)
-    if source.kind is TypeKind.FLOAT8:
-        return _of_float(node, target)
+    if source.kind in FLOATS:
+        return _of_float(node, source, target)
+    if target.kind is TypeKind.FLOAT4:
+        return call("single", exp.cast(node.this.copy(), "DOUBLE"))
     if source.kind is TypeKind.BYTES and target.kind is TypeKind.STRING:
         return duckdb("'\\x' || lower(hex(:x))", x=node.this)
     return spans.cast(node, source.kind, target.kind)
@@ -100,14 +104,17 @@ def _of_text(node: exp.Cast, target: ColumnType) -> exp.Expr | None:
     return None
 
 
-def _of_float(node: exp.Cast, target: ColumnType) -> exp.Expr | None:
+def _of_float(node: exp.Cast, source: ColumnType, target: ColumnType) -> exp.Expr | None:
+    single = source.kind is TypeKind.FLOAT4
     match target.kind:
+        case TypeKind.FLOAT4 if not single:
+            return call("single", node.this)
         case TypeKind.STRING:
-            node.set("this", call("float_text", node.this))
+            node.set("this", call("single_text" if single else "float_text", node.this))
         case TypeKind.INT8:
             node.set("this", plain("round_even", node.this, exp.Literal.number(0)))
         case TypeKind.DECIMAL:
-            node.set("this", call("decimal_of_float", node.this))
+            node.set("this", call("decimal_of_single" if single else "decimal_of_float", node.this))
     return None
 
 

@@ -15,7 +15,7 @@ from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
-from .derived_types import decimal, matched, widest
+from .derived_types import FLOAT4, decimal, matched, widest
 from .literal_casts import type_as_written
 from .templates import cast_to
 from .type_names import type_name
@@ -57,6 +57,8 @@ def have_one_type(
     made = [as_type(part, common, types) for part in parts]
     if common.kind is TypeKind.DECIMAL:
         _have_one_scale(made, types)
+    if common.kind is TypeKind.FLOAT4:
+        as_singles(made, types)
 
 
 def _unmatched(what: str, first: ColumnType, type: ColumnType, part: exp.Expr) -> SQLError:
@@ -94,10 +96,22 @@ def _have_one_scale(parts: Sequence[exp.Expr], types: Types) -> None:
     common = decimal(max(scales))
     for part in parts:
         if types.of(part) not in (None, common) and not isinstance(part, exp.Literal):
-            made: exp.Expr = cast_to(part.copy(), common)
-            if isinstance(part.parent, exp.Select) and part.output_name:
-                made = exp.alias_(made, part.output_name, quoted=True)
-            part.replace(made)
+            _cast_part(part, common)
+
+
+def as_singles(parts: Sequence[exp.Expr], types: Types) -> None:
+    """Alternatives that have FLOAT4 in common: numbers are cast to it."""
+    for part in parts:
+        if types.kind(part) in (TypeKind.INT8, TypeKind.DECIMAL):
+            _cast_part(part, FLOAT4)
+
+
+def _cast_part(part: exp.Expr, type: ColumnType) -> None:
+    """Casts one of several alternatives; a column of a query keeps its name."""
+    made: exp.Expr = cast_to(part.copy(), type)
+    if isinstance(part.parent, exp.Select) and part.output_name:
+        made = exp.alias_(made, part.output_name, quoted=True)
+    part.replace(made)
 
 
 def as_type(tree: exp.Expr, type: ColumnType | None, types: Types) -> exp.Expr:

@@ -12,6 +12,7 @@ from ..parser.tree_names import CAST_TYPE
 from .signatures import NUMBERS, related
 
 INT8 = ColumnType(TypeKind.INT8)
+FLOAT4 = ColumnType(TypeKind.FLOAT4)
 FLOAT8 = ColumnType(TypeKind.FLOAT8)
 
 INT8_MAX = 2**63 - 1
@@ -26,6 +27,8 @@ def widest(types: Sequence[ColumnType]) -> ColumnType:
     if kinds <= set(NUMBERS):
         if TypeKind.FLOAT8 in kinds:
             return FLOAT8
+        if TypeKind.FLOAT4 in kinds:
+            return FLOAT4
         scales = [type.decimal[1] for type in types if type.kind is TypeKind.DECIMAL]
         return decimal(max(scales)) if scales else INT8
     for kind in (TypeKind.TIMESTAMPTZ, TypeKind.TIMESTAMP):
@@ -82,7 +85,7 @@ def of_bare_numeric(node: exp.Cast, source: ColumnType | None) -> ColumnType | N
             made = ColumnType(TypeKind.DECIMAL, 38, 0)
         case TypeKind.DECIMAL:
             made = ColumnType(TypeKind.DECIMAL, 38, element.decimal[1])
-        case TypeKind.FLOAT8 | TypeKind.STRING:
+        case TypeKind.FLOAT4 | TypeKind.FLOAT8 | TypeKind.STRING:
             made = ColumnType(TypeKind.DECIMAL, 38, SCALE_UNKNOWN)
         case _:
             return None

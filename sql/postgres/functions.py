@@ -11,7 +11,7 @@ from .signatures import Signature, signatures
 
 FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     """
-    abs(int8|numeric|float8) same
+    abs(int8|numeric|float4|float8) same
     sign(numeric|float8) same
     ceil(numeric|float8) same
     ceiling(numeric|float8) same
@@ -136,7 +136,7 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     make_time(int8, int8, float8) time
     make_timestamp(int8, int8, int8, int8, int8, float8) timestamp
     make_timestamptz(int8, int8, int8, int8, int8, float8) timestamptz
-    to_char(timestamp|timestamptz|interval|numeric|int8|float8, text) text
+    to_char(timestamp|timestamptz|interval|numeric|int8|float4|float8, text) text
     to_date(text, text) date
     to_timestamp(float8) timestamptz
     to_timestamp(text, text) timestamptz
@@ -169,10 +169,10 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     array_fill(element, int8[]) filled
     array_fill(element, int8[], int8[]) filled
 
-    sum(int8|numeric|float8|interval) sum
-    avg(int8|numeric|float8|interval) avg
-    max(int8|numeric|float8|text|date|time|timestamp|timestamptz|interval|enum|array) same
-    min(int8|numeric|float8|text|date|time|timestamp|timestamptz|interval|enum|array) same
+    sum(int8|numeric|float4|float8|interval) sum
+    avg(int8|numeric|float4|float8|interval) avg
+    max(int8|numeric|float4|float8|text|date|time|timestamp|timestamptz|interval|enum|array) same
+    min(int8|numeric|float4|float8|text|date|time|timestamp|timestamptz|interval|enum|array) same
     bool_and(bool) bool
     bool_or(bool) bool
     every(bool) bool

@@ -107,8 +107,22 @@ _DECIMAL_OF_TEXT = r"""
     THEN error('22003|DECIMAL has no NaN and no infinity')
     ELSE error('22P02|invalid input syntax for type numeric: "' || s || '"') END
 """
+_SINGLE_TEXT = """
+(x) AS CASE
+    WHEN abs(x) >= 1e6 AND abs(x) < 1e16 THEN regexp_replace(regexp_replace(
+        regexp_replace(CAST(x AS VARCHAR), '\\.0$', ''),
+        '^(-?[0-9])([0-9]*?)0*$', '\\1.\\2'), '\\.$', '')
+        || printf('e+%02d', len(CAST(CAST(trunc(abs(x)) AS BIGINT) AS VARCHAR)) - 1)
+    WHEN isnan(x) THEN 'NaN' WHEN isinf(x) THEN CASE WHEN x > 0 THEN 'Infinity' ELSE '-Infinity' END
+    ELSE regexp_replace(CAST(x AS VARCHAR), '\\.0$', '') END
+"""
+_SINGLE = """
+(x) AS CASE WHEN x <> 0 AND abs(x) < 7.006492321624085e-46
+    THEN error('22003|value out of range: underflow') ELSE CAST(x AS FLOAT) END
+"""
+"""Half the least FLOAT4 is rounded to zero."""
 _DECIMAL_OF_FLOAT = """
-(x) AS CASE WHEN isfinite(x) THEN printf('%.15g', x)
+(x) AS CASE WHEN isfinite(x) THEN printf('%.{digits}g', x)
     WHEN x IS NOT NULL THEN error('22003|DECIMAL has no NaN and no infinity') END
 """
 _POWER = """
@@ -254,7 +268,10 @@ MACROS: dict[str, str] = {
     "integer_of_text": _INTEGER_OF_TEXT,
     "bool_of_text": _BOOL_OF_TEXT,
     "decimal_of_text": _DECIMAL_OF_TEXT,
-    "decimal_of_float": _DECIMAL_OF_FLOAT,
+    "decimal_of_float": _DECIMAL_OF_FLOAT.format(digits=15),
+    "decimal_of_single": _DECIMAL_OF_FLOAT.format(digits=6),
+    "single": _SINGLE,
+    "single_text": _SINGLE_TEXT,
 }
 """By PostgreSQL's names. The last ones are no functions of users, but casts."""
 
@@ -278,6 +295,7 @@ REWRITTEN = frozenset(
 
 _CASTS = frozenset(
     {"days", "float_text", "integer_of_text", "bool_of_text", "decimal_of_text"}
+    | {"single", "single_text", "decimal_of_single"}
     | {"logarithm", "decimal_of_float", "timestamp_digits", "timestamptz_digits", "time_digits"}
 )
 CALLED = (frozenset(MACROS) | REWRITTEN) - _CASTS

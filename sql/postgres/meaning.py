@@ -9,10 +9,11 @@ from sqlglot import exp
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
-from . import aggregates, arrays, casts, comparisons, numbers, sets, spans, texts, times
+from . import aggregates, arrays, casts, comparisons, numbers, sets, singles, spans, texts, times
+from .derived_types import FLOAT4
 from .macros import PREFIX
 from .operators import ARITHMETIC, COMPARISONS
-from .templates import call, duckdb, plain
+from .templates import call, cast_to, duckdb, plain
 from .type_names import type_name
 from .types import Types, untyped
 
@@ -39,6 +40,8 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             return numbers.exact_literal(node)
         case exp.Cast():
             return casts.cast(node, types)
+        case exp.Sum() | exp.Avg() | exp.Filter() | exp.Window() if singles.is_sum(node, types):
+            return cast_to(node.copy(), FLOAT4)
         case exp.Sum() | exp.Avg():
             if not spans.summed(node, types) and isinstance(node, exp.Avg):
                 numbers.averaged(node, types)

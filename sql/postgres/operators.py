@@ -13,6 +13,9 @@ OPERATORS: dict[str, tuple[Signature, ...]] = signatures(
     """
     +(int8, int8) int8
     +(numeric, numeric) numeric
+    +(float4, float4) float4
+    +(float4, float8) float8
+    +(float8, float4) float8
     +(float8, float8) float8
     +(date, int8) date
     +(int8, date) date
@@ -29,6 +32,9 @@ OPERATORS: dict[str, tuple[Signature, ...]] = signatures(
     +(interval, interval) interval
     -(int8, int8) int8
     -(numeric, numeric) numeric
+    -(float4, float4) float4
+    -(float4, float8) float8
+    -(float8, float4) float8
     -(float8, float8) float8
     -(date, date) int8
     -(date, int8) date
@@ -45,11 +51,17 @@ OPERATORS: dict[str, tuple[Signature, ...]] = signatures(
     -(jsonb, text[]) jsonb
     *(int8, int8) int8
     *(numeric, numeric) numeric
+    *(float4, float4) float4
+    *(float4, float8) float8
+    *(float8, float4) float8
     *(float8, float8) float8
     *(interval, float8) interval
     *(float8, interval) interval
     /(int8, int8) int8
     /(numeric, numeric) numeric
+    /(float4, float4) float4
+    /(float4, float8) float8
+    /(float8, float4) float8
     /(float8, float8) float8
     /(interval, float8) interval
     %(int8, int8) int8
@@ -124,6 +136,7 @@ def _same_kind(wanted: object, other: Argument) -> bool:
 _FAMILIES: dict[TypeKind, str] = {
     TypeKind.INT8: "number",
     TypeKind.DECIMAL: "number",
+    TypeKind.FLOAT4: "number",
     TypeKind.FLOAT8: "number",
     TypeKind.DATE: "moment",
     TypeKind.TIMESTAMP: "moment",

@@ -20,18 +20,19 @@ from sqlglot import exp
 
 from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
-from ...catalog.type_kinds import TypeKind
+from ...catalog.type_kinds import FLOATS, TypeKind
 from ..parser import position_of
 from .arrays import check_dimensions, several_dimensions
 from .blanks import cut_blanks
 from .casts import resolve_cast
 from .common_types import as_type, check_columns, have_one_type
-from .derived_types import FLOAT8, INT8
+from .derived_types import FLOAT4, FLOAT8, INT8
 from .functions import called, described
 from .operators import ARITHMETIC, COMPARISONS, SIGNS, comparable
 from .rows import check_row, check_rows_listed, check_whole_row, is_row
 from .siblings import check_siblings
-from .signatures import Ambiguous, Argument, Chosen, Given
+from .signatures import NUMBERS, Ambiguous, Argument, Chosen, Given
+from .singles import compare_in_double, listed_as_singles, widened
 from .templates import cast_to
 from .type_names import type_name
 from .types import BOOL, INTERVAL, STRING, Types
@@ -120,7 +121,9 @@ def _check_operator(node: exp.Expr, types: Types) -> None:
     for side, wanted in zip(sides, chosen.wanted, strict=True):
         if isinstance(side, exp.Any | exp.All):
             continue
-        if wanted == INTERVAL and types.kind(side) is TypeKind.TIME:
+        if wanted == FLOAT8 and FLOAT4 in given:
+            widened(side, types)
+        elif wanted == INTERVAL and types.kind(side) is TypeKind.TIME:
             side.replace(cast_to(side.copy(), INTERVAL))
         elif isinstance(side.unnest(), exp.Null) and wanted is not None:
             side.replace(cast_to(exp.null(), wanted))
@@ -192,16 +195,16 @@ def _literals_of_operator(node: exp.Expr, types: Types) -> None:
     """In queries on the catalog, whose types are not PostgreSQL's, only numbers are sure."""
     for literal, other in ((node.this, node.expression), (node.expression, node.this)):
         found = types.of(other)
-        if found is not None and found.kind in _NUMBERS:
+        if found is not None and found.kind in NUMBERS:
             as_type(literal, found, types)
-
-
-_NUMBERS = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT8)
 
 
 def _check_comparison(node: exp.Expr, types: Types) -> None:
     others = operands(node)
     left = entries(node.this)
+    if isinstance(node, exp.In):
+        listed_as_singles(node, types)
+        others = operands(node)
     for other in others:
         right = entries(other)
         if left is None or right is None:
@@ -243,6 +246,8 @@ def _compare(node: exp.Expr, left: exp.Expr, right: exp.Expr, types: Types) -> N
     if {types.kind(left), types.kind(right)} == {TypeKind.TIME, TypeKind.INTERVAL}:
         clock = left if types.kind(left) is TypeKind.TIME else right
         clock.replace(cast_to(clock.copy(), INTERVAL))
+        return
+    if compare_in_double(left, right, types):
         return
     for literal, wanted, other in ((left, second, right), (right, first, left)):
         # A constant that meets a decimal column keeps all its digits (`transpile`).
@@ -294,6 +299,8 @@ def _as_wanted(name: str, operand: exp.Expr, wanted: ColumnType, types: Types) -
     whole = kind is TypeKind.INT8 and wanted.kind is TypeKind.FLOAT8 and name in _WHOLE
     if clock or whole:
         operand.replace(cast_to(operand.copy(), wanted))
+    elif wanted == FLOAT8 and kind is TypeKind.FLOAT4:
+        widened(operand, types)
     else:
         as_type(operand, wanted, types)
 
@@ -359,9 +366,9 @@ def _check_condition(node: exp.Expr, types: Types) -> None:
 def _as_compared(node: exp.Nullif, types: Types) -> None:
     """nullif() of numbers is of the type in which they are compared."""
     first, second = types.of(node.this), types.of(node.expression)
-    if first is None or second is None or TypeKind.FLOAT8 not in (first.kind, second.kind):
+    if first is None or second is None or {first.kind, second.kind}.isdisjoint(FLOATS):
         return
-    if first.kind is not TypeKind.FLOAT8:
+    if first.kind not in FLOATS:
         node.this.replace(cast_to(node.this.copy(), FLOAT8))
 
 
@@ -384,7 +391,7 @@ def _check_negation(node: exp.Neg, types: Types) -> None:
     if found is not None and found.kind is TypeKind.TIME:
         node.this.replace(cast_to(node.this.copy(), INTERVAL))
         return
-    if found is not None and found.kind not in (*_NUMBERS, TypeKind.INTERVAL):
+    if found is not None and found.kind not in (*NUMBERS, TypeKind.INTERVAL):
         raise SQLError(
             "42883",
             f"operator does not exist: - {type_name(found)}",

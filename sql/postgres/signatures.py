@@ -7,9 +7,10 @@ A signature is written as PostgreSQL's own error messages write it:
     array_append(array, element) array
 
 `resolve` chooses among those of one name as PostgreSQL does ("Function Type Resolution" of its
-manual): a value is converted implicitly along INT8, DECIMAL, FLOAT8 and along DATE, TIMESTAMP,
-TIMESTAMPTZ; the signature with the most exact matches wins, then the one with the most preferred
-types; a text literal or NULL fits everything, and takes a text where there is one to take.
+manual): a value is converted implicitly along INT8, DECIMAL, FLOAT4, FLOAT8 and along DATE,
+TIMESTAMP, TIMESTAMPTZ; the signature with the most exact matches wins, then the one with the most
+preferred types; a text literal or NULL fits everything, and takes a text where there is one to
+take.
 """
 
 from __future__ import annotations
@@ -33,18 +34,19 @@ Argument = ColumnType | Given
 
 _KINDS = {
     "bool": TypeKind.BOOL, "int8": TypeKind.INT8, "numeric": TypeKind.DECIMAL,
-    "float8": TypeKind.FLOAT8, "text": TypeKind.STRING, "bytea": TypeKind.BYTES,
-    "date": TypeKind.DATE, "time": TypeKind.TIME, "timestamp": TypeKind.TIMESTAMP,
-    "timestamptz": TypeKind.TIMESTAMPTZ, "interval": TypeKind.INTERVAL, "uuid": TypeKind.UUID,
-    "jsonb": TypeKind.JSONB,
+    "float4": TypeKind.FLOAT4, "float8": TypeKind.FLOAT8, "text": TypeKind.STRING,
+    "bytea": TypeKind.BYTES, "date": TypeKind.DATE, "time": TypeKind.TIME,
+    "timestamp": TypeKind.TIMESTAMP, "timestamptz": TypeKind.TIMESTAMPTZ,
+    "interval": TypeKind.INTERVAL, "uuid": TypeKind.UUID, "jsonb": TypeKind.JSONB,
 }  # fmt: skip
 _ANY, _ELEMENT, _ARRAY, _ENUM, _PLAIN = "any", "element", "array", "enum", "plain"
 """Words for several types: any; an array and what it has as its elements; an enumeration; any but
 an array."""
 
 _IMPLICIT = {
-    TypeKind.INT8: (TypeKind.DECIMAL, TypeKind.FLOAT8),
-    TypeKind.DECIMAL: (TypeKind.FLOAT8,),
+    TypeKind.INT8: (TypeKind.DECIMAL, TypeKind.FLOAT4, TypeKind.FLOAT8),
+    TypeKind.DECIMAL: (TypeKind.FLOAT4, TypeKind.FLOAT8),
+    TypeKind.FLOAT4: (TypeKind.FLOAT8,),
     TypeKind.DATE: (TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ),
     TypeKind.TIMESTAMP: (TypeKind.TIMESTAMPTZ,),
     TypeKind.TIME: (TypeKind.INTERVAL,),
@@ -52,11 +54,11 @@ _IMPLICIT = {
 _PREFERRED = (TypeKind.FLOAT8, TypeKind.STRING, TypeKind.TIMESTAMPTZ, TypeKind.INTERVAL,
               TypeKind.BOOL)  # fmt: skip
 _CATEGORIES = {
-    TypeKind.INT8: "N", TypeKind.DECIMAL: "N", TypeKind.FLOAT8: "N", TypeKind.STRING: "S",
-    TypeKind.DATE: "D", TypeKind.TIMESTAMP: "D", TypeKind.TIMESTAMPTZ: "D", TypeKind.TIME: "D",
-    TypeKind.INTERVAL: "T", TypeKind.BOOL: "B",
+    TypeKind.INT8: "N", TypeKind.DECIMAL: "N", TypeKind.FLOAT4: "N", TypeKind.FLOAT8: "N",
+    TypeKind.STRING: "S", TypeKind.DATE: "D", TypeKind.TIMESTAMP: "D", TypeKind.TIMESTAMPTZ: "D",
+    TypeKind.TIME: "D", TypeKind.INTERVAL: "T", TypeKind.BOOL: "B",
 }  # fmt: skip
-NUMBERS = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT8)
+NUMBERS = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT4, TypeKind.FLOAT8)
 
 
 class Ambiguous(Exception):

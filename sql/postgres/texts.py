@@ -89,6 +89,8 @@ def as_text(tree: exp.Expr, types: Types, *, short: bool = False) -> exp.Expr:
     match types.kind(tree):
         case TypeKind.FLOAT8:
             return call("float_text", tree)
+        case TypeKind.FLOAT4:
+            return call("single_text", tree)
         case TypeKind.INTERVAL:
             return plain("interval_text", tree)
         case TypeKind.BYTES if short:

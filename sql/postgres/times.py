@@ -11,6 +11,7 @@ from ...catalog.errors import SQLError
 from ...catalog.session_zone import UTC_NAME, zone_name
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
+from .signatures import NUMBERS
 from .templates import duckdb, plain, text
 from .type_names import type_name
 from .types import Types
@@ -162,7 +163,7 @@ _READ = {
 def written(arguments: list[exp.Expr], types: Types, *, tree: exp.Expr) -> exp.Expr:
     """to_char() of a moment by a constant pattern."""
     moment, kind = arguments[0], types.kind(arguments[0])
-    if kind in (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT8, TypeKind.INTERVAL):
+    if kind in (*NUMBERS, TypeKind.INTERVAL):
         raise SQLError(
             "0A000",
             f"to_char() of {kind.value} is not supported",

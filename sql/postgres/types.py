@@ -16,7 +16,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
 
 from ...catalog.column_types import ColumnType, array_of
-from ...catalog.type_kinds import TypeKind
+from ...catalog.type_kinds import FLOATS, TypeKind
 from ..binder import Relations, scopes_in
 from ..expression_types import DOCUMENTS
 from ..expression_types import FUNCTIONS as DOCUMENT_FUNCTIONS
@@ -26,6 +26,7 @@ from ..parser.queries import table_name
 from ..parser.tree_names import CAST_TYPE
 from ..scalars import broad_type_of_cast, type_of_cast
 from .derived_types import (
+    FLOAT4,
     FLOAT8,
     INT8,
     constant_places,
@@ -77,7 +78,8 @@ _SAME = (
 )  # fmt: skip
 _NAMES = (exp.CurrentUser, exp.CurrentSchema, exp.CurrentDatabase, exp.SessionUser)
 _ALTERNATIVES = (exp.Coalesce, exp.Greatest, exp.Least)
-_WITHIN = {"integer_of_text": INT8, "bool_of_text": BOOL, "float_text": STRING, "pg_typeof": STRING,
+_WITHIN = {"integer_of_text": INT8, "bool_of_text": BOOL, "float_text": STRING,
+           "single_text": STRING, "single": FLOAT4, "pg_typeof": STRING,
            "text": STRING}  # fmt: skip
 """What stands for casts."""
 
@@ -191,8 +193,10 @@ class Types:
                 return INTERVAL if found is not None and found.kind is TypeKind.TIME else found
             case exp.Nullif():
                 found = self.of(tree.this) or (STRING if untyped(tree.this) else None)
-                floats = FLOAT8 in (found, self.of(tree.args["expression"]))
-                return FLOAT8 if floats else found
+                if found == FLOAT4:
+                    return FLOAT4
+                others = (found, self.of(tree.args["expression"]))
+                return FLOAT8 if FLOAT8 in others or FLOAT4 in others else found
             case exp.AtTimeZone():
                 return self._at_zone(tree)
             case exp.GenerateSeries() | exp.ExplodingGenerateSeries():
@@ -321,7 +325,9 @@ class Types:
         if kind in (TypeKind.INTERVAL, TypeKind.TIME):
             return INTERVAL
         if found is None or kind not in (TypeKind.INT8, TypeKind.DECIMAL):
-            return FLOAT8 if kind is TypeKind.FLOAT8 else None
+            if kind is TypeKind.FLOAT4 and isinstance(tree, exp.Sum):
+                return FLOAT4
+            return FLOAT8 if kind in FLOATS else None
         scale = found.decimal[1] if kind is TypeKind.DECIMAL else 0
         return decimal(scale if isinstance(tree, exp.Sum) else quotient_scale(scale, 0))
 
@@ -357,7 +363,9 @@ class Types:
             return INT8
         if not kinds <= set(NUMBERS):
             return None
-        if TypeKind.FLOAT8 in kinds:
+        if kinds == {TypeKind.FLOAT4}:
+            return FLOAT4
+        if not kinds.isdisjoint(FLOATS):
             return FLOAT8
         scales = [t.decimal[1] if t.kind is TypeKind.DECIMAL else 0 for t in (left, right)]
         if sign is exp.Mul:

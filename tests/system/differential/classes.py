@@ -6,7 +6,6 @@ servers answer, the rows are the same values in all of them: `same_values` says 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -18,7 +17,7 @@ from tests.system.differential.comparison import Difference
 from tests.system.differential.outcome import Cell, Outcome
 
 INT2, INT4, INT8, TEXT, NAME = 21, 23, 20, 25, 19
-FLOAT4, FLOAT8, NUMERIC, BPCHAR = 700, 701, 1700, 1042
+FLOAT8, NUMERIC, BPCHAR = 701, 1700, 1042
 VARCHAR, VARCHAR_ARRAY = 1043, 1015
 JSON, JSONB, REGTYPE, VOID = 114, 3802, 2206, 2278
 INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, NUMERIC_ARRAY = 1007, 1016, 1009, 1231
@@ -39,7 +38,6 @@ _WIDER = {
     (INT2, INT8), (INT4, INT8), (INT4_ARRAY, INT8_ARRAY), (INT8, NUMERIC), (INT4, NUMERIC)
 }  # fmt: skip
 _ELSEWHERE = {
-    "Single floats are computed in double": {(FLOAT4, FLOAT8)},
     "Functions of decimals are computed in floats": {(NUMERIC, FLOAT8), (NUMERIC, INT8)},
     "Catalog names and void are text": {
         (NAME, TEXT),
@@ -90,14 +88,12 @@ def _same(theirs: Cell, ours: Cell, before: int, after: int) -> bool:
         return _numbers_in(theirs) == _numbers_in(ours)
     if before == REGTYPE:
         return {theirs, ours} == {b"integer", b"bigint"}
-    if before not in (NUMERIC, FLOAT4, FLOAT8, INT8):
+    if before not in (NUMERIC, FLOAT8, INT8):
         return False
     try:
         first, second = Decimal(theirs.decode()), Decimal(ours.decode())
     except InvalidOperation:
         return False
-    if FLOAT4 in (before, after):
-        return struct.pack("f", float(first)) == struct.pack("f", float(second))
     if FLOAT8 in (before, after):
         return isclose(float(first), float(second), rel_tol=2 * 10**-_DIGITS)
     return _same_decimals(first, second)
