@@ -83,7 +83,7 @@ def test_answers_come_in_our_types() -> None:
         )
         types = [column.type.sql_name for column in answer.columns]
         assert types == [
-            "INT8", "DECIMAL(38,0)", "FLOAT8", "STRING", "INTERVAL", "INT8[]", "STRING", "STRING",
+            "INT8", "DECIMAL(38,0)", "FLOAT4", "STRING", "INTERVAL", "INT8[]", "STRING", "STRING",
             "INT8", "TIMESTAMP",
         ]  # fmt: skip
         values = [column.to_pylist()[0] for column in answer.table.columns]
