@@ -27,7 +27,15 @@ from .incremental import (
     time_entries,
     written_between,
 )
-from .intents import Intent, decode_intent, encode_intent, intent_on, intents_in, intents_on
+from .intents import (
+    Intent,
+    decode_intent,
+    encode_intent,
+    intent_on,
+    intents_in,
+    intents_on,
+    run_of_intents,
+)
 from .read import newest_version, read_at, scan_at, version_bounds
 from .version import (
     LIVE,
@@ -64,6 +72,7 @@ __all__ = [
     "keyspaces_in",
     "newest_version",
     "read_at",
+    "run_of_intents",
     "scan_at",
     "time_entries",
     "version_bounds",

@@ -28,14 +28,11 @@ class Intent(msgspec.Struct, array_like=True, frozen=True, gc=False):
     history: tuple[tuple[int, bytes], ...] = ()
 
 
-_decoder = msgspec.msgpack.Decoder(Intent)
-
 encode_intent = msgspec.msgpack.Encoder().encode
 
 
-def decode_intent(data: bytes) -> Intent:
-    """Raises msgspec.DecodeError or msgspec.ValidationError on bytes that are no intent."""
-    return _decoder.decode(data)
+decode_intent = msgspec.msgpack.Decoder(Intent).decode
+"""Raises msgspec.DecodeError or msgspec.ValidationError on bytes that are no intent."""
 
 
 def intent_on(reader: Reader, key: bytes) -> Intent | None:
@@ -57,7 +54,7 @@ def intents_on(
         start, end = keys.INTENT + written[0], keys.INTENT + written[-1] + b"\x00"
         found = list(islice(reader.scan(start, end), len(written) + 1))
         if [engine_key[1:] for engine_key, _ in found] == written:
-            return [_decoder.decode(encoded) for _, encoded in found]
+            return [decode_intent(encoded) for _, encoded in found]
     return [intent_on(reader, key) for key in written]
 
 
@@ -68,3 +65,12 @@ def intents_in(
     start, end = keys.INTENT + span.start, keys.INTENT + span.end
     for engine_key, encoded in reader.scan(start, end, reverse=reverse):
         yield engine_key[1:], decode_intent(encoded)
+
+
+def run_of_intents(
+    reader: Reader, span: Span, count: int, *, reverse: bool = False
+) -> list[tuple[bytes, Intent]]:
+    """The first `count` of `intents_in`, or all: for whoever reads a million of them."""
+    start, end = keys.INTENT + span.start, keys.INTENT + span.end
+    run = islice(reader.scan(start, end, reverse=reverse), count)
+    return [(engine_key[1:], decode_intent(encoded)) for engine_key, encoded in run]

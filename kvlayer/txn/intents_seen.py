@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final
 
 from ..clock import ZERO, Timestamp
 from ..engine import Reader
 from ..errors import LockUnavailable
-from ..mvcc import body_at, intents_in
+from ..mvcc import body_at, intents_in, run_of_intents
 from ..span import Span
 from ..transaction_modes import WhenLocked
 from .host import TransactionHost
@@ -52,13 +51,13 @@ class IntentsSeen:
         self, reader: Reader, at: Timestamp, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes | None]]:
         """What intents of the span put over its versions: bodies, or None for no row."""
-        rest = self.span
+        rest, seen, hidden = self.span, self.seen, self.hidden
         while rest is not None:
-            run = list(islice(intents_in(reader, rest, reverse=reverse), RUN_INTENTS))
+            run = run_of_intents(reader, rest, RUN_INTENTS, reverse=reverse)
             for key, intent in run:
-                if intent.transaction_id in self.seen:
+                if intent.transaction_id in seen:
                     yield key, body_at(intent.value, at)
-                elif intent.transaction_id in self.hidden:
+                elif intent.transaction_id in hidden:
                     yield key, None
             rest = _behind(rest, run[-1][0], reverse=reverse) if len(run) == RUN_INTENTS else None
 

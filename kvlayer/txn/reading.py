@@ -100,10 +100,11 @@ def merged(
         if over_body is not None:
             yield key, over_body
         over_key, over_body = next(over, _NO_MORE)
-    while over_key is not None:
-        if over_body is not None:
-            yield over_key, over_body
-        over_key, over_body = next(over, _NO_MORE)
+    if over_key is not None and over_body is not None:
+        yield over_key, over_body
+    for key, body in over:
+        if body is not None:
+            yield key, body
 
 
 _NO_MORE: tuple[None, None] = None, None
