@@ -250,7 +250,7 @@ async def _assemble(
         registry,
     )
     resumers[JOB_KIND] = ChangefeedResumer(feeds)
-    analytics = Analytics(offload)
+    analytics = Analytics(offload, store.clock.wall)
     closing.callback(analytics.close)
     rows = AnalyticRows(store, descriptors, analytics)
     resumers[SCHEMA_CHANGE] = SchemaChanger(store, descriptors, leases, rows)

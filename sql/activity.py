@@ -40,6 +40,8 @@ class Activity:
         self.last_text: str | None = None
         self.text: str | None = None
         self._text_began = store.clock.last
+        self.text_began_us = 0
+        """When the text that runs came in, by the wall's clock: statement_timestamp()."""
         self.on_terminate: Callable[[], None] | None = None
         """What ends the connection whose session this is, where there is one."""
         self._store = store
@@ -65,6 +67,7 @@ class Activity:
     def __enter__(self) -> None:
         self._query_count += 1
         self._text_began = self._store.clock.last
+        self.text_began_us = self._store.clock.wall.unix_us()
         self._task = asyncio.current_task()
 
     def __exit__(

@@ -5,6 +5,7 @@
     current_database(), current_catalog
     current_schema()                there is one: public
     version()                       as PostgreSQL's, with our name in it
+    statement_timestamp()           when the text that runs came in, and never before now()
     pg_backend_pid()                the session's number, as the client was told for cancelling
     pg_advisory_unlock_all()        there are no advisory locks: what pools call between clients
 
@@ -15,15 +16,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 from sqlglot import exp
 
 from ..catalog.column_types import ColumnType
 from ..catalog.system_tables import DEFAULT_DATABASE, PUBLIC_SCHEMA
+from ..catalog.type_kinds import TypeKind
 from ..catalog.users import ROOT
 from .client_variables import CRDB_COMPAT, CRDB_VERSION, SERVER_VERSION
 from .results import INT8, STRING
 from .variables import SessionVariables
+
+TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
 
 VERSION_TEXT = f"PostgreSQL {SERVER_VERSION} (Tailrace)"
 
@@ -36,6 +41,7 @@ class ClientFacts:
     session_user: str = ROOT
     database: str = DEFAULT_DATABASE
     process_id: int = 0
+    statement_began_us: int = 0
     variables: SessionVariables = field(default_factory=SessionVariables)
 
 
@@ -47,7 +53,7 @@ SOMEBODY = ClientFacts()
 class Fact:
     """One of these functions: what it tells, and of which type."""
 
-    tell: Callable[[ClientFacts], str | int]
+    tell: Callable[[ClientFacts], str | int | datetime]
     type: ColumnType = STRING
 
 
@@ -65,6 +71,7 @@ _TEXTS: dict[str, Callable[[ClientFacts], str]] = {
 _FACTS = {
     **{name: Fact(tell) for name, tell in _TEXTS.items()},
     "pg_backend_pid": Fact(lambda facts: facts.process_id, INT8),
+    "statement_timestamp": Fact(lambda facts: _moment(facts.statement_began_us), TIMESTAMPTZ),
 }
 
 _NODES: dict[type[exp.Expr], str] = {
@@ -79,6 +86,13 @@ _NODES: dict[type[exp.Expr], str] = {
 
 CLIENT_NODES: tuple[type[exp.Expr], ...] = (*_NODES, exp.Anonymous, exp.Dot)
 """The kinds of nodes that may be such a function."""
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _moment(unix_us: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=unix_us)
 
 
 def client_fact(tree: exp.Expr) -> Fact | None:

@@ -16,6 +16,7 @@ from ..catalog.leases import DescriptorUnavailable
 from ..catalog.system_tables import FIRST_USER_ID
 from ..catalog.users import ROOT
 from ..kvlayer.clock import Timestamp
+from ..kvlayer.timestamp import unix_us
 from ..kvlayer.txn import Transaction
 from .as_of import datetime_of, resolve_as_of
 from .authorization import require
@@ -66,6 +67,8 @@ class Execution:
     user: str = ROOT
     session_user: str = ROOT
     process_id: int = 0
+    text_began_us: int = 0
+    """When the client's text came in, by the wall's clock."""
     lock_timeout: float | None = None
     variables: SessionVariables = field(default_factory=SessionVariables)
     trace: Trace | None = None
@@ -312,16 +315,19 @@ def _bindings(
     services: Services, execution: Execution, at: Timestamp, calls: SessionCalls | None = None
 ) -> Bindings:
     virtual_rows = Introspection(services, execution.database, execution.user, execution.variables)
+    now = execution.now or at
     facts = ClientFacts(
         user=execution.user,
         session_user=execution.session_user,
         database=execution.database,
         process_id=execution.process_id,
+        # Never before now(), which is drawn behind it where the statement is its transaction.
+        statement_began_us=max(execution.text_began_us, unix_us(now)),
         variables=execution.variables,
     )
     return Bindings(
         execution.parameters,
-        datetime_of(execution.now or at),
+        datetime_of(now),
         virtual_rows,
         execution.generators or services.generators,
         facts,

@@ -423,6 +423,7 @@ class Session:
             user=self.user,
             session_user=session_user(self.variables),
             process_id=self.activity.process_id,
+            text_began_us=self.activity.text_began_us,
             described=asked.described,
             lock_timeout=lock_timeout(self.variables),
             sequences=self._sequences,

@@ -14,7 +14,7 @@ from sqlglot.optimizer.scope import Scope
 
 from ..binder import Relations, descriptor_of, scopes_in
 from ..parser import folded
-from ..parser.json_functions import CALLED
+from ..parser.output_marks import CALLED
 
 
 def name_elements(query: exp.Expr, relations: Relations) -> None:

@@ -30,8 +30,10 @@ from ...catalog.enum_columns import enum_in
 from ...catalog.errors import SQLError
 from ...catalog.session_zone import zone_name
 from ...catalog.type_kinds import TypeKind
+from ...kvlayer.clock import WallClock
 from ...kvlayer.offload import Offload
 from ..documents import functions as documents
+from ..functions import installed
 from ..postgres.macros import definitions
 from ..results import ResultColumn
 from . import array_functions
@@ -74,7 +76,7 @@ limit of memory."""
 class Analytics:
     """An in-memory DuckDB without access to anything but what each query is given."""
 
-    def __init__(self, offload: Offload, *, lanes: int = LANES_MAX) -> None:
+    def __init__(self, offload: Offload, wall: WallClock, *, lanes: int = LANES_MAX) -> None:
         assert lanes >= 1, lanes
         self._connections: dict[str, duckdb.DuckDBPyConnection] = {}
         """By time zone: DuckDB's is a whole database's, once its settings are locked."""
@@ -83,6 +85,7 @@ class Analytics:
         self._running: set[duckdb.DuckDBPyConnection] = set()
         self._open: set[OpenQuery[Answer]] = set()
         self._slots = asyncio.Semaphore(lanes)
+        self._wall = wall
         self._closed = False
 
     async def run(
@@ -190,6 +193,8 @@ class Analytics:
             install_intervals(connection)
             install_text_casts(connection, zone)
             documents.install(connection)
+            installed.install(connection)
+            installed.install_clock(connection, self._wall, zone)
             time_zone = f"SET GLOBAL TimeZone = '{zone}'"
             for statement in (*definitions(), time_zone, *_CONFIGURATION):
                 connection.execute(statement)

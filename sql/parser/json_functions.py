@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from ...catalog.errors import SQLError
+from .output_marks import CALLED
+from .set_functions import replace_source, unnested
 
 _ELEMENTS = ("jsonb_array_elements", "jsonb_array_elements_text")
 _KEYS = "jsonb_object_keys"
-CALLED = "called"
-"""Where what stands for a function keeps the function's name, which its column has."""
 _LISTS = {
     "jsonb_array_elements": "jsonb_elements",
     "jsonb_array_elements_text": "jsonb_element_texts",
@@ -72,20 +72,9 @@ def _replace_function(node: exp.Anonymous) -> None:
     if name in _MEMBERS:
         _replace_table(table, _members(_MEMBERS[name], document, given), named, ())
     else:
-        default = "value" if name in _ELEMENTS else named
-        # A function of one column gives it the alias's own name, but for those that name theirs.
-        columns = [exp.to_identifier(given[0] if given else default, quoted=True)]
-        if table.args.get("ordinality"):
-            columns.append(exp.to_identifier(given[1] if given[1:] else "ordinality", quoted=True))
-        unnest = exp.Unnest(
-            expressions=[_list_of(name, document)],
-            offset=bool(table.args.get("ordinality")),
-            alias=exp.TableAlias(
-                this=exp.to_identifier(named, quoted=True),
-                columns=columns,
-            ),
-        )
-        _keep(table, unnest)
+        column = "value" if name in _ELEMENTS else None
+        listed = _list_of(name, document)
+        replace_source(table, unnested(table, listed, node.name.lower(), column=column))
 
 
 def _replace_records(table: exp.Expr, list: str, given: Sequence[exp.Expr]) -> None:
@@ -138,17 +127,7 @@ def _replace_table(
     table: exp.Expr, query: exp.Expr, name: str, columns: Sequence[exp.Identifier]
 ) -> None:
     alias = exp.TableAlias(this=exp.to_identifier(name, quoted=True), columns=list(columns))
-    _keep(table, exp.Lateral(this=exp.Subquery(this=query), alias=alias))
-
-
-def _keep(table: exp.Expr, made: exp.Expr) -> None:
-    """Puts `made` in the place of a table, with what is joined to it."""
-    if table.args.get("joins"):
-        made.set("joins", table.args["joins"])
-    if isinstance(table.parent, exp.Lateral):
-        table.parent.replace(made)
-    else:
-        table.replace(made)
+    replace_source(table, exp.Lateral(this=exp.Subquery(this=query), alias=alias))
 
 
 def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:

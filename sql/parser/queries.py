@@ -13,12 +13,15 @@ from sqlglot.tokenizer_core import Token, TokenType
 from ...catalog.errors import SQLError
 from .array_syntax import plain_arrays
 from .as_of_clause import AsOf
+from .called_types import plain_names
 from .catalog_functions import expand, plain_tokens
 from .cursor import syntax_error
 from .json_functions import plain_documents
 from .lexer import POSTGRES, is_string
 from .meant_tokens import meant_tokens
+from .normal_forms import form_tokens, plain_forms
 from .row_locks import cut_row_locks
+from .set_functions import plain_sets
 from .statements import Query
 from .tree_names import folded as folded
 from .tree_names import position_of as position_of
@@ -28,7 +31,7 @@ from .tree_names import table_name as table_name
 def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     """The one tree of `tokens`. Raises SQLError 42601 with a position."""
     _check_tokens(text, tokens)
-    tokens = meant_tokens(tokens)
+    tokens = meant_tokens(form_tokens(tokens))
     # With all of the text as context, the length of what stands before is the offset.
     parser = POSTGRES.parser(error_message_context=len(text) + 1)
     try:
@@ -40,7 +43,7 @@ def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     tree = trees[0] if trees else None
     if tree is None or isinstance(tree, exp.Command):
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
-    return plain_arrays(plain_documents(tree))
+    return plain_arrays(plain_sets(plain_documents(plain_names(plain_forms(tree)))))
 
 
 def parse_query(text: str, tokens: list[Token]) -> Query:

@@ -5,12 +5,20 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ...catalog.type_kinds import TypeKind
+from .lists import over_list
 from .templates import duckdb, plain, text
 from .types import Types
 
 SPREADS = (
     exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop,
 )  # fmt: skip
+
+
+OF_PAIRS = (
+    exp.Corr, exp.CovarPop, exp.CovarSamp, exp.RegrAvgx, exp.RegrAvgy, exp.RegrSxx, exp.RegrSyy,
+    exp.RegrSxy, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2,
+)  # fmt: skip
+"""Of Y and X."""
 
 
 def sorted_distinct(tree: exp.ArrayAgg | exp.GroupConcat) -> None:
@@ -37,6 +45,12 @@ def most_frequent(tree: exp.WithinGroup) -> None:
         tree.replace(listed)
         listed = whole.copy()
     whole.replace(plain("list_aggregate", listed, text("mode")))
+
+
+def paired(node: exp.Expr) -> None:
+    """An aggregate of Y and X, which are floats."""
+    floats = [exp.cast(each.copy(), "DOUBLE") for each in (node.this, node.expression)]
+    over_list(node, floats, node.sql("postgres").partition("(")[0].lower())
 
 
 def spread(tree: exp.Expr, types: Types) -> None:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from .computed import SIGNATURES
 from .macros import PREFIX
 from .signatures import Signature, signatures
 
 FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
-    """
+    SIGNATURES
+    + """
     abs(int8|numeric|float4|float8) same
     sign(numeric|float8) same
     ceil(numeric|float8) same
@@ -48,6 +50,9 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     pi() float8
     random() float8
     width_bucket(float8, float8, float8, int8) int8
+    width_bucket(element, array) int8
+    num_nulls(*any) int8
+    num_nonnulls(*any) int8
 
     length(text|bytea) int8
     char_length(text) int8
@@ -136,6 +141,11 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     make_time(int8, int8, float8) time
     make_timestamp(int8, int8, int8, int8, int8, float8) timestamp
     make_timestamptz(int8, int8, int8, int8, int8, float8) timestamptz
+    make_timestamptz(int8, int8, int8, int8, int8, float8, text) timestamptz
+    clock_timestamp() timestamptz
+    statement_timestamp() timestamptz
+    transaction_timestamp() timestamptz
+    timeofday() text
     to_char(timestamp|timestamptz|interval|numeric|int8|float4|float8, text) text
     to_date(text, text) date
     to_timestamp(float8) timestamptz

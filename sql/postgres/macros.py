@@ -10,6 +10,7 @@ nested calls grow by that. None of them uses an argument more often than it must
 
 from __future__ import annotations
 
+from .computed import COMPUTED
 from .keywords import QUOTED_WORDS
 
 PREFIX = "postgres_"
@@ -33,12 +34,14 @@ _DECODE = f"""
     WHEN 'hex' THEN CASE WHEN {_HEX} THEN unhex(s)
         ELSE error('22023|invalid hexadecimal data') END
     WHEN 'base64' THEN from_base64(regexp_replace(s, '\\s', '', 'g'))
+    WHEN 'escape' THEN {PREFIX}bytes_unescaped(s)
     ELSE error('22023|unrecognized encoding') END
 """
 _ENCODE = r"""
 (b, f) AS CASE lower(f)
     WHEN 'hex' THEN lower(hex(b))
     WHEN 'base64' THEN regexp_replace(to_base64(b), '([^=]{76})', '\1' || chr(10), 'g')
+    WHEN 'escape' THEN postgres_bytes_escaped(b)
     ELSE error('22023|unrecognized encoding') END
 """
 _REGEXP_SPLIT = """
@@ -203,7 +206,12 @@ _WIDTH_BUCKET = """
     THEN error('2201G|lower and upper bounds must be finite')
     WHEN if(low < high, x < low, x > low) THEN 0
     WHEN if(low < high, x >= high, x <= high) THEN n + 1
-    ELSE CAST(floor((x - low) * n / (high - low)) AS BIGINT) + 1 END
+    ELSE CAST(floor((x - low) * n / (high - low)) AS BIGINT) + 1 END,
+(x, bounds) AS CASE
+    WHEN x IS NULL OR bounds IS NULL THEN NULL
+    WHEN len(list_filter(bounds, lambda e: e IS NULL)) > 0
+    THEN error('22004|thresholds array must not contain NULLs')
+    ELSE len(list_filter(bounds, lambda e: e <= x)) END
 """
 
 MACROS: dict[str, str] = {
@@ -260,6 +268,8 @@ MACROS: dict[str, str] = {
     "make_date": _MAKE_DATE,
     "to_timestamp": "(x) AS to_timestamp(x)",
     "_pg_expandarray": "(a) AS list_transform(a, lambda x, n: {'x': x, 'n': CAST(n AS BIGINT)})",
+    "subscripts": "(a, d) AS CASE WHEN d = 1 THEN range(1, len(a) + 1) END",
+    "places_to": "(n) AS range(1, n + 1)",
     "timestamp_digits": f"(x, n) AS make_timestamp({_SINCE_2000})",
     "timestamptz_digits": f"(x, n) AS make_timestamptz({_SINCE_2000})",
     "time_digits": _TIME_DIGITS,
@@ -295,10 +305,10 @@ REWRITTEN = frozenset(
 
 _CASTS = frozenset(
     {"days", "float_text", "integer_of_text", "bool_of_text", "decimal_of_text"}
-    | {"single", "single_text", "decimal_of_single"}
+    | {"single", "single_text", "decimal_of_single", "subscripts", "places_to"}
     | {"logarithm", "decimal_of_float", "timestamp_digits", "timestamptz_digits", "time_digits"}
 )
-CALLED = (frozenset(MACROS) | REWRITTEN) - _CASTS
+CALLED = (frozenset(MACROS) | REWRITTEN | COMPUTED) - _CASTS
 """The functions whose calls are parsed under a name of their own."""
 
 

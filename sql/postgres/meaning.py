@@ -9,7 +9,21 @@ from sqlglot import exp
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
-from . import aggregates, arrays, casts, comparisons, numbers, sets, singles, spans, texts, times
+from . import (
+    aggregates,
+    arrays,
+    casts,
+    clocks,
+    comparisons,
+    hypothetical,
+    numbers,
+    sets,
+    singles,
+    spans,
+    texts,
+    times,
+)
+from .byte_calls import of_bytes
 from .derived_types import FLOAT4
 from .macros import PREFIX
 from .operators import ARITHMETIC, COMPARISONS
@@ -33,6 +47,9 @@ def mean_as_postgres(query: exp.Expr, types: Types) -> None:
 
 def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
     """What stands for a node, whose parts have been replaced already; None for itself."""
+    made = of_bytes(node, types)
+    if made is not None:
+        return made
     match node:
         case exp.Anonymous():
             return _function(node, types)
@@ -59,8 +76,6 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             return duckdb(f"CAST(:x AS DOUBLE) * {_DEGREE}", x=node.this)
         case exp.Sin() | exp.Cos() | exp.Tan() | exp.Cot():
             return duckdb(_FINITE.format(function=node.key), x=node.this)
-        case exp.BitLength() if types.kind(node.this) is TypeKind.BYTES:
-            return duckdb("octet_length(:x) * 8", x=node.this)
         case exp.Pow():
             return call("power", node.this, node.expression)
         case exp.Factorial():
@@ -95,8 +110,14 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
         case exp.WithinGroup(this=exp.Mode()):
             aggregates.most_frequent(node)
             return None
+        case exp.WithinGroup() if isinstance(node.this, hypothetical.RANKS):
+            hypothetical.placed(node)
+            return None
         case exp.Localtimestamp() | exp.Localtime():
             return times.local(node)
+    if isinstance(node, aggregates.OF_PAIRS):
+        aggregates.paired(node)
+        return None
     if isinstance(node, aggregates.SPREADS):
         aggregates.spread(node, types)
         return None
@@ -210,8 +231,10 @@ _SETS = {
 
 def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
     name = node.name.lower()
-    if name == "transaction_timestamp" and not node.expressions:
-        return exp.CurrentTimestamp()
+    if name in clocks.CLOCKS and not node.expressions:
+        return clocks.read(name)
+    if name in ("num_nulls", "num_nonnulls"):
+        return numbers.nulls(node.expressions, there=name == "num_nonnulls")
     if name in _SETS:
         raise SQLError(
             "0A000",

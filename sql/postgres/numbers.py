@@ -9,6 +9,7 @@ computed with one digit more than it keeps, so that it is rounded rightly:
 from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
+from functools import reduce
 
 from sqlglot import exp
 
@@ -135,6 +136,13 @@ def logarithm(arguments: list[exp.Expr]) -> exp.Expr:
         return call("log10", arguments[0])
     base, operand = arguments
     return call("logarithm", base, operand)
+
+
+def nulls(operands: list[exp.Expr], *, there: bool) -> exp.Expr:
+    """num_nulls(), or num_nonnulls() where those are asked for that are `there`."""
+    test = "IS NOT NULL" if there else "IS NULL"
+    counts = [duckdb(f"CAST(:x {test} AS BIGINT)", x=each) for each in operands]
+    return exp.paren(reduce(lambda left, right: exp.Add(this=left, expression=right), counts))
 
 
 def exact_literal(tree: exp.Literal) -> exp.Expr | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ..parser import folded
-from ..parser.json_functions import CALLED
+from ..parser.output_marks import CALLED
 from .macros import PREFIX
 
 UNNAMED = "?column?"
@@ -51,7 +51,7 @@ def _given(item: exp.Expr) -> str | None:
     match item:
         case exp.Alias():
             return folded(item.args["alias"])
-        case exp.Explode() | exp.Column() if CALLED in item.meta:
+        case exp.Explode() | exp.Column() | exp.Cast() | exp.CurrentUser() if CALLED in item.meta:
             return str(item.meta[CALLED])
         case exp.Column():
             return folded(item.this)

@@ -278,8 +278,6 @@ def _check_call(node: exp.Expr, types: Types) -> None:
             position=position_of(node),
             hint="No function matches the given name and argument types. " + _CASTS_HINT,
         )
-    if name in _OF_TEXTS and any(types.kind(operand) is TypeKind.BYTES for operand in given):
-        raise SQLError("0A000", f"not supported: {name}() of BYTES", position=position_of(node))
     if chosen.polymorphic_of(known):
         raise SQLError(
             "42804",
@@ -305,7 +303,6 @@ def _as_wanted(name: str, operand: exp.Expr, wanted: ColumnType, types: Types) -
         as_type(operand, wanted, types)
 
 
-_OF_TEXTS = ("substr", "substring", "overlay", "position", "btrim", "ltrim", "rtrim", "string_agg")
 _QUOTED = ("quote_literal", "quote_nullable")
 _WHOLE = ("ceil", "ceiling", "floor", "trunc", "round")
 """Functions of DuckDB's that return integers of integers."""

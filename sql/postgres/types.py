@@ -79,8 +79,8 @@ _SAME = (
 _NAMES = (exp.CurrentUser, exp.CurrentSchema, exp.CurrentDatabase, exp.SessionUser)
 _ALTERNATIVES = (exp.Coalesce, exp.Greatest, exp.Least)
 _WITHIN = {"integer_of_text": INT8, "bool_of_text": BOOL, "float_text": STRING,
-           "single_text": STRING, "single": FLOAT4, "pg_typeof": STRING,
-           "text": STRING}  # fmt: skip
+           "single_text": STRING, "single": FLOAT4, "pg_typeof": STRING, "text": STRING,
+           "subscripts": array_of(INT8), "places_to": array_of(INT8)}  # fmt: skip
 """What stands for casts."""
 
 

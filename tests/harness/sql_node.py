@@ -126,7 +126,7 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
     await session.start()
     await leases.start()
     feeds = RecordedFeeds()
-    analytics = Analytics(sim.offload)
+    analytics = Analytics(sim.offload, store.clock.wall)
     changer = SchemaChanger(store, descriptors, leases, AnalyticRows(store, descriptors, analytics))
     registry = JobRegistry(
         store, session, {JOB_KIND: changer, TYPE_CHANGE: TypeChanger(store, descriptors, leases)}

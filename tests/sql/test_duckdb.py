@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from tailrace.kvlayer.clock import SystemWallClock
 from tailrace.kvlayer.offload import ThreadOffload
 from tailrace.sql.executor.duckdb import Analytics, Answer
 from tests.harness.simulation import Simulation
@@ -19,7 +20,7 @@ from tests.harness.simulation import Simulation
 def run(scenario: Callable[[Analytics], Awaitable[None]]) -> None:
     async def main() -> None:
         offload = ThreadOffload("test")
-        analytics = Analytics(offload)
+        analytics = Analytics(offload, SystemWallClock())
         try:
             await scenario(analytics)
         finally:
@@ -110,7 +111,7 @@ def test_cancelled_query_that_has_just_ended_is_cancelled() -> None:
     """Its thread has closed its cursor, and the loop has not heard of its answer."""
 
     async def scenario() -> None:
-        analytics = Analytics(sim.offload)
+        analytics = Analytics(sim.offload, SystemWallClock())
         for lane in sim.offload._lanes:
             lane.mute()
         query = asyncio.create_task(analytics.run("SELECT 1", {}, []))

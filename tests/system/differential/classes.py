@@ -218,9 +218,8 @@ def _unread(difference: Difference) -> bool:
 
 
 _FUNCTIONS_MISSING = (
-    "scale min_scale trim_scale int8 float8 get_byte unistr normalize parse_ident "
-    "statement_timestamp clock_timestamp justify_days string_to_table regexp_split_to_table "
-    'string_to_array "text" jsonb_each jsonb_each_text jsonb_path_query '
+    "scale min_scale trim_scale regexp_split_to_table string_to_array "
+    "jsonb_each jsonb_each_text jsonb_path_query "
     "jsonb_path_exists jsonb_path_match jsonb_path_query_array jsonb_path_query_first "
     "jsonb_populate_record jsonb_populate_recordset "
     "jsonb_set_lax"
@@ -228,7 +227,6 @@ _FUNCTIONS_MISSING = (
 _MISSING = (
     *(f"function {name} " for name in _FUNCTIONS_MISSING.split()),
     "function generate_series(",
-    "function unnest(",
 )
 
 _OF_DOCUMENTS = (

@@ -1,0 +1,13 @@
+"""PostgreSQL's functions that DuckDB lacks, as Python computes them for it.
+
+    `installed`      their names in DuckDB, and how columns become values and values columns
+    `byte_strings`   bits and bytes of BYTEA, and its escape format
+    `identifiers`    parse_ident
+    `unicode_forms`  normalize, unistr
+    `degrees`        sine and its kin of degrees, exact where PostgreSQL is
+    `pairs`          corr, covar_pop, regr_slope and their kin
+
+Each function is of plain values, which may not be NULL: of NULL they all make NULL, which
+`installed` sees to. A row costs about a microsecond and whatever its function does; errors are
+SQLErrors, and pass through DuckDB as marked texts. Nothing here knows of statements or tables.
+"""
