@@ -100,10 +100,14 @@ class CatalogChanges:
         """For savepoints: what brings the changes back to where they are now."""
         before, published = dict(self._before), dict(self._published)
         lock_change, writes_expected = self._lock_change, self._writes_expected
+        bookkeeping, rights_changed = self._bookkeeping, self.rights_changed
+        jobs, drafts = list(self.jobs), dict(self.drafts)
 
         def restore() -> None:
             self._before, self._published = dict(before), dict(published)
             self._lock_change, self._writes_expected = lock_change, writes_expected
+            self._bookkeeping, self.rights_changed = bookkeeping, rights_changed
+            self.jobs, self.drafts = list(jobs), dict(drafts)
 
         return restore
 

@@ -179,6 +179,22 @@ async def _ask(
     return columns
 
 
+async def result_types(
+    table: TableDescriptor, trees: Sequence[exp.Expr], analytics: Analytics
+) -> list[ColumnType]:
+    """Of which types expressions are by DuckDB. Raises SQLError for what it does not know, as 42883
+    for an unknown function."""
+    if not trees:
+        return []
+    select = transpile(_query(table, trees), {(table.name,): table})
+    given = {scan.registered: _arrow(table, scan.places, ()) for scan in select.scans}
+    try:
+        columns = await analytics.describe(select.sql, given, len(select.parameters))
+    except duckdb.Error as error:
+        raise from_duckdb(error, [table], select.positions) from error
+    return [column.type for column in columns]
+
+
 def _query(table: TableDescriptor, trees: Sequence[exp.Expr]) -> exp.Select:
     aliased = [
         exp.alias_(tree.copy(), f"e{place}", quoted=True) for place, tree in enumerate(trees)

@@ -103,6 +103,12 @@ class ElementChanges:
         self, given: s.Reference, referenced: TableDescriptor
     ) -> Sequence[Column]:
         if not given.referenced_columns:
+            if referenced.keyless:
+                raise SQLError(
+                    "42704",
+                    f'there is no primary key for referenced table "{referenced.name}"',
+                    position=given.position,
+                )
             return referenced.key_columns
         columns = [referenced.column(name) for name in given.referenced_columns]
         wanted = {column.id for column in columns}

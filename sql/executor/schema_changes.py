@@ -30,6 +30,8 @@ from ..services import Services
 from .bare_decimals import notices, of_commands
 from .given_columns import constraint_definitions
 from .identity_columns import IdentityColumns
+from .new_expressions import check_expressions
+from .referenced_keys import refuse_lost_references
 from .schema_targets import TableChanges
 from .table_turn import wait_for_room
 from .truncation import Truncation
@@ -291,6 +293,8 @@ class SchemaChangeStatements:
         """Publishes what there is to publish. `table` is what the transaction reads."""
         if not changes.targets:
             return Result(tag=tag, notice="there was nothing to change")
+        await refuse_lost_references(self._services, self._transaction, changes)
+        await check_expressions(changes.before, changes.table, self._services.analytics)
         if self._changes.created(table.id):
             await self._finish(changes, table)
             return Result(tag=tag)
@@ -335,6 +339,7 @@ class SchemaChangeStatements:
                     changes.add_reference(element, await self._referenced(changes, element))
                 case s.IndexDefinition():
                     changes.add_index(element)
+        await check_expressions(None, changes.table, self._services.analytics)
         if changes.targets:
             await publish_finished(self._services, self._transaction, changes)
 

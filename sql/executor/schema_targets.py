@@ -141,26 +141,14 @@ class TableChanges(ElementChanges):
             )
         for index in self.table.indexes:
             if column.id in (*index.columns, *index.storing):
-                self._must_cascade(command, f'index "{index.name}"')
                 self.add(Target(IndexElement(index=index), present=False))
         for constraint in self.table.constraints:
             if column.id in constraint.columns:
-                self._must_cascade(command, f'constraint "{constraint.name}"')
                 self.add(Target(ConstraintElement(constraint=constraint), present=False))
         for other in self.table.visible_columns:
             if other.computed is not None and uses_any(other.computed, [column.name]):
                 raise _depends(column, f'computed column "{other.name}"', command.position)
         self.add(Target(ColumnElement(column=column), present=False))
-
-    def _must_cascade(self, command: s.DropColumn, what: str) -> None:
-        if not command.cascade:
-            raise SQLError(
-                "2BP01",
-                f'cannot drop column "{command.name}" of table "{self.table.name}" because '
-                f"{what} depends on it",
-                hint="Use DROP COLUMN … CASCADE to drop the dependent objects too.",
-                position=command.position,
-            )
 
     def _rename_column(self, command: s.RenameColumn) -> None:
         column = self.column(command.name, command.position)

@@ -101,6 +101,29 @@ def test_rollback_to_undoes_ddl() -> None:
     run(scenario)
 
 
+def test_schema_change_that_was_rolled_back_to_does_not_come_back() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("CREATE TABLE u (k INT8 PRIMARY KEY)")
+        await node.sql("BEGIN; ALTER TABLE u ADD COLUMN a INT8; SAVEPOINT s")
+        await node.sql("ALTER TABLE t ADD COLUMN gone INT8 DEFAULT 1; ROLLBACK TO s")
+        await node.sql("ALTER TABLE t ADD COLUMN stays UUID DEFAULT gen_random_uuid(); COMMIT")
+        names = [row[0] for row in await node.rows("SHOW COLUMNS FROM t")]
+        assert "stays" in names
+        assert "gone" not in names
+
+    run(scenario)
+
+
+def test_commit_does_not_wait_for_a_job_that_was_rolled_back_to() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("CREATE TABLE u (k INT8 PRIMARY KEY)")
+        await node.sql("BEGIN; ALTER TABLE u ADD COLUMN a INT8; SAVEPOINT s")
+        await node.sql("DROP TABLE t; ROLLBACK TO s; COMMIT")
+        assert [row[1] for row in await node.rows("SHOW TABLES")] == ["t", "u"]
+
+    run(scenario)
+
+
 def test_restart_savepoint_is_the_retry_protocol() -> None:
     async def scenario(node: SqlNode) -> None:
         client, other = node.first, node.session()

@@ -75,3 +75,33 @@ ALTER TABLE checked ALTER COLUMN g TYPE INT2;
 ALTER TABLE checked DROP COLUMN n CASCADE;
 INSERT INTO checked VALUES (3);
 SELECT * FROM checked ORDER BY k;
+-- What a foreign key refers to is not dropped.
+CREATE TABLE codes (k INT8 PRIMARY KEY, code INT8 UNIQUE, low INT8, high INT8, CHECK (low < high));
+CREATE TABLE uses_codes (k INT8 PRIMARY KEY, code INT8 REFERENCES codes (code));
+DROP INDEX codes_code_key;
+ALTER TABLE codes DROP CONSTRAINT codes_code_key;
+ALTER TABLE codes DROP COLUMN code;
+INSERT INTO uses_codes VALUES (1, 1);
+DROP TABLE uses_codes;
+CREATE INDEX codes_low ON codes (low);
+ALTER TABLE codes DROP COLUMN low;
+ALTER TABLE codes DROP COLUMN code;
+INSERT INTO codes VALUES (1, 1) RETURNING *;
+CREATE TABLE without_key (n INT8);
+CREATE TABLE refers_to_none (n INT8 REFERENCES without_key);
+-- A savepoint undoes what is behind it.
+BEGIN;
+ALTER TABLE without_key ADD COLUMN one INT8;
+SAVEPOINT before_it;
+ALTER TABLE codes ADD COLUMN gone INT8 DEFAULT 1;
+ROLLBACK TO before_it;
+ALTER TABLE codes ADD COLUMN stays INT8 DEFAULT 2;
+COMMIT;
+SELECT * FROM codes;
+-- Expressions are of the types that they must be of.
+CREATE TABLE wrong (n INT8, CHECK (no_such_function(n) > 1));
+CREATE TABLE wrong (n INT8, CHECK (n + length('x')));
+CREATE TABLE wrong (n INT8, m INT8 GENERATED ALWAYS AS (no_such_function(n)) STORED);
+CREATE TABLE wrong (n INT8, m INT8 GENERATED ALWAYS AS (n || 'x') STORED);
+ALTER TABLE codes ADD CHECK (no_such_function(k) > 1);
+ALTER TABLE codes ADD COLUMN m BOOL GENERATED ALWAYS AS (reverse(k::TEXT)) STORED;

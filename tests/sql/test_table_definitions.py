@@ -1,0 +1,100 @@
+"""What a table's definition may say: wrong ones are told of at once, and not by rows later."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tests.harness.simulation import Simulation
+from tests.harness.sql_node import SqlNode, sql_node
+
+SET_UP = (
+    "CREATE TABLE r (k INT8 PRIMARY KEY, u INT8 UNIQUE, n INT8, m INT8, CHECK (n < m))",
+    "CREATE TABLE keyless (n INT8)",
+)
+
+
+def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        async with sql_node(sim) as node:
+            for text in SET_UP:
+                await node.sql(text)
+            await scenario(node)
+
+    sim = Simulation(seed=3)
+    sim.run(whole())
+
+
+@pytest.mark.parametrize(
+    ("element", "sqlstate"),
+    [
+        ("CHECK (missing(n) > 1)", "42883"),
+        ("CHECK (n + length('x'))", "42804"),
+        ("b INT8 GENERATED ALWAYS AS (missing(n)) STORED", "42883"),
+        ("b INT8 GENERATED ALWAYS AS (n || 'x') STORED", "42804"),
+        ("b STRING GENERATED ALWAYS AS (n * 2) STORED", "42804"),
+        ("b BOOL GENERATED ALWAYS AS (reverse(n::TEXT)) STORED", "42804"),
+    ],
+)
+def test_an_expression_is_of_the_type_that_it_must_be(element: str, sqlstate: str) -> None:
+    async def scenario(node: SqlNode) -> None:
+        assert (await node.error(f"CREATE TABLE t (n INT8, {element})")).sqlstate == sqlstate
+        assert (await node.error(f"ALTER TABLE r ADD {element}")).sqlstate == sqlstate
+
+    run(scenario)
+
+
+def test_expressions_that_duckdb_evaluates_are_taken() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql(
+            "CREATE TABLE t (n INT8, d JSONB, CHECK (d -> 'a' IS NOT NULL), CHECK (NULL), "
+            "b STRING AS (reverse(n::STRING)) STORED, c JSONB AS (d -> 'a') STORED, "
+            "e INT4 AS (sqrt(n)) STORED)"
+        )
+        await node.sql("INSERT INTO t VALUES (16, '{\"a\": 1}')")
+        assert await node.rows("SELECT b, e FROM t") == [("61", 4)]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DROP INDEX r_u_key",
+        "ALTER TABLE r DROP CONSTRAINT r_u_key",
+        "ALTER TABLE r DROP COLUMN u CASCADE",
+    ],
+)
+def test_what_a_foreign_key_refers_to_stays(change: str) -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("CREATE TABLE q (k INT8 PRIMARY KEY, x INT8 REFERENCES r (u))")
+        assert (await node.error(change)).sqlstate == "2BP01"
+        assert (await node.error("INSERT INTO q VALUES (1, 1)")).sqlstate == "23503"
+        await node.sql("CREATE UNIQUE INDEX another ON r (u)")
+        await node.sql("DROP INDEX r_u_key")  # the other one serves
+        assert (await node.error("INSERT INTO q VALUES (1, 1)")).sqlstate == "23503"
+        await node.sql("DROP TABLE q")
+        await node.sql("ALTER TABLE r DROP COLUMN u")
+
+    run(scenario)
+
+
+def test_a_hidden_key_is_nothing_to_refer_to() -> None:
+    async def scenario(node: SqlNode) -> None:
+        error = await node.error("CREATE TABLE q (k INT8 PRIMARY KEY, x INT8 REFERENCES keyless)")
+        assert error.sqlstate == "42704"
+
+    run(scenario)
+
+
+def test_indexes_and_constraints_go_with_their_column() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("CREATE INDEX by_n ON r (n)")
+        await node.sql("ALTER TABLE r DROP COLUMN n")
+        await node.sql("INSERT INTO r VALUES (1, 1, 1)")
+        shown = str(await node.rows("SHOW CREATE TABLE r"))
+        assert "by_n" not in shown
+        assert "CHECK" not in shown
+
+    run(scenario)
