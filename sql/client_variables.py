@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..catalog.session_zone import UTC_NAME, known_zone
+from .style_variables import DATE_STYLE, INTERVAL_STYLE
 from .variables import DEFAULT_READ_ONLY, Variable, declare, parse_bool, show_bool
 
 SERVER_VERSION = "15.8"
@@ -80,20 +81,14 @@ APPLICATION_NAME = declare(
 CLIENT_ENCODING = _single(
     "client_encoding", "UTF8", "utf-8", "utf_8", "unicode", description="text is UTF-8"
 )
-DATE_STYLE = _single(
-    "datestyle", "ISO, MDY", "iso", "iso,mdy", "iso, ymd", "iso,ymd", "iso, dmy", "iso,dmy",
-    description="dates are written and read in ISO 8601, so no order of day and month matters",
-)  # fmt: skip
-INTERVAL_STYLE = _single("intervalstyle", "postgres", description="how intervals are written")
 TIME_ZONE = declare(
-    "timezone", UTC_NAME, parse=known_zone,
+    "timezone", UTC_NAME, parse=known_zone, title="TimeZone",
     description="the zone that moments are shown in, and that texts without an offset are of",
 )  # fmt: skip
 STANDARD_STRINGS = _single(
     "standard_conforming_strings", "on", "true", "yes", "1",
     description="a backslash in a text literal is a backslash",
 )  # fmt: skip
-BYTEA_OUTPUT = _single("bytea_output", "hex", description="how BYTES are written")
 SEARCH_PATH = declare(
     "search_path", '"$user", public', parse=_search_path,
     description="of the schemas with tables of users, public is searched",

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from ..catalog.session_zone import UTC_NAME, zone_name
+from ..catalog.session_zone import UTC_NAME, session_style, zone_name
+from ..catalog.text_style import PLAIN
 from .needs import Needs
 from .parser import ParsedText, parse
 from .parser.statements import Statement
@@ -71,10 +72,12 @@ class Prepared:
 
 
 def zoned(database: str) -> str:
-    """A database and the session's time zone, in which a plan's constants were read: what a plan of
-    one text is kept by."""
-    zone = zone_name()
-    return database if zone == UTC_NAME else f"{database} {zone}"
+    """A database and the session's time zone and style, in which a plan's constants were read and
+    its texts are written: what a plan of one text is kept by."""
+    zone, style = zone_name(), session_style()
+    if zone == UTC_NAME and style is PLAIN:
+        return database
+    return f"{database} {zone} {style.name}"
 
 
 class TypedTexts:

@@ -1,7 +1,8 @@
 """Expressions over the rows of one table: computed columns, checks, values of defaults.
 
 What Python evaluates row by row is evaluated so; for everything else DuckDB is asked about all rows
-at once. `AnalyticRows` is what the catalog's schema changes are given.
+at once. They are the table's: the style in which a session has texts written does not count.
+`AnalyticRows` is what the catalog's schema changes are given.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ..catalog.descriptor import TableDescriptor
 from ..catalog.elements import CheckConstraint
 from ..catalog.errors import SQLError
 from ..catalog.physical import to_physical
+from ..catalog.session_zone import plain_texts
 from ..catalog.type_kinds import TypeKind
 from .as_of import datetime_of
 from .binder import check_columns, row_scope
@@ -59,7 +61,8 @@ def compile_expression(table: TableDescriptor, text: str, type: ColumnType) -> R
     tree = parse_expression(text)
     check_columns(tree, table, table.name)
     try:
-        scalar = compile_scalar(tree, row_scope(table), table.name)
+        with plain_texts():
+            scalar = compile_scalar(tree, row_scope(table), table.name)
     except NotNative:
         scalar = None
         _query(table, [tree])  # is it one for DuckDB?
@@ -84,7 +87,8 @@ def compile_check(table: TableDescriptor, check: CheckConstraint) -> RowCheck:
     tree = parse_expression(check.expression)
     check_columns(tree, table, table.name)
     try:
-        predicates = compile_predicates(tree, row_scope(table), table.name)
+        with plain_texts():
+            predicates = compile_predicates(tree, row_scope(table), table.name)
         if any(_compares_with_null(predicate) for predicate in predicates):
             raise NotNative("NULL among the constants")
     except NotNative:
@@ -167,7 +171,8 @@ async def _ask(
     """What DuckDB says of expressions, in the order of the rows."""
     if not trees or not rows:
         return [[] for _ in trees]
-    select = transpile(_query(table, trees), {(table.name,): table})
+    with plain_texts():
+        select = transpile(_query(table, trees), {(table.name,): table})
     snapshots = {scan.registered: _arrow(table, scan.places, rows) for scan in select.scans}
     try:
         answer = await analytics.run(select.sql, snapshots, parameter_values(select, bindings))
@@ -200,7 +205,8 @@ def _query(table: TableDescriptor, trees: Sequence[exp.Expr]) -> exp.Select:
         exp.alias_(tree.copy(), f"e{place}", quoted=True) for place, tree in enumerate(trees)
     ]
     query = exp.select(*aliased).from_(exp.Table(this=exp.to_identifier(table.name, quoted=True)))
-    transpile(query, {(table.name,): table})
+    with plain_texts():
+        transpile(query, {(table.name,): table})
     return query
 
 

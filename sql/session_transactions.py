@@ -384,7 +384,8 @@ class SessionTransactions:
         if name in _MODE_VARIABLES or name == "transaction_status":
             text = self._mode_shown(name)
         else:
-            text = self._variables.show(_shown_variable(name, position))
+            variable = _shown_variable(name, position)
+            name, text = variable.title or name, self._variables.show(variable)
         return listing("SHOW", [(name, STRING)], [(text,)])
 
     def _mode_shown(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""The turns of a session's tasks: one at a time, each in the session's time zone."""
+"""The turns of a session's tasks: one at a time, each in the session's time zone and style."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from types import TracebackType
 
 from ..catalog.session_zone import SessionZone, follow, forget
 from .client_variables import TIME_ZONE
+from .style_variables import text_style
 from .variables import SessionVariables
 
 
@@ -35,3 +36,4 @@ class SessionTurn(asyncio.Lock):
 
     def _look(self) -> None:
         self.zone.name = self._variables.get(TIME_ZONE)
+        self.zone.style = text_style(self._variables)

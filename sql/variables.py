@@ -37,6 +37,10 @@ class Variable(Generic[V]):
     description: str
     reset_by_all: bool = True
     """Whether RESET ALL resets it."""
+    title: str = ""
+    """The name as PostgreSQL shows it, where that is another."""
+    completed: Callable[[V, V], V] | None = None
+    """What a value that says only a part comes to behind the one before, which stands first."""
 
 
 REGISTRY: dict[str, Variable[object]] = {}
@@ -51,6 +55,8 @@ def declare(
     show: Callable[[V], str] = str,
     description: str,
     reset_by_all: bool = True,
+    title: str = "",
+    completed: Callable[[V, V], V] | None = None,
 ) -> Variable[V]:
     """Registers a variable. Names are unique in the process."""
     assert name not in REGISTRY, name
@@ -61,6 +67,8 @@ def declare(
         show=show,
         description=description,
         reset_by_all=reset_by_all,
+        title=title,
+        completed=completed,
     )
     REGISTRY[name] = cast(Variable[object], variable)
     return variable
@@ -143,10 +151,12 @@ class SessionVariables:
         except ValueError as error:
             raise SQLError(
                 "22023",
-                f'invalid value for parameter "{name}": "{text}"',
+                f'invalid value for parameter "{variable.title or name}": "{text}"',
                 position=position,
                 hint=f"{error}",
             ) from error
+        if variable.completed is not None:
+            value = variable.completed(self.get(variable), value)
         self.put(variable, value, local=local)
 
     def put(self, variable: Variable[V], value: V, *, local: bool = False) -> None:

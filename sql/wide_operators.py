@@ -21,6 +21,7 @@ from ..catalog.type_kinds import TypeKind
 from .expression_types import INTERVAL, STRING
 from .parser import position_of
 from .postgres.arrays import element_texts
+from .postgres.styles import styled_text
 from .postgres.types import Types
 from .scalars import NotNative, Scalar, adapt, compile_scalar
 
@@ -103,7 +104,7 @@ class _Rewriter:
         if wide and literal:
             return self._constant(node, target)
         if target == STRING and source == INTERVAL:
-            return _call("interval_text", node.this)
+            return styled_text(node.this, source.kind) or _call("interval_text", node.this)
         if target == STRING and source is not None and source.element is not None:
             return _call("array_text", element_texts(node.this, source.element))
         return None

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ...catalog.arrow_columns import AnyArray, column_datums
 from ...catalog.column_types import ColumnType
-from ...catalog.session_zone import UTC_NAME, zone_name
+from ...catalog.session_zone import UTC_NAME, session_style, zone_name
 from ...catalog.type_kinds import INTEGERS, TEXTS, TypeKind
 from .wire_types import TEXT, encoder
 
@@ -25,6 +25,8 @@ _join: Any = pc.binary_join_element_wise
 def column_texts(type: ColumnType, column: pa.ChunkedArray[Any]) -> pa.StringArray:
     """The texts of a column; NULLs stay."""
     array = _one_array(column)
+    if not session_style().writes_plainly(type.kind):
+        return _one_by_one(type, column)
     if type.kind in TEXTS and array.type == pa.string():
         return cast(pa.StringArray, array)
     if type.kind in INTEGERS or type.kind is TypeKind.DATE:
@@ -37,6 +39,10 @@ def column_texts(type: ColumnType, column: pa.ChunkedArray[Any]) -> pa.StringArr
     if utc and type.kind is TypeKind.TIMESTAMPTZ and array.type == pa.timestamp("us", tz="UTC"):
         texts = _timestamps(array.view(pa.timestamp("us")))
         return cast(pa.StringArray, _join(texts, "+00", ""))
+    return _one_by_one(type, column)
+
+
+def _one_by_one(type: ColumnType, column: pa.ChunkedArray[Any]) -> pa.StringArray:
     write = encoder(type, TEXT)
     values = column_datums(type, column)
     written = [None if value is None else write(value).decode() for value in values]

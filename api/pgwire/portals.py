@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from struct import Struct
 
 from ...catalog.errors import SQLError
+from ...catalog.session_zone import session_style
+from ...catalog.text_style import TextStyle
 from ...sql import Result, ResultColumn, Row
 from ...sql.named_enums import DeclaredTypes
 from ...sql.prepared import PreparedStatement
@@ -40,6 +42,7 @@ class Shape:
 
     columns: Sequence[ResultColumn]
     formats: tuple[int, ...]
+    style: TextStyle
     description: bytes
     encode: Callable[[Row], bytes]
 
@@ -54,10 +57,15 @@ class WireStatement:
 
     def shape(self, columns: Sequence[ResultColumn], formats: tuple[int, ...]) -> Shape:
         """The last one is remembered: as a rule a statement has the same columns at each run."""
-        known = self._shape
-        if known is None or known.formats != formats or not _same(known.columns, columns):
+        known, style = self._shape, session_style()
+        if (
+            known is None
+            or known.style is not style
+            or known.formats != formats
+            or not _same(known.columns, columns)
+        ):
             description = replies.row_description(columns, formats)
-            known = Shape(columns, formats, description, row_encoder(columns, formats))
+            known = Shape(columns, formats, style, description, row_encoder(columns, formats))
             self._shape = known
         return known
 

@@ -23,6 +23,7 @@ from ..parser import position_of
 from ..postgres.macros import PREFIX
 from ..postgres.resolution import no_operator
 from ..postgres.sets import check_order_of_distinct
+from ..postgres.styles import refuse_styled_parts
 from ..postgres.type_names import type_name
 from ..postgres.types import Types, untyped
 from . import grouping
@@ -204,6 +205,8 @@ class _Meaning:
     def _made(self, node: exp.Anonymous, name: str, given: list[exp.Expr]) -> exp.Expr:
         """Functions that make documents of values of any type."""
         given = list(map(_named_row, given))
+        for argument in given:
+            refuse_styled_parts(argument, self._types, "a document")
         if name in _AGGREGATES:
             if len(given) != 1:
                 raise _no_function(node, f"{name} with {len(given)} arguments")
@@ -397,6 +400,7 @@ def text_path(node: exp.Expr) -> exp.Expr:
 
 def gathered(node: exp.Expr, argument: exp.Expr, types: Types) -> exp.Expr:
     """`jsonb_agg(x ORDER BY y)`: NULL of no rows, as a list is."""
+    refuse_styled_parts(argument, types, "a document")
     listed = exp.ArrayAgg(this=_named_row(argument))
     return _of_aggregate(node, grouping.distinct_items(listed, types) or listed, "jsonb_of")
 

@@ -39,6 +39,7 @@ from ..results import ResultColumn
 from . import array_functions
 from .duckdb_query import VECTOR_ROWS, OpenQuery, interrupt
 from .intervals import install_intervals
+from .styled_texts import install_styled_texts
 from .text_casts import install_text_casts
 
 LANES_MAX = 2
@@ -192,6 +193,7 @@ class Analytics:
             array_functions.install(connection)
             install_intervals(connection)
             install_text_casts(connection, zone)
+            install_styled_texts(connection, zone)
             documents.install(connection)
             installed.install(connection)
             installed.install_clock(connection, self._wall, zone)

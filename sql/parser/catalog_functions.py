@@ -129,8 +129,8 @@ def _replacement(node: exp.Expr) -> exp.Expr | None:
 
 
 _SETTING_OF_ROW = query(
-    "coalesce((SELECT min(_s.setting) FROM pg_catalog.pg_settings AS _s WHERE _s.name = lower($1)),"
-    " CASE WHEN $2 THEN NULL "
+    "coalesce((SELECT min(_s.setting) FROM pg_catalog.pg_settings AS _s "
+    "WHERE lower(_s.name) = lower($1)), CASE WHEN $2 THEN NULL "
     """ELSE error('42704|unrecognized configuration parameter "' || $1 || '"') END)"""
 )
 

@@ -15,6 +15,7 @@ from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
+from .styles import styled_text
 from .templates import duckdb, plain
 from .types import Types
 
@@ -30,6 +31,11 @@ _TRUTH = "if(e, 't', 'f')"
 
 def element_texts(array: exp.Expr, element: ColumnType, *, truths: str = _TRUTH) -> exp.Expr:
     """The elements as PostgreSQL writes them."""
+    styled = styled_text(exp.column("e"), element.broad.kind)
+    if styled is not None:
+        return plain(
+            "list_transform", array, exp.Lambda(this=styled, expressions=[exp.to_identifier("e")])
+        )
     written = truths if element.kind is TypeKind.BOOL else _WRITTEN.get(element.broad.kind)
     if written is None:
         return exp.Cast(this=array, to=exp.DataType.build("VARCHAR[]", dialect="duckdb"))

@@ -11,6 +11,7 @@ from ..parser import position_of
 from ..scalars import broad_type_of_cast, type_of_cast
 from . import arrays, spans
 from .signatures import NUMBERS
+from .styles import styled_text
 from .templates import call, cast_to, duckdb, plain
 from .type_names import type_name
 from .types import STRING, Types, untyped
@@ -78,6 +79,8 @@ def cast(node: exp.Cast, types: Types) -> exp.Expr | None:
         return _of_array(node, source.element, target.element, types)
     if source.kind is TypeKind.STRING:
         return _of_text(node, target)
+    if target.kind is TypeKind.STRING and (styled := styled_text(node.this, source.kind)):
+        return styled
     if source.kind in FLOATS:
         return _of_float(node, source, target)
     if target.kind is TypeKind.FLOAT4:

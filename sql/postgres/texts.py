@@ -9,6 +9,7 @@ from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
 from .arrays import element_texts
 from .patterns import groups, in_all_alphabets, may_be_empty
+from .styles import styled_text
 from .templates import call, duckdb, plain, text
 from .types import Types, untyped
 
@@ -83,7 +84,7 @@ def padded(tree: exp.Expr, types: Types) -> exp.Expr | None:
 
 def as_text(tree: exp.Expr, types: Types, *, short: bool = False) -> exp.Expr:
     """A value as text; `short` is what concat() makes of a truth (`t`)."""
-    blanks = padded(tree, types)
+    blanks = padded(tree, types) or styled_text(tree, types.kind(tree))
     if blanks is not None:
         return blanks
     match types.kind(tree):

@@ -58,7 +58,8 @@ def test_a_setting_that_would_lie_is_refused() -> None:
                 "SET TimeZone = 'Mars/Base'",
                 "SET client_encoding = 'latin1'",
                 "SET standard_conforming_strings = off",
-                "SET DateStyle = 'German'",
+                "SET DateStyle = 'ISO, SQL'",
+                "SET bytea_output = 'base64'",
             ):
                 assert (await node.error(text)).sqlstate == "22023", text
             assert (await node.error("SET server_version = '9'")).sqlstate == "55P02"

@@ -18,7 +18,7 @@ def _row(variable: Variable[object], variables: SessionVariables) -> Row:
     context = "internal" if variable.parse is None else "user"
     kind = "bool" if isinstance(variable.default, bool) else "string"
     return (
-        variable.name, variables.show(variable), None, "Session", variable.description, None,
-        context, kind, variables.source(variable), None, None, None, boot,
-        variables.reset_text(variable), None, None, False,
+        variable.title or variable.name, variables.show(variable), None, "Session",
+        variable.description, None, context, kind, variables.source(variable), None, None, None,
+        boot, variables.reset_text(variable), None, None, False,
     )  # fmt: skip
