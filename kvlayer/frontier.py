@@ -75,6 +75,11 @@ class Frontier:
 
         Returns whether the low water rose.
         """
+        if len(self._intervals) == 1:
+            # A feed in step with its one span: nothing is cut, and nothing can be joined.
+            interval = self._intervals.get(span.start)
+            if interval is not None and interval[0] <= span.end:
+                return self._move(span.start, interval[0], interval[1], ts)
         behind = [start for start in self._touching(span) if self._intervals[start][1] < ts]
         if not behind:
             return False
@@ -84,6 +89,15 @@ class Frontier:
             self._raise_part(start, span, ts)
         self._merge_around(span)
         return self.low_water > before
+
+    def _move(self, start: bytes, end: bytes, old: Timestamp, ts: Timestamp) -> bool:
+        """Moves the one interval there is, as a whole."""
+        if ts <= old:
+            return False
+        self._changes += 1
+        self._intervals[start] = (end, ts)
+        self._lowest = [(ts, start)]
+        return True
 
     def entries(self) -> Iterator[tuple[Span, Timestamp]]:
         """The intervals in key order. Raises RuntimeError if the frontier changes meanwhile."""
