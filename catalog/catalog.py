@@ -51,11 +51,13 @@ class ColumnDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDefinition:
-    """A table as CREATE TABLE gives it. `primary_key` names columns, in key order."""
+    """A table as CREATE TABLE gives it. `primary_key` names columns, in key order; `primary_name`
+    is the constraint's, where it is given one."""
 
     name: TableName
     columns: Sequence[ColumnDefinition]
     primary_key: Sequence[str]
+    primary_name: str | None = None
     parameters: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -194,6 +196,7 @@ class Catalog:
             schema_id=schema_id,
             columns=columns,
             primary_key=_primary_key(definition, columns),
+            primary_name=definition.primary_name,
             next_column_id=len(columns) + 1,
             locked=parameters.locked or False,
             parameters=parameters.others,

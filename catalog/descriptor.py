@@ -113,6 +113,8 @@ class TableDescriptor:
 
     A view is a table without a key and without rows: `view` is the query that stands for them. It
     is leased and has versions as tables do, so that no statement uses one that was replaced.
+
+    `primary_name` is the name that was given to the primary key; None means the table's.
     """
 
     id: int
@@ -138,6 +140,7 @@ class TableDescriptor:
     drop_time: Timestamp | None = None
     comment: str | None = None
     view: ViewQuery | None = None
+    primary_name: str | None = None
 
     def __post_init__(self) -> None:
         ids = [column.id for column in self.columns]
@@ -208,7 +211,11 @@ class TableDescriptor:
 
     @property
     def primary_index_name(self) -> str:
-        return f"{self.name}_pkey"
+        return self.primary_name or f"{self.name}_pkey"
+
+    def named_key(self, name: str) -> bool:
+        """Whether that is the name of the primary key, which is none where it is hidden."""
+        return self.view is None and not self.keyless and name == self.primary_index_name
 
     @cached_property
     def checks(self) -> tuple[CheckConstraint, ...]:

@@ -134,6 +134,7 @@ class _TableWire(msgspec.Struct, frozen=True, tag_field="kind", tag="table"):
     drop_time: int | None = None
     comment: str | None = None
     view: ViewWire | None = None
+    primary_name: str | None = None
 
 
 class _TypeDescriptorWire(msgspec.Struct, frozen=True, tag_field="kind", tag="type"):
@@ -306,6 +307,7 @@ def _to_wire(descriptor: Descriptor) -> _Wire:
                 drop_time=descriptor.drop_time,
                 comment=descriptor.comment,
                 view=_view_to_wire(descriptor.view),
+                primary_name=descriptor.primary_name,
             )
 
 
@@ -406,6 +408,7 @@ def _table_from_wire(
         drop_time=None if wire.drop_time is None else Timestamp(wire.drop_time),
         comment=wire.comment,
         view=_view(wire.view),
+        primary_name=wire.primary_name,
     )
 
 

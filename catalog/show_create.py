@@ -150,7 +150,7 @@ def plain_text(datum: Datum) -> str:
 
 def primary_key_name(table: TableDescriptor) -> str:
     """The name of the primary key's constraint."""
-    return f"{table.name}_pkey"
+    return table.primary_index_name
 
 
 def duplicate_key(table: TableDescriptor, key: Sequence[Datum]) -> SQLError:

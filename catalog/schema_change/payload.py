@@ -67,6 +67,7 @@ class _FactsTarget(msgspec.Struct, frozen=True, tag="facts"):
     schema_id: int | None
     parameters: dict[str, str] | None
     dropped: bool
+    primary_name: str | None = None
 
 
 _ElementWire = _ColumnTarget | _IndexTarget | _PrimaryTarget | _ConstraintTarget | _FactsTarget
@@ -174,6 +175,7 @@ def _element_to_wire(element: Element) -> _ElementWire:
                 element.schema_id,
                 None if element.parameters is None else dict(element.parameters),
                 element.dropped,
+                element.primary_name,
             )
 
 
@@ -214,5 +216,6 @@ def _facts(wire: _FactsTarget) -> FactsElement:
         schema_id=wire.schema_id,
         parameters=wire.parameters,
         dropped=wire.dropped,
+        primary_name=wire.primary_name,
         **fields,
     )

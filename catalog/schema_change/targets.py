@@ -95,6 +95,7 @@ class FactsElement:
     indexes: tuple[Index, ...] = ()
     constraints: tuple[tuple[str, Constraint], ...] = ()
     name: str | None = None
+    primary_name: str | None = None
     database_id: int | None = None
     schema_id: int | None = None
     parameters: Mapping[str, str] | None = None

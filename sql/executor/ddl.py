@@ -200,7 +200,13 @@ async def _create_table(
         columns.append(hidden_key(columns))
         key = (columns[-1].name,)
     parameters, ignored = without_ignored(_given(statement.parameters))
-    definition = TableDefinition(name=name, columns=columns, primary_key=key, parameters=parameters)
+    definition = TableDefinition(
+        name=name,
+        columns=columns,
+        primary_key=key,
+        primary_name=inline[0].primary_name if inline else statement.primary_name,
+        parameters=parameters,
+    )
     with _position(_first_position(statement.parameters, statement.table.position)):
         created = await services.catalog.create_table(
             transaction, definition, if_not_exists=statement.if_not_exists

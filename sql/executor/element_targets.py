@@ -168,17 +168,24 @@ class ElementChanges:
             changed = replace(index, name=command.new_name)
             self.add(Target(FactsElement(label=label, indexes=(changed,))))
             return
+        if self.table.named_key(command.name):
+            self._name_primary_key(command.new_name)
+            return
         constraint = self.table.find_constraint(command.name)
         if constraint is None:
             raise self._no_constraint(command.name, command.position)
         new = replace(constraint, name=command.new_name)
         self.add(Target(FactsElement(label=label, constraints=((command.name, new),))))
 
+    def _name_primary_key(self, name: str) -> None:
+        label = f"rename primary key to {name}"
+        self.add(Target(FactsElement(label=label, primary_name=name)))
+
     def _no_constraint(self, name: str, position: int) -> SQLError:
         if name == self.table.primary_index_name:
             return SQLError(
                 "0A000",
-                f'constraint "{name}" is the primary key, which is neither dropped nor renamed',
+                f'constraint "{name}" is the primary key, which is not dropped',
                 hint="ALTER TABLE … ALTER PRIMARY KEY USING COLUMNS (…) puts another in its place.",
                 position=position,
             )
@@ -237,6 +244,18 @@ class ElementChanges:
 
     def drop_index(self, index: Index) -> None:
         self.add(Target(IndexElement(index=index), present=False))
+
+    def change_key(self, statement: s.DropIndex | s.RenameIndex) -> None:
+        """ALTER INDEX and DROP INDEX of the primary key's."""
+        if isinstance(statement, s.DropIndex):
+            raise SQLError(
+                "2BP01",
+                f'cannot drop index "{statement.name}" because the primary key of table '
+                f'"{self.table.name}" requires it',
+                position=statement.position,
+            )
+        self._free_name(statement.new_name, "", statement.position)
+        self._name_primary_key(statement.new_name)
 
     def rename_index(self, index: Index, new_name: str, position: int) -> None:
         self._free_name(new_name, "", position)

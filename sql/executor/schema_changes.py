@@ -177,7 +177,8 @@ class SchemaChangeStatements:
                 changes.add_reference(reference, await self._referenced(changes, reference))
             case s.RenameTable(new_name=name):
                 label = f"rename table to {name}"
-                changes.add(Target(FactsElement(label=label, name=name)))
+                key = changes.table.primary_index_name  # which keeps its name
+                changes.add(Target(FactsElement(label=label, name=name, primary_name=key)))
             case s.SetSchema(schema=schema, position=position):
                 changes.add(await self._moved_to(changes.table, schema, position))
             case s.AddColumn(definition=definition):
@@ -224,7 +225,7 @@ class SchemaChangeStatements:
             tables = [await self._found(statement.table)]
         else:
             tables = await self._services.catalog.list_tables(self._transaction, self._database)
-        owners = [table for table in tables if table.find_index(statement.name) is not None]
+        owners = [table for table in tables if _has_index(table, statement.name)]
         if len(owners) > 1:
             raise SQLError(
                 "42P09",
@@ -385,8 +386,15 @@ def _drop_table(changes: TableChanges) -> None:
     changes.add(Target(FactsElement(label="drop table", dropped=True)))
 
 
+def _has_index(table: TableDescriptor, name: str) -> bool:
+    return table.find_index(name) is not None or table.named_key(name)
+
+
 def _change_index(changes: TableChanges, statement: s.DropIndex | s.RenameIndex) -> None:
     index = changes.table.find_index(statement.name)
+    if changes.table.named_key(statement.name):
+        changes.change_key(statement)
+        return
     if index is None:
         raise SQLError(
             "42704", f'index "{statement.name}" does not exist', position=statement.position

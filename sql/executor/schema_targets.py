@@ -323,6 +323,9 @@ class TableChanges(ElementChanges):
                 position=command.position,
             )
         hidden = table.key_columns
+        if command.name is not None:
+            name = self._free_name(command.name, "", command.position)
+            self._name_primary_key(name)
         self._alter_primary_key(
             s.AlterPrimaryKey(columns=command.columns, position=command.position)
         )

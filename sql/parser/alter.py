@@ -102,7 +102,7 @@ def _add(cursor: Cursor, position: int) -> AlterCommand:
             cursor.fail(expected="the columns of the key")
         columns = column_names(cursor)
         not_deferrable(cursor)
-        return AddPrimaryKey(columns=columns, position=position)
+        return AddPrimaryKey(columns=columns, position=position, name=name)
     if name is not None:
         cursor.fail(expected="UNIQUE, CHECK, PRIMARY KEY or FOREIGN KEY")
     cursor.accept_words("column")

@@ -48,6 +48,14 @@ TableConstraint = Check | Unique | Reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PrimaryKey:
+    """PRIMARY KEY (…) among the elements of CREATE TABLE."""
+
+    name: str | None
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IndexDefinition:
     """INDEX of CREATE TABLE, and what CREATE INDEX makes."""
 
@@ -72,6 +80,7 @@ class ColumnDefinition:
     constraints: tuple[TableConstraint, ...] = ()
     hidden: bool = False
     identity: IdentityClause | None = None
+    primary_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +245,7 @@ class AddPrimaryKey:
 
     columns: tuple[str, ...]
     position: int
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

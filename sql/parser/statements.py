@@ -47,13 +47,15 @@ class CreateDatabase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTable:
-    """`primary_key` is the table-level constraint, empty without one; `elements` are the others."""
+    """`primary_key` is the table-level constraint, empty without one, and `primary_name` what it is
+    called; `elements` are the others."""
 
     table: ObjectName
     columns: tuple[ColumnDefinition, ...]
     primary_key: tuple[str, ...]
     if_not_exists: bool
     parameters: tuple[Option, ...]
+    primary_name: str | None = None
     elements: tuple[TableConstraint | IndexDefinition, ...] = ()
     likes: tuple[LikeTable, ...] = ()
 

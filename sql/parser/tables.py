@@ -19,6 +19,7 @@ from .schema_statements import (
     IdentityClause,
     IndexDefinition,
     LikeTable,
+    PrimaryKey,
     Reference,
     TableConstraint,
     Unique,
@@ -77,7 +78,7 @@ def create_table(cursor: Cursor) -> CreateTable | CreateTableAs:
     likes: list[LikeTable] = []
     columns: list[ColumnDefinition] = []
     elements: list[TableConstraint | IndexDefinition] = []
-    primary_key: tuple[str, ...] = ()
+    primary_key: PrimaryKey | None = None
     while True:
         position = cursor.position
         if cursor.at_words("like"):
@@ -88,9 +89,9 @@ def create_table(cursor: Cursor) -> CreateTable | CreateTableAs:
         element = table_element(cursor)
         if element is None:
             columns.append(column_definition(cursor))
-        elif not isinstance(element, tuple):
+        elif not isinstance(element, PrimaryKey):
             elements.append(element)
-        elif primary_key:
+        elif primary_key is not None:
             raise _two_keys(table, position)
         else:
             primary_key = element
@@ -103,7 +104,8 @@ def create_table(cursor: Cursor) -> CreateTable | CreateTableAs:
     return CreateTable(
         table=table,
         columns=tuple(columns),
-        primary_key=primary_key,
+        primary_key=() if primary_key is None else primary_key.columns,
+        primary_name=None if primary_key is None else primary_key.name,
         elements=tuple(elements),
         if_not_exists=if_not_exists,
         parameters=parameters,
@@ -149,14 +151,14 @@ def parameter_list(cursor: Cursor, *, with_values: bool) -> tuple[Option, ...]:
     return tuple(found)
 
 
-def table_element(cursor: Cursor) -> tuple[str, ...] | TableConstraint | IndexDefinition | None:
-    """The columns of PRIMARY KEY (…), another constraint, an index; None before a column."""
+def table_element(cursor: Cursor) -> PrimaryKey | TableConstraint | IndexDefinition | None:
+    """A constraint or an index; None before a column."""
     position = cursor.position
     name = cursor.identifier("a constraint's name") if cursor.accept_words("constraint") else None
     if cursor.accept_words("primary", "key"):
-        columns = column_names(cursor)
+        key = PrimaryKey(name=name, columns=column_names(cursor))
         not_deferrable(cursor)
-        return columns
+        return key
     constraint = constraint_of(cursor, name, position)
     if constraint is not None:
         return constraint
@@ -266,6 +268,7 @@ class _ColumnClauses:
         self._default: exp.Expr | None = None
         self._computed: exp.Expr | None = None
         self._primary_key = False
+        self._primary_name: str | None = None
         self._hidden = False
         self._identity: IdentityClause | None = None
         self._constraints: list[TableConstraint] = []
@@ -290,7 +293,7 @@ class _ColumnClauses:
         elif cursor.accept_words("default"):
             self._set_default(expression(cursor), here)
         elif cursor.accept_words("primary", "key"):
-            self._primary_key = True
+            self._primary_key, self._primary_name = True, name
             not_deferrable(cursor)
         elif cursor.accept_words("unique"):
             self._constraints.append(Unique(name=name, columns=(self._name,), position=here))
@@ -338,6 +341,7 @@ class _ColumnClauses:
             nullable=self._nullable,
             default=self._default,
             primary_key=self._primary_key,
+            primary_name=self._primary_name,
             position=self._position,
             computed=self._computed,
             constraints=tuple(self._constraints),

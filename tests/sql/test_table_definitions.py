@@ -98,3 +98,34 @@ def test_indexes_and_constraints_go_with_their_column() -> None:
         assert "CHECK" not in shown
 
     run(scenario)
+
+
+def test_a_primary_key_has_the_name_that_it_is_given() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("CREATE TABLE t (k INT8, v INT8, CONSTRAINT t_key PRIMARY KEY (k))")
+        upsert = "INSERT INTO t VALUES (1, 1) ON CONFLICT ON CONSTRAINT {} DO UPDATE SET v = 2"
+        await node.sql(upsert.format("t_key"))
+        await node.sql("ALTER TABLE t RENAME CONSTRAINT t_key TO other_key")
+        await node.sql(upsert.format("other_key"))
+        error = await node.error("INSERT INTO t VALUES (1, 1)")
+        assert 'unique constraint "other_key"' in str(error)
+        await node.sql("ALTER INDEX other_key RENAME TO t_key")
+        await node.sql("ALTER TABLE t RENAME TO t2")
+        assert "CONSTRAINT t_key PRIMARY KEY (k)" in str(await node.rows("SHOW CREATE TABLE t2"))
+        assert (await node.error("DROP INDEX t_key")).sqlstate == "2BP01"
+
+    run(scenario)
+
+
+def test_a_key_that_is_added_has_its_name() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("CREATE TABLE t (k INT8 CONSTRAINT of_column PRIMARY KEY)")
+        await node.sql("CREATE TABLE u (k INT8 NOT NULL)")
+        await node.sql("ALTER TABLE u ADD CONSTRAINT added PRIMARY KEY (k)")
+        names = (
+            "SELECT conname FROM pg_constraint WHERE contype = 'p' AND conrelid = '{}'::REGCLASS"
+        )
+        assert await node.rows(names.format("t")) == [("of_column",)]
+        assert await node.rows(names.format("u")) == [("added",)]
+
+    run(scenario)

@@ -105,3 +105,17 @@ CREATE TABLE wrong (n INT8, m INT8 GENERATED ALWAYS AS (no_such_function(n)) STO
 CREATE TABLE wrong (n INT8, m INT8 GENERATED ALWAYS AS (n || 'x') STORED);
 ALTER TABLE codes ADD CHECK (no_such_function(k) > 1);
 ALTER TABLE codes ADD COLUMN m BOOL GENERATED ALWAYS AS (reverse(k::TEXT)) STORED;
+-- A primary key has the name that it is given.
+CREATE TABLE keyed (k INT8, n INT8, CONSTRAINT key_of_keyed PRIMARY KEY (k));
+INSERT INTO keyed VALUES (1, 1), (2, 2);
+INSERT INTO keyed VALUES (1, 3) ON CONFLICT ON CONSTRAINT key_of_keyed DO UPDATE SET n = excluded.n;
+ALTER TABLE keyed RENAME CONSTRAINT key_of_keyed TO keyed_key;
+INSERT INTO keyed VALUES (2, 4) ON CONFLICT ON CONSTRAINT keyed_key DO UPDATE SET n = excluded.n;
+ALTER INDEX keyed_key RENAME TO key_again;
+DROP INDEX key_again;
+ALTER TABLE keyed RENAME TO keyed_too;
+SELECT conname FROM pg_constraint WHERE conrelid = 'keyed_too'::REGCLASS;
+SELECT * FROM keyed_too ORDER BY k;
+CREATE TABLE keyed_later (k INT8 NOT NULL, m INT8 CONSTRAINT only_one UNIQUE);
+ALTER TABLE keyed_later ADD CONSTRAINT later_key PRIMARY KEY (k);
+SELECT conname FROM pg_constraint WHERE conrelid = 'keyed_later'::REGCLASS ORDER BY 1;
