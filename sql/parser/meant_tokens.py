@@ -95,7 +95,8 @@ def _called(token: Token, before: TokenType | None) -> bool:
 
 
 _NO_TYPES = frozenset(
-    {"both", "leading", "trailing", "placing", "zone", "escape", "uescape", "system"}
+    {"both", "leading", "trailing", "placing", "zone", "escape", "uescape", "system", "symmetric"}
+    | {"asymmetric"}
 )
 """Words that stand before a text and name no type."""
 

@@ -56,7 +56,7 @@ def have_one_type(
     common = widest([type for _, type in known])
     made = [as_type(part, common, types) for part in parts]
     if common.kind is TypeKind.DECIMAL:
-        _have_one_scale(made, types)
+        have_one_scale(made, types)
     if common.kind is TypeKind.FLOAT4:
         as_singles(made, types)
 
@@ -84,7 +84,7 @@ _ALIKE = (
 )
 
 
-def _have_one_scale(parts: Sequence[exp.Expr], types: Types) -> None:
+def have_one_scale(parts: Sequence[exp.Expr], types: Types, *, least: int = 0) -> None:
     """Decimals of as many digits as any of them has: DuckDB would drop some of 38."""
     scales = {
         type.decimal[1] if type.kind is TypeKind.DECIMAL else 0
@@ -93,9 +93,9 @@ def _have_one_scale(parts: Sequence[exp.Expr], types: Types) -> None:
     }
     if len(scales) < 2:
         return
-    common = decimal(max(scales))
+    common = decimal(max(*scales, least))
     for part in parts:
-        if types.of(part) not in (None, common) and not isinstance(part, exp.Literal):
+        if types.of(part) not in (None, common) and (least or not isinstance(part, exp.Literal)):
             _cast_part(part, common)
 
 

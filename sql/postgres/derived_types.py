@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
@@ -97,3 +97,56 @@ def listed_item(item: exp.Expr) -> exp.Expr:
     while isinstance(item, exp.Order | exp.Distinct):
         item = item.this if isinstance(item, exp.Order) else item.expressions[0]
     return item
+
+
+def of_ordered_set(
+    tree: exp.WithinGroup, type_of: Callable[[exp.Expr], ColumnType | None]
+) -> ColumnType | None:
+    """The type of `f(fraction) WITHIN GROUP (ORDER BY key)`: an array for several fractions."""
+    aggregate = tree.this
+    if not isinstance(aggregate, exp.PercentileCont | exp.PercentileDisc | exp.Mode):
+        return None
+    found = type_of(tree.expression.expressions[0].this)
+    if isinstance(aggregate, exp.PercentileCont):
+        found = found if found is not None and found.kind is TypeKind.INTERVAL else FLOAT8
+    fraction = None if isinstance(aggregate, exp.Mode) else type_of(aggregate.this)
+    if found is None or fraction is None or fraction.element is None:
+        return found
+    return None if found.element is not None else array_of(found)
+
+
+def whole_of_recursion(tree: exp.Expr) -> exp.Expr:
+    """The UNION of a common table expression, whose first side alone is what its columns are known
+    by while they are asked for."""
+    above = tree.parent
+    first = isinstance(above, exp.SetOperation) and tree.arg_key == "this"
+    return above if above is not None and first and isinstance(above.parent, exp.CTE) else tree
+
+
+def of_recursion(seed: ColumnType | None, further: Sequence[exp.Expr]) -> ColumnType | None:
+    """The type of a recursive column: that of its first row. A decimal whose rows get more and more
+    digits has as many as a quotient."""
+    if seed is None or seed.kind is not TypeKind.DECIMAL:
+        return seed
+    grows = any(part.find(exp.Mul, exp.Div, exp.Func) is not None for part in further)
+    return decimal(max(seed.decimal[1], quotient_scale(0, 0))) if grows else seed
+
+
+def at_zone(kind: TypeKind | None) -> ColumnType | None:
+    """What `AT TIME ZONE` makes of a moment."""
+    match kind:
+        case TypeKind.TIMESTAMPTZ | TypeKind.DATE:
+            return ColumnType(TypeKind.TIMESTAMP)
+        case TypeKind.TIMESTAMP:
+            return ColumnType(TypeKind.TIMESTAMPTZ)
+    return None
+
+
+def truncated(moment: ColumnType | None) -> ColumnType | None:
+    """What date_trunc() makes of a moment."""
+    match None if moment is None else moment.kind:
+        case TypeKind.DATE:
+            return ColumnType(TypeKind.TIMESTAMPTZ)
+        case TypeKind.TIME:
+            return ColumnType(TypeKind.INTERVAL)
+    return moment

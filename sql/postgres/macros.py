@@ -214,6 +214,37 @@ _WIDTH_BUCKET = """
     ELSE len(list_filter(bounds, lambda e: e <= x)) END
 """
 
+_FRACTION = """
+CASE WHEN f IS NULL THEN NULL WHEN NOT (f >= 0 AND f <= 1)
+    THEN error('22003|percentile value ' || f || ' is not between 0 and 1')
+"""
+_PERCENTILE_AT = f"""
+(l, f) AS {_FRACTION}
+    ELSE list_extract(l, greatest(CAST(ceil(f * len(l)) AS BIGINT), 1)) END
+"""
+_RANK = "(f * (len(l) - 1))"
+_BELOW = f"list_extract(l, CAST(floor{_RANK} AS BIGINT) + 1)"
+_ABOVE = f"list_extract(l, CAST(ceil{_RANK} AS BIGINT) + 1)"
+_PERCENTILE_BETWEEN = f"""
+(l, f) AS {_FRACTION}
+    WHEN floor{_RANK} = {_RANK} THEN {_BELOW}
+    ELSE {_BELOW} + ({_ABOVE} - {_BELOW}) * ({_RANK} - floor{_RANK}) END
+"""
+_PERCENTILE_OF_INTERVALS = f"""
+(l, f) AS {_FRACTION}
+    WHEN floor{_RANK} = {_RANK} THEN {_BELOW}
+    ELSE {_BELOW} + interval_times({_ABOVE} - {_BELOW}, {_RANK} - floor{_RANK}) END
+"""
+
+_OVERLAP = """
+(a, b, c, d) AS CASE
+    WHEN least(a, b) > least(c, d) THEN if(c IS NULL OR d IS NULL, NULL,
+        if(least(a, b) < greatest(c, d), true, if(a IS NULL OR b IS NULL, NULL, false)))
+    WHEN least(a, b) < least(c, d) THEN if(a IS NULL OR b IS NULL, NULL,
+        if(least(c, d) < greatest(a, b), true, if(c IS NULL OR d IS NULL, NULL, false)))
+    WHEN a IS NOT NULL AND b IS NOT NULL AND c IS NOT NULL AND d IS NOT NULL THEN true END
+"""
+
 MACROS: dict[str, str] = {
     "array_with_element": _ARRAY_WITH_ELEMENT,
     "array_with_slice": _ARRAY_WITH_SLICE,
@@ -282,8 +313,12 @@ MACROS: dict[str, str] = {
     "decimal_of_single": _DECIMAL_OF_FLOAT.format(digits=6),
     "single": _SINGLE,
     "single_text": _SINGLE_TEXT,
+    "overlap": _OVERLAP,
+    "percentile_at": _PERCENTILE_AT,
+    "percentile_between": _PERCENTILE_BETWEEN,
+    "percentile_of_intervals": _PERCENTILE_OF_INTERVALS,
 }
-"""By PostgreSQL's names. The last ones are no functions of users, but casts."""
+"""By PostgreSQL's names. The last ones are no functions of users, but casts and aggregates."""
 
 REWRITTEN = frozenset(
     {"div", "round", "sign", "to_char", "to_date", "date_part", "date_trunc", "format", "concat"}
@@ -307,6 +342,7 @@ _CASTS = frozenset(
     {"days", "float_text", "integer_of_text", "bool_of_text", "decimal_of_text"}
     | {"single", "single_text", "decimal_of_single", "subscripts", "places_to"}
     | {"logarithm", "decimal_of_float", "timestamp_digits", "timestamptz_digits", "time_digits"}
+    | {"overlap", "percentile_at", "percentile_between", "percentile_of_intervals"}
 )
 CALLED = (frozenset(MACROS) | REWRITTEN | COMPUTED) - _CASTS
 """The functions whose calls are parsed under a name of their own."""

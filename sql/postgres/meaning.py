@@ -27,6 +27,8 @@ from .byte_calls import of_bytes
 from .derived_types import FLOAT4
 from .macros import PREFIX
 from .operators import ARITHMETIC, COMPARISONS
+from .overlaps import overlap
+from .percentiles import percentile
 from .templates import call, cast_to, duckdb, plain
 from .type_names import type_name
 from .types import Types, untyped
@@ -95,6 +97,8 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             return texts.substring(node, types)
         case exp.Round():
             return numbers.rounded([node.this, *_optional(node, "decimals")], types)
+        case exp.Overlaps():
+            return overlap(node)
         case exp.Extract():
             return times.field(node.name, node.expression, types, tree=node)
         case exp.Neg() if types.kind(node.this) is TypeKind.INT8:
@@ -106,6 +110,9 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             sets.check_order_of_distinct(node)
             sets.check_distinct_series(node)
             sets.check_rows(node)
+            return None
+        case exp.WithinGroup(this=exp.PercentileCont() | exp.PercentileDisc()):
+            percentile(node, types)
             return None
         case exp.WithinGroup(this=exp.Mode()):
             aggregates.most_frequent(node)

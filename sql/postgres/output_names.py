@@ -31,6 +31,7 @@ _NAMED: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Corr, "corr"),
     (exp.StrPosition, "position"),
     (exp.Extract, "extract"),
+    (exp.Overlaps, "overlaps"),
     (exp.StartsWith, UNNAMED),
     (exp.RegexpLike, UNNAMED),
     (exp.JSONArrayAgg, "json_agg"),

@@ -29,6 +29,9 @@ from .common_types import as_type, check_columns, have_one_type
 from .derived_types import FLOAT4, FLOAT8, INT8
 from .functions import called, described
 from .operators import ARITHMETIC, COMPARISONS, SIGNS, comparable
+from .overlaps import resolve_overlaps
+from .percentiles import check_ordered_set
+from .recursion import check_recursion
 from .rows import check_row, check_rows_listed, check_whole_row, is_row
 from .siblings import check_siblings
 from .signatures import NUMBERS, Ambiguous, Argument, Chosen, Given
@@ -70,6 +73,8 @@ def _check(node: exp.Expr, types: Types) -> None:
         check_dimensions(node, types)
     elif isinstance(node, exp.SetOperation | exp.Values):
         check_rows_listed(node)
+        if isinstance(node, exp.SetOperation):
+            check_recursion(node, types)
         check_columns(node, types)
     elif isinstance(node, exp.Column):
         check_whole_row(node, types)
@@ -77,6 +82,10 @@ def _check(node: exp.Expr, types: Types) -> None:
         _check_default(node, types)
     elif isinstance(node, exp.NthValue):
         _check_place(node)
+    elif isinstance(node, exp.Overlaps):
+        resolve_overlaps(node, types)
+    elif isinstance(node, exp.WithinGroup):
+        check_ordered_set(node, types)
     elif is_row(node):
         check_row(node)
     elif isinstance(node, exp.Bracket | exp.Any | exp.All):

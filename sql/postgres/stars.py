@@ -95,3 +95,13 @@ def given_names(tree: exp.Expr) -> list[str]:
 def tree_of(source: exp.Expr | QueryScope) -> exp.Expr:
     """What a name in FROM stands for."""
     return source.expression if isinstance(source, QueryScope) else source
+
+
+def sources_of(scope: QueryScope, qualifier: exp.Identifier | None) -> list[exp.Expr | QueryScope]:
+    """What a column's qualifier stands for, or all that a bare name may be of: a common table
+    expression that FROM does not name has no columns there."""
+    if qualifier is None:
+        unnamed = scope.cte_sources.keys() - scope.selected_sources.keys()
+        return [source for alias, source in scope.sources.items() if alias not in unnamed]
+    wanted = folded(qualifier).lower()
+    return [source for alias, source in scope.sources.items() if alias.lower() == wanted]

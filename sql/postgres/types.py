@@ -29,19 +29,24 @@ from .derived_types import (
     FLOAT4,
     FLOAT8,
     INT8,
+    at_zone,
     constant_places,
     decimal,
     listed_item,
     literal_type,
     of_bare_numeric,
+    of_ordered_set,
+    of_recursion,
     quotient_scale,
+    truncated,
+    whole_of_recursion,
     widest,
 )
 from .functions import FUNCTIONS, called
 from .macros import PREFIX
 from .operators import SIGNS, operation
 from .signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, resolve
-from .stars import Stars, given_names, tree_of
+from .stars import Stars, given_names, sources_of, tree_of
 
 STRING = ColumnType(TypeKind.STRING)
 BOOL = ColumnType(TypeKind.BOOL)
@@ -197,8 +202,10 @@ class Types:
                     return FLOAT4
                 others = (found, self.of(tree.args["expression"]))
                 return FLOAT8 if FLOAT8 in others or FLOAT4 in others else found
+            case exp.WithinGroup():
+                return of_ordered_set(tree, self.of)
             case exp.AtTimeZone():
-                return self._at_zone(tree)
+                return at_zone(self.kind(tree.this))
             case exp.GenerateSeries() | exp.ExplodingGenerateSeries():
                 return self._series(tree)
             case exp.Explode():
@@ -252,7 +259,7 @@ class Types:
             case "round" | "trunc" | "ceil" | "ceiling" | "floor" | "div" | "mod" | "factorial":
                 return self._rounded(name, operands, chosen)
             case "date_trunc":
-                return self._truncated(operands[1])
+                return truncated(self.of(operands[1]))
             case "array_fill" | "enum_range":
                 found = self.common(operands if name == "enum_range" else operands[:1])
                 return None if found is None or found.element is not None else array_of(found)
@@ -269,23 +276,6 @@ class Types:
             places = constant_places(operands[1])
             return None if places is None else decimal(places)
         return decimal(0)
-
-    def _truncated(self, moment: exp.Expr) -> ColumnType | None:
-        found = self.of(moment)
-        match self.kind(moment):
-            case TypeKind.DATE:
-                return TIMESTAMPTZ
-            case TypeKind.TIME:
-                return INTERVAL
-        return found
-
-    def _at_zone(self, tree: exp.AtTimeZone) -> ColumnType | None:
-        match self.kind(tree.this):
-            case TypeKind.TIMESTAMPTZ:
-                return TIMESTAMP
-            case TypeKind.TIMESTAMP | TypeKind.DATE:
-                return TIMESTAMPTZ if self.kind(tree.this) is TypeKind.TIMESTAMP else TIMESTAMP
-        return None
 
     def _series(self, tree: exp.Expr) -> ColumnType | None:
         found = self.of(tree.args.get("start"))
@@ -378,11 +368,10 @@ class Types:
         name, qualifier = folded(column.this), column.args.get("table")
         for scope in self._scopes.get(id(column), ()):
             found: list[ColumnType | None] = []
-            for alias, source in scope.sources.items():
-                if qualifier is None or alias.lower() == folded(qualifier).lower():
-                    has, type = self._of_source(source, name)
-                    if has:
-                        found.append(type)
+            for source in sources_of(scope, qualifier):
+                has, type = self._of_source(source, name)
+                if has:
+                    found.append(type)
             if found and (len(found) == 1 or qualifier is None):
                 column.meta[_DECLARED] = found[0]
                 return None if found[0] is None else found[0].broad
@@ -439,6 +428,8 @@ class Types:
         _, parts = self.parts_of(source.expression)
         several = dict(zip(names, parts, strict=False)).get(name, [])
         narrow = self.declared(several[0]) if len(several) == 1 else None
+        if known[name] is not None and narrow is not None and narrow.broad != known[name]:
+            narrow = None  # a recursive column that gets more digits than its first row has
         return True, narrow or known[name]
 
     def of_unnest(self, source: exp.Unnest, name: str) -> tuple[bool, ColumnType | None]:
@@ -452,11 +443,12 @@ class Types:
 
     def columns_of(self, tree: exp.Expr) -> tuple[list[str], list[ColumnType | None]]:
         """The columns of a derived table or common table expression: what is of no type is text."""
+        tree = whole_of_recursion(tree)
         names, parts = self.parts_of(tree)
         recursive = isinstance(tree.parent, exp.CTE)
         types = [
             self.common(column) if not recursive or len(column) == 1
-            else self.of(column[0]) or self.common(column)
+            else of_recursion(self.of(column[0]), column[1:]) or self.common(column)
             for column in parts
         ]  # fmt: skip
         given = given_names(tree)

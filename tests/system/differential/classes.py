@@ -203,7 +203,6 @@ def _refused(*, sqlstate: str, beginnings: tuple[str, ...]) -> Callable[[Differe
 _UNREAD = (
     'syntax error at or near "@"',
     'syntax error at or near "TO"',  # HOUR TO SECOND
-    'syntax error at or near "OVERLAPS"',
     "syntax error at end of input",  # SELECT, and no columns
     "syntax error: ROWS FROM",
 )

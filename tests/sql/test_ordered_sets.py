@@ -1,0 +1,73 @@
+"""percentile_cont() and percentile_disc(), recursive columns, and spans that overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from tests.harness.simulation import Simulation
+from tests.harness.sql_node import SqlNode, sql_node
+
+
+async def _percentiles(node: SqlNode) -> None:
+    await node.sql("CREATE TABLE t (id INT8 PRIMARY KEY, price DECIMAL(8,2), took INTERVAL)")
+    await node.sql("INSERT INTO t VALUES (1, 1.00, '1h'), (2, 2.25, '4h'), (3, NULL, NULL)")
+    over_prices = "percentile_cont(0.5) WITHIN GROUP (ORDER BY price)"
+    assert await node.rows(f"SELECT {over_prices} FROM t") == [(1.625,)]
+    assert await node.rows(f"SELECT {over_prices} FILTER (WHERE id > 1) FROM t") == [(2.25,)]
+    assert await node.rows(f"SELECT {over_prices} FROM t WHERE id > 3") == [(None,)]
+    spans = "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY took)::STRING FROM t"
+    assert await node.rows(spans) == [(str(timedelta(hours=2, minutes=30)).zfill(8),)]
+    computed = "SELECT percentile_disc(id / 4.0) WITHIN GROUP (ORDER BY price) FROM t GROUP BY id"
+    assert await node.rows(f"{computed} ORDER BY id LIMIT 1") == [(Decimal("1.00"),)]
+    for text, state in (
+        ("percentile_cont(1.5) WITHIN GROUP (ORDER BY price)", "22003"),
+        ("percentile_cont(0.5) WITHIN GROUP (ORDER BY now())", "42883"),
+        ("percentile_cont(0.5) WITHIN GROUP (ORDER BY id, price)", "42883"),
+        (f"round({over_prices}, 1)", "42883"),
+        (f"{over_prices} OVER ()", "0A000"),
+    ):
+        assert (await node.error(f"SELECT {text} FROM t")).sqlstate == state, text
+
+
+async def _recursive_columns(node: SqlNode) -> None:
+    recursive = (
+        "WITH RECURSIVE r (n) AS (SELECT {} UNION ALL SELECT {} FROM r WHERE {}) SELECT n FROM r"
+    )
+    doubled = recursive.format("ARRAY[1]", "n || 2", "cardinality(n) < 3")
+    assert await node.rows(doubled) == [([1],), ([1, 2],), ([1, 2, 2],)]
+    grown = await node.rows(recursive.format("1::DECIMAL", "n * 1.5", "n < 2"))
+    assert grown == [(Decimal(1),), (Decimal("1.5"),), (Decimal("2.25"),)]
+    rounded = await node.error(recursive.format("1", "n * 1.5", "n < 2"))
+    assert (rounded.sqlstate, "column 1 has type bigint" in rounded.message) == ("42804", True)
+
+
+async def _overlapping(node: SqlNode) -> None:
+    for spans, expected in (
+        ("(DATE '2024-01-01', DATE '2024-02-01') OVERLAPS (DATE '2024-01-31', now())", True),
+        ("(DATE '2024-02-01', DATE '2024-01-01') OVERLAPS ('2024-02-01', '2024-03-01')", False),
+        ("(TIME '09:00', INTERVAL '1 hour') OVERLAPS (TIME '09:59', TIME '11:00')", True),
+        ("(DATE '2024-01-01', DATE '2024-01-01') OVERLAPS (DATE '2024-01-01', now())", True),
+        ("(DATE '2024-01-01', NULL::DATE) OVERLAPS (DATE '2024-01-01', now())", None),
+    ):
+        assert await node.rows(f"SELECT {spans}") == [(expected,)], spans
+    for spans, state in (
+        ("('a', 'b') OVERLAPS ('c', 'd')", "42725"),
+        ("(1, 2) OVERLAPS (3, 4)", "42883"),
+        ("(now(), now(), now()) OVERLAPS (now(), now())", "42601"),
+    ):
+        assert (await node.error(f"SELECT {spans}")).sqlstate == state, spans
+
+
+@pytest.mark.parametrize("scenario", [_percentiles, _recursive_columns, _overlapping])
+def test_values_are_those_of_postgres(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
+    sim = Simulation(4)
+
+    async def main() -> None:
+        async with sql_node(sim) as node:
+            await scenario(node)
+
+    sim.run(main())
