@@ -140,9 +140,9 @@ class _Updating:
                 f'multiple assignments to same column "{column.name}"',
                 position=position_of(target),
             )
-        refuse_computed(column, target)
         if is_default(value):
             return Assignment(place, default_of(column), None)
+        refuse_computed(column, target)
         refuse_updated(column, target)
         tree = self._over_pairs(whole_value(value, column, self._relation))
         try:

@@ -158,11 +158,11 @@ class _Side:
                     f'multiple assignments to same column "{column.name}"',
                     position=position,
                 )
-            refuse_computed(column, target)
             value = whole_value(given, column, self._relation)
             if is_default(value):
                 assigned[place] = Assignment(place, default_of(column), None)
                 continue
+            refuse_computed(column, target)
             refuse_updated(column, target)
             assigned[place] = self._assignment(number, place, value)
         return tuple(assigned.values())

@@ -262,9 +262,9 @@ def _update(statement: Update, relations: Relations) -> UpdatePlan:
                 f'multiple assignments to same column "{column.name}"',
                 position=position_of(target),
             )
-        refuse_computed(column, target)
         value = whole_value(value, column, relation)
         if not is_default(value):
+            refuse_computed(column, target)
             refuse_updated(column, target)
         try:
             if is_default(value):

@@ -143,9 +143,11 @@ async def find_table(
     database: str,
     *,
     views: bool = False,
+    if_exists: bool = False,
 ) -> TableDescriptor | None:
     """The table behind a name as `reader` sees it, if there is one. A view is SQLError 42809, where
-    it is not asked for `views` too.
+    it is not asked for `views` too; a schema or database that is not there 3F000 or 3D000, unless
+    it is asked for `if_exists`.
 
     The first of two parts is a schema of the current database, or else a database.
     """
@@ -157,6 +159,8 @@ async def find_table(
                 wanted = TableName(database, name.parts[0], name.parts[1])
         return await services.catalog.find(reader, wanted, views=views)
     except SQLError as error:
+        if if_exists and error.sqlstate in ("3D000", "3F000"):
+            return None
         error.position = error.position or name.position
         raise
 

@@ -39,6 +39,7 @@ from ..parser.view_statements import ViewStatement
 from ..relations import LeaseScope, changed_tables, find_table, unknown_relation
 from ..results import Result
 from ..services import Services
+from .ascending_indexes import ascending
 from .bare_decimals import bare_decimals, notices
 from .enum_types import run_type_statement
 from .given_columns import column_type, defaults_in, identity_of, with_default
@@ -218,7 +219,8 @@ async def _create_table(
     changer = SchemaChangeStatements(services, transaction, scope, database)
     await changer.complete(created, statement)
     bare = bare_decimals((column.name, column.type) for column in statement.columns)
-    return Result(tag="CREATE TABLE", notice=notices(_ignored(ignored), bare))
+    told = notices(_ignored(ignored), bare, ascending(statement.elements))
+    return Result(tag="CREATE TABLE", notice=told)
 
 
 def _ignored(names: Sequence[str]) -> str | None:

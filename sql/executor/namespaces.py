@@ -38,7 +38,9 @@ async def drop_tables(
 ) -> Result:
     found: list[TableDescriptor] = []
     for name in statement.tables:
-        table = await find_table(services, transaction, name, database)
+        table = await find_table(
+            services, transaction, name, database, if_exists=statement.if_exists
+        )
         if table is not None:
             found.append(table)
         elif not statement.if_exists:

@@ -27,6 +27,7 @@ from ..parser.names import ObjectName
 from ..relations import LeaseScope, find_table
 from ..results import INT8, STRING, Result, listing
 from ..services import Services
+from .ascending_indexes import ascending
 from .bare_decimals import notices, of_commands
 from .given_columns import constraint_definitions
 from .identity_columns import IdentityColumns
@@ -73,7 +74,8 @@ class SchemaChangeStatements:
                 table = await self.prepared(statement.table)
                 changes = self._gathered(table)
                 changes.add_index(statement.index, if_not_exists=statement.if_not_exists)
-                return await self._done(changes, table, statement.text, "CREATE INDEX")
+                done = await self._done(changes, table, statement.text, "CREATE INDEX")
+                return replace(done, notice=notices(done.notice, ascending([statement.index])))
             case s.DropIndex() | s.RenameIndex():
                 return await self._existing_index(statement)
             case s.Truncate():
@@ -124,7 +126,7 @@ class SchemaChangeStatements:
     # ALTER TABLE.
 
     async def _alter(self, statement: s.AlterTable) -> Result:
-        if statement.if_exists and await self._find(statement.table) is None:
+        if statement.if_exists and await self._find(statement.table, if_exists=True) is None:
             notice = f'relation "{statement.table}" does not exist, skipping'
             return Result(tag="ALTER TABLE", notice=notice)
         table = await self.prepared(statement.table)
@@ -221,10 +223,7 @@ class SchemaChangeStatements:
     async def _table_of_index(
         self, statement: s.DropIndex | s.RenameIndex
     ) -> TableDescriptor | None:
-        if statement.table is not None:
-            tables = [await self._found(statement.table)]
-        else:
-            tables = await self._services.catalog.list_tables(self._transaction, self._database)
+        tables = await self._where_index(statement)
         owners = [table for table in tables if _has_index(table, statement.name)]
         if len(owners) > 1:
             raise SQLError(
@@ -240,6 +239,28 @@ class SchemaChangeStatements:
             )
         return owners[0] if owners else None
 
+    async def _where_index(
+        self, statement: s.DropIndex | s.RenameIndex
+    ) -> Sequence[TableDescriptor]:
+        """The tables among whose indexes it is looked for. What stands before its name is its
+        table's, or its schema's."""
+        catalog = self._services.catalog
+        if statement.table is None:
+            return await catalog.list_tables(self._transaction, self._database)
+        found = await self._find(statement.table, if_exists=True)
+        if found is not None:
+            return [found]
+        *parents, schema = statement.table.parts
+        if not parents and schema in await catalog.list_schemas(self._transaction, self._database):
+            return await catalog.list_tables(self._transaction, self._database, schema)
+        if statement.if_exists:
+            return []
+        raise SQLError(
+            "42P01",
+            f'relation "{statement.table}" does not exist',
+            position=statement.table.position,
+        )
+
     # DROP TABLE.
 
     async def drop(self, table: TableDescriptor, text: str) -> None:
@@ -251,8 +272,10 @@ class SchemaChangeStatements:
 
     # Common ways.
 
-    async def _find(self, name: ObjectName) -> TableDescriptor | None:
-        return await find_table(self._services, self._transaction, name, self._database)
+    async def _find(self, name: ObjectName, *, if_exists: bool = False) -> TableDescriptor | None:
+        return await find_table(
+            self._services, self._transaction, name, self._database, if_exists=if_exists
+        )
 
     async def _found(self, name: ObjectName) -> TableDescriptor:
         found = await self._find(name)

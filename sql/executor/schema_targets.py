@@ -29,7 +29,7 @@ from ...catalog.schema_change.targets import (
 )
 from ...catalog.storage_parameters import check_name, parse_names, parse_parameters
 from ...catalog.type_kinds import TypeKind
-from ..parser import renamed, text_of, uses_any
+from ..parser import columns_in, renamed, text_of, uses_any
 from ..parser import schema_statements as s
 from ..row_expressions import compile_expression
 from .element_targets import ElementChanges
@@ -64,8 +64,9 @@ class TableChanges(ElementChanges):
                 self._set_default(command)
             case s.DropExpression():
                 self._drop_expression(command)
-            case s.IgnoredAlteration():
-                pass
+            case s.IgnoredAlteration(column=name, position=position):
+                if name is not None:
+                    self.column(name, position)  # which must be there
             case s.SetNotNull():
                 self._set_not_null(command)
             case s.AddConstraint(constraint=s.Check() as check):
@@ -105,6 +106,7 @@ class TableChanges(ElementChanges):
                 f'multiple primary keys for table "{self.table.name}" are not allowed',
                 position=given.position,
             )
+        self._refuse_coming(given)
         column, must_fill = new_column(self.table, given)
         if must_fill:
             self._new_primary(self.table.primary_key)
@@ -119,6 +121,19 @@ class TableChanges(ElementChanges):
                 self.add_check(constraint)
             elif isinstance(constraint, s.Unique):
                 self.add_unique(constraint)
+
+    def _refuse_coming(self, given: s.ColumnDefinition) -> None:
+        """Rows are filled from columns that are there: those of the same change come with it."""
+        there = {column.name for column in self.before.visible_columns}
+        used = columns_in(given.computed) if given.computed is not None else ()
+        for name in used:
+            if name not in there and self.table.find_column(name) is not None:
+                raise SQLError(
+                    "0A000",
+                    f'computed column "{given.name}" uses column "{name}", which is added with it',
+                    hint="Add the computed column when the other one is there.",
+                    position=given.position,
+                )
 
     def check_computed(self, given: s.ColumnDefinition) -> None:
         """Of a computed column that CREATE TABLE makes: whether its expression may be one."""

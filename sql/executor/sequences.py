@@ -16,7 +16,7 @@ from ...catalog.catalog import Catalog
 from ...catalog.catalog_changes import CatalogChanges
 from ...catalog.column_types import INT8_MAX, INT8_MIN
 from ...catalog.descriptor import TableDescriptor
-from ...catalog.descriptor_store import decode_stored
+from ...catalog.descriptor_store import decode_stored, descriptor_key
 from ...catalog.errors import SQLError
 from ...catalog.named_objects import SequenceDescriptor, SequenceOptions
 from ...catalog.sequence_value import decode_value, encode_value
@@ -257,6 +257,7 @@ async def _alter(
         raise _unknown(statement.name)
     change, owner = statement.change, found.owner
     if change.owned_by is not None:
+        await _refuse_identity(transaction, found)
         owner = await _owner(services, change, transaction, database)
     changed = replace(found, owner=owner)
     if statement.new_name is not None:
@@ -264,6 +265,23 @@ async def _alter(
         changed = replace(changed, name=statement.new_name)
     await change_sequence(services, transaction, changed, change)
     return Result(tag="ALTER SEQUENCE")
+
+
+async def _refuse_identity(transaction: Transaction, sequence: SequenceDescriptor) -> None:
+    """Raises SQLError 0A000 where an identity column owns the sequence, which then stays its."""
+    if sequence.owner is None:
+        return
+    table_id, column_id = sequence.owner
+    key = descriptor_key(table_id)
+    body = await transaction.get(key)
+    table = None if body is None else decode_stored(key, body, ZERO)
+    assert isinstance(table, TableDescriptor), (sequence, table)
+    if any(c.id == column_id and c.identity is not None for c in table.columns):
+        raise SQLError(
+            "0A000",
+            "cannot change ownership of identity sequence",
+            detail=f'Sequence "{sequence.name}" is linked to table "{table.name}".',
+        )
 
 
 async def change_sequence(
@@ -276,10 +294,22 @@ async def change_sequence(
     changed = replace(sequence, options=changed_options(sequence.options, change))
     if change.restarts:
         value = changed.options.start if change.restart is None else change.restart
+        _check_restart(changed, value)
         await transaction.put([sequence.key], [encode_value((value, False))])
     descriptors = services.catalog.descriptors
     version = descriptors.next_version(transaction, sequence)
     await descriptors.publish(transaction, replace(changed, version=version))
+
+
+def _check_restart(sequence: SequenceDescriptor, value: int) -> None:
+    options = sequence.options
+    if options.minimum <= value <= options.maximum:
+        return
+    below = value < options.minimum
+    what, bound = ("less than MINVALUE", options.minimum) if below else (
+        "greater than MAXVALUE", options.maximum
+    )  # fmt: skip
+    raise SQLError("22023", f"RESTART value ({value}) cannot be {what} ({bound})")
 
 
 async def _drop(

@@ -275,7 +275,12 @@ class ViewStatements:
     async def _find(self, name: ObjectName, *, if_exists: bool) -> TableDescriptor | None:
         """The view of that name. Raises SQLError 42P01 and 42809."""
         found = await find_table(
-            self._services, self._transaction, name, self._database, views=True
+            self._services,
+            self._transaction,
+            name,
+            self._database,
+            views=True,
+            if_exists=if_exists,
         )
         if found is None and not if_exists:
             raise unknown_relation(name)

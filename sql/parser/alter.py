@@ -160,7 +160,7 @@ def _alter(cursor: Cursor, position: int) -> AlterCommand:
         return SetDefault(name=name, default=expression(cursor), position=position)
     ignored = ignored_of_column(cursor)
     if ignored is not None:
-        return ignored
+        return replace(ignored, column=name, position=position)
     if cursor.accept_words("drop", "expression"):
         if_exists = cursor.accept_words("if", "exists")
         return DropExpression(name=name, if_exists=if_exists, position=position)

@@ -17,12 +17,18 @@ def index_definition(cursor: Cursor, *, unique: bool) -> IndexDefinition:
 def index_columns(
     cursor: Cursor, name: str | None, *, unique: bool, position: int
 ) -> IndexDefinition:
-    columns = column_names(cursor)
+    columns, descending = _indexed_columns(cursor)
     storing: tuple[str, ...] = ()
     if any(cursor.accept_words(word) for word in ("storing", "include", "covering")):
         storing = column_names(cursor)
+    nulls_distinct(cursor)
     return IndexDefinition(
-        name=name, columns=columns, storing=storing, unique=unique, position=position
+        name=name,
+        columns=columns,
+        storing=storing,
+        unique=unique,
+        position=position,
+        descending=descending,
     )
 
 
@@ -63,20 +69,79 @@ def _refuse_expression(cursor: Cursor) -> None:
         )
 
 
+def nulls_distinct(cursor: Cursor) -> None:
+    """`[NULLS DISTINCT]`, as every unique index has it. Raises SQLError 0A000 for the contrary."""
+    if cursor.at_words("nulls", "not", "distinct"):
+        raise SQLError(
+            "0A000",
+            "NULLS NOT DISTINCT is not supported",
+            hint="Rows with a NULL are never equal. Give them a value, and make it NOT NULL.",
+            position=cursor.position,
+        )
+    cursor.accept_words("nulls", "distinct")
+
+
 def column_names(cursor: Cursor) -> tuple[str, ...]:
-    """`(name [ASC], …)`"""
+    """`(name, …)`"""
+    cursor.expect_symbol("(")
+    names = [cursor.identifier("a column's name")]
+    while cursor.accept_symbol(","):
+        names.append(cursor.identifier("a column's name"))
+    cursor.expect_symbol(")")
+    return tuple(names)
+
+
+def _indexed_columns(cursor: Cursor) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """`(name [COLLATE "C"] [operator class] [ASC | DESC] [NULLS LAST], …)`: the columns, and those
+    among them that are to be descending."""
     cursor.expect_symbol("(")
     names: list[str] = []
+    descending: list[str] = []
     while True:
         _refuse_expression(cursor)
         names.append(cursor.identifier("a column's name"))
         _refuse_expression(cursor)
-        if cursor.at_words("desc"):
-            raise SQLError(
-                "0A000", "descending columns are not supported", position=cursor.position
-            )
-        cursor.accept_words("asc")
+        if _ordered_otherwise(cursor):
+            descending.append(names[-1])
         if not cursor.accept_symbol(","):
             break
     cursor.expect_symbol(")")
-    return tuple(names)
+    return tuple(names), tuple(descending)
+
+
+_OPERATOR_CLASSES = frozenset(
+    f"{type}_{suffix}"
+    for type in ("text", "varchar", "bpchar")
+    for suffix in ("ops", "pattern_ops")
+) | frozenset(
+    f"{type}_ops"
+    for type in (
+        "int2", "int4", "int8", "float4", "float8", "numeric", "bool", "bytea", "date", "time",
+        "timestamp", "timestamptz", "interval", "uuid", "enum",
+    )
+)  # fmt: skip
+"""PostgreSQL's names of the order that every index has: texts are ordered by their bytes."""
+
+_BYTEWISE = ("C", "POSIX", "ucs_basic", "default")
+
+
+def _ordered_otherwise(cursor: Cursor) -> bool:
+    """Whether what stands behind a column is DESC or NULLS FIRST. Raises SQLError 0A000 for another
+    order of texts than by their bytes."""
+    if cursor.accept_words("collate"):
+        position, collation = cursor.position, cursor.identifier("a collation")
+        if collation not in _BYTEWISE:
+            raise SQLError(
+                "0A000",
+                f'collation "{collation}" is not supported in an index',
+                hint='Texts are ordered by their bytes: leave it out, or write COLLATE "C".',
+                position=position,
+            )
+    for word in _OPERATOR_CLASSES:
+        if cursor.accept_words(word):
+            break
+    descending = cursor.accept_words("desc")
+    cursor.accept_words("asc")
+    first = cursor.accept_words("nulls", "first")
+    cursor.accept_words("nulls", "last")
+    return descending or first

@@ -57,13 +57,15 @@ class PrimaryKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexDefinition:
-    """INDEX of CREATE TABLE, and what CREATE INDEX makes."""
+    """INDEX of CREATE TABLE, and what CREATE INDEX makes. `descending` are the columns that are
+    asked for in another order than every index has."""
 
     name: str | None
     columns: tuple[str, ...]
     storing: tuple[str, ...]
     unique: bool
     position: int
+    descending: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,9 +204,11 @@ class DropExpression:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IgnoredAlteration:
-    """What says how PostgreSQL keeps a table: it is told to be ignored."""
+    """What says how PostgreSQL keeps a table, or a column of it: it is told to be ignored."""
 
     what: str
+    column: str | None = None
+    position: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from .cursor import Cursor, LexemeKind
 from .deferrable import not_deferrable
 from .drop_behaviour import drop_behaviour
 from .identity import identity_mode, identity_options
-from .index_columns import column_names, index_definition
+from .index_columns import column_names, index_definition, nulls_distinct
 from .queries import parse_tree
 from .schema_statements import (
     Check,
@@ -185,11 +185,13 @@ def constraint_of(cursor: Cursor, name: str | None, position: int) -> TableConst
     if cursor.accept_words("unique"):
         if cursor.at_words("using", "index"):
             raise _using_index(cursor)
+        nulls_distinct(cursor)
         unique = Unique(name=name, columns=column_names(cursor), position=position)
         not_deferrable(cursor)
         return unique
     if cursor.accept_words("check"):
         tree = parenthesised(cursor)
+        cursor.accept_words("no", "inherit")  # as every table does
         not_valid = cursor.accept_words("not", "valid")
         return Check(name=name, tree=tree, position=position, not_valid=not_valid)
     if cursor.accept_words("foreign", "key"):
@@ -200,10 +202,11 @@ def constraint_of(cursor: Cursor, name: str | None, position: int) -> TableConst
 def reference(
     cursor: Cursor, name: str | None, columns: tuple[str, ...], position: int
 ) -> Reference:
-    """`REFERENCES table [(columns)] [ON DELETE action] [ON UPDATE action] [NOT VALID]`"""
+    """`REFERENCES table [(columns)] [MATCH kind] [ON {DELETE | UPDATE} action] [NOT VALID]`"""
     cursor.expect_words("references")
     table = cursor.object_name("a table's name")
     referenced = column_names(cursor) if cursor.at_symbol("(") else ()
+    _match(cursor, len(columns))
     actions = {"delete": "NO ACTION", "update": "NO ACTION"}
     while cursor.accept_words("on"):
         event = next((word for word in actions if cursor.accept_words(word)), None)
@@ -222,6 +225,24 @@ def reference(
         position=position,
         not_valid=not_valid,
     )
+
+
+def _match(cursor: Cursor, width: int) -> None:
+    """`[MATCH SIMPLE | MATCH FULL]`, which is the same for one column. Raises SQLError 0A000 where
+    it is not."""
+    if not cursor.accept_words("match"):
+        return
+    position = cursor.position
+    if cursor.accept_words("simple") or (width == 1 and cursor.accept_words("full")):
+        return
+    if cursor.at_words("full") or cursor.at_words("partial"):
+        raise SQLError(
+            "0A000",
+            f"MATCH {cursor.current.text.upper()} is not supported",
+            hint="Leave it out, and let a CHECK say which columns may be NULL beside others.",
+            position=position,
+        )
+    cursor.fail(expected="SIMPLE or FULL")
 
 
 def _action(cursor: Cursor) -> str:
@@ -296,6 +317,7 @@ class _ColumnClauses:
             self._primary_key, self._primary_name = True, name
             not_deferrable(cursor)
         elif cursor.accept_words("unique"):
+            nulls_distinct(cursor)
             self._constraints.append(Unique(name=name, columns=(self._name,), position=here))
             not_deferrable(cursor)
         elif cursor.at_words("references"):
@@ -303,7 +325,7 @@ class _ColumnClauses:
         elif (identity := identity_mode(cursor)) is not None:
             self._set_identity(identity, cursor, here)
         elif cursor.accept_words("generated", "always", "as") or cursor.accept_words("as"):
-            self._computed = parenthesised(cursor)
+            self._set_computed(parenthesised(cursor), here)
             if cursor.at_words("virtual"):
                 raise SQLError(
                     "0A000", "virtual columns are not supported", position=cursor.position
@@ -323,6 +345,11 @@ class _ColumnClauses:
                 position=position,
             )
         self._default = tree
+
+    def _set_computed(self, tree: exp.Expr, position: int) -> None:
+        if self._computed is not None:
+            raise self._conflict("multiple generation clauses specified", position)
+        self._computed = tree
 
     def definition(self) -> ColumnDefinition:
         if self._identity is not None:

@@ -260,6 +260,13 @@ def test_what_alter_table_refuses(command: str, sqlstate: str) -> None:
     run(scenario)
 
 
+def test_its_sequence_stays_its_own() -> None:
+    async def scenario(node: SqlNode) -> None:
+        assert (await node.error("ALTER SEQUENCE t_id_seq OWNED BY NONE")).sqlstate == "0A000"
+
+    run(scenario)
+
+
 def test_explain_makes_no_sequence() -> None:
     async def scenario(node: SqlNode) -> None:
         await node.sql("EXPLAIN (DDL) ALTER TABLE t ADD COLUMN n INT8 GENERATED ALWAYS AS IDENTITY")

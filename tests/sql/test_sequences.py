@@ -43,6 +43,15 @@ def test_values_follow_each_other() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("change", ["RESTART WITH 0", "MAXVALUE 10 RESTART WITH 11"])
+def test_a_restart_is_within_the_bounds(change: str) -> None:
+    async def scenario(node: SqlNode) -> None:
+        assert (await node.error(f"ALTER SEQUENCE s {change}")).sqlstate == "22023"
+        assert await node.rows("SELECT nextval('s')") == [(1,)]
+
+    run(scenario)
+
+
 def test_sequences_are_listed_with_their_last_values() -> None:
     async def scenario(node: SqlNode) -> None:
         await node.sql("CREATE SCHEMA shop; CREATE SEQUENCE shop.numbers INCREMENT 5")

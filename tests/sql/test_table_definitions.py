@@ -129,3 +129,86 @@ def test_a_key_that_is_added_has_its_name() -> None:
         assert await node.rows(names.format("u")) == [("added",)]
 
     run(scenario)
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        "b INT8 CHECK (b > 0) NO INHERIT",
+        "b INT8 UNIQUE NULLS DISTINCT",
+        "b INT8 REFERENCES r MATCH FULL ON DELETE CASCADE",
+        "FOREIGN KEY (n, m) REFERENCES r (u, k) MATCH SIMPLE",
+    ],
+)
+def test_what_says_nothing_new_is_read(element: str) -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("CREATE UNIQUE INDEX both ON r (u, k)")
+        await node.sql(f"CREATE TABLE t (n INT8, m INT8, {element})")
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlstate"),
+    [
+        ("CREATE TABLE t (n INT8 UNIQUE NULLS NOT DISTINCT)", "0A000"),
+        ("CREATE UNIQUE INDEX ON r (n) NULLS NOT DISTINCT", "0A000"),
+        ("ALTER TABLE r ADD FOREIGN KEY (n, m) REFERENCES r (u, k) MATCH FULL", "0A000"),
+        ("CREATE INDEX ON r (n COLLATE \"de_DE\")", "0A000"),
+        ("CREATE TABLE t (n INT8, a INT8 AS (n) STORED AS (n + 1) STORED)", "42601"),
+        ("ALTER TABLE r ADD COLUMN a INT8 DEFAULT 1, ADD COLUMN b INT8 AS (a) STORED", "0A000"),
+        ("ALTER TABLE r ALTER missing SET STATISTICS 100", "42703"),
+        ("DROP INDEX missing.by_n", "42P01"),
+    ],
+)  # fmt: skip
+def test_what_is_not_offered_is_told(text: str, sqlstate: str) -> None:
+    async def scenario(node: SqlNode) -> None:
+        assert (await node.error(text)).sqlstate == sqlstate
+
+    run(scenario)
+
+
+def test_an_index_has_one_order() -> None:
+    async def scenario(node: SqlNode) -> None:
+        made = await node.sql("CREATE INDEX by_n ON r (n DESC NULLS LAST, m int8_ops)")
+        assert made.notice == 'ignored, for indexes are ascending, NULLs last: DESC of "n"'
+        await node.sql("INSERT INTO r VALUES (1, 1, NULL, 5), (2, 2, 1, 5), (3, 3, 2, 5)")
+        assert await node.rows("SELECT k FROM r ORDER BY n DESC NULLS LAST") == [(3,), (2,), (1,)]
+        made = await node.sql("CREATE TABLE t (n INT8, INDEX (n DESC))")
+        assert 'DESC of "n"' in str(made.notice)
+        await node.sql("CREATE TABLE u (s STRING)")
+        made = await node.sql('CREATE INDEX ON u (s COLLATE "C" varchar_pattern_ops ASC)')
+        assert made.notice is None
+
+    run(scenario)
+
+
+def test_what_is_dropped_if_it_exists_may_lack_its_schema() -> None:
+    async def scenario(node: SqlNode) -> None:
+        for text in ("DROP TABLE", "DROP VIEW", "DROP SEQUENCE", "DROP TYPE", "DROP INDEX"):
+            await node.sql(f"{text} IF EXISTS missing.thing")
+        await node.sql("ALTER TABLE IF EXISTS missing.thing ADD COLUMN n INT8")
+
+    run(scenario)
+
+
+def test_an_index_is_named_with_its_schema() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("CREATE SCHEMA shop; CREATE TABLE shop.orders (k INT8 PRIMARY KEY, n INT8)")
+        await node.sql("CREATE INDEX by_n ON shop.orders (n); CREATE INDEX by_n ON r (n)")
+        await node.sql("DROP INDEX shop.by_n; DROP INDEX public.by_n")
+        assert (await node.error("DROP INDEX shop.by_n")).sqlstate == "42704"
+
+    run(scenario)
+
+
+def test_an_update_gives_a_computed_column_its_default() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("CREATE TABLE t (k INT8 PRIMARY KEY, twice INT8 AS (k * 2) STORED)")
+        await node.sql("INSERT INTO t VALUES (1)")
+        await node.sql("UPDATE t SET k = 3, twice = DEFAULT")
+        await node.sql("INSERT INTO t VALUES (3) ON CONFLICT (k) DO UPDATE SET twice = DEFAULT")
+        assert await node.rows("SELECT k, twice FROM t") == [(3, 6)]
+        assert (await node.error("UPDATE t SET twice = 4")).sqlstate == "428C9"
+
+    run(scenario)

@@ -48,7 +48,7 @@ CreateTable(table=ObjectName(parts=('t'), position=14), columns=(ColumnDefinitio
 
 CREATE INDEX i ON t (a)
 ----
-CreateIndex(table=ObjectName(parts=('t'), position=19), index=IndexDefinition(name='i', columns=('a'), storing=(), unique=False, position=14), if_not_exists=False, text='CREATE INDEX i ON t (a)')
+CreateIndex(table=ObjectName(parts=('t'), position=19), index=IndexDefinition(name='i', columns=('a'), storing=(), unique=False, position=14, descending=()), if_not_exists=False, text='CREATE INDEX i ON t (a)')
 
 CREATE DATABASE IF NOT EXISTS shop
 ----

@@ -119,3 +119,17 @@ SELECT * FROM keyed_too ORDER BY k;
 CREATE TABLE keyed_later (k INT8 NOT NULL, m INT8 CONSTRAINT only_one UNIQUE);
 ALTER TABLE keyed_later ADD CONSTRAINT later_key PRIMARY KEY (k);
 SELECT conname FROM pg_constraint WHERE conrelid = 'keyed_later'::REGCLASS ORDER BY 1;
+-- What says nothing new, and what is wrong.
+CREATE TABLE plain (k INT8 PRIMARY KEY, n INT8 CHECK (n > 0) NO INHERIT, t TEXT, UNIQUE NULLS DISTINCT (n));
+CREATE INDEX plain_t ON plain (t text_pattern_ops, n DESC NULLS LAST);
+CREATE INDEX plain_c ON plain (t COLLATE "C" ASC NULLS LAST) INCLUDE (n);
+CREATE TABLE of_plain (k INT8 REFERENCES plain MATCH FULL, n INT8 REFERENCES plain (n) MATCH SIMPLE);
+INSERT INTO plain VALUES (1, NULL, 'b'), (2, 2, 'a'), (3, NULL, 'c');
+INSERT INTO of_plain VALUES (1, 2), (NULL, 7);
+SELECT * FROM plain ORDER BY n DESC NULLS LAST, t;
+DROP INDEX public.plain_t;
+DROP TABLE IF EXISTS no_such_schema.plain;
+DROP VIEW IF EXISTS no_such_schema.plain;
+DROP INDEX IF EXISTS no_such_schema.plain_c;
+CREATE TABLE twice (n INT8, a INT8 GENERATED ALWAYS AS (n) STORED GENERATED ALWAYS AS (n + 1) STORED);
+ALTER TABLE plain ALTER COLUMN no_such_column SET STATISTICS 100;

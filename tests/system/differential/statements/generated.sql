@@ -6,3 +6,10 @@ INSERT INTO v VALUES (3, 0, 0, 0.000, 0, '', 'x_y%z', NULL, '2024-01-01', '2024-
 INSERT INTO v VALUES (4, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
 INSERT INTO v VALUES (5, 9223372036854775807, -9223372036854775808, 999999999.999, 1e300, 'Ünïcode ß', 'tab	end', true, '0001-01-01', '9999-12-31 23:59:59.999999', '1970-01-01 00:00:00+00', 'ffffffff-ffff-ffff-ffff-ffffffffffff', 'text');
 INSERT INTO v VALUES (6, 42, -42, 1234.567, 3.14159, 'apple', 'APPLE', false, '2020-03-01', '2020-03-01 00:00:00', '2020-03-01 01:00:00+01', 'f47ac10b-58cc-4372-a567-0e02b2c3d479', '\x01');
+-- DEFAULT is what a generated column may be given.
+CREATE TABLE regenerated (k INT8 PRIMARY KEY, twice INT8 GENERATED ALWAYS AS (k * 2) STORED);
+INSERT INTO regenerated VALUES (1, DEFAULT), (2, DEFAULT);
+UPDATE regenerated SET k = k + 10, twice = DEFAULT WHERE k = 2;
+INSERT INTO regenerated VALUES (1) ON CONFLICT (k) DO UPDATE SET k = 5, twice = DEFAULT;
+UPDATE regenerated SET twice = 4;
+SELECT * FROM regenerated ORDER BY k;

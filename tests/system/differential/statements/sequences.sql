@@ -193,3 +193,11 @@ CREATE TABLE pairs (one INT8 DEFAULT nextval('halves'), note TEXT, other INT8 DE
 INSERT INTO pairs (note) VALUES ('a'), ('b');
 INSERT INTO pairs (note) SELECT 'c' FROM generate_series(1, 3);
 SELECT * FROM pairs ORDER BY one;
+-- A restart is within the bounds, and an identity's sequence stays its own.
+CREATE SEQUENCE bounded MAXVALUE 10;
+ALTER SEQUENCE bounded RESTART WITH 0;
+ALTER SEQUENCE bounded RESTART WITH 11;
+ALTER SEQUENCE bounded RESTART WITH 10;
+SELECT nextval('bounded');
+CREATE TABLE owns (k INT8 GENERATED ALWAYS AS IDENTITY);
+ALTER SEQUENCE owns_k_seq OWNED BY NONE;
