@@ -19,6 +19,7 @@ from .cursor import syntax_error
 from .json_functions import plain_documents
 from .lexer import POSTGRES, is_string
 from .meant_tokens import meant_tokens
+from .named_operands import plain_intervals
 from .normal_forms import form_tokens, plain_forms
 from .row_locks import cut_row_locks
 from .set_functions import plain_sets
@@ -43,7 +44,9 @@ def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     tree = trees[0] if trees else None
     if tree is None or isinstance(tree, exp.Command):
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
-    return plain_arrays(plain_sets(plain_documents(plain_names(plain_forms(tree)))))
+    return plain_arrays(
+        plain_sets(plain_documents(plain_names(plain_forms(plain_intervals(tree)))))
+    )
 
 
 def parse_query(text: str, tokens: list[Token]) -> Query:

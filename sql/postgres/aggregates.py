@@ -69,3 +69,24 @@ def spread(tree: exp.Expr, types: Types) -> None:
         inner.replace(exp.Sum(this=tree.this.copy()))
     template = "CASE WHEN isnan(:s - :s) AND :v IS NOT NULL THEN CAST('NaN' AS DOUBLE) ELSE :v END"
     whole.replace(duckdb(template, s=summed, v=whole.copy()))
+
+
+_RAISING = (exp.Div, exp.Mod, exp.Cast, exp.Func)
+"""What may be an error for a row that FILTER leaves out."""
+_VOLATILE = (exp.Rand, exp.Uuid)
+
+
+def guard_filtered(tree: exp.Filter) -> None:
+    """`sum(a / b) FILTER (WHERE b <> 0)` computes nothing of other rows; DuckDB computes first and
+    leaves out then. So what is computed is a CASE too."""
+    aggregate, condition = tree.this, tree.expression.this
+    if isinstance(aggregate, exp.WithinGroup) or condition.find(*_VOLATILE) is not None:
+        return
+    value = aggregate.this
+    operands = [] if not isinstance(value, exp.Order) else [key.this for key in value.expressions]
+    value = value.this if isinstance(value, exp.Order) else value
+    operands += value.expressions if isinstance(value, exp.Distinct) else [value]
+    for operand in operands:
+        if isinstance(operand, exp.Expr) and operand.find(*_RAISING) is not None:
+            branch = exp.If(this=condition.copy(), true=operand.copy())
+            operand.replace(exp.Case(ifs=[branch]))

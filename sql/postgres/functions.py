@@ -138,6 +138,7 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     justify_interval(interval) interval
     isfinite(date|timestamp|timestamptz|interval) bool
     make_date(int8, int8, int8) date
+    make_interval(int8, int8, int8, int8, int8, int8, float8) interval
     make_time(int8, int8, float8) time
     make_timestamp(int8, int8, int8, int8, int8, float8) timestamp
     make_timestamptz(int8, int8, int8, int8, int8, float8) timestamptz

@@ -236,6 +236,12 @@ _PERCENTILE_OF_INTERVALS = f"""
     ELSE {_BELOW} + interval_times({_ABOVE} - {_BELOW}, {_RANK} - floor{_RANK}) END
 """
 
+_MAKE_INTERVAL = """
+(years, months, weeks, days, hours, mins, secs) AS
+    to_months(CAST(years * 12 + months AS INTEGER)) + to_days(CAST(weeks * 7 + days AS INTEGER))
+    + to_microseconds(hours * 3600000000 + mins * 60000000
+        + CAST(round(CAST(secs AS DOUBLE) * 1000000) AS BIGINT))
+"""
 _OVERLAP = """
 (a, b, c, d) AS CASE
     WHEN least(a, b) > least(c, d) THEN if(c IS NULL OR d IS NULL, NULL,
@@ -297,6 +303,7 @@ MACROS: dict[str, str] = {
     "width_bucket": _WIDTH_BUCKET,
     "date_bin": _DATE_BIN,
     "make_date": _MAKE_DATE,
+    "make_interval": _MAKE_INTERVAL,
     "to_timestamp": "(x) AS to_timestamp(x)",
     "_pg_expandarray": "(a) AS list_transform(a, lambda x, n: {'x': x, 'n': CAST(n AS BIGINT)})",
     "subscripts": "(a, d) AS CASE WHEN d = 1 THEN range(1, len(a) + 1) END",
@@ -343,6 +350,7 @@ _CASTS = frozenset(
     | {"single", "single_text", "decimal_of_single", "subscripts", "places_to"}
     | {"logarithm", "decimal_of_float", "timestamp_digits", "timestamptz_digits", "time_digits"}
     | {"overlap", "percentile_at", "percentile_between", "percentile_of_intervals"}
+    | {"make_interval"}
 )
 CALLED = (frozenset(MACROS) | REWRITTEN | COMPUTED) - _CASTS
 """The functions whose calls are parsed under a name of their own."""

@@ -36,6 +36,8 @@ from .types import Types, untyped
 
 def mean_as_postgres(query: exp.Expr, types: Types) -> None:
     """Rewrites `query` in place. Raises SQLError for what has no meaning in PostgreSQL."""
+    for filtered in list(query.find_all(exp.Filter)):
+        aggregates.guard_filtered(filtered)
     nodes = list(query.walk())
     for node in nodes:
         types.of(node)  # before anything is replaced
@@ -106,6 +108,8 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
         case exp.GenerateSeries():
             _cast_dates(node, types)
             return None
+        case exp.Case() | exp.Coalesce():
+            sets.check_conditional_series(node)
         case exp.Select():
             sets.check_order_of_distinct(node)
             sets.check_distinct_series(node)

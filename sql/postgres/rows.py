@@ -20,7 +20,7 @@ def check_whole_row(column: exp.Column, types: Types) -> None:
     while isinstance(parent, _AROUND):
         parent = parent.parent
     taken = isinstance(parent, _TAKES_ROWS) or _writes_json(parent)
-    if not (taken and not _may_lack(column)) and types.is_row(column):
+    if not (taken and not _may_lack(column) and not _renamed(column)) and types.is_row(column):
         raise row_as_value(column)
 
 
@@ -72,6 +72,22 @@ def _may_lack(column: exp.Column) -> bool:
         if side in ("RIGHT", "FULL") and name not in behind[place:]:
             return True
     return False
+
+
+def _renamed(column: exp.Column) -> bool:
+    """Whether it is the row of `t AS name (a, b)`, whose columns keep the names of the table."""
+    select = column.find_ancestor(exp.Select)
+    if select is None or isinstance(column.parent, exp.Count):
+        return False
+    sources = [select.args.get("from_"), *(select.args.get("joins") or [])]
+    return any(
+        isinstance(source.this, exp.Table)
+        and source.this.alias_or_name.lower() == column.name.lower()
+        and bool(source.this.alias_column_names)
+        and isinstance(source.this.this, exp.Identifier)
+        for source in sources
+        if source is not None
+    )
 
 
 def _writes_json(tree: exp.Expr | None) -> bool:

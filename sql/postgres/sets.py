@@ -36,13 +36,28 @@ def check_distinct_series(tree: exp.Select) -> None:
     if distinct is None or distinct.args.get("on") is None:
         return
     for item in tree.expressions:
-        series = item.find(exp.GenerateSeries, exp.Explode, exp.Unnest)
+        series = item.find(*_SERIES)
         if series is not None and series.find_ancestor(exp.Select) is tree:
             raise SQLError(
                 "0A000",
                 "DISTINCT ON of a function that returns a set is not supported",
                 position=position_of(series),
                 hint="Put the function into FROM.",
+            )
+
+
+_SERIES = (exp.GenerateSeries, exp.Explode, exp.Unnest)
+
+
+def check_conditional_series(tree: exp.Case | exp.Coalesce) -> None:
+    """Raises SQLError 0A000 for what makes rows where it may not be evaluated at all."""
+    for series in tree.find_all(*_SERIES):
+        if series.find_ancestor(exp.Case, exp.Coalesce, exp.Query) is tree:
+            raise SQLError(
+                "0A000",
+                f"set-returning functions are not allowed in {tree.key.upper()}",
+                position=position_of(series),
+                hint="Put the function into FROM, behind LATERAL.",
             )
 
 

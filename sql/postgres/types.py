@@ -185,7 +185,7 @@ class Types:
                 return ColumnType(TypeKind.TIME)
             case exp.CurrentDate():
                 return DATE
-            case exp.Interval() | exp.MakeInterval():
+            case exp.Interval():
                 return INTERVAL
             case exp.Uuid():
                 return UUID

@@ -146,3 +146,9 @@ SELECT '2 days 3 days'::INTERVAL;
 SELECT '4.5 s 6 ms'::INTERVAL;
 SELECT '2 hours 00:30'::INTERVAL;
 SELECT '4 s 6 ms 7 us'::INTERVAL, '1 year 2-3'::INTERVAL, '2 weeks 3 days 4'::INTERVAL, '1 decade 1 century'::INTERVAL;
+-- make_interval() by names, and of what is computed.
+SELECT make_interval(), make_interval(1, 2, 3, 4, 5, 6, 7.5), make_interval(1, 2, days => 3), make_interval(hours := -2, secs => 1.25);
+SELECT make_interval(days => n, mins := n * 10) FROM (VALUES (1), (2), (NULL)) v (n);
+SELECT make_interval(days => 1.5);
+SELECT make_interval(ages => 1);
+SELECT make_interval(1, days => 3, 2);

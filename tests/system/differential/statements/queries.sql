@@ -367,3 +367,14 @@ WITH RECURSIVE r (n) AS (SELECT 1.0 UNION ALL SELECT n / 3 FROM r WHERE n > 0.1)
 WITH RECURSIVE r (n) AS (SELECT 0.5 UNION ALL SELECT n + 0.5 FROM r WHERE n < 2) SELECT * FROM r;
 WITH RECURSIVE r (n) AS (SELECT 1::FLOAT8 UNION ALL SELECT n * 1.5 FROM r WHERE n < 4) SELECT * FROM r;
 WITH RECURSIVE r (d) AS (SELECT DATE '2024-01-01' UNION ALL SELECT d + INTERVAL '1 day' FROM r WHERE d < '2024-01-03') SELECT * FROM r;
+-- FILTER keeps what it leaves out from being computed; a subquery in an array is asked for its rows.
+SELECT sum(id / (boss - 1)) FILTER (WHERE boss > 1), count(DISTINCT id / (boss - 1)) FILTER (WHERE boss > 1) FROM emp;
+SELECT array_agg(id / (boss - 1) ORDER BY id / (boss - 1) DESC) FILTER (WHERE boss > 1), avg(salary / (boss - 1)) FILTER (WHERE boss > 1) FROM emp;
+SELECT id, sum(id / (id - 2)) FILTER (WHERE id <> 2) OVER (ORDER BY id) FROM emp ORDER BY id;
+SELECT max(substr(name, 1, 0)::INT8) FILTER (WHERE name = 'nobody'), stddev(id / (boss - 1)) FILTER (WHERE boss > 1) FROM emp;
+SELECT id FROM emp WHERE id = ANY(ARRAY(SELECT boss FROM emp)) ORDER BY id;
+SELECT id FROM emp WHERE id <> ALL(ARRAY(SELECT boss FROM emp WHERE boss IS NOT NULL)) ORDER BY id;
+SELECT id FROM emp WHERE name LIKE ANY(ARRAY(SELECT name FROM emp WHERE id < 3)) ORDER BY id;
+SELECT CASE WHEN id > 5 THEN generate_series(1, 2) END FROM emp;
+SELECT coalesce(unnest(ARRAY[1]), 0) FROM emp;
+SELECT to_jsonb(d) FROM dept d (number, called);
