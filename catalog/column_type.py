@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -36,6 +36,9 @@ class ColumnType:
     for a VARCHAR that has one; `element` for ARRAY, `enum` for ENUM, and each only
     for it. `catalog_name` is what pg_catalog calls the type where that is another one to clients:
     no table's column has it, and expressions are computed without it.
+
+    A DECIMAL of which nobody said the digits is `bare`: it is stored and computed as DECIMAL(38,9),
+    which as a type it equals, and takes no value that has more digits (`column_types.coerce`).
     """
 
     kind: TypeKind
@@ -45,6 +48,7 @@ class ColumnType:
     element: ColumnType | None = None
     enum: EnumType | None = None
     catalog_name: CatalogName | None = None
+    bare: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         assert (self.element is not None) == (self.kind is TypeKind.ARRAY), self
@@ -58,6 +62,7 @@ class ColumnType:
             assert self.scale is None, self
             object.__setattr__(self, "precision", DECIMAL_DEFAULT[0])
             object.__setattr__(self, "scale", DECIMAL_DEFAULT[1])
+            object.__setattr__(self, "bare", True)
         elif self.scale is None:
             object.__setattr__(self, "scale", 0)
         self._check_decimal()
@@ -112,6 +117,13 @@ class ColumnType:
         if self.width is not None:
             return f"{self.kind.value}({self.width})"
         return str(self.kind.value)
+
+    @property
+    def declared_name(self) -> str:
+        """The type as CREATE TABLE says it: a bare DECIMAL has no digits there."""
+        if self.element is not None:
+            return f"{self.element.declared_name}[]"
+        return str(self.kind.value) if self.bare else self.sql_name
 
     @property
     def broad(self) -> ColumnType:

@@ -23,8 +23,9 @@ A *datum* is a value of SQL as a Python object. Each type has one canonical form
     ENUM         str: the label of a member
     ARRAY        list of datums of its element's type, which is no array
 
-and None for NULL in all of them. A bare DECIMAL is DECIMAL(38,9): Arrow and DuckDB know no decimal
-without a scale. A bare CHAR is CHAR(1).
+and None for NULL in all of them. A bare DECIMAL is DECIMAL(38,9), because Arrow and DuckDB know no
+decimal without a scale, but it rounds nothing: what has more digits is refused. A bare CHAR is
+CHAR(1).
 
 A type has a *broad* type, which holds all its values: INT8 for the narrower integers, STRING for
 VARCHAR and CHAR, and itself for any other. Expressions are computed in broad types; only what is
@@ -72,11 +73,11 @@ INTEGER_RANGES = {
 def coerce(type: ColumnType, datum: object, *, column: str | None = None) -> Datum:
     """The canonical datum of `type` for a Python value, a JSON value or a text literal.
 
-    What would lose something is refused, with three exceptions that SQL expects: a DECIMAL rounds
-    to its scale (half away from zero), a FLOAT8 takes the nearest double, and an aware datetime
-    becomes a TIMESTAMP of the session's clock. Raises SQLError, naming `column` where it is given:
-    22001 longer than its type, 22003 out of range, 22P02, 22007 and 22008 bad text, 22021 NUL or
-    invalid text, 42804 a value of another type.
+    What would lose something is refused, with three exceptions that SQL expects: a DECIMAL(p,s)
+    rounds to its scale (half away from zero), a FLOAT8 takes the nearest double, and an aware
+    datetime becomes a TIMESTAMP of the session's clock. Raises SQLError, naming `column` where that
+    is given: 22001 longer than its type, 22003 out of range, 22P02, 22007 and 22008 bad text, 22021
+    NUL or invalid text, 42804 a value of another type.
     """
     if datum is None:
         return None
@@ -198,7 +199,10 @@ _DECIMAL_CONTEXT = Context(prec=2 * DECIMAL_PRECISION_MAX + 2, rounding=ROUND_HA
 
 
 def round_decimal(type: ColumnType, number: Decimal) -> Decimal:
-    """`number` with exactly the type's scale, rounded half away from zero, as PostgreSQL does."""
+    """`number` with exactly the type's scale, rounded half away from zero, as PostgreSQL does.
+
+    Raises SQLError 22003 for one that is too great, and for digits that a bare DECIMAL would lose.
+    """
     precision, scale = type.decimal
     if not number.is_finite():
         raise SQLError("22003", f"{type.sql_name} has no {number}")
@@ -208,7 +212,19 @@ def round_decimal(type: ColumnType, number: Decimal) -> Decimal:
         raise _decimal_overflow(precision, scale) from None
     if rounded and rounded.adjusted() >= precision - scale:
         raise _decimal_overflow(precision, scale)
+    if type.bare and rounded != number:
+        raise _too_exact(number, scale)
     return rounded if rounded else abs(rounded)  # there is no negative zero
+
+
+def _too_exact(number: Decimal, scale: int) -> SQLError:
+    shown = f"{number.normalize():f}"
+    return SQLError(
+        "22003",
+        f"NUMERIC without digits keeps {scale} behind the point, and {shown[:60]} has more",
+        hint=f"Round the value, as round(x, {scale}) does, or declare the column NUMERIC(p, s) "
+        "with the digits that it needs: quotients and averages have 16 behind the point.",
+    )
 
 
 def _decimal_overflow(precision: int, scale: int) -> SQLError:

@@ -334,9 +334,13 @@ def _view(wire: ViewWire | None) -> ViewQuery | None:
 
 
 def _type_to_wire(type: ColumnType) -> TypeWire:
-    return TypeWire(
-        str(type.kind.value), type.precision, type.scale, type.width, _enum_to_wire(type.enum)
-    )
+    precision, scale = _digits(type)
+    return TypeWire(str(type.kind.value), precision, scale, type.width, _enum_to_wire(type.enum))
+
+
+def _digits(type: ColumnType) -> tuple[int | None, int | None]:
+    """Precision and scale as they were declared: a bare DECIMAL has none."""
+    return (None, None) if type.bare else (type.precision, type.scale)
 
 
 def _type_from_wire(wire: TypeWire) -> ColumnType:
@@ -363,11 +367,11 @@ def column_to_wire(column: Column) -> ColumnWire:
         id=column.id,
         name=column.name,
         kind=str(column.type.kind.value),
-        precision=column.type.precision,
+        precision=_digits(column.type)[0],
         width=column.type.width,
         element=None if column.type.element is None else _type_to_wire(column.type.element),
         enum=_enum_to_wire(column.type.enum),
-        scale=column.type.scale,
+        scale=_digits(column.type)[1],
         nullable=column.nullable,
         has_default=column.has_default,
         default=to_physical(column.type, column.default),

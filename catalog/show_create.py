@@ -54,7 +54,7 @@ def show_create(
 
 
 def _column(column: Column) -> str:
-    parts = [quote_identifier(column.name), column.type.sql_name]
+    parts = [quote_identifier(column.name), column.type.declared_name]
     if column.hidden:
         parts.append("NOT VISIBLE")
     if not column.nullable:

@@ -78,4 +78,4 @@ def _integer(subscript: exp.Expr) -> exp.Expr:
 
 
 def _cast(part: exp.Expr, type: ColumnType) -> exp.Expr:
-    return exp.cast(part.copy(), type.sql_name, dialect="postgres")
+    return exp.cast(part.copy(), type.declared_name, dialect="postgres")

@@ -86,7 +86,7 @@ def type_parameters(
             target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
             cast = exp.Cast(this=node.copy(), to=target)
             cast.meta[TYPED_PARAMETER] = True
-            if enum_in(type) is not None:
+            if enum_in(type) is not None or type.bare:
                 cast.meta[CAST_TYPE] = type
             node.replace(cast)
     return TypedStatement(statement, final)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
-from ..catalog.column_types import ColumnType, coerce
+from ..catalog.column_types import ColumnType
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.errors import SQLError
 from ..catalog.type_kinds import TypeKind
@@ -29,7 +29,7 @@ from .parser.writes import with_ctes
 from .plans import Projection, ReturnedQuery
 from .postgres.output_names import output_name
 from .results import ResultColumn
-from .scalars import NotNative, Scalar, compile_scalar
+from .scalars import NotNative, Scalar, coerced, compile_scalar
 from .transpile import transpile
 
 RETURNED = ("$returned", "rows")
@@ -47,10 +47,7 @@ def _canonical(scalar: Scalar, type: ColumnType) -> Scalar:
     """A result has the digits that its type says: arithmetic on decimals gives more."""
     if type.kind is not TypeKind.DECIMAL:
         return scalar
-    evaluate = scalar.evaluate
-    return Scalar(
-        type, lambda values, bindings: coerce(type, evaluate(values, bindings)), scalar.constant
-    )
+    return coerced(scalar, type)
 
 
 def projection(

@@ -208,6 +208,14 @@ def adapt(scalar: Scalar, type: ColumnType, *, position: int | None = None) -> S
         raise
 
 
+def coerced(scalar: Scalar, type: ColumnType) -> Scalar:
+    """`scalar` converted to a datum of `type` when it is evaluated."""
+    evaluate = scalar.evaluate
+    return Scalar(
+        type, lambda values, bindings: coerce(type, evaluate(values, bindings)), scalar.constant
+    )
+
+
 def _array_of_others(scalar: Scalar, type: ColumnType) -> Scalar:
     """An array whose elements are converted one by one."""
     evaluate = scalar.evaluate
@@ -427,6 +435,8 @@ def _cast(tree: exp.Cast, operand: Scalar) -> Scalar:
     if source is not None and (source.kind, broad.kind) not in _CAST and source.kind != broad.kind:
         raise NotNative("cast between types")
     evaluate = operand.evaluate
+    if type.bare:  # of the digits that are there
+        return adapt(operand, type, position=position_of(tree))
     if not isinstance(evaluate, _Constant):
         return Scalar(
             broad,

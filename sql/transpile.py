@@ -53,6 +53,7 @@ from .scalars import (
     NotNative,
     Scalar,
     adapt,
+    coerced,
     compile_scalar,
     constant_datum,
     type_of_cast,
@@ -125,7 +126,8 @@ def _positions(tree: exp.Expr) -> dict[str, int]:
 
 
 def _retype_casts(query: exp.Query, parameters: _Parameters) -> None:
-    """Types mean what they mean in CREATE TABLE: INT is INT8, a bare DECIMAL is DECIMAL(38,9).
+    """Types mean what they mean in CREATE TABLE: INT is INT8, a bare DECIMAL of what is not
+    known is DECIMAL(38,9).
 
     A text literal is read here, by the same rules as one that is stored.
     """
@@ -136,7 +138,9 @@ def _retype_casts(query: exp.Query, parameters: _Parameters) -> None:
             cast.replace(parameters.typed(*read))
             continue
         type = type_of_cast(cast)
-        if type is not None:
+        if type is not None and type.bare and _client_parameter(cast.this.unnest()):
+            cast.replace(parameters.numeric(cast.this.unnest(), type))
+        elif type is not None:
             target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
             if type == type.broad:
                 cast.set("to", target)
@@ -180,6 +184,7 @@ class _Parameters:
     def __init__(self) -> None:
         self.found: list[TypedParameter] = []
         self._plain: dict[int, int] = {}
+        self._numeric: dict[int, int] = {}
         self._now: dict[TypeKind, int] = {}
         self._constants: dict[tuple[ColumnType | None, str], int] = {}
 
@@ -207,6 +212,15 @@ class _Parameters:
             self._add(TypedParameter(compile_scalar(tree, {}), None))
             self._plain[number] = len(self.found)
         return _placeholder(self._plain[number])
+
+    def numeric(self, tree: exp.Parameter, type: ColumnType) -> exp.Expr:
+        """A parameter as a bare DECIMAL, which drops no digit of it."""
+        number = int(tree.this.this)
+        if number not in self._numeric:
+            given = compile_scalar(tree, {})
+            self._add(TypedParameter(coerced(given, type), type))
+            self._numeric[number] = len(self.found)
+        return _cast(_placeholder(self._numeric[number]), type)
 
     def now(self, tree: exp.Expr, type: ColumnType) -> exp.Expr:
         if type.kind not in self._now:

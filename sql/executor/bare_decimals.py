@@ -14,7 +14,7 @@ from .given_columns import column_type
 def bare_decimals(columns: Iterable[tuple[str, TypeName]]) -> str | None:
     """A notice that names those of the columns that are such; None where none is.
 
-    PostgreSQL's NUMERIC keeps every digit; here values are rounded, which must not surprise.
+    PostgreSQL's NUMERIC keeps every digit; here what has more is refused, which must not surprise.
     """
     names = [name for name, type in columns if not type.arguments and _decimal(type)]
     if not names:
@@ -22,8 +22,8 @@ def bare_decimals(columns: Iterable[tuple[str, TypeName]]) -> str | None:
     precision, scale = DECIMAL_DEFAULT
     named = ", ".join(f'"{name}"' for name in names)
     return (
-        f"NUMERIC without digits is NUMERIC({precision},{scale}), to which values are rounded: "
-        f"column {named}"
+        f"NUMERIC without digits is NUMERIC({precision},{scale}), and takes no value that has more"
+        f": column {named}"
     )
 
 

@@ -210,7 +210,9 @@ class TableChanges(ElementChanges):
                 hint="Add a column, fill it by UPDATE, and drop this one.",
                 position=command.position,
             )
-        source = command.using or exp.cast(exp.column(column.name, quoted=True), cast_name(type))
+        source = command.using or exp.cast(
+            exp.column(column.name, quoted=True), type.broad.declared_name
+        )
         interim = text_of(source)
         default = (
             column.default

@@ -8,8 +8,10 @@ from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import FLOATS, TypeKind
 from ..parser import position_of
+from ..parser.tree_names import CAST_TYPE
 from ..scalars import broad_type_of_cast, type_of_cast
 from . import arrays, spans
+from .derived_types import SCALE_UNKNOWN
 from .signatures import NUMBERS
 from .styles import styled_text
 from .templates import call, cast_to, duckdb, plain
@@ -73,6 +75,9 @@ def cast(node: exp.Cast, types: Types) -> exp.Expr | None:
     if isinstance(node, exp.TryCast) or untyped(node.this):
         return None
     source, target = types.of(node.this), broad_type_of_cast(node)
+    if source is None and target is not None and target.bare:
+        parameter = isinstance(node.this.unnest(), exp.Parameter)
+        return None if parameter else call("bare_decimal", node.this)
     if source is None or target is None:
         return None
     if source.element is not None and target.element is not None:
@@ -96,7 +101,8 @@ def _of_text(node: exp.Cast, target: ColumnType) -> exp.Expr | None:
     if kind is TypeKind.INT8:
         node.set("this", call("integer_of_text", node.this))
     elif kind is TypeKind.DECIMAL:
-        node.set("this", call("decimal_of_text", node.this))
+        bare = CAST_TYPE in node.meta and target.decimal[1] == SCALE_UNKNOWN
+        node.set("this", call("exact_decimal_of_text" if bare else "decimal_of_text", node.this))
     elif kind is TypeKind.BOOL:
         return call("bool_of_text", node.this)
     elif kind in _TEXTS_READ:

@@ -16,7 +16,7 @@ from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
 from .derived_types import FLOAT4, decimal, matched, widest
-from .literal_casts import type_as_written
+from .literal_casts import digits_of
 from .templates import cast_to
 from .type_names import type_name
 from .types import Types, untyped
@@ -125,7 +125,7 @@ def as_type(tree: exp.Expr, type: ColumnType | None, types: Types) -> exp.Expr:
     if type.enum is not None:
         type.enum.checked(inner.this)
     if type.kind is TypeKind.DECIMAL:
-        type = type_as_written(inner.this) or type
+        type = digits_of(inner.this, type)
     made = cast_to(inner.copy(), type)
     inner.replace(made)
     if inner is tree:

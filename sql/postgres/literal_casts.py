@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ...catalog.column_types import ColumnType
+from ...catalog.column_types import ColumnType, coerce
 from ...catalog.enum_type import EnumType
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
@@ -30,7 +30,7 @@ def literal_cast(cast: exp.Cast) -> tuple[Scalar, ColumnType] | None:
     if type is None or type.kind not in _READ or isinstance(cast, exp.TryCast):
         return None
     if type.kind is TypeKind.DECIMAL and not cast.to.expressions:
-        type = type_as_written(literal.this) or type
+        type = digits_of(literal.this, type)
         return adapt(compile_scalar(literal, {}), type, position=position_of(literal)), type
     try:
         return compile_scalar(exp.Cast(this=literal.copy(), to=cast.to.copy()), {}), type.broad
@@ -54,4 +54,17 @@ def type_as_written(text: str) -> ColumnType | None:
     except ValueError:
         return None
     digits = type.decimal[1] if type.kind is TypeKind.DECIMAL else 0
-    return ColumnType(TypeKind.DECIMAL, 38, digits) if digits <= 30 else None
+    return ColumnType(TypeKind.DECIMAL, 38, digits) if digits <= _DIGITS_MAX else None
+
+
+_DIGITS_MAX = 30
+"""Behind the point: eight are left before it."""
+
+
+def digits_of(text: str, type: ColumnType) -> ColumnType:
+    """DECIMAL with the digits of the text, or `type` where that holds it. Raises SQLError 22003
+    for one that has more digits than any."""
+    written = type_as_written(text)
+    if written is None:
+        coerce(ColumnType(TypeKind.DECIMAL), text)
+    return written or type

@@ -124,6 +124,21 @@ _SINGLE = """
     THEN error('22003|value out of range: underflow') ELSE CAST(x AS FLOAT) END
 """
 """Half the least FLOAT4 is rounded to zero."""
+_EXACT_DECIMAL_OF_TEXT = rf"""
+(s) AS CASE WHEN if(contains(lower(s), 'e'),
+        TRY_CAST(s AS DECIMAL(38, 12)) IS DISTINCT FROM TRY_CAST(s AS DECIMAL(38, 24)),
+        regexp_matches(s, '\.[0-9]{{12}}[0-9]*[1-9]'))
+    THEN error('22003|NUMERIC without digits keeps 12 behind the point of a text, and "' || s
+        || '" has more: cast it to NUMERIC(p, s)')
+    ELSE {PREFIX}decimal_of_text(s) END
+"""
+_BARE_DECIMAL = """
+(x) AS CASE
+    WHEN CAST(CAST(x AS DECIMAL(38, 9)) AS DECIMAL(38, 18)) = TRY_CAST(x AS DECIMAL(38, 18))
+    THEN CAST(x AS DECIMAL(38, 9))
+    WHEN x IS NOT NULL THEN error('22003|NUMERIC without digits keeps 9 behind the point, and '
+        || CAST(x AS VARCHAR) || ' has more: cast it to NUMERIC(p, s)') END
+"""
 _DECIMAL_OF_FLOAT = """
 (x) AS CASE WHEN isfinite(x) THEN printf('%.{digits}g', x)
     WHEN x IS NOT NULL THEN error('22003|DECIMAL has no NaN and no infinity') END
@@ -316,6 +331,8 @@ MACROS: dict[str, str] = {
     "integer_of_text": _INTEGER_OF_TEXT,
     "bool_of_text": _BOOL_OF_TEXT,
     "decimal_of_text": _DECIMAL_OF_TEXT,
+    "exact_decimal_of_text": _EXACT_DECIMAL_OF_TEXT,
+    "bare_decimal": _BARE_DECIMAL,
     "decimal_of_float": _DECIMAL_OF_FLOAT.format(digits=15),
     "decimal_of_single": _DECIMAL_OF_FLOAT.format(digits=6),
     "single": _SINGLE,
@@ -348,6 +365,7 @@ REWRITTEN = frozenset(
 _CASTS = frozenset(
     {"days", "float_text", "integer_of_text", "bool_of_text", "decimal_of_text"}
     | {"single", "single_text", "decimal_of_single", "subscripts", "places_to"}
+    | {"exact_decimal_of_text", "bare_decimal"}
     | {"logarithm", "decimal_of_float", "timestamp_digits", "timestamptz_digits", "time_digits"}
     | {"overlap", "percentile_at", "percentile_between", "percentile_of_intervals"}
     | {"make_interval"}

@@ -299,7 +299,7 @@ def test_table_is_shown_as_its_statement(sim: Simulation) -> None:
                 "CREATE TABLE flights (\n"
                 "    carrier STRING NOT NULL,\n"
                 "    time_hour TIMESTAMPTZ NOT NULL,\n"
-                "    delay DECIMAL(38,9) DEFAULT 1.500000000,\n"
+                "    delay DECIMAL DEFAULT 1.500000000,\n"
                 "    CONSTRAINT flights_pkey PRIMARY KEY (time_hour, carrier)\n"
                 ') WITH (changefeed_optimized = true, "gc.ttlseconds" = 60)'
             )

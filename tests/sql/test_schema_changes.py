@@ -459,7 +459,9 @@ def test_a_change_behind_its_own_rows_does_not_wait_for_ever(sim: Simulation, ch
 def test_columns_of_decimals_without_digits_are_told_of(sim: Simulation) -> None:
     async def main() -> None:
         async with sql_node(sim) as node:
-            told = "NUMERIC without digits is NUMERIC(38,9), to which values are rounded: column "
+            told = (
+                "NUMERIC without digits is NUMERIC(38,9), and takes no value that has more: column "
+            )
             made = await node.sql(
                 'CREATE TABLE d (a INT8 PRIMARY KEY, b NUMERIC, c NUMERIC(9), "D" DECIMAL[])'
             )
