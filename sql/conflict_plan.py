@@ -30,6 +30,7 @@ from .parser import folded, position_of
 from .parser.conflict_clause import OnConflict
 from .parser.statements import Insert
 from .plans import AnalyticSelect, Assignment, ConflictPlan
+from .postgres.blanks import without_blanks
 from .predicates import Predicate, compile_predicates
 from .scalars import NotNative, Scope
 from .transpile import transpile
@@ -105,7 +106,8 @@ class _Updating:
         predicates: tuple[Predicate, ...] = ()
         condition: exp.Expr | None = None
         if clause.where is not None:
-            where = self._over_pairs(clause.where)
+            own: Relations = {(self._relation,): self._descriptor}
+            where = self._over_pairs(without_blanks(clause.where, own))
             try:
                 predicates = compile_predicates(where, self._scope, self._relation)
             except NotNative:

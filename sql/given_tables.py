@@ -19,6 +19,7 @@ from ..catalog.descriptor import Column, TableDescriptor
 from ..catalog.physical import to_physical
 from ..catalog.type_kinds import TypeKind
 from ..kvlayer.txn import Transaction
+from .introspection.virtual_table import GIVEN_ID
 from .plans import broad_schema
 from .results import Row
 from .scalars import Bindings
@@ -27,9 +28,6 @@ from .virtual_rows import VirtualRows
 ROW_NUMBER = "$row"
 """The first column of a given table: unique, ascending from zero. No statement can name it."""
 
-_FIRST_ID = -1_000_000
-"""Below the ids of virtual tables, which are few."""
-
 
 def given_table(
     number: int, name: str, columns: Sequence[tuple[str, ColumnType]]
@@ -37,7 +35,7 @@ def given_table(
     """The descriptor of a statement's given table number `number`, whose names may repeat."""
     types = [(ROW_NUMBER, ColumnType(TypeKind.INT8)), *columns]
     return TableDescriptor(
-        id=_FIRST_ID - number,
+        id=GIVEN_ID - number,
         name=name,
         database_id=0,
         schema_id=0,

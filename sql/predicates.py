@@ -19,7 +19,7 @@ from sqlglot import exp
 from ..catalog.column_types import ColumnType, Datum
 from ..catalog.type_kinds import FLOATS, TypeKind
 from .parser import position_of
-from .scalars import Bindings, NotNative, Scalar, Scope, adapt, compile_scalar
+from .scalars import Bindings, NotNative, Scalar, Scope, adapt, compile_scalar, type_of_cast
 
 Values = Sequence[Datum]
 Test = Callable[[Values], bool]
@@ -188,11 +188,18 @@ def _constant(
     scalar = compile_scalar(tree, scope, relation)
     if not scalar.constant:
         raise NotNative("a comparison of two columns")
+    if any(_is_char(cast) for cast in tree.find_all(exp.Cast)):
+        raise NotNative("a CHAR, beside which the blanks of a VARCHAR mean nothing")
     if type.kind is TypeKind.FLOAT4 and scalar.type not in (None, type):
         if not alone:
             raise NotNative("a list of numbers, which have one type with the column")
         type = _FLOAT8
     return adapt(scalar, type, position=position_of(tree))
+
+
+def _is_char(cast: exp.Cast) -> bool:
+    type = type_of_cast(cast)
+    return type is not None and type.kind is TypeKind.CHAR
 
 
 _FLOAT8 = ColumnType(TypeKind.FLOAT8)

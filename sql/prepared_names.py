@@ -108,8 +108,10 @@ def argument_values(
 
 
 def _taken(type: ColumnType, value: object) -> object:
-    """The value as an integer where one is declared: the statement computes with it as such, and
-    a fraction is an error (22P02), as for a column."""
+    """The value as an integer or an array where one is declared: the statement computes with it as
+    such, and a fraction is an error (22P02), as for a column."""
+    if type.element is not None and isinstance(value, str):
+        return coerce(type, value)
     if type.broad.kind is not TypeKind.INT8:
         return value
     return coerce(type, value) if isinstance(value, str | Decimal | float) else value

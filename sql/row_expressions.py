@@ -29,6 +29,7 @@ from .errors import from_duckdb
 from .executor.duckdb import Analytics
 from .parser import parse_expression
 from .plans import broad_schema
+from .postgres.blanks import without_blanks
 from .predicates import Comparison, Membership, Predicate, bind_predicates, compile_predicates
 from .results import Row
 from .scalars import Bindings, NotNative, Scalar, compile_scalar
@@ -84,7 +85,7 @@ class RowCheck:
 
 
 def compile_check(table: TableDescriptor, check: CheckConstraint) -> RowCheck:
-    tree = parse_expression(check.expression)
+    tree = without_blanks(parse_expression(check.expression), {(table.name,): table})
     check_columns(tree, table, table.name)
     try:
         with plain_texts():

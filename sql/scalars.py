@@ -25,7 +25,7 @@ from ..catalog.type_kinds import TypeKind
 from .arithmetic import negate, operation
 from .client_functions import CLIENT_NODES, SOMEBODY, ClientFacts, client_fact
 from .parser import folded, position_of
-from .parser.tree_names import CAST_TYPE
+from .parser.tree_names import CAST_TYPE, CUT_BLANKS
 from .sequence_calls import SequenceCall, SequenceGenerators, sequence_call
 from .session_calls import SessionCalls
 from .setting_functions import setting_call
@@ -341,7 +341,18 @@ def parameter_number(tree: exp.Parameter) -> int:
 
 def _parameter(tree: exp.Parameter) -> Scalar:
     index = parameter_number(tree) - 1
+    if tree.meta.get(CUT_BLANKS):
+        return Scalar(
+            None, lambda values, bindings: _without_blanks(bindings.parameters[index]), True
+        )
     return Scalar(None, lambda values, bindings: bindings.parameters[index], True)
+
+
+def _without_blanks(value: object) -> object:
+    """A parameter beside a CHAR(n), or an array of such."""
+    if isinstance(value, list):
+        return [_without_blanks(item) for item in value]
+    return value.rstrip(" ") if isinstance(value, str) else value
 
 
 def _column(tree: exp.Column, scope: Scope, relation: str | None) -> Scalar:

@@ -10,6 +10,9 @@ from .names import ObjectName
 CAST_TYPE = "cast_type"
 """Where a cast keeps the type that it is to, if that is not plain from the type's name."""
 
+CUT_BLANKS = "cut_blanks"
+"""Marks a parameter that is compared with a CHAR(n)."""
+
 
 def folded(identifier: exp.Identifier) -> str:
     """The name that an identifier means: lower case unless quoted."""

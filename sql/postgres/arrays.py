@@ -37,6 +37,8 @@ def element_texts(array: exp.Expr, element: ColumnType, *, truths: str = _TRUTH)
             "list_transform", array, exp.Lambda(this=styled, expressions=[exp.to_identifier("e")])
         )
     written = truths if element.kind is TypeKind.BOOL else _WRITTEN.get(element.broad.kind)
+    if element.kind is TypeKind.CHAR:
+        written = f"rpad(e, {element.width}, ' ')"
     if written is None:
         return exp.Cast(this=array, to=exp.DataType.build("VARCHAR[]", dialect="duckdb"))
     text = sqlglot.parse_one(f"CASE WHEN e IS NOT NULL THEN {written} END", dialect="duckdb")
@@ -47,7 +49,7 @@ def element_texts(array: exp.Expr, element: ColumnType, *, truths: str = _TRUTH)
 
 def joined(tree: exp.ArrayToString, types: Types) -> exp.Expr | None:
     """array_to_string(): NULL is left out, unless there is a text for it."""
-    found = types.of(tree.this)
+    found = types.declared(tree.this)
     if found is None or found.element is None:
         return None
     texts = element_texts(tree.this.copy(), found.element)

@@ -15,6 +15,7 @@ from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
+from .blanks import agree_as_char
 from .derived_types import FLOAT4, decimal, matched, widest
 from .literal_casts import digits_of
 from .templates import cast_to
@@ -49,6 +50,8 @@ def have_one_type(
     known = [(parts[0], type) for type in of_inner if type is not None] + known
     if not known:
         return
+    if known[0][1].kind is TypeKind.STRING:
+        agree_as_char(parts, types)
     first = known[0][1]
     for part, type in known[1:] if types.strict else ():
         if not matched(first, type):

@@ -23,7 +23,7 @@ from ...catalog.errors import SQLError
 from ...catalog.type_kinds import FLOATS, TypeKind
 from ..parser import position_of
 from .arrays import check_dimensions, several_dimensions
-from .blanks import cut_blanks
+from .blanks import compare_as_char, listed_as_varchar
 from .casts import resolve_cast
 from .common_types import as_type, check_columns, have_one_type
 from .derived_types import FLOAT4, FLOAT8, INT8
@@ -247,8 +247,8 @@ def operands(tree: exp.Expr) -> list[exp.Expr]:
 
 
 def _compare(node: exp.Expr, left: exp.Expr, right: exp.Expr, types: Types) -> None:
-    for literal, other in ((left, right), (right, left)):
-        cut_blanks(literal, types.declared(other))
+    if not (isinstance(node, exp.In) and listed_as_varchar(node, types)):
+        compare_as_char(left, right, types)
     first, second = types.given(left), types.given(right)
     if not comparable(first, second):
         raise no_operator(SIGNS.get(type(node), "="), first, second, node)

@@ -20,7 +20,7 @@ from ...catalog.type_kinds import FLOATS, TypeKind
 from ..binder import Relations, scopes_in
 from ..expression_types import DOCUMENTS
 from ..expression_types import FUNCTIONS as DOCUMENT_FUNCTIONS
-from ..introspection.virtual_table import is_virtual
+from ..introspection.virtual_table import in_catalog
 from ..parser import folded
 from ..parser.queries import table_name
 from ..parser.tree_names import CAST_TYPE
@@ -101,7 +101,7 @@ class Types:
     def __init__(self, query: exp.Expr, relations: Relations) -> None:
         self._relations = relations
         # Tables of the catalog have texts and INT8 where PostgreSQL has types of its own.
-        self.strict = not any(map(is_virtual, relations.values()))
+        self.strict = not any(map(in_catalog, relations.values()))
         self._scopes: dict[int, list[QueryScope]] = {}
         scopes = scopes_in(query)
         for scope in scopes:

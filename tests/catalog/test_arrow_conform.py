@@ -19,7 +19,8 @@ NAIVE = datetime(2013, 1, 1)
 
 
 def _conformed(type_name: str, values: object) -> list[object]:
-    value = Column(id=2, name="v", type=ColumnType.from_sql(type_name))
+    name, _, digits = type_name.partition(" ")
+    value = Column(id=2, name="v", type=ColumnType.from_sql(name, [int(n) for n in digits.split()]))
     batch = conform(table(columns=(KEY, value)), pa.record_batch({"v": values, "k": [1]}))
     assert batch.schema.names == ["k", "v"]
     assert batch.schema.field("v").type == value.type.arrow_type
@@ -36,8 +37,8 @@ def _conformed(type_name: str, values: object) -> list[object]:
         ("float8", pa.array([1.5], pa.float32()), 1.5),
         ("float8", pa.array([1]), 1.0),
         ("decimal", pa.array([1]), Decimal("1.000000000")),
-        ("decimal", pa.array(["0.0000000005"]), Decimal("0.000000001")),
-        ("decimal", pa.array([Decimal("0.00000000049")]), Decimal("0E-9")),
+        ("decimal 38 9", pa.array(["0.0000000005"]), Decimal("0.000000001")),
+        ("decimal 38 9", pa.array([Decimal("0.00000000049")]), Decimal("0E-9")),
         ("string", pa.array(["a"], pa.large_string()), "a"),
         ("string", pa.array(["a"]).dictionary_encode(), "a"),
         ("bytes", pa.array([b"ab"], pa.binary(2)), b"ab"),
@@ -72,6 +73,8 @@ def test_column_is_cast(type_name: str, given: object, wanted: object) -> None:
         ("timestamptz", pa.array([1], pa.timestamp("ns")), "22007"),
         ("date", pa.array([1], pa.timestamp("ns")), "22007"),
         ("decimal", pa.array([Decimal(10**30)]), "22003"),
+        ("decimal", pa.array(["0.0000000005"]), "22003"),
+        ("decimal", pa.array([Decimal("0.00000000049")]), "22003"),
     ],
 )
 def test_column_that_does_not_fit_is_refused(type_name: str, given: object, sqlstate: str) -> None:

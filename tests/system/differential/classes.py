@@ -18,7 +18,7 @@ from tests.system.differential.outcome import Cell, Outcome
 
 INT2, INT4, INT8, TEXT, NAME = 21, 23, 20, 25, 19
 FLOAT8, NUMERIC, BPCHAR = 701, 1700, 1042
-VARCHAR, VARCHAR_ARRAY = 1043, 1015
+VARCHAR, VARCHAR_ARRAY, BPCHAR_ARRAY = 1043, 1015, 1014
 JSON, JSONB, REGTYPE, VOID = 114, 3802, 2206, 2278
 INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, NUMERIC_ARRAY = 1007, 1016, 1009, 1231
 
@@ -82,6 +82,8 @@ def _same(theirs: Cell, ours: Cell, before: int, after: int) -> bool:
         return (before, after) == (VOID, TEXT)
     if before == BPCHAR:
         return theirs.rstrip(b" ") == ours
+    if before == BPCHAR_ARRAY:
+        return _texts_in(theirs) == _texts_in(ours)
     if (before, after) == (JSON, JSONB):
         return bool(read_json(theirs.decode()) == read_json(ours.decode()))
     if before == after == NUMERIC_ARRAY:
@@ -97,6 +99,10 @@ def _same(theirs: Cell, ours: Cell, before: int, after: int) -> bool:
     if FLOAT8 in (before, after):
         return isclose(float(first), float(second), rel_tol=2 * 10**-_DIGITS)
     return _same_decimals(first, second)
+
+
+def _texts_in(array: bytes) -> list[str | None]:
+    return [text if text is None else text.rstrip(" ") for text in read_array(array.decode())]
 
 
 def _numbers_in(array: bytes) -> list[Decimal | None]:
@@ -183,7 +189,7 @@ def _shown_otherwise(*shown: int) -> Callable[[Difference], bool]:
         return (
             difference.parts <= {"rows", "types"}
             and bool(differing)
-            and _type_pairs(difference) <= _WIDER
+            and _type_pairs(difference) <= _WIDER | {(BPCHAR, TEXT)}
             and all(difference.theirs.types[place] in shown for place in differing)
             and same_values(difference.theirs, difference.ours)
         )
@@ -326,7 +332,7 @@ def _cursor(difference: Difference) -> bool:
 CLASSES: tuple[DifferenceClass, ...] = (
     DifferenceClass("Integers are computed in 64 bits", _wider_integers),
     *map(_typed, _ELSEWHERE),
-    DifferenceClass("CHAR(n) is not padded", _shown_otherwise(BPCHAR)),
+    DifferenceClass("CHAR(n) is not padded", _shown_otherwise(BPCHAR, BPCHAR_ARRAY)),
     DifferenceClass(
         "Decimals show the digits of their type",
         _shown_otherwise(NUMERIC, NUMERIC_ARRAY),
