@@ -43,6 +43,7 @@ class CatalogName(Enum):
     CHAR = '"char"'  # one letter, of kind STRING
     INT2VECTOR = "int2vector"  # numbers of columns, arrays of INT8
     OIDVECTOR = "oidvector"  # arrays of object ids
+    VOID = "void"  # what functions return that only do something: an empty STRING
 
 
 BROAD = {

@@ -1,7 +1,7 @@
 """Keys: how values become bytes that sort as the values do, and where keys live in the engine.
 
 A *key* of the KV layer is `keyspace | rest`: a keyspace is one kind byte (`t` tables, `r` raw,
-`x` relaxed) and a four-byte id. A table's row key is
+`x` relaxed, `l` names that are locked and never written) and a four-byte id. A table's row key is
 
     t | table id (4) | index id (2) | memcomparable columns
 
@@ -30,6 +30,7 @@ from .span import Span
 TABLE_KIND = b"t"
 RAW_KIND = b"r"
 RELAXED_KIND = b"x"
+LOCK_KIND = b"l"
 KEYSPACE_LENGTH = 5
 
 LOCAL = b"\x01"

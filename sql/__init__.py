@@ -21,7 +21,8 @@ from .services import (
     JobSummary,
     Services,
 )
-from .session import Session, SessionState
+from .session import Session
+from .session_state import SessionState
 
 __all__ = [
     "Analytics",

@@ -7,7 +7,6 @@
     version()                       as PostgreSQL's, with our name in it
     statement_timestamp()           when the text that runs came in, and never before now()
     pg_backend_pid()                the session's number, as the client was told for cancelling
-    pg_advisory_unlock_all()        there are no advisory locks: what pools call between clients
 
 Each may be qualified by `pg_catalog`.
 """
@@ -65,7 +64,6 @@ _TEXTS: dict[str, Callable[[ClientFacts], str]] = {
     "current_catalog": lambda facts: facts.database,
     "current_schema": lambda facts: PUBLIC_SCHEMA,
     "version": lambda facts: CRDB_VERSION if facts.variables.get(CRDB_COMPAT) else VERSION_TEXT,
-    "pg_advisory_unlock_all": lambda facts: "",
 }
 
 _FACTS = {

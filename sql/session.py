@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from enum import Enum
 
 from ..catalog.errors import SQLError
 from ..catalog.session_zone import SessionZone
@@ -49,18 +48,11 @@ from .result_shape import check_columns_same, known_columns
 from .results import ClosedOnError, Result, ResultColumn
 from .sequence_functions import SessionSequences
 from .services import Services
+from .session_state import SessionState
 from .session_transactions import SessionTransactions
 from .session_turn import SessionTurn
 from .transactions import OpenTransaction, lock_timeout
 from .variables import SessionVariables
-
-
-class SessionState(Enum):
-    """What ReadyForQuery tells a client."""
-
-    IDLE = "idle"
-    IN_TRANSACTION = "in a transaction"
-    FAILED = "in a failed transaction"
 
 
 class Session:
@@ -86,7 +78,7 @@ class Session:
         self.prepared_names = names = PreparedNames()
         self._named = NamedStatements(names, self._store, self._preparing, self._run_prepared)
         self.cursors = Cursors(lambda: self._open, self._run_text, services.waiting_results)
-        self._calls = CallingSession(services, lambda: self.user, lambda: self._transactions.reader)
+        self._calls = CallingSession(services, self, self._transactions)
         self.activity = Activity(services.sessions.next_number(), user, services.store)
         services.sessions.add(self)
 
@@ -471,7 +463,7 @@ class Session:
     async def _discard(self, target: str) -> Result:
         """DISCARD, CLOSE ALL, UNLISTEN: there are no temporary tables, cursors or channels."""
         if target == "DISCARD ALL":
-            self._transactions.refuse_block("DISCARD ALL")
+            await self._transactions.discard()
             act_as_login(self.variables)
             self.variables.reset("all")
         if target in ("DISCARD ALL", "CLOSE CURSOR ALL"):

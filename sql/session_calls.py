@@ -1,6 +1,7 @@
 """Calls that do something to sessions, once for each row of a query's result.
 
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'ada'
+    SELECT pg_try_advisory_lock(id), id FROM jobs ORDER BY id LIMIT 1
 
 Nothing may call them twice, so they are no part of what DuckDB evaluates: they are items of the
 outermost SELECT, and are called when its rows are there (`drawn_items`). What they do is told by
@@ -17,11 +18,12 @@ from sqlglot import exp
 
 from ..catalog.column_types import ColumnType, Datum
 from ..catalog.errors import SQLError
-from ..catalog.type_kinds import TypeKind
+from ..catalog.type_kinds import CatalogName, TypeKind
 from .parser import position_of
 
 INT8 = ColumnType(TypeKind.INT8)
 BOOL = ColumnType(TypeKind.BOOL)
+VOID = ColumnType(TypeKind.STRING, catalog_name=CatalogName.VOID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,23 @@ class SessionCalls(Protocol):
         ...
 
 
+_LOCKED = SessionFunction(VOID, (1, 2))
+_TRIED = SessionFunction(BOOL, (1, 2))
+
 FUNCTIONS = {
     "pg_cancel_backend": SessionFunction(BOOL, (1,)),
     "pg_terminate_backend": SessionFunction(BOOL, (1, 2)),
+    "pg_advisory_lock": _LOCKED,
+    "pg_advisory_lock_shared": _LOCKED,
+    "pg_advisory_xact_lock": _LOCKED,
+    "pg_advisory_xact_lock_shared": _LOCKED,
+    "pg_try_advisory_lock": _TRIED,
+    "pg_try_advisory_lock_shared": _TRIED,
+    "pg_try_advisory_xact_lock": _TRIED,
+    "pg_try_advisory_xact_lock_shared": _TRIED,
+    "pg_advisory_unlock": _TRIED,
+    "pg_advisory_unlock_shared": _TRIED,
+    "pg_advisory_unlock_all": SessionFunction(VOID, (0,)),
 }
 
 

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from ..catalog.errors import SQLError
 from ..kvlayer.errors import KVError, RetryableTransaction, StoreClosed
 from ..kvlayer.txn import Transaction
+from .advisory_locks import AdvisoryLocks
 from .as_of import datetime_of, resolve_as_of
 from .authorization import changes_rights
 from .executor.ddl import jobs_begun, wait_until_seen
@@ -59,6 +60,7 @@ class SessionTransactions:
     def __init__(self, services: Services, variables: SessionVariables) -> None:
         self.opened: OpenTransaction | None = None
         self.batch = False
+        self.advisory_locks = AdvisoryLocks(services.store)
         self.terminated: SQLError | None = None
         """Why the session is over, once it is: what every further statement is answered with."""
         self._services = services
@@ -191,6 +193,11 @@ class SessionTransactions:
         if self.opened is not None:
             raise SQLError("25001", f"{what} cannot run inside a transaction block")
 
+    async def discard(self) -> None:
+        """DISCARD ALL: no locks are left. Raises SQLError 25001 in a transaction."""
+        self.refuse_block("DISCARD ALL")
+        await self.advisory_locks.release_all()
+
     def _in_block(self, what: str) -> OpenTransaction:
         if self.opened is None or self.batch:
             raise SQLError("25P01", f"{what} can only be used in transaction blocks")
@@ -269,6 +276,10 @@ class SessionTransactions:
 
     def attend(self) -> None:
         """The session is not idle from here on. Raises what ended it, if it is over."""
+        if self.terminated is None and self.advisory_locks.lost:
+            self.terminated = SQLError(
+                "08006", "terminating connection: its advisory locks were lost with the store's"
+            )
         if self.terminated is not None:
             raise self.terminated
         if self._idle is not None:
@@ -293,6 +304,7 @@ class SessionTransactions:
         task.add_done_callback(self._ending.discard)
 
     async def _end(self) -> None:
+        await self.advisory_locks.release_all()
         try:
             await self.rollback()
         except KVError:
@@ -329,6 +341,7 @@ class SessionTransactions:
         """Rolls back what is open."""
         if self._idle is not None:
             self._idle.cancel()
+        await self.advisory_locks.release_all()
         await self.rollback()
         if self._ending:
             await asyncio.wait(set(self._ending))

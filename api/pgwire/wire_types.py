@@ -190,6 +190,7 @@ CATALOG_TYPES = {
     CatalogName.CHAR: WireType(oid=18, size=1, text=str.encode, binary=str.encode),
     CatalogName.INT2VECTOR: _vector(22, WIRE_TYPES[TypeKind.INT2]),
     CatalogName.OIDVECTOR: _vector(30, _OID_TYPE),
+    CatalogName.VOID: WireType(oid=2278, size=4, text=str.encode, binary=str.encode),
 }
 """The types of some columns of pg_catalog."""
 

@@ -29,6 +29,8 @@ async def operate(served: ServedTransaction, operation: messages.Operation) -> o
             )
         case messages.Lock(keys=keys, mode=mode, when_locked=when):
             return await transaction.lock(keys, mode=LockMode(mode), when_locked=WhenLocked(when))
+        case messages.Unlock(keys=keys, mode=mode):
+            await transaction.unlock(keys, mode=LockMode(mode))
         case messages.Put(keys=keys, bodies=bodies):
             await transaction.put(keys, bodies)
         case messages.Delete(keys=keys):

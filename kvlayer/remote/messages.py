@@ -177,6 +177,11 @@ class Lock(Message, frozen=True, tag="lock"):
     when_locked: str
 
 
+class Unlock(Message, frozen=True, tag="unlock"):
+    keys: list[bytes]
+    mode: str
+
+
 class Put(Message, frozen=True, tag="put"):
     keys: list[bytes]
     bodies: list[bytes]
@@ -222,6 +227,7 @@ Operation = (
     | GetWithTimestamp
     | ScanRows
     | Lock
+    | Unlock
     | Put
     | Delete
     | BeginStatement

@@ -91,6 +91,10 @@ class RemoteTransaction:
     def write_count(self) -> int:
         return 0 if self._state is None else self._state.write_count
 
+    def check_running(self) -> None:
+        if self._state is not None:
+            self._check_connection()
+
     async def started(self) -> None:
         if self._state is not None:
             return
@@ -181,6 +185,9 @@ class RemoteTransaction:
     ) -> list[bytes]:
         asked = messages.Lock(list(keys), mode.value, when_locked.value)
         return await self._ask(asked, list[bytes])
+
+    async def unlock(self, keys: Sequence[bytes], *, mode: LockMode = LockMode.EXCLUSIVE) -> None:
+        await self._ask(messages.Unlock(list(keys), mode.value), type(None))
 
     async def put(self, keys: Sequence[bytes], bodies: Sequence[bytes]) -> None:
         await self._ask(messages.Put(list(keys), list(bodies)), type(None))

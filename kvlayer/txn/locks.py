@@ -197,6 +197,18 @@ class LockTable:
         for key in sorted(free | shared):
             self._wake(key)
 
+    def release_lock(self, key: bytes, record: TransactionRecord, mode: LockMode) -> None:
+        """The transaction, which goes on, does not hold the key in that mode any more."""
+        if mode is LockMode.EXCLUSIVE:
+            del record.locks[key]
+            del self.locks[key]
+        else:
+            del record.shares[key]
+            del self.shares[key][record]
+            if not self.shares[key]:
+                del self.shares[key]
+        self._wake(key)
+
     async def wait(
         self, conflict: LockConflict, waiter: TransactionRecord | None, seconds: float
     ) -> Turn | None:

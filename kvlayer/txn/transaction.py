@@ -15,6 +15,7 @@ from ..errors import (
     TransactionState,
     WriteConflict,
 )
+from ..keys import LOCK_KIND
 from ..mvcc import LIVE, SLICE_ROWS, TOMBSTONE
 from ..savepoint import Savepoint, marks
 from ..span import Span
@@ -24,6 +25,7 @@ from .existing import first_existing
 from .host import TransactionHost
 from .intents_seen import intents_seen
 from .limits import COMMANDS_AHEAD_MAX, check_sizes, slices
+from .locking import lock_keys
 from .locks import Turn
 from .reading import Row, read_version, rows_at, sliced_rows
 from .record import TransactionRecord, TransactionStatus
@@ -31,7 +33,7 @@ from .refresh import refresh
 from .resolution import abort, commit
 from .rewind import roll_back_to
 from .steps import run_step
-from .writing import hold_key, lock_step, write_step
+from .writing import hold_key, write_step
 
 T = TypeVar("T")
 
@@ -120,6 +122,10 @@ class Transaction:
         """How many values and deletions were written, a key counted each time."""
         return self._write_count
 
+    def check_running(self) -> None:
+        """Raises KVError once it has ended, as far as that is known without asking."""
+        self._check_active()
+
     async def started(self) -> None:
         """The read timestamp is drawn at once, where the store is near: see `access`."""
 
@@ -144,22 +150,17 @@ class Transaction:
         """
         check_sizes(keys, ())
         self._check_writable()
-        locked: list[bytes] = []
-        changed = False
+        return await lock_keys(
+            self._host, self._record, keys, mode, when_locked, self._run, self._check_active
+        )
+
+    async def unlock(self, keys: Sequence[bytes], *, mode: LockMode = LockMode.EXCLUSIVE) -> None:
+        """Lets go of keys that it locked in that mode, before its end: keys of `LOCK_KIND` alone,
+        for what a transaction does with rows rests on their locks."""
+        self._check_active()
         for key in keys:
-
-            def step(turn: Turn | None, key: bytes = key) -> bool | None:
-                self._check_active()
-                return lock_step(self._host, self._record, key, mode, when_locked, turn)
-
-            newer = await self._run(step)
-            if newer is not None:
-                locked.append(key)
-                changed |= newer
-        if changed:
-            # Reading below the newest value would only fail at commit: try to move up now.
-            await refresh(self._host, self._record, self._record.write_timestamp)
-        return locked
+            assert key[:1] == LOCK_KIND, key
+            self._host.locks.release_lock(key, self._record, mode)
 
     async def get_with_timestamp(self, key: bytes) -> tuple[bytes, Timestamp] | None:
         """The body of a key's live value, and the timestamp of that version.

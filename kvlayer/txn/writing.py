@@ -73,10 +73,14 @@ def lock_step(
 
 
 def hold_key(host: TransactionHost, record: TransactionRecord, key: bytes, mode: LockMode) -> None:
-    """The transaction, which may, holds the key from now on."""
+    """The transaction, which may, holds the key from now on.
+
+    What is never written is no reason to hold the closed timestamp back.
+    """
     record.sequence += 1
     host.locks.add_lock(key, record, mode)
-    host.closed.hold(record.id, record.write_timestamp)
+    if key[:1] != key_format.LOCK_KIND:
+        host.closed.hold(record.id, record.write_timestamp)
 
 
 def _newer_version(host: TransactionHost, record: TransactionRecord, keys: list[bytes]) -> bool:

@@ -201,3 +201,21 @@ def test_who_lacks_the_token_is_not_let_in(tmp_path: Path) -> None:
         with pytest.raises(AssertionError, match="can be read by others"):
             joining.start()
         joining.client.close()
+
+
+def test_advisory_locks_are_the_stores_and_end_with_their_node(tmp_path: Path) -> None:
+    with two_nodes(tmp_path) as (first, second):
+        address: dict[str, Any] = {"host": "127.0.0.1", "user": "root", "dbname": "defaultdb"}
+        with (
+            psycopg.connect(port=first.pg_port, autocommit=True, **address) as here,
+            psycopg.connect(port=second.pg_port, autocommit=True, **address) as there,
+        ):
+            there.execute("SELECT pg_advisory_lock(7)")
+            assert first.rows("SELECT pg_try_advisory_lock(7)") == [[False]]
+            waiting = Thread(target=lambda: here.execute("SELECT pg_advisory_lock(7)"))
+            waiting.start()
+            time.sleep(0.5)
+            assert waiting.is_alive()
+            second.kill()
+            waiting.join(30)
+            assert here.execute("SELECT pg_advisory_unlock(7)").fetchone() == (True,)

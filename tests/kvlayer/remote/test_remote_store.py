@@ -22,6 +22,7 @@ from tailrace.kvlayer.events import Checkpoint, ValueBatch
 from tailrace.kvlayer.remote import RemoteStore
 from tailrace.kvlayer.span import Span
 from tailrace.kvlayer.store import Store
+from tailrace.kvlayer.transaction_modes import WhenLocked
 from tests.harness.sim_network import SimNetwork
 from tests.harness.simulation import Simulation
 from tests.harness.stores import open_store
@@ -248,6 +249,26 @@ def test_a_transaction_ends_with_its_connection() -> None:
         assert await get(on.far, A) == b"2"
 
     run(9, scenario)
+
+
+def test_names_are_locked_and_unlocked_from_afar() -> None:
+    name = b"l\x00\x00\x00\x64a"
+
+    async def scenario(on: Joined) -> None:
+        far, near = on.far.begin(), on.near.begin()
+        await far.started()
+        assert await far.lock([name]) == [name]
+        assert await near.lock([name], when_locked=WhenLocked.SKIP) == []
+        await far.unlock([name])
+        assert await near.lock([name], when_locked=WhenLocked.SKIP) == [name]
+        far.check_running()
+        await near.rollback()
+        on.network.disconnect()
+        await asyncio.sleep(3)
+        with pytest.raises(TransactionAborted):
+            far.check_running()
+
+    run(1, scenario)
 
 
 def test_a_silent_nodes_locks_are_let_go() -> None:

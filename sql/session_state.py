@@ -1,0 +1,13 @@
+"""How a session stands between two statements."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class SessionState(Enum):
+    """What ReadyForQuery tells a client."""
+
+    IDLE = "idle"
+    IN_TRANSACTION = "in a transaction"
+    FAILED = "in a failed transaction"
