@@ -196,7 +196,8 @@ class Analytics:
             install_styled_texts(connection, zone)
             documents.install(connection)
             installed.install(connection)
-            installed.install_clock(connection, self._wall, zone)
+            installed.install_in_zone(connection, zone)
+            installed.install_clock(connection, self._wall)
             time_zone = f"SET GLOBAL TimeZone = '{zone}'"
             for statement in (*definitions(), time_zone, *_CONFIGURATION):
                 connection.execute(statement)

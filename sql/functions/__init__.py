@@ -5,6 +5,8 @@
     `identifiers`    parse_ident
     `unicode_forms`  normalize, unistr
     `degrees`        sine and its kin of degrees, exact where PostgreSQL is
+    `number_pattern`, `number_text`, `number_reading`     to_char and to_number
+    `moment_pattern`, `moment_text`, `moment_reading`     to_char, to_date and to_timestamp
     `pairs`          corr, covar_pop, regr_slope and their kin
 
 Each function is of plain values, which may not be NULL: of NULL they all make NULL, which

@@ -16,17 +16,36 @@ from ...catalog.errors import SQLError
 from ...kvlayer.clock import WallClock
 from ..errors import ERROR_MARK
 from ..postgres.macros import PREFIX
-from . import byte_strings, degrees, identifiers, pairs, unicode_forms
+from . import (
+    byte_strings,
+    degrees,
+    identifiers,
+    moment_reading,
+    moment_text,
+    number_text,
+    pairs,
+    unicode_forms,
+)
 from .clock_texts import timeofday
+from .number_reading import number_of
+
+_INSTANT = pa.timestamp("us", tz="UTC")
 
 _TYPES: dict[str, pa.DataType] = {
     "BIGINT": pa.int64(),
     "BLOB": pa.binary(),
     "BOOLEAN": pa.bool_(),
+    "DATE": pa.date32(),
     "DOUBLE": pa.float64(),
     "VARCHAR": pa.string(),
     "VARCHAR[]": pa.list_(pa.string()),
 }
+
+
+def _number_read(text: str, pattern: str) -> str | None:
+    number = number_of(text, pattern)
+    return None if number is None else f"{number:f}"
+
 
 _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str], ...] = (
     ("get_byte", byte_strings.get_byte, "BIGINT"),
@@ -56,6 +75,14 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str], ...] = (
     ("acosd", degrees.acosd, "DOUBLE"),
     ("atand", degrees.atand, "DOUBLE"),
     ("atan2d", degrees.atan2d, "DOUBLE"),
+    ("integer_written", number_text.integer_text, "VARCHAR"),
+    ("decimal_written", number_text.decimal_text, "VARCHAR"),
+    ("float8_written", number_text.float8_text, "VARCHAR"),
+    ("float4_written", number_text.float4_text, "VARCHAR"),
+    ("number_read", _number_read, "VARCHAR"),
+    ("timestamp_written", moment_text.timestamp_text, "VARCHAR"),
+    ("interval_written", moment_text.interval_text, "VARCHAR"),
+    ("date_read", moment_reading.date_of, "DATE"),
     *((name, compute, "DOUBLE") for name, compute in pairs.AGGREGATES.items()),
 )
 """Names, functions of plain values, and DuckDB's types of what they return."""
@@ -70,13 +97,22 @@ def install(connection: duckdb.DuckDBPyConnection) -> None:
         define(f"{PREFIX}{name}", call, None, result, type="arrow", null_handling="special")
 
 
-def install_clock(connection: duckdb.DuckDBPyConnection, wall: WallClock, zone: str) -> None:
-    """`wall_clock_us()`: microseconds since 1970, read anew for every row; and a moment as
-    timeofday() writes it in the zone."""
+def install_in_zone(connection: duckdb.DuckDBPyConnection, zone: str) -> None:
+    """What depends on the session's time zone, which is a whole evaluator's."""
+    define: Any = connection.create_function
+    for name, function, type, result in (
+        ("timeofday", timeofday(zone), pa.string(), "VARCHAR"),
+        ("timestamptz_written", moment_text.text_in_zone(zone), pa.string(), "VARCHAR"),
+        ("timestamptz_read", moment_reading.timestamp_in_zone(zone), _INSTANT, "TIMESTAMPTZ"),
+    ):
+        call = _over_columns(function, type)
+        define(f"{PREFIX}{name}", call, None, result, type="arrow", null_handling="special")
+
+
+def install_clock(connection: duckdb.DuckDBPyConnection, wall: WallClock) -> None:
+    """`wall_clock_us()`: microseconds since 1970, read anew for every row."""
     define: Any = connection.create_function
     define("wall_clock_us", wall.unix_us, [], "BIGINT", side_effects=True)
-    told = _over_columns(timeofday(zone), pa.string())
-    define(f"{PREFIX}timeofday", told, None, "VARCHAR", type="arrow", null_handling="special")
 
 
 def _over_columns(function: Callable[..., Any], type: pa.DataType) -> Callable[..., Any]:

@@ -345,7 +345,18 @@ MACROS: dict[str, str] = {
 """By PostgreSQL's names. The last ones are no functions of users, but casts and aggregates."""
 
 REWRITTEN = frozenset(
-    {"div", "round", "sign", "to_char", "to_date", "date_part", "date_trunc", "format", "concat"}
+    {
+        "div",
+        "round",
+        "sign",
+        "to_char",
+        "to_date",
+        "to_number",
+        "date_part",
+        "date_trunc",
+        "format",
+        "concat",
+    }
     | {
         "log",
         "every",

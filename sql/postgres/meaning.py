@@ -203,8 +203,9 @@ _FUNCTIONS: dict[str, Make] = {
     "round": lambda found, tree, types: numbers.rounded(found, types),
     "sign": lambda found, tree, types: numbers.sign(found[0], types),
     "log": lambda found, tree, types: numbers.logarithm(found),
-    "to_char": lambda found, tree, types: times.written(found, types, tree=tree),
-    "to_date": lambda found, tree, types: times.read(found, "to_date", tree=tree),
+    "to_char": lambda found, tree, types: times.written(found, types),
+    "to_date": lambda found, tree, types: call("date_read", *found),
+    "to_number": lambda found, tree, types: times.number_read(found, tree=tree),
     "date_part": lambda found, tree, types: times.part(found, types, tree=tree),
     "date_trunc": lambda found, tree, types: times.truncated(found, types, tree=tree),
     "format": lambda found, tree, types: texts.formatted(found, tree, types),
@@ -220,7 +221,7 @@ _FUNCTIONS: dict[str, Make] = {
 _COUNTS = {"div": (2, 2), "sign": (1, 1), "log": (1, 2), "round": (1, 2), "to_char": (2, 2),
            "to_date": (2, 2), "date_part": (2, 2), "date_trunc": (2, 3), "every": (1, 1),
            "variance": (1, 1), "pg_typeof": (1, 1), "regexp_match": (2, 2),
-           "length": (1, 1), "octet_length": (1, 1)}  # fmt: skip
+           "length": (1, 1), "octet_length": (1, 1), "to_number": (2, 2)}  # fmt: skip
 
 
 def _type_name(argument: exp.Expr, types: Types) -> exp.Expr:
@@ -264,7 +265,7 @@ def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
     if name.startswith(PREFIX):
         name = name.removeprefix(PREFIX)
         if name == "to_timestamp" and len(node.expressions) == 2:
-            return times.read(list(node.expressions), name, tree=node)
+            return call("timestamptz_read", *node.expressions)
         if name in _OF_PATTERNS:
             texts.constant_pattern(node.expressions)
         if name in _FUNCTIONS:

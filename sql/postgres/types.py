@@ -44,6 +44,7 @@ from .derived_types import (
 )
 from .functions import FUNCTIONS, called
 from .macros import PREFIX
+from .number_scales import scale_of_pattern
 from .operators import SIGNS, operation
 from .signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, resolve
 from .stars import Stars, given_names, sources_of, tree_of
@@ -260,6 +261,9 @@ class Types:
                 return self._rounded(name, operands, chosen)
             case "date_trunc":
                 return truncated(self.of(operands[1]))
+            case "to_number":
+                places = scale_of_pattern(operands[1])
+                return None if places is None else decimal(places)
             case "array_fill" | "enum_range":
                 found = self.common(operands if name == "enum_range" else operands[:1])
                 return None if found is None or found.element is not None else array_of(found)

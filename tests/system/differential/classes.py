@@ -380,10 +380,6 @@ CLASSES: tuple[DifferenceClass, ...] = (
             _refused(sqlstate="22023", beginnings=("unrecognized encoding", "option 'g'")),
         ),
     ),
-    DifferenceClass(
-        "Patterns of to_char",
-        _refused(sqlstate="0A000", beginnings=("to_char() of", "TH in a pattern")),
-    ),
     DifferenceClass("Signs that are not read", _unread),
     DifferenceClass(
         "Columns take no number for a text and no fraction for an integer",
