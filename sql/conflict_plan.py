@@ -157,6 +157,7 @@ class _Updating:
     def _over_pairs(self, tree: exp.Expr) -> exp.Expr:
         """The expression with the proposed row's columns by their names in the wider row."""
         root = exp.Paren(this=tree.copy())
+        self._take_rows_apart(root)
         for column in list(root.find_all(exp.Column)):
             if not isinstance(column.this, exp.Identifier):
                 continue
@@ -169,6 +170,31 @@ class _Updating:
                 self._check_qualified(column, folded(qualifier))
         inner: exp.Expr = root.this
         return inner
+
+    def _take_rows_apart(self, tree: exp.Expr) -> None:
+        """`t IS DISTINCT FROM excluded` in terms of their columns, NULLs being alike."""
+        for test, alike in ((exp.EQ, exp.NullSafeEQ), (exp.NEQ, exp.NullSafeNEQ)):
+            for found in list(tree.find_all(test)):
+                if self._row(found.this) and self._row(found.expression):
+                    found.replace(alike(this=found.this, expression=found.expression))
+        for column in list(tree.find_all(exp.Column)):
+            if not self._row(column):
+                continue
+            names = [found.name for found in self._descriptor.shown_columns]
+            table = folded(column.this)
+            parts = [exp.column(name, table=table, quoted=True) for name in names]
+            column.replace(exp.Tuple(expressions=parts))
+
+    def _row(self, tree: exp.Expr) -> bool:
+        """Whether it is a whole row: the one that is there, or the one that was proposed."""
+        tree = tree.unnest()
+        if not isinstance(tree, exp.Column) or not isinstance(tree.this, exp.Identifier):
+            return False
+        if tree.args.get("table") is not None or tree.find_ancestor(exp.Query) is not None:
+            return False
+        name = folded(tree.this)
+        known = self._descriptor.find_column(name) is not None
+        return not known and name in (self._relation, EXCLUDED)
 
     def _proposed(self, column: exp.Column) -> exp.Column:
         name = folded(column.this)

@@ -22,6 +22,7 @@ from .meant_tokens import meant_tokens
 from .named_operands import plain_intervals
 from .normal_forms import form_tokens, plain_forms
 from .row_locks import cut_row_locks
+from .row_stars import rows_of_stars
 from .set_functions import plain_sets
 from .statements import Query
 from .tree_names import folded as folded
@@ -44,9 +45,8 @@ def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     tree = trees[0] if trees else None
     if tree is None or isinstance(tree, exp.Command):
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
-    return plain_arrays(
-        plain_sets(plain_documents(plain_names(plain_forms(plain_intervals(tree)))))
-    )
+    tree = rows_of_stars(plain_forms(plain_intervals(tree)))
+    return plain_arrays(plain_sets(plain_documents(plain_names(tree))))
 
 
 def parse_query(text: str, tokens: list[Token]) -> Query:

@@ -25,6 +25,10 @@ def compared_rows(tree: exp.Expr) -> exp.Expr | None:
             return exp.paren(exp.and_(*_pairs(exp.EQ, left, right)), copy=False)
         case exp.NEQ():
             return exp.paren(exp.or_(*_pairs(exp.NEQ, left, right)), copy=False)
+        case exp.NullSafeEQ():
+            return exp.paren(exp.and_(*_pairs(exp.NullSafeEQ, left, right)), copy=False)
+        case exp.NullSafeNEQ():
+            return exp.paren(exp.or_(*_pairs(exp.NullSafeNEQ, left, right)), copy=False)
     strict = exp.LT if isinstance(tree, exp.LT | exp.LTE) else exp.GT
     made: exp.Expr = type(tree)(this=left[-1].copy(), expression=right[-1].copy())
     for first, second in list(zip(left, right, strict=True))[-2::-1]:
@@ -48,7 +52,9 @@ def _in_rows(tree: exp.In) -> exp.Expr | None:
 
 
 def _pairs(
-    operator: type[exp.EQ | exp.NEQ], left: list[exp.Expr], right: list[exp.Expr]
+    operator: type[exp.EQ | exp.NEQ | exp.NullSafeEQ | exp.NullSafeNEQ],
+    left: list[exp.Expr],
+    right: list[exp.Expr],
 ) -> list[exp.Expr]:
     return [
         operator(this=first.copy(), expression=second.copy())

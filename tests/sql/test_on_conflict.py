@@ -235,3 +235,26 @@ def test_what_is_wrong_with_a_clause() -> None:
             assert error.position is not None, (clause, error)
 
     run(scenario, STOCK)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "s.* IS DISTINCT FROM excluded.*",
+        "(s.*) <> (excluded.*)",
+        "s <> excluded",
+        "(s.code, s.n) IS DISTINCT FROM (excluded.code, excluded.n)",
+    ],
+)
+def test_rows_are_compared_as_a_whole(where: str) -> None:
+    async def scenario(node: SqlNode) -> None:
+        upsert = (
+            "INSERT INTO stock AS s VALUES (1, {}, 10) "
+            f"ON CONFLICT (k) DO UPDATE SET code = excluded.code WHERE {where}"
+        )
+        assert (await node.sql(upsert.format("'a'"))).tag == "INSERT 0 0"
+        assert (await node.sql(upsert.format("'z'"))).tag == "INSERT 0 1"
+        assert (await node.sql(upsert.format("NULL"))).tag == "INSERT 0 1"
+        assert (await node.sql(upsert.format("NULL"))).tag == "INSERT 0 0"
+
+    run(scenario, STOCK, TWO)
