@@ -36,7 +36,7 @@ def plain_names(tree: exp.Expr) -> exp.Expr:
         elif isinstance(node, exp.Anonymous):
             _name_form(node)
     found: exp.Expr = made.this
-    return found
+    return found.pop()  # a tree whose parent is nothing of its own is no result any more
 
 
 def _word(node: exp.Column) -> exp.Expr | None:
