@@ -124,6 +124,8 @@ def _sentence(error: Exception) -> str:
 
 ERROR_MARK = "SQLSTATE "
 """Begins what our functions raise in DuckDB, which passes on nothing of them but their text."""
+HINT_MARK = "\x1f"
+"""Stands between such an error's message and its hint."""
 
 _BY_CLASS: tuple[tuple[type[duckdb.Error], str], ...] = (
     (duckdb.ConversionException, "22P02"),
@@ -198,7 +200,8 @@ def _translated(error: duckdb.Error, message: str, tables: Sequence[TableDescrip
     lower = message.lower()
     _, marked, told = message.partition(ERROR_MARK)
     if marked:  # what a function of ours raised
-        return SQLError(told[:5], told[7:])
+        message, _, hint = told[7:].partition(HINT_MARK)
+        return SQLError(told[:5], message, hint=hint or None)
     quoted = _between(message, '"', '"')
     if lower.startswith("referenced column") and quoted is not None:
         return unknown_column(quoted, tables, None)

@@ -39,6 +39,7 @@ from ..results import ResultColumn
 from . import array_functions
 from .duckdb_query import VECTOR_ROWS, OpenQuery, interrupt
 from .intervals import install_intervals
+from .pattern_functions import install_pattern_functions
 from .styled_texts import install_styled_texts
 from .text_casts import install_text_casts
 
@@ -194,6 +195,7 @@ class Analytics:
             install_intervals(connection)
             install_text_casts(connection, zone)
             install_styled_texts(connection, zone)
+            install_pattern_functions(connection)
             documents.install(connection)
             installed.install(connection)
             installed.install_in_zone(connection, zone)

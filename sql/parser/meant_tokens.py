@@ -5,6 +5,7 @@
     '7'::INT4               INT4 is no other name of INT, which has 64 bits here
     $1::oid[]               an array, which sqlglot does not read
     mood 'sad'              'sad'::mood, for types that sqlglot does not know
+    s !~ ANY (a)            NOT s ~ ALL (a)
     f(doc -> 'a')           f(((doc)) -> 'a'): no lambda, as `doc -> 'a'` and `(doc) -> 'a'` are
     INTERVAL '3 days 02:47'     '3 days 02:47'::INTERVAL: sqlglot reads no further than the days
 
@@ -19,6 +20,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from ...catalog.errors import SQLError
 from ..postgres.macros import CALLED, PREFIX
 from .lexer import is_string
+from .similar_substrings import plain_substrings
 
 INT4 = TokenType.MEDIUMINT
 """A type that PostgreSQL lacks, and so is free to stand for INT4."""
@@ -39,6 +41,7 @@ _ARGUMENT_BEHIND = (TokenType.L_PAREN, TokenType.COMMA)
 
 def meant_tokens(tokens: list[Token]) -> list[Token]:
     """The tokens as they are to be parsed."""
+    tokens = plain_substrings(tokens)
     made: list[Token] = []
     for place, token in enumerate(tokens):
         following = tokens[place + 1].token_type if place + 1 < len(tokens) else None
@@ -52,6 +55,8 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
             left, right = (_like(token, TokenType.L_PAREN, "("),
                            _like(token, TokenType.R_PAREN, ")"))  # fmt: skip
             made += [left, left, token, right, right]
+        elif kind in _QUANTIFIERS and _behind_not_like(tokens, place):
+            made.append(_like(token, *_QUANTIFIERS[kind]))
         elif kind == TokenType.INT and token.text.lower() == "int4":
             made.append(_like(token, INT4, token.text))
         elif kind == TokenType.OBJECT_IDENTIFIER and following == TokenType.L_BRACKET:
@@ -77,6 +82,21 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
 
 
 _WORDS = (TokenType.VAR, TokenType.NUMBER)
+_QUANTIFIERS = {
+    TokenType.ANY: (TokenType.ALL, "ALL"),
+    TokenType.SOME: (TokenType.ALL, "ALL"),
+    TokenType.ALL: (TokenType.ANY, "ANY"),
+}
+"""Each with its opposite: sqlglot takes the `!` of `!~` for a NOT before all of it."""
+
+
+def _behind_not_like(tokens: list[Token], place: int) -> bool:
+    """Whether `!~` or `!~*` stands before a token."""
+    return (
+        place >= 2
+        and tokens[place - 1].token_type in (TokenType.RLIKE, TokenType.IRLIKE)
+        and tokens[place - 2].text == "!"
+    )
 
 
 def _refuse_junk(number: Token, behind: Token) -> None:

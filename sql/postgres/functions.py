@@ -112,15 +112,36 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     substring(text|bytea, int8) same
     substring(text|bytea, int8, int8) same
     substring(text, text) text
+    substring(text, text, text) text
     regexp_like(text, text) bool
     regexp_like(text, text, text) bool
     regexp_replace(text, text, text) text
     regexp_replace(text, text, text, text) text
+    regexp_replace(text, text, text, int8) text
+    regexp_replace(text, text, text, int8, int8) text
+    regexp_replace(text, text, text, int8, int8, text) text
     regexp_substr(text, text) text
+    regexp_substr(text, text, int8) text
+    regexp_substr(text, text, int8, int8) text
+    regexp_substr(text, text, int8, int8, text) text
+    regexp_substr(text, text, int8, int8, text, int8) text
     regexp_match(text, text) text[]
+    regexp_match(text, text, text) text[]
+    regexp_every(text, text) any
+    regexp_every(text, text, text) any
     regexp_split_to_array(text, text) text[]
+    regexp_split_to_array(text, text, text) text[]
+    regexp_split_rows(text, text) text[]
+    regexp_split_rows(text, text, text) text[]
     regexp_count(text, text) int8
+    regexp_count(text, text, int8) int8
+    regexp_count(text, text, int8, text) int8
     regexp_instr(text, text) int8
+    regexp_instr(text, text, int8) int8
+    regexp_instr(text, text, int8, int8) int8
+    regexp_instr(text, text, int8, int8, int8) int8
+    regexp_instr(text, text, int8, int8, int8, text) int8
+    regexp_instr(text, text, int8, int8, int8, text, int8) int8
 
     date_part(text, timestamp|timestamptz|interval|time|date) float8
     date_trunc(text, timestamp|timestamptz|interval) result
@@ -238,8 +259,6 @@ _NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.MD5: ("md5", _THIS),
     exp.SHA2Digest: ("sha256", _THIS),
     exp.Explode: ("unnest", _THIS),
-    exp.RegexpCount: ("regexp_count", _TWO),
-    exp.RegexpInstr: ("regexp_instr", _TWO),
     exp.JustifyDays: ("justify_days", _THIS),
     exp.JustifyHours: ("justify_hours", _THIS),
     exp.JustifyInterval: ("justify_interval", _THIS),

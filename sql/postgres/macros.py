@@ -44,12 +44,6 @@ _ENCODE = r"""
     WHEN 'escape' THEN postgres_bytes_escaped(b)
     ELSE error('22023|unrecognized encoding') END
 """
-_REGEXP_SPLIT = """
-(s, p) AS CASE
-    WHEN p <> '' AND regexp_matches('', p)
-    THEN error('0A000|not supported: splitting by a pattern that matches nothing at all')
-    ELSE string_split_regex(s, '(?s)' || p) END
-"""
 _UTF8 = """
 CASE WHEN lower(replace(e, '-', '')) IN ('utf8', 'unicode') THEN {made}
     WHEN e IS NULL THEN NULL
@@ -296,11 +290,6 @@ MACROS: dict[str, str] = {
     "quote_ident": _QUOTE_IDENT.format(words=", ".join(f"'{word}'" for word in QUOTED_WORDS)),
     "quote_literal": f"(s) AS {_QUOTE_LITERAL}",
     "quote_nullable": f"(s) AS CASE WHEN s IS NULL THEN 'NULL' ELSE {_QUOTE_LITERAL} END",
-    "regexp_like": "(s, p) AS regexp_matches(s, '(?s)' || p), "
-    "(s, p, f) AS regexp_matches(s, if(regexp_matches(f, '[nm]'), '', '(?s)') || p, f)",
-    "regexp_substr": "(s, p) AS "
-    "CASE WHEN regexp_matches(s, '(?s)' || p) THEN regexp_extract(s, '(?s)' || p) END",
-    "regexp_split_to_array": _REGEXP_SPLIT,
     "string_to_array": f"(s, d) AS {_SPLIT}, "
     f"(s, d, n) AS list_transform({_SPLIT}, lambda e: nullif(e, n))",
     "mod": "(a, b) AS a % b",
@@ -364,12 +353,12 @@ REWRITTEN = frozenset(
         "length",
         "variance",
         "pg_typeof",
-        "regexp_replace",
-        "regexp_match",
         "json_object",
         "json_extract_path",
         "json_extract_path_text",
     }
+    | {"regexp_like", "regexp_match", "regexp_replace", "regexp_substr", "regexp_count"}
+    | {"regexp_instr", "regexp_split_to_array"}
 )
 """Functions that are replaced by what their arguments' types say, and may not be parsed before."""
 

@@ -17,6 +17,7 @@ from . import (
     comparisons,
     hypothetical,
     numbers,
+    patterns,
     sets,
     singles,
     spans,
@@ -90,11 +91,10 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             return arrays.joined(node, types)
         case exp.ArrayPosition():
             return arrays.position(node)
-        case exp.SimilarTo():
+        case exp.SimilarTo() if not isinstance(node.parent, exp.Escape):
             return texts.similar(node, types)
-        case exp.RegexpCount() | exp.RegexpInstr():
-            texts.regexp_searched(node)
-            return None
+        case exp.Escape(this=exp.SimilarTo()):
+            return texts.similar(node.this, types, node.expression)
         case exp.Substring():
             return texts.substring(node, types)
         case exp.Round():
@@ -153,9 +153,10 @@ def _matched(node: exp.Expr, types: Types) -> exp.Expr | None:
 
 def _matched_one(node: exp.Expr, pattern: exp.Expr, types: Types) -> exp.Expr | None:
     if not isinstance(node, exp.Like | exp.ILike):
-        pattern = texts.any_letter(pattern)
+        flags = patterns.ANY_CASE if isinstance(node, exp.RegexpILike) else ""
+        return patterns.like(node.this, pattern, flags, tree=node)
     node.set("expression", pattern.copy())
-    return texts.escaped_like(node, types) if isinstance(node, exp.Like | exp.ILike) else None
+    return texts.escaped_like(node, types)
 
 
 def _operator(node: exp.Expr, types: Types) -> exp.Expr | None:
@@ -210,8 +211,6 @@ _FUNCTIONS: dict[str, Make] = {
     "date_trunc": lambda found, tree, types: times.truncated(found, types, tree=tree),
     "format": lambda found, tree, types: texts.formatted(found, tree, types),
     "concat": lambda found, tree, types: texts.concat(found, types),
-    "regexp_replace": lambda found, tree, types: texts.regexp_replaced(found, tree),
-    "regexp_match": lambda found, tree, types: texts.regexp_matched(found, tree),
     "length": lambda found, tree, types: texts.length(found[0], types),
     "octet_length": lambda found, tree, types: texts.octet_length(found[0], types),
     "every": lambda found, tree, types: plain("bool_and", *found),
@@ -220,7 +219,7 @@ _FUNCTIONS: dict[str, Make] = {
 }
 _COUNTS = {"div": (2, 2), "sign": (1, 1), "log": (1, 2), "round": (1, 2), "to_char": (2, 2),
            "to_date": (2, 2), "date_part": (2, 2), "date_trunc": (2, 3), "every": (1, 1),
-           "variance": (1, 1), "pg_typeof": (1, 1), "regexp_match": (2, 2),
+           "variance": (1, 1), "pg_typeof": (1, 1),
            "length": (1, 1), "octet_length": (1, 1), "to_number": (2, 2)}  # fmt: skip
 
 
@@ -233,27 +232,12 @@ def _type_name(argument: exp.Expr, types: Types) -> exp.Expr:
     return exp.Literal.string(type_name(type))
 
 
-_OF_PATTERNS = frozenset({"regexp_like", "regexp_substr", "regexp_split_to_array"})
-_SETS = {
-    "regexp_matches": "regexp_match() returns the first match, and ~ says whether there is one.",
-    "regexp_split_to_table": "unnest(regexp_split_to_array(…)) has the same rows.",
-}
-"""Functions that return rows, and what to say instead."""
-
-
 def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
     name = node.name.lower()
     if name in clocks.CLOCKS and not node.expressions:
         return clocks.read(name)
     if name in ("num_nulls", "num_nonnulls"):
         return numbers.nulls(node.expressions, there=name == "num_nonnulls")
-    if name in _SETS:
-        raise SQLError(
-            "0A000",
-            f"not supported: {name}()",
-            position=position_of(node),
-            hint=_SETS[name],
-        )
     if name == "array_fill":
         return arrays.filled(node.expressions, types, tree=node)
     if name == "enum_range" and len(node.expressions) == 2:
@@ -266,8 +250,8 @@ def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
         name = name.removeprefix(PREFIX)
         if name == "to_timestamp" and len(node.expressions) == 2:
             return call("timestamptz_read", *node.expressions)
-        if name in _OF_PATTERNS:
-            texts.constant_pattern(node.expressions)
+        if name in patterns.FUNCTIONS:
+            return patterns.FUNCTIONS[name](list(node.expressions), types, node)
         if name in _FUNCTIONS:
             least, most = _COUNTS.get(name, (0, 1 << 16))
             if not least <= len(node.expressions) <= most:

@@ -1,131 +1,260 @@
-"""What can be told of a regular expression by reading it: which groups may be left out."""
+"""Regular expressions: by DuckDB's own functions where those answer what PostgreSQL does.
+
+A constant pattern is read when the statement is planned. DuckDB is asked whether a text matches it,
+and for what it matches if there is but one match to be found (`sql.patterns.unambiguous`). All
+else, and every pattern that is no constant, is for the functions of `executor.pattern_functions`,
+which take some microseconds for each row.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from ...catalog.errors import SQLError
+from ...catalog.type_kinds import TypeKind
+from ..parser import position_of
+from ..patterns.native import native_text
+from ..patterns.nodes import Choice, Group, Repeat, may_be_empty
+from ..patterns.options import GLOBAL, options_of
+from ..patterns.pattern import pattern_of
+from ..patterns.reader import read
+from ..patterns.searches import replacement_pieces
+from ..patterns.similar import regular
+from ..patterns.unambiguous import unambiguous
+from .templates import duckdb, number, plain, text
+from .types import Types
+
+_NO_FLAGS = ""
+ANY_CASE = "i"
 
 
-@dataclass(slots=True)
-class Group:
-    """A part in parentheses. `optional`: the whole may match without it; `empty`: it may match ''.
+@dataclass(frozen=True, slots=True)
+class _Constant:
+    """What is known of a constant pattern. `native` is what RE2 calls it, if it does."""
 
-    `numbered` is false for `(?:…)` and for the whole pattern.
-    """
-
-    numbered: bool
-    alternatives: list[bool] = field(default_factory=lambda: [True])
-    parts: list[Group] = field(default_factory=list)
-    optional: bool = False
+    choice: Choice
+    native: str | None
+    everywhere: bool
 
     @property
-    def empty(self) -> bool:
-        return any(self.alternatives)
+    def extractable(self) -> str | None:
+        """The native pattern, if DuckDB finds the very match that PostgreSQL does."""
+        return self.native if self.native is not None and unambiguous(self.choice) else None
 
 
-def groups(pattern: str) -> tuple[Group, ...]:
-    """The numbered groups in their order."""
-    return tuple(group for group in _all(_whole(pattern)) if group.numbered)
+def _constant(pattern: exp.Expr, flags: exp.Expr, *, tree: exp.Expr) -> _Constant | None:
+    """None for what is no constant, and for what says its error when it is computed.
 
-
-def may_be_empty(pattern: str) -> bool:
-    """Whether the pattern may match no letter at all."""
-    return _whole(pattern).empty
-
-
-def in_all_alphabets(pattern: str) -> str:
-    """The pattern with `\\w`, `[[:alpha:]]` and the like of every alphabet: RE2's are of ASCII.
-
-    Escapes that mean something else to RE2 say what they do in PostgreSQL: `\\b` is a backspace,
-    `\\B` a backslash, and the text ends at `\\Z`.
+    Raises SQLError 0A000 for a constant that is not supported.
     """
+    written, options = _literal(pattern), _literal(flags)
+    if written is None or options is None:
+        return None
+    try:
+        how, everywhere = options_of(options)
+        choice = read(written, how).choice
+        native = native_text(choice)
+        if native is None:
+            pattern_of(written, how)
+    except SQLError as error:
+        if error.sqlstate != "0A000":
+            return None
+        error.position = position_of(tree)
+        raise
+    return _Constant(choice, native, everywhere)
+
+
+def _literal(tree: exp.Expr) -> str | None:
+    tree = tree.unnest()
+    return tree.this if isinstance(tree, exp.Literal) and tree.is_string else None
+
+
+def like(subject: exp.Expr, pattern: exp.Expr, flags: str, *, tree: exp.Expr) -> exp.Expr:
+    """`subject ~ pattern`."""
+    return _found(subject, pattern, text(flags), tree)
+
+
+def _found(subject: exp.Expr, pattern: exp.Expr, flags: exp.Expr, tree: exp.Expr) -> exp.Expr:
+    known = _constant(pattern, flags, tree=tree)
+    if known is None or known.native is None or known.everywhere:
+        return plain("pattern_found", subject, pattern, flags)
+    return plain("regexp_matches", subject, text(known.native))
+
+
+def similar(tree: exp.SimilarTo, subject: exp.Expr, escape: exp.Expr) -> exp.Expr:
+    """`subject SIMILAR TO pattern ESCAPE escape`."""
+    pattern = tree.expression
+    written, marker = _literal(pattern), _literal(escape)
+    if written is None or marker is None:
+        return plain("pattern_similar", subject, pattern, escape)
+    return _found(subject, text(regular(written, marker)), text(_NO_FLAGS), tree)
+
+
+def _liked(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Expr:
+    """regexp_like(text, pattern [, flags])"""
+    subject, pattern, flags = _filled(arguments, text(_NO_FLAGS))
+    return _found(subject, pattern, flags, tree)
+
+
+def _matched(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Expr:
+    """regexp_match(text, pattern [, flags]): the groups of the first match as an array."""
+    subject, pattern, flags = _filled(arguments, text(_NO_FLAGS))
+    known = _constant(pattern, flags, tree=tree)
+    groups = None if known is None or known.everywhere else _extracted(known)
+    if known is None or groups is None:
+        return plain("pattern_first", subject, pattern, flags)
+    return _where_matched(f"[{', '.join(groups)}]", subject, known)
+
+
+def substring(subject: exp.Expr, pattern: exp.Expr, tree: exp.Expr) -> exp.Expr:
+    """substring(text FROM pattern): the first group, or the whole match where there is none."""
+    known = _constant(pattern, text(_NO_FLAGS), tree=tree)
+    groups = None if known is None else _extracted(known)
+    if known is None or groups is None:
+        return plain("pattern_substring", subject, pattern)
+    return _where_matched(groups[0], subject, known)
+
+
+def similar_substring(subject: exp.Expr, pattern: exp.Expr, escape: exp.Expr) -> exp.Expr:
+    """substring(text SIMILAR pattern ESCAPE escape)"""
+    return plain("pattern_similar_part", subject, pattern, escape)
+
+
+def _where_matched(template: str, subject: exp.Expr, known: _Constant) -> exp.Expr:
+    assert known.native is not None, known
+    return duckdb(
+        f"CASE WHEN regexp_matches(:s, :p) THEN {template} END", s=subject, p=text(known.native)
+    )
+
+
+def _extracted(known: _Constant) -> list[str] | None:
+    """How DuckDB extracts each group, or the whole where there is none; None where it cannot: of a
+    group that is left out it says an empty text."""
+    if known.extractable is None:
+        return None
+    found: list[str] = []
+    for group, optional in _groups(known.choice, optional=False):
+        if optional and may_be_empty(group.body):
+            return None
+        extract = f"regexp_extract(:s, :p, {group.number})"
+        found.append(f"nullif({extract}, '')" if optional else extract)
+    return found or ["regexp_extract(:s, :p)"]
+
+
+def _groups(choice: Choice, *, optional: bool) -> list[tuple[Group, bool]]:
+    """The numbered groups in their order, and whether a match may be without each."""
+    optional = optional or len(choice.branches) > 1
+    found: list[tuple[Group, bool]] = []
+    for item in (item for branch in choice.branches for item in branch):
+        if not isinstance(item, Repeat) or not isinstance(item.atom, Group):
+            continue
+        left_out = optional or item.least == 0
+        if item.atom.number is not None:
+            found.append((item.atom, left_out))
+        found += _groups(item.atom.body, optional=left_out)
+    return found
+
+
+def _part(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Expr:
+    """regexp_substr(text, pattern [, start [, n [, flags [, group]]]])"""
+    given = _filled(arguments, number(1), number(1), text(_NO_FLAGS), number(0))
+    subject, pattern, start, nth, flags, group = given
+    known = _constant(pattern, flags, tree=tree)
+    if known is None or known.everywhere or known.extractable is None or len(arguments) > 2:
+        return plain("pattern_part", subject, pattern, start, nth, flags, group)
+    return _where_matched("regexp_extract(:s, :p)", subject, known)
+
+
+def _counted(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Expr:
+    """regexp_count(text, pattern [, start [, flags]])"""
+    subject, pattern, start, flags = _filled(arguments, number(1), text(_NO_FLAGS))
+    known = _constant(pattern, flags, tree=tree)
+    if known is None or len(arguments) > 2 or _parts(known) is None:
+        return plain("pattern_count", subject, pattern, start, flags)
+    return duckdb("len(regexp_extract_all(:s, :p))", s=subject, p=text(known.native or ""))
+
+
+def _placed(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Expr:
+    """regexp_instr(text, pattern [, start [, n [, end [, flags [, group]]]]])"""
+    given = _filled(arguments, number(1), number(1), number(0), text(_NO_FLAGS), number(0))
+    _constant(given[1], given[5], tree=tree)
+    return plain("pattern_place", *given)
+
+
+def _split(arguments: list[exp.Expr], name: str, tree: exp.Expr) -> exp.Expr:
+    """regexp_split_to_array(text, pattern [, flags]), and …_to_table() as an array."""
+    subject, pattern, flags = _filled(arguments, text(_NO_FLAGS))
+    known = _constant(pattern, flags, tree=tree)
+    if known is None or known.everywhere or _parts(known) is None:
+        return plain("pattern_split", subject, pattern, flags, text(name))
+    return plain("string_split_regex", subject, text(known.native or ""))
+
+
+def _every(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Expr:
+    """The matches of regexp_matches(text, pattern [, flags]) as an array of arrays."""
+    given = _filled(arguments, text(_NO_FLAGS))
+    _constant(given[1], given[2], tree=tree)
+    return plain("pattern_every", *given)
+
+
+def _parts(known: _Constant) -> str | None:
+    """The native pattern, if DuckDB finds all the matches that PostgreSQL does: of empty ones
+    behind others they differ."""
+    return None if may_be_empty(known.choice) else known.extractable
+
+
+def _replaced(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Expr:
+    """regexp_replace(text, pattern, replacement [, start [, n]] [, flags])"""
+    subject, pattern, replacement, *more = arguments
+    if more and types.kind(more[0]) is TypeKind.INT8:
+        start, nth, flags = [*more, *(number(1), text(_NO_FLAGS))[len(more) - 1 :]]
+        _constant(pattern, flags, tree=tree)
+        return plain("pattern_replaced", subject, pattern, replacement, start, nth, flags)
+    (flags,) = more or (text(_NO_FLAGS),)
+    known = _constant(pattern, flags, tree=tree)
+    new = _literal(replacement)
+    if known is not None and new is not None:
+        native = _parts(known) if known.everywhere else known.extractable
+        if native is not None:
+            options = [text(GLOBAL)] if known.everywhere else []
+            written = _rewritten(new, len(_groups(known.choice, optional=False)))
+            return plain("regexp_replace", subject, text(native), text(written), *options)
+    return plain("pattern_replaced_by_flags", subject, pattern, replacement, number(1), flags)
+
+
+def _rewritten(replacement: str, groups: int) -> str:
+    """A replacement as RE2 writes it, for a pattern of so many groups."""
     made: list[str] = []
-    at = 0
-    while at < len(pattern):
-        end = _behind_atom(pattern, at)
-        atom = pattern[at:end]
-        if atom.startswith("["):
-            for name, letters in _CLASSES.items():
-                atom = atom.replace(name, letters)
-        made.append(_ESCAPES.get(atom, atom))
-        at = end
+    for piece in replacement_pieces(replacement):
+        if isinstance(piece, str):
+            made.append(piece.replace("\\", "\\\\"))
+        elif piece <= groups:
+            made.append(f"\\{piece}")
     return "".join(made)
 
 
-_ESCAPES = {
-    r"\w": r"[\pL\p{Nd}_]",
-    r"\W": r"[^\pL\p{Nd}_]",
-    r"\b": r"\x08",
-    r"\B": r"\\",
-    r"\Z": r"\z",
+def _filled(arguments: list[exp.Expr], *defaults: exp.Expr) -> list[exp.Expr]:
+    """The arguments with the last of the defaults for those that are not given."""
+    most = len(defaults) + 2
+    missing = most - len(arguments)
+    return [*arguments, *(defaults[len(defaults) - missing :] if missing > 0 else ())]
+
+
+FUNCTIONS: dict[str, Callable[[list[exp.Expr], Types, exp.Expr], exp.Expr]] = {
+    "regexp_like": _liked,
+    "regexp_replace": _replaced,
+    "regexp_match": _matched,
+    "regexp_every": _every,
+    "regexp_substr": _part,
+    "regexp_count": _counted,
+    "regexp_instr": _placed,
+    "regexp_split_to_array": lambda given, types, tree: _split(
+        given, "regexp_split_to_array", tree
+    ),
+    "regexp_split_rows": lambda given, types, tree: _split(given, "regexp_split_to_table", tree),
 }
-_CLASSES = {
-    r"\w": r"\pL\p{Nd}_",
-    "[:alpha:]": r"\pL",
-    "[:alnum:]": r"\pL\p{Nd}",
-    "[:upper:]": r"\p{Lu}",
-    "[:lower:]": r"\p{Ll}",
-}
-
-
-def _all(group: Group) -> list[Group]:
-    return [each for part in group.parts for each in (part, *_all(part))]
-
-
-def _whole(pattern: str) -> Group:
-    open_groups = [Group(numbered=False)]
-    at = 0
-    while at < len(pattern):
-        group = open_groups[-1]
-        letter = pattern[at]
-        at += 1
-        if letter == "(":
-            lookaround = pattern[at : at + 1] == "?"
-            opened = Group(numbered=not lookaround)
-            group.parts.append(opened)
-            open_groups.append(opened)
-            at += len("?:") if lookaround else 0
-        elif letter == "|":
-            group.alternatives.append(True)
-        elif letter in "^$":
-            pass
-        elif letter == ")" and len(open_groups) > 1:
-            open_groups.pop()
-            may_be_missing = _may_be_missing(pattern, at)
-            group.optional = may_be_missing
-            if not may_be_missing and not group.empty:
-                open_groups[-1].alternatives[-1] = False
-        elif letter not in "*+?{":
-            at = _behind_atom(pattern, at - 1)
-            if not _may_be_missing(pattern, at):
-                group.alternatives[-1] = False
-        elif letter == "{":
-            at = pattern.find("}", at) + 1 or len(pattern)
-    whole = open_groups[0]
-    _spread(whole, optional=False)
-    return whole
-
-
-def _may_be_missing(pattern: str, at: int) -> bool:
-    return pattern[at : at + 1] in ("*", "?") or pattern.startswith(("{0", "{,"), at)
-
-
-def _behind_atom(pattern: str, at: int) -> int:
-    """Where a letter, an escape or a class in brackets ends."""
-    if pattern[at] == "\\":
-        return at + 2
-    if pattern[at] != "[":
-        return at + 1
-    end = at + 2 if pattern.startswith("^", at + 1) else at + 1
-    end += pattern.startswith("]", end)
-    while end < len(pattern) and pattern[end] != "]":
-        named = pattern[end : end + 2] in ("[:", "[.", "[=")
-        closing = pattern.find(pattern[end + 1] + "]", end + 2) if named else -1
-        end = closing + 2 if closing >= 0 else end + 2 if pattern[end] == "\\" else end + 1
-    return end + 1
-
-
-def _spread(group: Group, *, optional: bool) -> None:
-    """What is in an optional part, or in one of several alternatives, is optional too."""
-    group.optional = group.optional or optional
-    for part in group.parts:
-        _spread(part, optional=group.optional or len(group.alternatives) > 1)
+"""What a call means whose arguments are as many and of the types as `functions` has it. The last
+one, and regexp_every(), stand for functions that return rows (`parser.set_functions`)."""

@@ -1,44 +1,136 @@
-"""What is told of regular expressions without running them."""
+"""Regular expressions in statements: constant or not, on either engine."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
+
 import pytest
+from sqlglot import exp
 
-from tailrace.sql.postgres.patterns import groups, in_all_alphabets, may_be_empty
+import tailrace
+from tailrace import SQLError
+from tailrace.sql.parser.expressions import parse_expression
+from tailrace.sql.postgres import patterns
+from tests.sql.patterns.random_patterns import random_pattern, random_text
+
+CALLS = (
+    "s ~ {p}", "s !~* {p}", "regexp_match(s, {p})", "substring(s from {p})", "regexp_count(s, {p})",
+    "regexp_replace(s, {p}, '<\\&\\1>', 'g')", "regexp_replace(s, {p}, '<\\1>')",
+    "regexp_split_to_array(s, {p})", "regexp_substr(s, {p})", "regexp_instr(s, {p})",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def db() -> Iterator[tailrace.Database]:
+    with tailrace.open(":memory:") as opened:
+        opened.sql("CREATE TABLE t (k INT8 PRIMARY KEY, s STRING, p STRING)")
+        yield opened
+
+
+def value(db: tailrace.Database, expression: str) -> object:
+    ((found,),) = db.sql(f"SELECT {expression}").fetch_rows()
+    return found
+
+
+def test_a_constant_pattern_and_a_column_have_one_meaning(db: tailrace.Database) -> None:
+    draw = random.Random(5)
+    for _ in range(12):
+        pattern = random_pattern(draw)
+        texts = [random_text(draw) for _ in range(6)]
+        db.sql("DELETE FROM t")
+        for key, text in enumerate(texts):
+            db.sql("INSERT INTO t VALUES ($1, $2, $3)", (key, text, pattern))
+        constant = ", ".join(call.format(p=f"'{pattern}'") for call in CALLS)
+        of_column = ", ".join(call.format(p="p") for call in CALLS)
+        found = [
+            db.sql(f"SELECT {items} FROM t ORDER BY k").fetch_rows()
+            for items in (constant, of_column)
+        ]
+        assert found[0] == found[1], pattern
 
 
 @pytest.mark.parametrize(
-    ("pattern", "found"),
+    ("pattern", "like", "substring"),
     [
-        ("foo(bar)?", [(True, False)]),
-        ("(a|b)", [(False, False)]),
-        ("(a)|(b*)", [(True, False), (True, True)]),
-        ("(?:x(a))?b", [(True, False)]),
-        (r"\(x\)([^()]+)[](](b*)", [(False, False), (False, True)]),
-        ("[[:alpha:](]{2}(x)", [(False, False)]),
-        ("(x){0,2}", [(True, False)]),
+        ("'b..'", "regexp_matches", "regexp_extract"),
+        ("'day|daylight'", "regexp_matches", "pattern_substring"),
+        ("'\\y'", "pattern_found", "pattern_substring"),
+        ("p", "pattern_found", "pattern_substring"),
     ],
 )
-def test_groups_that_may_be_left_out_or_empty_are_known(
-    pattern: str, found: list[tuple[bool, bool]]
+def test_duckdb_answers_where_it_has_postgres_answer(
+    pattern: str, like: str, substring: str
 ) -> None:
-    assert [(group.optional, group.empty) for group in groups(pattern)] == found
+    subject, tree = exp.column("s"), parse_expression(pattern)
+    assert like in patterns.like(subject, tree, "", tree=tree).sql("duckdb").lower()
+    assert substring in patterns.substring(subject, tree, tree).sql("duckdb").lower()
+
+
+def test_empty_matches_behind_others_count(db: tailrace.Database) -> None:
+    assert value(db, "regexp_replace('abc', 'b*', '-', 'g')") == "-a--c-"
+    assert value(db, "regexp_split_to_array('a b', '\\s*')") == ["a", "b"]
+    assert value(db, "regexp_count('abc', 'b*')") == 4
 
 
 @pytest.mark.parametrize(
-    ("pattern", "empty"), [(r"\s*", True), (r"\s+", False), ("a|", True), ("^(a?)$", True)]
+    ("replacement", "made"),
+    [(r"[\1\&]", "[bb]"), (r"\\", "\\"), (r"\0", r"\0"), ("\\", "\\"), (r"\q", r"\q"), (r"\2", "")],
 )
-def test_a_pattern_that_matches_no_letter_is_known(pattern: str, empty: bool) -> None:
-    assert may_be_empty(pattern) is empty
+def test_replacements_are_postgres_own(db: tailrace.Database, replacement: str, made: str) -> None:
+    for pattern in ("(b)", "(b|bb)"):  # DuckDB's function, and ours
+        assert value(db, f"regexp_replace('b', '{pattern}', '{replacement}')") == made
+
+
+def test_patterns_that_negate_an_array_negate_each_element(db: tailrace.Database) -> None:
+    assert value(db, "'a' !~ ANY (ARRAY['a', 'b'])") is True
+    assert value(db, "'a' !~ ALL (ARRAY['a', 'b'])") is False
+    assert value(db, "'a' !~ ALL (ARRAY['b', NULL])") is None
+    assert value(db, "NOT 'a' ~ ANY (ARRAY['a', 'b'])") is False
+
+
+def test_matches_are_rows(db: tailrace.Database) -> None:
+    query = (
+        "SELECT (m)[1], n FROM regexp_matches('a1b2', '([a-z])\\d', 'g') WITH ORDINALITY t(m, n)"
+    )
+    assert db.sql(query).fetch_rows() == [("a", 1), ("b", 2)]
+    query = "SELECT regexp_split_to_table('a, b', ',\\s*')"
+    assert db.sql(query).fetch_rows() == [("a",), ("b",)]
 
 
 @pytest.mark.parametrize(
-    ("pattern", "meant"),
+    ("expression", "sqlstate", "message"),
     [
-        (r"\w+\d", r"[\pL\p{Nd}_]+\d"),
-        (r"[^\w[:upper:]-]", r"[^\pL\p{Nd}_\p{Lu}-]"),
-        (r"\\w\b\Z", r"\\w\x08\z"),
+        ("'a' ~ '('", "2201B", "parentheses () not balanced"),
+        ("regexp_match('a', 'a', 'g')", "22023", "does not support the"),
+        ("regexp_replace('a', 'a', 'b', 0)", "22023", 'invalid value for parameter "start": 0'),
+        ("regexp_instr('a', 'a', 1, 1, 2)", "22023", 'parameter "endoption": 2'),
+        ("regexp_substr('a', 'a', 1, 0)", "22023", 'parameter "n": 0'),
+        ("regexp_like('a', 'a', 'z')", "22023", 'invalid regular expression option: "z"'),
+        ("regexp_count(1, 'a')", "42883", "regexp_count(bigint, unknown) does not exist"),
+        ("'a' SIMILAR TO 'a' ESCAPE 'xx'", "22025", "invalid escape string"),
     ],
 )
-def test_letters_are_those_of_every_alphabet(pattern: str, meant: str) -> None:
-    assert in_all_alphabets(pattern) == meant
+def test_errors_are_postgres_own(
+    db: tailrace.Database, expression: str, sqlstate: str, message: str
+) -> None:
+    with pytest.raises(SQLError) as raised:
+        value(db, expression)
+    assert raised.value.sqlstate == sqlstate
+    assert message in raised.value.message
+
+
+@pytest.mark.parametrize("pattern", ["'(a)\\1'", "'(a)' || '\\1'"])
+def test_what_is_not_supported_has_a_hint(db: tailrace.Database, pattern: str) -> None:
+    """Whether it is said when the statement is planned or when it runs."""
+    with pytest.raises(SQLError, match="back reference") as raised:
+        value(db, f"regexp_match('aa', {pattern})")
+    assert raised.value.sqlstate == "0A000"
+    assert raised.value.hint is not None
+
+
+def test_similar_patterns_have_an_escape_and_parts(db: tailrace.Database) -> None:
+    assert value(db, "'a%' SIMILAR TO 'a#%' ESCAPE '#'") is True
+    assert value(db, "'ab' SIMILAR TO 'a#%' ESCAPE '#'") is False
+    assert value(db, "substring('foobar' SIMILAR '%#\"o_b#\"%' ESCAPE '#')") == "oob"
+    assert value(db, "'abc' SIMILAR TO '(a|ab)(c|bc)'") is True

@@ -396,10 +396,6 @@ CLASSES: tuple[DifferenceClass, ...] = (
             _refused(sqlstate="42703", beginnings=('column "e" of relation',)),
         ),
     ),
-    DifferenceClass(
-        "The first of several alternatives matches",
-        lambda found: found.parts == {"rows"} and "'day|daylight'" in found.statement,
-    ),
     DifferenceClass("Names of some columns", _named),
     DifferenceClass("Other SQLSTATEs", _other_state),
     DifferenceClass(

@@ -1,0 +1,89 @@
+"""PostgreSQL's functions on regular expressions, for DuckDB: whatever a pattern is, row by row.
+
+What a constant pattern lets DuckDB's own functions do is theirs (`sql.postgres.patterns`), and the
+rest is for these. An argument that is NULL makes the result NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import Parameter, Signature
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from ...catalog.errors import SQLError
+from ..errors import ERROR_MARK, HINT_MARK
+from ..patterns import searches
+from ..patterns.matching import Budget
+from ..patterns.similar import regular
+
+PREFIX = "pattern_"
+_TEXT, _TEXTS = pa.string(), pa.list_(pa.string())
+_ARROW: dict[str, pa.DataType] = {
+    "BOOLEAN": pa.bool_(), "BIGINT": pa.int64(), "VARCHAR": _TEXT, "VARCHAR[]": _TEXTS,
+    "VARCHAR[][]": pa.list_(_TEXTS),
+}  # fmt: skip
+
+
+def _similar(text: str, pattern: str, escape: str, budget: Budget) -> bool:
+    return searches.found(text, regular(pattern, escape), "", budget)
+
+
+def _similar_part(text: str, pattern: str, escape: str, budget: Budget) -> str | None:
+    return searches.substring(text, regular(pattern, escape), budget)
+
+
+def _replaced_by_flags(
+    text: str, pattern: str, replacement: str, start: int, flags: str, budget: Budget
+) -> str:
+    return searches.replaced(text, pattern, replacement, start, None, flags, budget)
+
+
+_FUNCTIONS: dict[str, tuple[Callable[..., object], str, str]] = {
+    "found": (searches.found, "ttt", "BOOLEAN"),
+    "first": (searches.first, "ttt", "VARCHAR[]"),
+    "every": (searches.every, "ttt", "VARCHAR[][]"),
+    "split": (searches.split, "tttt", "VARCHAR[]"),
+    "count": (searches.count, "ttit", "BIGINT"),
+    "place": (searches.place, "ttiiiti", "BIGINT"),
+    "part": (searches.part, "ttiiti", "VARCHAR"),
+    "substring": (searches.substring, "tt", "VARCHAR"),
+    "replaced": (searches.replaced, "tttiit", "VARCHAR"),
+    "replaced_by_flags": (_replaced_by_flags, "tttit", "VARCHAR"),
+    "similar": (_similar, "ttt", "BOOLEAN"),
+    "similar_part": (_similar_part, "ttt", "VARCHAR"),
+}
+"""What each calls, its arguments (texts and integers) and its result."""
+_ARGUMENTS = {"t": "VARCHAR", "i": "BIGINT"}
+
+
+def install_pattern_functions(connection: duckdb.DuckDBPyConnection) -> None:
+    """Defines `pattern_found` and its kin in an evaluator's database."""
+    define: Any = connection.create_function  # its stubs know no type that is written as SQL's
+    for name, (function, arguments, result) in _FUNCTIONS.items():
+        types = [_ARGUMENTS[letter] for letter in arguments]
+        define(f"{PREFIX}{name}", _by_batches(function, len(types), _ARROW[result]), types, result,
+               type="arrow", null_handling="special")  # fmt: skip
+
+
+def _by_batches(
+    function: Callable[..., object], count: int, result: pa.DataType
+) -> Callable[..., Any]:
+    """The function for columns of `count` arguments, with errors that pass through DuckDB."""
+
+    def computed(*columns: Any) -> Any:
+        assert len(columns) == count, (function, columns)
+        budget = Budget()
+        rows = zip(*(column.to_pylist() for column in columns), strict=True)
+        try:
+            found = [None if None in row else function(*row, budget) for row in rows]
+        except SQLError as error:
+            hint = f"{HINT_MARK}{error.hint}" if error.hint else ""
+            raise ValueError(f"{ERROR_MARK}{error.sqlstate}: {error.message}{hint}") from None
+        return pa.array(found, result)
+
+    names = (Parameter(f"argument_{place}", Parameter.POSITIONAL_ONLY) for place in range(count))
+    computed.__signature__ = Signature(list(names))  # type: ignore[attr-defined]  # DuckDB reads it
+    return computed

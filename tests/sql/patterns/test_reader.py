@@ -1,0 +1,100 @@
+"""What is a pattern, and what PostgreSQL's words for what is none are."""
+
+from __future__ import annotations
+
+import pytest
+
+from tailrace.catalog.errors import SQLError
+from tailrace.sql.patterns.matching import Budget
+from tailrace.sql.patterns.options import options_of
+from tailrace.sql.patterns.reader import read
+from tailrace.sql.patterns.searches import found
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("(", "parentheses () not balanced"),
+        ("a)", "parentheses () not balanced"),
+        ("[a", "brackets [] not balanced"),
+        ("[a[:alpha:", "brackets [] not balanced"),
+        ("*a", "quantifier operand invalid"),
+        ("a**", "quantifier operand invalid"),
+        ("^*", "quantifier operand invalid"),
+        ("a(?i)b", "quantifier operand invalid"),
+        ("***a", "quantifier operand invalid"),
+        ("a{2,1}", "invalid repetition count(s)"),
+        ("a{256}", "invalid repetition count(s)"),
+        ("a{1x}", "invalid repetition count(s)"),
+        ("a{1", "braces {} not balanced"),
+        ("[b-a]", "invalid character range"),
+        (r"[a-\d]", "invalid character range"),
+        ("[[:nope:]]", "invalid character class"),
+        ("a\\", "invalid escape \\ sequence"),
+        (r"\q", "invalid escape \\ sequence"),
+        (r"[\m]", "invalid escape \\ sequence"),
+        (r"\1", "invalid backreference number"),
+        ("(?z)a", "invalid embedded option"),
+    ],
+)
+def test_errors_are_in_postgres_words(pattern: str, reason: str) -> None:
+    with pytest.raises(SQLError) as raised:
+        read(pattern, options_of("")[0])
+    assert raised.value.sqlstate == "2201B"
+    assert raised.value.message == f"invalid regular expression: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "named"),
+    [
+        (r"(a)\1", "back reference"),
+        ("a(?=b)", "lookahead"),
+        ("(?<!a)b", "lookbehind"),
+        (r"(?b)\(a\)", "POSIX"),
+        ("[[.period.]]", "name of a letter"),
+    ],
+)
+def test_what_is_not_supported_names_the_pattern_and_what_to_write(
+    pattern: str, named: str
+) -> None:
+    with pytest.raises(SQLError, match=named) as raised:
+        read(pattern, options_of("")[0])
+    assert raised.value.sqlstate == "0A000"
+    assert pattern in raised.value.message
+    assert raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("[]b]", "]"), ("[a-]", "-"), ("[-a]", "-"), (r"[\\]", "\\"), ("[a^]", "^"),
+        ("[[.a.]-c]", "b"), ("[[=a=]]", "a"), ("{", "{"), ("a{,2}", "a{,2}"), ("a{", "a{"),
+        (r"\x41", "A"), (r"\u0041", "A"), (r"\101", "A"), (r"\xe9", "é"), (r"a\bb", "a\bb"),
+        (r"\B", "\\"), ("***=a.c", "a.c"), ("***:(?i)AB", "ab"), ("(?q)a*", "a*"),
+        ("(?x) a b # x", "ab"), (r"(?x)a\ b", "a b"), ("a(?#note){2}", "aa"), ("a|", ""),
+        (r"\s", "\x0b"), (r"[\W_]", "_"), (r"\S", "é"), ("(?x)a{ 2 , 3 }", "aaa"),
+    ],
+)  # fmt: skip
+def test_a_pattern_matches_the_whole_of(pattern: str, text: str) -> None:
+    prefix = pattern[: pattern.index(")") + 1] if pattern[:3] in ("(?x", "(?q") else ""
+    director = pattern[:4] if pattern.startswith("***") else ""
+    assert found(text, pattern, "", Budget())
+    if not director and not prefix:
+        assert found(text, f"^(?:{pattern})$", "", Budget())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [("***=a.c", "abc"), (r"\d", "٣"), ("[^[:alpha:]]", "é"), ("(?x)a b", "a b"), (r"\s", "\xa0")],
+)
+def test_a_pattern_does_not_match(pattern: str, text: str) -> None:
+    assert not found(text, pattern, "", Budget())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matches"),
+    [("k", "\u212a", False), ("\u212a", "k", True), ("σ", "ς", False), ("ς", "Σ", True),
+     ("[À-Ý]", "é", True), ("[[:upper:]]", "a", True), ("ß", "SS", False)],
+)  # fmt: skip
+def test_other_cases_are_one_step_away(pattern: str, text: str, matches: bool) -> None:
+    assert found(text, pattern, "i", Budget()) is matches

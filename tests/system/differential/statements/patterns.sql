@@ -1,0 +1,104 @@
+-- Regular expressions: what matches, the longest of several matches, groups, and every function.
+CREATE TABLE p (k INT8 PRIMARY KEY, s TEXT, r TEXT, c CHAR(6));
+INSERT INTO p VALUES (1, 'daylight', 'day|daylight', 'ab'), (2, 'xyz é ß', '\w+', 'abc'), (3, '', 'x*', ''), (4, 'foobarbequebaz', '(bar)(beque)', NULL), (5, NULL, 'a', 'x'), (6, E'one\ntwo', '^t', 'a b'), (7, 'a1_b-2', '[[:punct:]]', 'q');
+
+-- The longest of several alternatives, wherever they stand.
+SELECT regexp_match('daylight', 'day|daylight'), substring('daylight' from 'day|daylight');
+SELECT regexp_replace('abcd', 'a|ab|abc', '-'), regexp_replace('abcabd', 'ab|abc', '-', 'g'), regexp_substr('xaab', 'a|aab');
+SELECT regexp_match('abcd', '(a|ab)(c|bcd)(d*)'), regexp_match('xyz', '(x|xy)(y|z)?'), regexp_match('aab', 'a*(ab)?');
+SELECT regexp_match('ab', '(|a)b'), regexp_match('ab', '(a|)(b|)'), regexp_match('key', 'key(x*)?'), regexp_match('b', '(a)?(b)');
+SELECT k, s ~ r, regexp_match(s, r), substring(s from r), regexp_count(s, r) FROM p ORDER BY k;
+SELECT k, regexp_replace(s, r, '<\&>', 'g'), regexp_split_to_array(s, r), regexp_instr(s, r) FROM p ORDER BY k;
+
+-- Greedy and not: the first that prefers something says it for the whole.
+SELECT substring('XY1234Z', 'Y*([0-9]{1,3})'), substring('XY1234Z', 'Y*?([0-9]{1,3})');
+SELECT regexp_match('abc01234xyz', '(.*)(\d+)(.*)'), regexp_match('abc01234xyz', '(.*?)(\d+)(.*)'), regexp_match('abc01234xyz', '(?:(.*?)(\d+)(.*)){1,1}');
+SELECT regexp_match('aaa', 'a+?'), regexp_match('aaab', 'a*?b?'), regexp_match('aaa', '(a|b)+?'), regexp_match('abab', '(?:ab)+?|x');
+SELECT regexp_replace('<a><b>', '<.*?>', '-'), regexp_replace('<a><b>', '<.*>', '-'), regexp_replace('<a><b>', '<.*?>', '-', 'g');
+SELECT regexp_match('aabb', '(a{1,2}?)(b{1,2})'), regexp_match('aabb', '(a{2})(b+?)'), regexp_match('foo.bar', '([a-z]+?)\.([a-z]+)');
+SELECT regexp_match('ab', '(a*)*'), regexp_match('b', '(a*)*'), regexp_match('b', '(a*)+'), regexp_match('b', '(a*?)*'), regexp_match('abb', '((a)?b)*');
+
+-- Letters and classes, of every alphabet.
+SELECT 'é' ~ '^\w$', 'é' ~ '^[[:alpha:]]$', 'É' ~ '[[:upper:]]', 'é' ~ '\W', '-' ~ '[\w-]', 'ß' ~* 'SS', 'ǅ' ~ '[[:lower:]]';
+SELECT s ~ '[[:alpha:]]{3}', s ~ '[[:punct:]]', s ~ '^[[:print:]]*$', s ~ '[[:cntrl:]]', s ~ '[[:space:]]', s ~ '[^[:alnum:]_]' FROM p ORDER BY k;
+SELECT '٣' ~ '\d', '٣' ~ '[[:digit:]]', '٣' ~ '\w', 'Ⅷ' ~ '[[:upper:]]', 'ª' ~ '[[:lower:]]', E'\u00a0' ~ '\s', E'\u2003' ~ '\s', E'\x0b' ~ '\s', E'\u0301' ~ '\w', E'\u093e' ~ '\w';
+SELECT 'K' ~* 'k', 'ſ' ~* 's', 'Σ' ~* 'ς', 'ς' ~* 'Σ', 'σ' ~* 'ς', 'É' ~* 'é', 'é' ~* '[À-Ý]', 'İ' ~* 'i';
+SELECT 'a' ~ '[^a-c]', 'b' ~ '[]b]', ']' ~ '[]b]', '-' ~ '[a-]', '-' ~ '[-a]', '\' ~ '[\\]', '^' ~ '[a^]', 'b' ~ '[[.a.]-c]', 'a' ~ '[[=a=]]', '_' ~ '[\W_]';
+SELECT 'a b' ~ 'a\bb', 'ab' ~ 'b\Z', E'a\tb' ~ 'a\tb', 'ab' ~ '\Aab', 'A' ~ '\x41', 'A' ~ '\u0041', 'é' ~ '\xe9', 'A' ~ '\101', '\' ~ '\B', '{' ~ '{', 'a{,2}' ~ 'a{,2}', 'a{' ~ 'a{';
+SELECT E'a\nb' ~ 'a.b', E'a\nb' ~ '(?n)a.b', E'a\nb' ~ '(?p)a.b', E'a\nb' ~ '(?n)a$', E'a\nb' ~ '(?w)^b', E'a\nb' ~ '(?w)a.b', E'a\nb' ~ '(?p)^b', E'a\nb' ~ '(?n)a[^x]b', E'a\nb' ~ '(?n)a\Wb', E'a\nb' ~ '(?n)\Ab';
+SELECT 'AB' ~ '(?i)ab', 'ab' ~ '(?x) a b # x', 'a b' ~ '(?x)a\ b', 'a.c' ~ '***=a.c', 'abc' ~ '***=a.c', 'a*' ~ '(?q)a*', 'ab' ~ '***:(?i)AB', 'ab' ~ 'a(?#note)b', 'aa' ~ '^a(?#x){2}$';
+SELECT 'foo bar' ~ '\mbar', 'foobar' ~ '\mbar', 'foo bar' ~ 'foo\M', 'foobar' ~ 'foo\M', 'été' ~ '\yt', 'a b' ~ 'a\y b', 'ab' ~ 'a\Yb', 'a b' ~ '[[:<:]]b[[:>:]]', regexp_replace('un été là', '\m\w', '<\&>', 'g');
+SELECT 'a' ~ NULL, NULL ~ 'a', 'a' ~ '', '' ~ '', '' ~ '^$', 'a' ~ '^$', 'a' ~ '()', 'a' ~ 'a|';
+SELECT 'a' ~ ANY (ARRAY['b', 'A']), 'a' ~* ANY (ARRAY['b', 'A']), 'a' ~ ALL (ARRAY['a', '\w']), 'a' !~ ALL (ARRAY['b', NULL]), s ~ ANY (ARRAY[r, 'zz']) FROM p ORDER BY k;
+SELECT c ~ '^ab +$', c ~ '^.{6}$', c !~ 'b', regexp_match(c, '.+'), regexp_replace(c, '$', '|') FROM p ORDER BY k;
+SELECT k FROM p WHERE s ~ '^[df]' ORDER BY k;
+SELECT k FROM p WHERE s ~* 'LIGHT|BAR' AND k < 9 ORDER BY k;
+SELECT count(*) FROM p GROUP BY s ~ 'a' ORDER BY 1;
+
+-- Functions with all their arguments.
+SELECT regexp_replace('abcabc', 'b', 'X', 3), regexp_replace('abcabc', 'b', 'X', 1, 2), regexp_replace('abcabc', 'B', 'X', 1, 0, 'i'), regexp_replace('abcabc', 'b', 'X', 1, 5), regexp_replace('abc', 'x*', '-', 2, 0);
+SELECT regexp_replace('abc', 'x*', '-', 'g'), regexp_replace('abc', 'b*', '-', 'g'), regexp_replace('', 'x*', '-', 'g'), regexp_replace('aé', '', '-', 'g');
+SELECT regexp_replace('ab', 'a', '\0x'), regexp_replace('ab', '(a)', '[\1\&]\\\&\2'), regexp_replace('ab', 'a', '\'), regexp_replace('ab', 'a', '\q'), regexp_replace('ab', '(x)?b', '<\1>');
+SELECT regexp_replace('né à', '\w+', 'x', 'g'), regexp_replace(E'1\n2', '.', '-', 'gn'), regexp_replace('AbC', '[a-z]', '', 'gi'), regexp_replace(s, '(.)(.)', r) FROM p ORDER BY k;
+SELECT regexp_replace('a', 'a', 'b', 0), regexp_replace('a', 'a', 'b', 1, 1);
+SELECT regexp_replace('a', 'a', 'b', 1, -1);
+SELECT regexp_replace('a', 'a', 'b', 'z');
+SELECT regexp_match('abc', 'B', 'i'), regexp_match('abc', 'x'), regexp_match(NULL, 'x'), regexp_match('abc', 'b()');
+SELECT regexp_match('abc', 'b', 'g');
+SELECT regexp_like('Hello', 'h', 'i'), regexp_like('Hello', 'h'), regexp_like(s, r), regexp_like(s, r, 'i') FROM p ORDER BY k;
+SELECT regexp_like('abc', 'b', 'g');
+SELECT regexp_count('ABCABCAXYaxy', 'A.'), regexp_count('ABCABCAXYaxy', 'A.', 1, 'i'), regexp_count('abc', 'x*'), regexp_count('abc', 'b*'), regexp_count('abc', '', 3), regexp_count('abc', 'a', 9), regexp_count('aaa', 'a|aa');
+SELECT regexp_count('abc', 'b', 0);
+SELECT regexp_instr('ABCABC', 'b', 1, 2, 0, 'i'), regexp_instr('ABCABC', 'B.', 1, 1, 1), regexp_instr('number of your street, town zip, FR', '[^,]+', 1, 2), regexp_instr('abcdefghi', '(d(e)f)(g(h)i)?', 1, 1, 0, 'i', 2), regexp_instr('abc', '(x)?b', 1, 1, 0, '', 1), regexp_instr('abc', 'z'), regexp_instr('abc', '(b)', 1, 1, 0, '', 2);
+SELECT regexp_instr('abc', 'b', 1, 0);
+SELECT regexp_instr('abc', 'b', 1, 1, 2);
+SELECT regexp_substr('number of your street, town zip, FR', '[^,]+', 1, 2), regexp_substr('ABCDEFGHI', '(c..)(...)', 1, 1, 'i', 2), regexp_substr('abc', 'x'), regexp_substr('abc', 'B'), regexp_substr('abcabd', 'ab.', 2), regexp_substr('abc', 'x*');
+SELECT regexp_substr('abc', 'b', 1, 1, '', -1);
+SELECT regexp_split_to_array('the quick  brown', '\s+'), regexp_split_to_array('the', '\s*'), regexp_split_to_array('', ','), regexp_split_to_array(',a,', ','), regexp_split_to_array('aXbxc', 'X', 'i'), regexp_split_to_array('daylight', 'y|yl'), regexp_split_to_array('abc', '');
+SELECT regexp_split_to_array('a', 'b', 'g');
+
+-- Functions that return rows.
+SELECT regexp_matches('foobarbequebazilbarfbonk', '(b[^b]+)(b[^b]+)', 'g');
+SELECT regexp_matches('foobarbequebaz', 'ba.'), 1 AS one;
+SELECT regexp_matches('foo', 'x', 'g');
+SELECT (regexp_matches('foobarbequebaz', 'ba(.)', 'g'))[1];
+SELECT * FROM regexp_matches('a1b2', '([a-z])(\d)', 'g') AS m;
+SELECT * FROM regexp_matches('a1b2', '[a-z]|b2', 'g') WITH ORDINALITY AS t (m, n);
+SELECT p.k, m FROM p, regexp_matches(p.s, '[a-z]{3}', 'g') AS m ORDER BY 1, 2;
+SELECT k, (SELECT array_agg(x) FROM regexp_split_to_table(s, '[aeiou]') AS x) FROM p ORDER BY k;
+SELECT regexp_split_to_table('the quick brown', '\s+');
+SELECT * FROM regexp_split_to_table('a,b,,c', ',') AS t (x);
+SELECT w, count(*) FROM regexp_split_to_table('b a b', ' ') AS w GROUP BY w ORDER BY w;
+SELECT regexp_split_to_table('ab', '');
+
+-- SIMILAR TO.
+SELECT 'abc' SIMILAR TO 'abc', 'abc' SIMILAR TO 'a', 'abc' SIMILAR TO '%(b|d)%', 'abc' SIMILAR TO '(b|c)%', 'abc' SIMILAR TO 'a_c', 'a.c' SIMILAR TO 'a.c', 'abc' SIMILAR TO 'a.c', 'aab' SIMILAR TO 'a{2}b', 'ab' SIMILAR TO '[a-c]+', NULL SIMILAR TO 'a', 'a' SIMILAR TO NULL;
+SELECT 'a%' SIMILAR TO 'a\%', 'ab' SIMILAR TO 'a\%', 'a%' SIMILAR TO 'a#%' ESCAPE '#', 'a\' SIMILAR TO 'a\' ESCAPE '', 'a_' SIMILAR TO '[[:alpha:]]\_', 'a^$' SIMILAR TO 'a^$';
+SELECT s SIMILAR TO r, s NOT SIMILAR TO '%a%', s SIMILAR TO '(day|foo)%', c SIMILAR TO 'a_    ' FROM p ORDER BY k;
+SELECT 'a' SIMILAR TO 'a' ESCAPE 'xx';
+SELECT substring('foobar' from '%#"o_b#"%' for '#'), substring('foobar' from '#"o_b#"%' for '#'), substring('abcdefg' from 'a#"%#"g' for '#'), substring('foobar' from 'o.b'), substring('foobar' from 'o(.)b');
+
+-- Errors.
+SELECT 'a' ~ '(';
+SELECT 'a' ~ 'a)';
+SELECT 'a' ~ '[a';
+SELECT 'a' ~ '*a';
+SELECT 'a' ~ 'a**';
+SELECT 'a' ~ 'a{2,1}';
+SELECT 'a' ~ 'a{256}';
+SELECT 'a' ~ 'a{1';
+SELECT 'a' ~ '[b-a]';
+SELECT 'a' ~ '[[:nope:]]';
+SELECT 'a' ~ 'a\';
+SELECT 'a' ~ '\q';
+SELECT 'a' ~ '\1';
+SELECT 'a' ~ '(?z)a';
+SELECT 'a' ~ '(?<a)';
+SELECT 'a' ~ '^*';
+SELECT 'a' ~ '***a';
+SELECT s ~ '(' FROM p WHERE k < 0;
+SELECT 'aa' ~ '(a)\1';
+SELECT 'ab' ~ 'a(?=b)';
+SELECT 'ab' ~ '(?<!a)b';
+SELECT 'ab' ~ '(?b)a\(b\)';
+DROP TABLE p;

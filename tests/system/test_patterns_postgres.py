@@ -1,0 +1,110 @@
+"""Random patterns on this engine and on PostgreSQL 15: the same matches, the same groups."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from benchmarks.servers import postgres_server
+from tailrace.catalog.errors import SQLError
+from tailrace.sql.patterns import searches
+from tailrace.sql.patterns.alphabets import CLASSES, KIND_CLASSES, RANGE_CLASSES, kind
+from tailrace.sql.patterns.matching import Budget
+from tests.sql.patterns.random_patterns import random_pattern, random_text
+
+pytestmark = pytest.mark.system
+
+PATTERNS = 3_000
+FLAGS = ("", "", "i", "n", "p", "w")
+LETTERS_END = 0x30000
+
+_MATCHES = """
+SELECT ARRAY(SELECT array_to_json(m)::text FROM regexp_matches(s, %s, %s) AS m),
+    regexp_instr(s, %s, 1, 1, 0, %s), regexp_instr(s, %s, 1, 1, 1, %s),
+    regexp_replace(s, %s, '<\\&\\1>', %s), regexp_split_to_array(s, %s, %s)
+FROM unnest(%s::text[]) WITH ORDINALITY AS t (s, n) ORDER BY n
+"""
+
+
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[psycopg.Connection]:
+    with postgres_server(tmp_path_factory.mktemp("patterns")) as port:
+        address = f"host=127.0.0.1 port={port} user=root dbname=postgres"
+        with psycopg.connect(address, autocommit=True) as connection:
+            yield connection
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_patterns_match_as_in_postgres(postgres: psycopg.Connection, seed: int) -> None:
+    draw = random.Random(seed)
+    for _ in range(PATTERNS):
+        pattern, flags = random_pattern(draw), draw.choice(FLAGS)
+        texts = [random_text(draw) for _ in range(5)]
+        rows = postgres.execute(
+            _MATCHES, [*(pattern, f"g{flags}"), *(pattern, flags) * 2, pattern, f"g{flags}",
+                       pattern, flags, texts]
+        ).fetchall()  # fmt: skip
+        for text, row in zip(texts, rows, strict=True):
+            assert _ours(text, pattern, flags) == row, (pattern, flags, text)
+
+
+def _ours(text: str, pattern: str, flags: str) -> tuple[object, ...]:
+    budget = Budget()
+    return (
+        [_as_json(groups) for groups in searches.every(text, pattern, f"g{flags}", budget)],
+        searches.place(text, pattern, 1, 1, 0, flags, 0, budget),
+        searches.place(text, pattern, 1, 1, 1, flags, 0, budget),
+        searches.replaced(text, pattern, "<\\&\\1>", 1, None, f"g{flags}", budget),
+        searches.split(text, pattern, flags, "regexp_split_to_array", budget),
+    )
+
+
+def _as_json(groups: list[str | None]) -> str:
+    shown = ("null" if group is None else _quoted(group) for group in groups)
+    return f"[{','.join(shown)}]"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\n", "\\n") + '"'
+
+
+def test_random_syntax_is_an_error_where_postgres_says_so(postgres: psycopg.Connection) -> None:
+    """Of several faults the two may name different ones."""
+    draw = random.Random(7)
+    pieces = [*"ab()[]{}*+?|^$.\\-,:=12x\n #", "[:", ":]", "(?", "{1", "{2,", "\\m", "\\x4", "[^"]
+    for _ in range(PATTERNS):
+        pattern = "".join(draw.choice(pieces) for _ in range(draw.randrange(1, 9)))
+        try:
+            ours: object = searches.found("ab1", pattern, "", Budget())
+        except SQLError as error:
+            ours = error.sqlstate
+            if error.sqlstate == "0A000":
+                continue
+        try:
+            (theirs,) = postgres.execute("SELECT 'ab1' ~ %s", [pattern]).fetchone() or (None,)
+        except psycopg.Error as error:
+            theirs = error.sqlstate
+        assert ours == theirs, pattern
+
+
+@pytest.mark.parametrize("name", sorted(CLASSES))
+def test_classes_have_the_letters_of_postgres(postgres: psycopg.Connection, name: str) -> None:
+    query = f"""
+        SELECT array_agg(n) FROM generate_series(1, {LETTERS_END}) AS n
+        WHERE n NOT BETWEEN 55296 AND 57343 AND chr(n) ~ '[[:{name}:]]'
+    """
+    ((theirs,),) = postgres.execute(query).fetchall()
+    kinds, ranges = KIND_CLASSES.get(name), RANGE_CLASSES.get(name, ())
+    ours = [
+        code
+        for code in range(1, LETTERS_END + 1)
+        if not 0xD800 <= code <= 0xDFFF
+        and (
+            (kinds is not None and kind(chr(code)) & kinds)
+            or any(low <= code <= high for low, high in ranges)
+        )
+    ]
+    assert ours == theirs
