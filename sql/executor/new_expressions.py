@@ -11,12 +11,12 @@ from sqlglot import exp
 from ...catalog.column_types import ColumnType
 from ...catalog.descriptor import Column, TableDescriptor
 from ...catalog.errors import SQLError
-from ...catalog.type_kinds import TypeKind
+from ...catalog.type_kinds import FLOATS, TypeKind
 from ..column_values import check_assignable
 from ..row_expressions import compile_check, compile_expression, result_types
 from .duckdb import Analytics
 
-_NO_TEXTS = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT8, TypeKind.BOOL)
+_NO_TEXTS = (TypeKind.INT8, TypeKind.DECIMAL, *FLOATS, TypeKind.BOOL)
 """What no text becomes without a cast."""
 
 
