@@ -24,7 +24,7 @@ from .client_variables import APPLICATION_NAME
 from .cursors import Cursors
 from .errors import from_kv
 from .executor.cluster_settings import set_cluster_setting
-from .executor.copy import CopyIn, begin_copy, copy_refused
+from .executor.copy import CopyIn, begin_copy, copy_refused, query_of_copy
 from .executor.ddl import DDL
 from .executor.feeds import check_sink_options, control_jobs, list_jobs
 from .executor.session_calls import CallingSession
@@ -267,8 +267,9 @@ class Session:
 
     async def copy_out(self, statement: statements.CopyTo, *, more: bool = False) -> Result:
         """The rows of a COPY TO. Raises SQLError."""
-        query = Prepared(ParsedText((statement.query,), 0))
-        return await self.run(PreparedStatement("", query, 0, ()), more=more, streamed=True)
+        query = await query_of_copy(self._services, self.database, statement, self._open)
+        prepared = Prepared(ParsedText((query,), 0))
+        return await self.run(PreparedStatement("", prepared, 0, ()), more=more, streamed=True)
 
     async def fail(self) -> None:
         """What is open has failed, because of something outside: its client could not be served."""

@@ -7,7 +7,10 @@ await session.end_batch()                    # or await session.fail(): then not
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
+from sqlglot import exp
 
 from ...catalog.descriptor import Column, TableDescriptor
 from ...catalog.errors import SQLError
@@ -18,9 +21,11 @@ from ..as_of import datetime_of
 from ..authorization import Actor
 from ..binder import column_of
 from ..computed_defaults import ComputedDefaults
+from ..copy_condition import CopyCondition
+from ..default_expressions import computed_given
 from ..errors import from_kv
-from ..parser.statements import CopyFrom
-from ..relations import resolve_all
+from ..parser.statements import CopyFrom, CopyTo, Query
+from ..relations import find_table, resolve_all
 from ..row_batches import encode_batch
 from ..row_rules import RowRules
 from ..scalars import Bindings
@@ -45,7 +50,9 @@ class CopyIn:
         opened: OpenTransaction,
         database: str,
         user: str,
+        condition: CopyCondition | None = None,
     ) -> None:
+        self._condition = condition
         self.table_name = descriptor.name
         self.columns = columns
         self._rules = RowRules.of(descriptor)
@@ -61,6 +68,10 @@ class CopyIn:
 
     async def write(self, batch: pa.RecordBatch) -> None:
         """Writes rows. Raises SQLError, and then the COPY is to be abandoned."""
+        if self._condition is not None:
+            batch = await self._condition.kept(batch, self._bindings, self._analytics)
+        if not batch.num_rows:
+            return
         rules = self._rules
         keys, bodies = await self._drawing(
             lambda bindings: encode_batch(rules, batch, bindings, self._analytics)
@@ -91,7 +102,36 @@ async def begin_copy(
     refuse_view(descriptor, statement.table, "copy into")
     actor = Actor(services, user, database, transaction)
     await actor.need_table(descriptor, Privilege.INSERT)
-    return CopyIn(services, descriptor, _columns(statement, descriptor), opened, database, user)
+    columns = _columns(statement, descriptor)
+    condition = None
+    if statement.where is not None:
+        condition = CopyCondition(descriptor, columns, statement.where)
+        await condition.check(services.analytics)
+    return CopyIn(services, descriptor, columns, opened, database, user, condition)
+
+
+async def query_of_copy(
+    services: Services, database: str, statement: CopyTo, opened: OpenTransaction | None
+) -> Query:
+    """The query of a COPY TO. Of a whole table it reads what a COPY FROM of it takes."""
+    query = statement.query
+    if statement.whole is None:
+        return query
+    reader = opened.transaction if opened is not None else services.store.begin(read_only=True)
+    try:
+        await reader.started()
+        table = await find_table(
+            services, reader, statement.whole, database, views=True, if_exists=True
+        )
+    finally:
+        if opened is None:
+            await reader.rollback()
+    if table is None or all(column.computed is None for column in table.shown_columns):
+        return query
+    names = [column.name for column in table.shown_columns if column.computed is None]
+    tree = query.tree.copy()
+    tree.set("expressions", [exp.column(exp.to_identifier(name, quoted=True)) for name in names])
+    return replace(query, tree=tree)
 
 
 def _columns(statement: CopyFrom, descriptor: TableDescriptor) -> tuple[Column, ...]:
@@ -99,13 +139,17 @@ def _columns(statement: CopyFrom, descriptor: TableDescriptor) -> tuple[Column, 
     if descriptor.id < FIRST_USER_ID:
         raise SQLError("42501", f'permission denied for table "{descriptor.name}"')
     if statement.columns is None:
-        return descriptor.shown_columns
+        return tuple(column for column in descriptor.shown_columns if column.computed is None)
     position = statement.table.position
     chosen: list[Column] = []
     for name in statement.columns:
         _, column = column_of(descriptor, name, position)
         if column in chosen:
             raise SQLError("42701", f'column "{name}" specified more than once', position=position)
+        if column.computed is not None:
+            error = computed_given(name)
+            error.position = position
+            raise error
         chosen.append(column)
     return tuple(chosen)
 

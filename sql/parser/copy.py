@@ -1,6 +1,6 @@
 """The grammar of COPY.
 
-    COPY table [(column, …)] FROM STDIN [[WITH] (FORMAT csv, HEADER, …)]
+    COPY table [(column, …)] FROM STDIN [[WITH] (FORMAT csv, HEADER, …)] [WHERE condition]
     COPY table [(column, …)] TO STDOUT …
     COPY (SELECT …) TO STDOUT …
 
@@ -17,7 +17,7 @@ from sqlglot.tokenizer_core import TokenType
 from ...catalog.errors import SQLError
 from .copy_options import CopyOptions, build_options
 from .cursor import Cursor, LexemeKind
-from .queries import parse_query
+from .queries import parse_query, parse_tree
 from .statements import CopyFrom, CopyTo, ObjectName, Query
 
 Given = dict[str, "str | bool | tuple[str, ...] | None"]
@@ -28,16 +28,34 @@ def copy(cursor: Cursor) -> CopyFrom | CopyTo:
         query = _query(cursor)
         cursor.expect_words("to")
         _stdout(cursor)
-        return CopyTo(query=query, options=_options(cursor))
+        return CopyTo(query=query, options=_ended_options(cursor))
     table = cursor.object_name("a table's name")
     columns = _names(cursor) if cursor.at_symbol("(") else None
     if cursor.accept_words("from"):
         if not cursor.accept_words("stdin"):
             _refuse_files(cursor)
-        return CopyFrom(table=table, columns=columns, options=_options(cursor))
+        options, where = _options(cursor, reads=True), _where(cursor)
+        return CopyFrom(table=table, columns=columns, options=options, where=where)
     cursor.expect_words("to")
     _stdout(cursor)
-    return CopyTo(query=_whole(table, columns), options=_options(cursor))
+    options = _ended_options(cursor)
+    whole = table if columns is None else None
+    return CopyTo(query=_whole(table, columns), options=options, whole=whole)
+
+
+def _where(cursor: Cursor) -> exp.Expr | None:
+    """`[WHERE condition]`, to the end of the statement."""
+    tree = None
+    if cursor.accept_words("where"):
+        first = cursor.current.token_index
+        while not cursor.finished:
+            cursor.advance()
+        tokens = cursor.tokens[first : cursor.current.token_index]
+        if not tokens:
+            cursor.fail(expected="a condition")
+        tree = parse_tree(cursor.text, tokens)
+    cursor.expect_end()
+    return tree
 
 
 def _stdout(cursor: Cursor) -> None:
@@ -93,7 +111,14 @@ def _names(cursor: Cursor) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _options(cursor: Cursor) -> CopyOptions:
+def _ended_options(cursor: Cursor) -> CopyOptions:
+    """The options of COPY TO, with which it ends."""
+    options = _options(cursor, reads=False)
+    cursor.expect_end()
+    return options
+
+
+def _options(cursor: Cursor, *, reads: bool) -> CopyOptions:
     position = cursor.position
     cursor.accept_words("with")
     given: Given = {}
@@ -103,11 +128,10 @@ def _options(cursor: Cursor) -> CopyOptions:
             _option(cursor, given)
         cursor.expect_symbol(")")
     else:
-        while not cursor.finished:
+        while not cursor.finished and not cursor.at_words("where"):
             _old_option(cursor, given)
-    cursor.expect_end()
     try:
-        return build_options(given)
+        return build_options(given, reads=reads)
     except SQLError as error:
         error.position = error.position or position
         raise
@@ -129,7 +153,7 @@ def _option(cursor: Cursor, given: Given) -> None:
         case "force_quote":
             given[name] = None if cursor.accept_symbol("*") else _names(cursor)
         case "force_not_null" | "force_null":
-            raise SQLError("0A000", f"COPY {name.upper()} is not supported", position=position)
+            given[name] = _names(cursor)
         case _:
             raise SQLError("42601", f'option "{name}" not recognized', position=position)
     _check_encoding(given, position)
@@ -147,6 +171,10 @@ def _old_option(cursor: Cursor, given: Given) -> None:
         given["freeze"] = True
     elif cursor.accept_words("force", "quote"):
         given["force_quote"] = None if cursor.accept_symbol("*") else _bare_names(cursor)
+    elif cursor.accept_words("force", "not", "null"):
+        given["force_not_null"] = _bare_names(cursor)
+    elif cursor.accept_words("force", "null"):
+        given["force_null"] = _bare_names(cursor)
     else:
         for name in ("delimiter", "null", "quote", "escape", "encoding"):
             if cursor.accept_words(name):

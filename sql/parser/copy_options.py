@@ -24,7 +24,11 @@ class Header(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyOptions:
-    """How rows are written. `force_quote` is None for all columns."""
+    """How rows are written. `force_quote` is None for all columns.
+
+    Of the columns of `force_null` a quoted value that reads as NULL is one too; of those of
+    `force_not_null` none is, and what reads as NULL is a text.
+    """
 
     format: CopyFormat = CopyFormat.TEXT
     delimiter: str = "\t"
@@ -33,9 +37,13 @@ class CopyOptions:
     quote: str = '"'
     escape: str = '"'
     force_quote: tuple[str, ...] | None = ()
+    force_null: tuple[str, ...] = ()
+    force_not_null: tuple[str, ...] = ()
 
 
-def build_options(given: dict[str, str | bool | tuple[str, ...] | None]) -> CopyOptions:
+def build_options(
+    given: dict[str, str | bool | tuple[str, ...] | None], *, reads: bool
+) -> CopyOptions:
     """The options that were written, with the defaults of their format. Raises SQLError."""
     name = str(given.get("format", "text")).lower()
     try:
@@ -45,9 +53,13 @@ def build_options(given: dict[str, str | bool | tuple[str, ...] | None]) -> Copy
             "22023", f'COPY format "{name}" not recognized', hint="Formats: text, csv, binary."
         ) from None
     csv = format is CopyFormat.CSV
-    for option in ("quote", "escape", "force_quote"):
+    for option in ("quote", "escape", "force_quote", "force_null", "force_not_null"):
         if option in given and not csv:
             raise SQLError("0A000", f"COPY {option.upper()} available only in CSV mode")
+    for option, reading in _ONE_WAY.items():
+        if option in given and reading is not reads:
+            way = "FROM" if reading else "TO"
+            raise SQLError("0A000", f"COPY {option.upper()} only available using COPY {way}")
     if format is CopyFormat.BINARY:
         for option in ("delimiter", "null", "header"):
             if given.get(option):
@@ -63,9 +75,21 @@ def build_options(given: dict[str, str | bool | tuple[str, ...] | None]) -> Copy
         quote=quote,
         escape=str(given.get("escape", quote)),
         force_quote=force_quote,
+        force_null=_names(given, "force_null"),
+        force_not_null=_names(given, "force_not_null"),
     )
     _check(options)
     return options
+
+
+_ONE_WAY = {"force_quote": False, "force_null": True, "force_not_null": True}
+"""Options that are for reading alone, or for writing."""
+
+
+def _names(given: dict[str, str | bool | tuple[str, ...] | None], option: str) -> tuple[str, ...]:
+    names = given.get(option, ())
+    assert isinstance(names, tuple), (option, names)
+    return names
 
 
 def _header(value: object) -> Header:

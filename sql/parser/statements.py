@@ -329,17 +329,22 @@ class Discard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyFrom:
-    """`columns` is None for all of the table's."""
+    """`columns` is None for all of the table's that are not computed. Rows of which `where` is not
+    true are passed over."""
 
     table: ObjectName
     columns: tuple[str, ...] | None
     options: CopyOptions
+    where: exp.Expr | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyTo:
+    """`whole` is the table whose rows `query` reads without naming columns."""
+
     query: Query
     options: CopyOptions
+    whole: ObjectName | None = None
 
 
 Statement = (

@@ -33,6 +33,7 @@ class CSVReader:
         self._open_length = 0
         self._ended = False
         self._header_due = options.header is not Header.NONE
+        self._forced = ForcedNulls(options, builder)
 
     def feed(self, data: bytes) -> Iterator[pa.RecordBatch]:
         for block in self._splitter.feed(data):
@@ -46,7 +47,7 @@ class CSVReader:
             raise self._builder.error("22P04", "unterminated CSV quoted field", line)
 
     def _batches(self, block: bytes) -> Iterator[pa.RecordBatch]:
-        if not (self._open or self._ended or self._header_due):
+        if not (self._open or self._ended or self._header_due or self._forced.any):
             whole = self._blocks.read(block, self._line + 1)
             if whole is not None:
                 self._line += whole.num_rows
@@ -103,7 +104,28 @@ class CSVReader:
             if options.header is Header.MATCH:
                 check_header(row, self._builder)
             return None
-        return row
+        return self._forced.applied(row) if self._forced.any else row
+
+
+class ForcedNulls:
+    """What FORCE_NULL and FORCE_NOT_NULL make of the values of some columns."""
+
+    def __init__(self, options: CopyOptions, builder: BatchBuilder) -> None:
+        self._null = options.null
+        self._to_null = builder.places(options.force_null)
+        self._to_text = builder.places(options.force_not_null)
+        self.any = bool(self._to_null or self._to_text)
+
+    def applied(self, row: list[str | None]) -> list[str | None]:
+        """The row, in which NULL stands for what was not quoted."""
+        return [
+            self._null
+            if value is None and place in self._to_text
+            else None
+            if value == self._null and place in self._to_null
+            else value
+            for place, value in enumerate(row)
+        ]
 
 
 def split_record(record: str, options: CopyOptions) -> list[str | None] | None:

@@ -15,7 +15,7 @@ from tailrace.catalog.type_kinds import TypeKind
 from tailrace.sql import Result, ResultColumn, Row
 from tailrace.sql.parser import parse
 from tailrace.sql.parser.copy_options import CopyOptions
-from tailrace.sql.parser.statements import CopyFrom
+from tailrace.sql.parser.statements import CopyFrom, CopyTo
 
 COLUMNS = (
     Column(id=1, name="id", type=ColumnType(TypeKind.INT8), nullable=False),
@@ -28,8 +28,9 @@ AWKWARD = [
 
 
 def options(written: str) -> CopyOptions:
-    (statement,) = parse(f"COPY t FROM STDIN {written}").statements
-    assert isinstance(statement, CopyFrom)
+    way = "TO STDOUT" if "FORCE_QUOTE" in written else "FROM STDIN"
+    (statement,) = parse(f"COPY t {way} {written}").statements
+    assert isinstance(statement, CopyFrom | CopyTo)
     return statement.options
 
 
@@ -111,3 +112,30 @@ def test_carriage_returns_may_end_lines() -> None:
 def test_options_that_do_not_go_together_are_refused(written: str) -> None:
     with pytest.raises(SQLError):
         options(written)
+
+
+@pytest.mark.parametrize(
+    ("written", "notes"),
+    [
+        ("NULL 'z'", [None, "z", ""]),
+        ("NULL 'z', FORCE_NULL (note)", [None, None, ""]),
+        ("NULL 'z', FORCE_NOT_NULL (note)", ["z", "z", ""]),
+        ("NULL 'z', FORCE_NULL (note), FORCE_NOT_NULL (note)", ["z", None, ""]),
+        ("FORCE_NULL (note)", ["z", "z", None]),
+    ],
+)
+def test_nulls_are_forced(written: str, notes: list[str | None]) -> None:
+    found = read(b'1,z\n2,"z"\n3,""\n', f"(FORMAT csv, {written})")
+    assert [row[1] for row in found] == notes
+
+
+@pytest.mark.parametrize("way", ["t TO STDOUT (FORMAT csv, FORCE_NULL (a))",
+                                 "t FROM STDIN (FORMAT csv, FORCE_QUOTE *)"])  # fmt: skip
+def test_options_are_for_one_way(way: str) -> None:
+    with pytest.raises(SQLError, match="only available using COPY"):
+        parse(f"COPY {way}")
+
+
+def test_a_forced_column_is_one_that_is_read() -> None:
+    with pytest.raises(SQLError, match="nix"):
+        read(b"", "(FORMAT csv, FORCE_NULL (nix))")
