@@ -100,8 +100,8 @@ _LETTERS = {
     Privilege.UPDATE: "w",
     Privilege.DELETE: "d",
     Privilege.DROP: "D",  # PostgreSQL's letter for TRUNCATE, which is what it allows too
-    Privilege.CREATE: "C",
     Privilege.USAGE: "U",
+    Privilege.CREATE: "C",
     Privilege.CONNECT: "c",
     Privilege.CHANGEFEED: "F",  # ours: PostgreSQL has no such letter
 }

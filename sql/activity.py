@@ -10,13 +10,15 @@ A node knows its own sessions. Ids are of that node and that run of it; they are
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Protocol
 
+from ..catalog.column_types import ColumnType
 from ..catalog.errors import SQLError
 from ..kvlayer.access import StoreAccess
+from .advisory_locks import AdvisoryLock
 from .as_of import datetime_of
 
 STATEMENT_SHOWN_MAX = 10_000
@@ -158,8 +160,45 @@ class Sessions:
         return iter(list(self._open.values()))
 
 
+class PreparedView(Protocol):
+    """What is told of a prepared statement."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def prepared_at(self) -> datetime: ...
+    @property
+    def parameter_types(self) -> Sequence[ColumnType]: ...
+    @property
+    def from_sql(self) -> bool: ...
+
+
+class CursorView(Protocol):
+    """What is told of a cursor."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def hold(self) -> bool: ...
+    @property
+    def scroll(self) -> bool: ...
+    @property
+    def declared_at(self) -> datetime | None: ...
+
+
 class SessionView(Protocol):
     """What is told of a session, and how it is ended."""
+
+    @property
+    def prepared_names(self) -> Iterable[PreparedView]: ...
+    @property
+    def cursors(self) -> Iterable[CursorView]: ...
+    @property
+    def advisory_locks(self) -> Iterable[AdvisoryLock]: ...
 
     @property
     def activity(self) -> Activity: ...

@@ -16,14 +16,16 @@ FETCH goes forward by counts, and those that were fetched are gone; what asks fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Protocol
 
 import pyarrow as pa
 
 from ..catalog.errors import SQLError
 from ..kvlayer.access import Transaction
+from .as_of import datetime_of
 from .executor.duckdb_query import BATCH_ROWS
 from .forward_rows import ForwardRows
 from .parser.cursor_statements import CloseCursor, CursorStatement, DeclareCursor, FetchCursor, From
@@ -46,12 +48,32 @@ class _Declared:
     savepoint: int = 0  # the last that was made before it
     place: int = 0
     gone: int = 0
+    declared_at: datetime | None = None
     rows: ForwardRows | None = None  # of one whose rows come in batches
     fetched: ResultBatches | None = None  # of a FETCH that its client has perhaps not read yet
 
     @property
     def count(self) -> int:
         return self.gone + self.result.row_count
+
+    @property
+    def name(self) -> str:
+        return self.statement.name
+
+    @property
+    def text(self) -> str:
+        """The statement that declared it, as pg_cursors shows it."""
+        scroll = {None: "", True: "SCROLL ", False: "NO SCROLL "}[self.statement.scroll]
+        hold = "WITH HOLD " if self.hold else ""
+        return f"DECLARE {self.name} {scroll}CURSOR {hold}FOR {self.statement.text.strip()}"
+
+    @property
+    def hold(self) -> bool:
+        return self.statement.hold
+
+    @property
+    def scroll(self) -> bool:
+        return self.statement.scroll is True
 
 
 class RunText(Protocol):
@@ -78,6 +100,11 @@ class Cursors:
         self._opened = opened
         self._run = run
         self._waiting = waiting
+
+    def __iter__(self) -> Iterator[_Declared]:
+        """Those that are open, in the order in which they were declared."""
+        opened = self._opened()
+        return iter([cursor for cursor in self._declared.values() if _lives(cursor, opened)])
 
     async def run(
         self, statement: CursorStatement, parameters: Sequence[object], *, streamed: bool
@@ -112,6 +139,7 @@ class Cursors:
         transaction = None if opened is None else opened.transaction
         found = await self._run(statement.text, parameters, streamed=statement.scroll is not True)
         cursor = _Declared(statement, found, opened, transaction)
+        cursor.declared_at = datetime_of(self._waiting.clock.last)
         cursor.savepoint = 0 if opened is None else opened.savepoints_made
         if found.batches is not None:
             cursor.rows = ForwardRows(found.batches)

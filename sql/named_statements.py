@@ -47,7 +47,7 @@ class NamedStatements:
             case statements.Prepare(name=name, text=text):
                 hints = declared_types(statement)
                 names.check_new(name)
-                names.keep(name, await self._preparing().prepare(text, hints))
+                names.keep(name, await self._preparing().prepare(text, hints), from_sql=True)
                 return Result(tag="PREPARE")
             case statements.ExecutePrepared():
                 found = self.executed(statement)

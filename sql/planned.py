@@ -314,7 +314,13 @@ async def _undone_where_drawn(
 def _bindings(
     services: Services, execution: Execution, at: Timestamp, calls: SessionCalls | None = None
 ) -> Bindings:
-    virtual_rows = Introspection(services, execution.database, execution.user, execution.variables)
+    virtual_rows = Introspection(
+        services,
+        execution.database,
+        execution.user,
+        execution.variables,
+        execution.process_id,
+    )
     now = execution.now or at
     facts = ClientFacts(
         user=execution.user,

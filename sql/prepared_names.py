@@ -7,11 +7,15 @@ DEALLOCATE find;
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 
 from ..catalog.column_types import ColumnType, coerce
 from ..catalog.errors import SQLError
 from ..catalog.type_kinds import TypeKind
+from ..kvlayer.access import ClockReading
 from ..kvlayer.clock import Timestamp
 from .as_of import datetime_of
 from .parser.statements import Deallocate, ExecutePrepared, Prepare
@@ -24,11 +28,36 @@ NAMES_MAX = 10_000
 NamedStatement = Prepare | ExecutePrepared | Deallocate
 
 
+@dataclass(frozen=True, slots=True)
+class NamedPrepared:
+    """A prepared statement as pg_prepared_statements lists it."""
+
+    name: str
+    statement: PreparedStatement
+    prepared_at: datetime
+    from_sql: bool
+    """Whether PREPARE made it, and not the wire protocol."""
+
+    @property
+    def text(self) -> str:
+        """The statement by which it was made, as pg_prepared_statements shows it."""
+        query = self.statement.text.strip()
+        if not self.from_sql:
+            return query
+        types = ", ".join(type.sql_name for type in self.parameter_types)
+        return f"PREPARE {self.name}{f' ({types})' if types else ''} AS {query}"
+
+    @property
+    def parameter_types(self) -> Sequence[ColumnType]:
+        return self.statement.parameter_types
+
+
 class PreparedNames:
     """One session's prepared statements."""
 
-    def __init__(self) -> None:
-        self._by_name: dict[str, PreparedStatement] = {}
+    def __init__(self, clock: ClockReading) -> None:
+        self._clock = clock
+        self._by_name: dict[str, NamedPrepared] = {}
 
     def check_new(self, name: str) -> None:
         """Raises SQLError 42P05 for a name that is taken, 53400 where there are too many."""
@@ -41,8 +70,9 @@ class PreparedNames:
                 hint="DEALLOCATE those that are not needed.",
             )
 
-    def keep(self, name: str, statement: PreparedStatement) -> None:
-        self._by_name[name] = statement
+    def keep(self, name: str, statement: PreparedStatement, *, from_sql: bool = False) -> None:
+        at = datetime_of(self._clock.last)
+        self._by_name[name] = NamedPrepared(name, statement, at, from_sql)
 
     def find(self, name: str, position: int | None = None) -> PreparedStatement:
         """Raises SQLError 26000."""
@@ -50,7 +80,7 @@ class PreparedNames:
         if found is None:
             shown = f'prepared statement "{name}"' if name else "unnamed prepared statement"
             raise SQLError("26000", f"{shown} does not exist", position=position)
-        return found
+        return found.statement
 
     def forget(self, name: str) -> None:
         """Nothing happens to a name that is not there."""
@@ -64,6 +94,10 @@ class PreparedNames:
 
     def __len__(self) -> int:
         return len(self._by_name)
+
+    def __iter__(self) -> Iterator[NamedPrepared]:
+        """Those that have a name, in its order."""
+        return (found for name, found in sorted(self._by_name.items()) if name)
 
 
 def declared_types(statement: Prepare) -> list[ColumnType | None]:

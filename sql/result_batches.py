@@ -21,7 +21,7 @@ from collections.abc import AsyncGenerator, Iterable
 import pyarrow as pa
 
 from ..catalog.errors import SQLError
-from ..kvlayer.access import StoreAccess
+from ..kvlayer.access import ClockReading, StoreAccess
 from ..kvlayer.settings import declare_duration
 
 IDLE_TIMEOUT = declare_duration(
@@ -41,6 +41,10 @@ class WaitingResults:
     def __init__(self, store: StoreAccess) -> None:
         self._store = store
         self._open: set[ResultBatches] = set()
+
+    @property
+    def clock(self) -> ClockReading:
+        return self._store.clock
 
     @property
     def idle_timeout(self) -> float:

@@ -13,6 +13,7 @@ from ..catalog.users import ROOT
 from ..kvlayer.errors import KVError
 from .acting_user import act_as, act_as_login, begin_as, current_user, session_user
 from .activity import Activity
+from .advisory_locks import AdvisoryLocks
 from .authorization import Actor, check_database
 from .catalog_statements import (
     as_variables_say,
@@ -75,7 +76,7 @@ class Session:
         self._transactions = SessionTransactions(services, self.variables)
         self._turn = SessionTurn(self.variables)
         self._sequences = SessionSequences()
-        self.prepared_names = names = PreparedNames()
+        self.prepared_names = names = PreparedNames(services.store.clock)
         self._named = NamedStatements(names, self._store, self._preparing, self._run_prepared)
         self.cursors = Cursors(lambda: self._open, self._run_text, services.waiting_results)
         self._calls = CallingSession(services, self, self._transactions)
@@ -102,6 +103,10 @@ class Session:
     def terminated(self) -> SQLError | None:
         """Why the session is over, if it is: it is then for closing."""
         return self._transactions.terminated
+
+    @property
+    def advisory_locks(self) -> AdvisoryLocks:
+        return self._transactions.advisory_locks
 
     @property
     def zone(self) -> SessionZone:

@@ -53,3 +53,11 @@ class IntrospectionContext:
     user: str
     variables: SessionVariables
     reader: Transaction
+    process_id: int = 0
+
+    @property
+    def session(self) -> SessionView | None:
+        """Whose statement it is, if it is a session's."""
+        sessions = self.services.sessions
+        own = (s for s in sessions if s.activity.process_id == self.process_id)
+        return next(own, None)

@@ -95,6 +95,14 @@ async def _role_closure(context: IntrospectionContext) -> Sequence[Row]:
     ]
 
 
+_OWNERS = {
+    SecurableKind.SCHEMA: Privilege.USAGE | Privilege.CREATE,
+    SecurableKind.DATABASE: Privilege.CREATE | Privilege.CONNECT,
+    SecurableKind.TYPE: Privilege.USAGE,
+}
+"""What PostgreSQL lists of what owners have: the rest it has no letters for."""
+
+
 def acl(rights: Rights, thing: Securable) -> list[str] | None:
     """An access list of pg_catalog; None where nothing was granted by anybody."""
     grants = list(rights.grants_on(thing.id))
@@ -104,7 +112,7 @@ def acl(rights: Rights, thing: Securable) -> list[str] | None:
     shown = int(ALL_OF[thing.kind])
     if thing.kind in (SecurableKind.SEQUENCE, SecurableKind.TYPE):
         shown &= ~int(Privilege.CREATE | Privilege.DROP)  # which PostgreSQL has no letters for
-    texts = [acl_text(owner, shown, 0, owner)]
+    texts = [acl_text(owner, shown & int(_OWNERS.get(thing.kind, shown)), 0, owner)]
     for grantee, grant in grants:
         if grantee != owner and grant.privileges:
             texts.append(acl_text(grantee, grant.privileges & shown, grant.grantable, owner))

@@ -20,11 +20,13 @@ class Introspection:
         database: str,
         user: str,
         variables: SessionVariables | None = None,
+        process_id: int = 0,
     ) -> None:
         self._services = services
         self._database = database
         self._user = user
         self._variables = variables or SessionVariables()
+        self._process_id = process_id
 
     async def read(self, descriptor: TableDescriptor, reader: Transaction) -> pa.Table:
         context = IntrospectionContext(
@@ -33,5 +35,6 @@ class Introspection:
             user=self._user,
             variables=self._variables,
             reader=reader,
+            process_id=self._process_id,
         )
         return await self._services.virtual_tables.of(descriptor).read(context)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....catalog.default_privileges import list_defaults
-from ....catalog.privileges import SYSTEM, Privilege, SecurableKind, acl_text
+from ....catalog.privileges import SYSTEM, Privilege, Securable, SecurableKind, acl_text
 from ....catalog.rights import read_rights
 from ....catalog.users import ROOT, list_users
 from ...results import Row
@@ -18,6 +18,7 @@ from ..oids import (
     relation_oid,
     user_oid,
 )
+from ..rights import acl
 
 _VIRTUAL_SCHEMAS = {"pg_catalog": PG_CATALOG, "information_schema": INFORMATION_SCHEMA}
 _UTF8 = 6
@@ -44,9 +45,11 @@ async def namespace_rows(context: IntrospectionContext) -> Sequence[Row]:
     catalog, reader = context.services.catalog, context.reader
     database_id = await catalog.descriptors.lookup(reader, 0, 0, context.database)
     assert database_id is not None, context.database
-    owner = user_oid(ROOT)
-    stored = await catalog.descriptors.children(reader, database_id, 0)
-    rows: list[Row] = [(id, name, owner, None) for name, id in stored]
+    owner, rights = user_oid(ROOT), await read_rights(reader)
+    rows: list[Row] = []
+    for name, id in await catalog.descriptors.children(reader, database_id, 0):
+        schema = Securable(SecurableKind.SCHEMA, id, name, (database_id,))
+        rows.append((id, name, user_oid(rights.owner(id)), acl(rights, schema)))
     virtual = {table.schema for table in context.services.virtual_tables}
     for name in sorted(virtual):
         rows.append((schema_oid(name), name, owner, None))
@@ -55,10 +58,11 @@ async def namespace_rows(context: IntrospectionContext) -> Sequence[Row]:
 
 async def database_rows(context: IntrospectionContext) -> Sequence[Row]:
     found = await context.services.catalog.descriptors.children(context.reader, 0, 0)
+    rights = await read_rights(context.reader)
     return [
         (
-            id, name, user_oid(ROOT), _UTF8, "c", False, True, -1, 0, 0, TABLESPACE, "C", "C.UTF-8",
-            None, None, None,
+            id, name, user_oid(rights.owner(id)), _UTF8, "c", False, True, -1, 0, 0, TABLESPACE,
+            "C", "C.UTF-8", None, None, acl(rights, Securable(SecurableKind.DATABASE, id, name)),
         )
         for name, id in found
     ]  # fmt: skip

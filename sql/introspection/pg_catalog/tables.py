@@ -35,7 +35,10 @@ from .relations import (
     description_rows,
     index_rows,
 )
+from .session_tables import cursor_rows, lock_rows, prepared_rows
 from .settings import setting_rows
+from .statistics import STATISTICS
+from .time_zones import zone_rows
 from .types import enum_rows, type_rows
 from .views import dependency_rows, rule_rows, view_rows
 
@@ -43,6 +46,7 @@ FLOAT8 = ColumnType(TypeKind.FLOAT8)
 NUMBERS = array_of(INT8)
 TEXTS = array_of(STRING)
 BYTES = ColumnType(TypeKind.BYTES)
+INTERVAL = ColumnType(TypeKind.INTERVAL)
 
 OID = ColumnType(TypeKind.INT8, catalog_name=CatalogName.OID)
 CHAR = ColumnType(TypeKind.STRING, catalog_name=CatalogName.CHAR)
@@ -52,7 +56,7 @@ OIDS = ColumnType(TypeKind.ARRAY, element=INT8, catalog_name=CatalogName.OIDVECT
 
 _LETTERS = {
     "b": BOOL, "y": BYTES, "i": INT8, "o": OID, "s": STRING, "c": CHAR, "f": FLOAT8, "I": NUMBERS,
-    "O": array_of(OID), "S": TEXTS, "v": VECTOR, "V": OIDS, "t": TIMESTAMPTZ,
+    "O": array_of(OID), "S": TEXTS, "v": VECTOR, "V": OIDS, "t": TIMESTAMPTZ, "n": INTERVAL,
 }  # fmt: skip
 
 
@@ -248,6 +252,28 @@ PG_CATALOG = (
         sequence_state_rows,
     ),
     *(_table(*empty) for empty in EMPTY_TABLES),
+    *(_table(*counted) for counted in STATISTICS),
+    _table(
+        90,
+        "pg_locks",
+        "locktype:s database:o relation:o page:i tuple:i virtualxid:s transactionid:s classid:o "
+        "objid:o objsubid:i virtualtransaction:s pid:i mode:s granted:b fastpath:b waitstart:t",
+        lock_rows,
+    ),
+    _table(
+        91,
+        "pg_prepared_statements",
+        "name:s statement:s prepare_time:t parameter_types:S from_sql:b generic_plans:i "
+        "custom_plans:i",
+        prepared_rows,
+    ),
+    _table(
+        92,
+        "pg_cursors",
+        "name:s statement:s is_holdable:b is_binary:b is_scrollable:b creation_time:t",
+        cursor_rows,
+    ),
+    _table(93, "pg_timezone_names", "name:s abbrev:s utc_offset:n is_dst:b", zone_rows),
     _table(
         44,
         "pg_default_acl",

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....catalog.named_objects import TypeDescriptor
+from ....catalog.privileges import securable
+from ....catalog.rights import read_rights
 from ...results import Row
 from ..context import IntrospectionContext
 from ..oids import PG_CATALOG as NAMESPACE
 from ..oids import derived, user_array_oid, user_oid, user_type_oid
+from ..rights import acl
 from ..type_rows import ALL_ROWS
 
 
@@ -33,9 +36,13 @@ async def type_rows(context: IntrospectionContext) -> Sequence[Row]:
         )  # fmt: skip
         if row.array:
             rows.append(_type(row.array, f"_{row.name}", -1, False, "A", row.oid, 0, collation))
+    rights = await read_rights(context.reader)
     for type in await user_types(context):
         oid, array, schema = user_type_oid(type.id), user_array_oid(type.id), type.schema_id
-        rows.append(_type(oid, type.name, 4, True, "E", 0, array, 0, "e", schema))
+        listed = acl(rights, securable(type))
+        owner = user_oid(rights.owner(type.id))
+        enum = _type(oid, type.name, 4, True, "E", 0, array, 0, "e", schema)
+        rows.append((*enum[:3], owner, *enum[4:-1], listed))
         rows.append(_type(array, f"_{type.name}", -1, False, "A", oid, 0, 0, "b", schema))
     return rows
 

@@ -1,0 +1,121 @@
+"""pg_locks, pg_prepared_statements, pg_cursors, statistics, zones and access lists."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tailrace.sql import Session
+from tests.harness.simulation import Simulation
+from tests.harness.sql_node import SqlNode, sql_node
+
+
+def run(scenario: Callable[[SqlNode, Session], Awaitable[None]]) -> None:
+    sim = Simulation(seed=1)
+
+    async def main() -> None:
+        async with sql_node(sim) as node:
+            other = node.session()
+            try:
+                await scenario(node, other)
+            finally:
+                await other.close()
+
+    sim.run(main())
+
+
+LOCKS = (
+    "SELECT pid, classid, objid, objsubid, mode, granted FROM pg_locks "
+    "WHERE locktype = 'advisory' ORDER BY classid, granted DESC"
+)
+
+
+def test_pg_locks_lists_who_holds_and_who_waits() -> None:
+    async def scenario(node: SqlNode, other: Session) -> None:
+        await node.sql("BEGIN")
+        await node.sql("SELECT pg_advisory_lock(1), pg_advisory_xact_lock_shared(-5, 7)")
+        mine, theirs = node.first.activity.process_id, other.activity.process_id
+        task = asyncio.create_task(other.execute("SELECT pg_advisory_lock(1)"))
+        await asyncio.sleep(0.1)
+        assert await node.rows(LOCKS) == [
+            (mine, 0, 1, 1, "ExclusiveLock", True),
+            (theirs, 0, 1, 1, "ExclusiveLock", False),
+            (mine, 4294967291, 7, 2, "ShareLock", True),
+        ]
+        await node.sql("SELECT pg_advisory_unlock(1)")
+        await node.sql("COMMIT")
+        await task
+        assert await node.rows(LOCKS) == [(theirs, 0, 1, 1, "ExclusiveLock", True)]
+
+    run(scenario)
+
+
+def test_a_session_sees_its_own_prepared_statements_and_cursors() -> None:
+    async def scenario(node: SqlNode, other: Session) -> None:
+        await node.sql("PREPARE p (INT8) AS SELECT $1 + 1")
+        query = "SELECT name, statement, parameter_types, from_sql FROM pg_prepared_statements"
+        assert await node.rows(query) == [
+            ("p", "PREPARE p (INT8) AS SELECT $1 + 1", ["bigint"], True)
+        ]
+        assert (await other.execute(query))[0].fetch_rows() == []
+        await node.sql("BEGIN; DECLARE c SCROLL CURSOR FOR SELECT 1")
+        cursors = "SELECT name, statement, is_holdable, is_scrollable FROM pg_cursors"
+        assert await node.rows(cursors) == [
+            ("c", "DECLARE c SCROLL CURSOR FOR SELECT 1", False, True)
+        ]
+        await node.sql("COMMIT")
+        assert await node.rows(cursors) == []
+
+    run(scenario)
+
+
+def test_statistics_are_there_and_null_where_nobody_counts() -> None:
+    async def scenario(node: SqlNode, other: Session) -> None:
+        await node.sql("CREATE TABLE t (k INT8 PRIMARY KEY, v TEXT, INDEX tv (v))")
+        assert await node.rows("SELECT relname, seq_scan FROM pg_stat_user_tables") == [("t", None)]
+        assert await node.rows(
+            "SELECT s.indexrelname FROM pg_stat_user_indexes AS s "
+            "JOIN pg_class AS c ON c.oid = s.indexrelid ORDER BY 1"
+        ) == [("t_pkey",), ("tv",)]
+        assert await node.rows(
+            "SELECT numbackends, xact_commit FROM pg_stat_database WHERE datname = 'defaultdb'"
+        ) == [(2, None)]
+        assert await node.rows("SELECT count(*) FROM pg_stat_replication") == [(0,)]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("setting", ["UTC", "Asia/Kolkata"])
+def test_zones_are_listed_by_the_names_that_set_takes(setting: str) -> None:
+    async def scenario(node: SqlNode, other: Session) -> None:
+        await node.sql(f"SET TIME ZONE '{setting}'")
+        found = await node.rows(
+            "SELECT utc_offset::TEXT, is_dst FROM pg_timezone_names "
+            "WHERE name = current_setting('timezone')"
+        )
+        assert found == [("05:30:00" if setting != "UTC" else "00:00:00", False)]
+
+    run(scenario)
+
+
+def test_access_lists_are_shown_of_whatever_has_rights() -> None:
+    async def scenario(node: SqlNode, other: Session) -> None:
+        await node.sql("CREATE USER ada; CREATE SCHEMA s; CREATE TYPE mood AS ENUM ('ok')")
+        assert await node.rows("SELECT nspacl FROM pg_namespace WHERE nspname = 's'") == [(None,)]
+        await node.sql(
+            "GRANT USAGE ON SCHEMA s TO ada; GRANT USAGE ON TYPE mood TO ada; "
+            "GRANT CREATE ON DATABASE defaultdb TO ada WITH GRANT OPTION"
+        )
+        assert await node.rows("SELECT nspacl FROM pg_namespace WHERE nspname = 's'") == [
+            (["root=UC/root", "ada=U/root"],)
+        ]
+        assert await node.rows("SELECT datacl FROM pg_database WHERE datname = 'defaultdb'") == [
+            (["root=Cc/root", "ada=C*/root", "=c/root"],)
+        ]
+        assert await node.rows("SELECT typacl FROM pg_type WHERE typname = 'mood'") == [
+            (["root=U/root", "ada=U/root", "=U/root"],)
+        ]
+
+    run(scenario)
