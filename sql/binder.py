@@ -226,8 +226,15 @@ def unknown_column(name: str, tables: Sequence[TableDescriptor], position: int |
     return SQLError("42703", f'column "{name}"{where} does not exist', hint=hint, position=position)
 
 
-def check_columns(tree: exp.Expr | None, descriptor: TableDescriptor, relation: str | None) -> None:
-    """Says which column is unknown where a plain condition on one table names one.
+def check_columns(
+    tree: exp.Expr | None,
+    descriptor: TableDescriptor,
+    relation: str | None,
+    *,
+    rows: bool = False,
+) -> None:
+    """Says which column is unknown where a plain condition on one table names one. `rows` lets the
+    table's name stand for its whole row.
 
     Only for trees without subqueries, in which a name can mean nothing but a column of the table.
     """
@@ -243,7 +250,10 @@ def check_columns(tree: exp.Expr | None, descriptor: TableDescriptor, relation: 
                 f'missing FROM-clause entry for table "{folded(qualifier)}"',
                 position=position_of(qualifier),
             )
-        column_of(descriptor, folded(column.this), position_of(column))
+        name = folded(column.this)
+        if rows and qualifier is None and name == relation and not descriptor.find_column(name):
+            continue
+        column_of(descriptor, name, position_of(column))
 
 
 def column_type(column: exp.Column, scope: QueryScope, relations: Relations) -> ColumnType | None:

@@ -53,7 +53,7 @@ def native_select(tree: exp.Expr, relations: Relations) -> NativeSelect | None:
     scope = row_scope(descriptor)
     where = tree.args.get("where")
     condition = where.this if where is not None else None
-    check_columns(condition, descriptor, relation)
+    check_columns(condition, descriptor, relation, rows=True)
     try:
         predicates = compile_predicates(condition, scope, relation)
         limit = row_count(tree.args.get("limit"))

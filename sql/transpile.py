@@ -34,6 +34,7 @@ from .grouped_keys import group_by_keys
 from .hidden_columns import hide_columns, named
 from .key_access import KeyAccess
 from .merged_columns import spell_out_merged
+from .named_windows import spell_out_windows
 from .output_types import declared_enums, declared_types
 from .parser import folded, position_of
 from .parser.queries import table_name
@@ -74,6 +75,7 @@ def transpile(
     positions = _positions(tree)
     query = _as_query(tree.copy())
     spell_out_merged(query, relations)
+    spell_out_windows(query)
     rank_ties(query)
     group_by_keys(query, relations)
     name_elements(query, relations)

@@ -21,8 +21,9 @@ from .lexer import POSTGRES, is_string
 from .meant_tokens import meant_tokens
 from .named_operands import plain_intervals
 from .normal_forms import form_tokens, plain_forms
+from .operator_calls import plain_calls
 from .row_locks import cut_row_locks
-from .row_stars import rows_of_stars
+from .row_syntax import plain_rows
 from .set_functions import plain_sets
 from .statements import Query
 from .tree_names import folded as folded
@@ -45,8 +46,16 @@ def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     tree = trees[0] if trees else None
     if tree is None or isinstance(tree, exp.Command):
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
-    tree = rows_of_stars(plain_forms(plain_intervals(tree)))
-    return plain_arrays(plain_sets(plain_documents(plain_names(tree))))
+    for plain in _PLAIN:
+        tree = plain(tree)
+    return tree
+
+
+_PLAIN = (
+    plain_rows, plain_calls, plain_intervals, plain_forms, plain_names, plain_documents,
+    plain_sets, plain_arrays,
+)  # fmt: skip
+"""What puts a tree into the form that everything behind it reads, in this order."""
 
 
 def parse_query(text: str, tokens: list[Token]) -> Query:

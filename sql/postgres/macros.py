@@ -19,8 +19,9 @@ _SUBSTRING = """
 (s, f) AS substring(s, CASE WHEN f < 1 THEN 1 ELSE f END),
 (s, f, n) AS CASE
     WHEN n < 0 THEN error('22011|negative substring length not allowed')
-    WHEN f < 1 THEN substring(s, 1, CASE WHEN f + n < 1 THEN 0 ELSE f + n - 1 END)
-    ELSE substring(s, f, n) END
+    WHEN f < 1 THEN substring(s, 1, CASE WHEN f + CAST(n AS BIGINT) < 1 THEN 0
+        ELSE f + CAST(n AS BIGINT) - 1 END)
+    ELSE substring(s, f, least(n, 1000000000)) END
 """
 _SPLIT_PART = """
 (s, d, n) AS CASE

@@ -52,7 +52,7 @@ def _given(item: exp.Expr) -> str | None:
     match item:
         case exp.Alias():
             return folded(item.args["alias"])
-        case exp.Explode() | exp.Column() | exp.Cast() | exp.CurrentUser() if CALLED in item.meta:
+        case exp.Expr() if CALLED in item.meta:
             return str(item.meta[CALLED])
         case exp.Column():
             return folded(item.this)

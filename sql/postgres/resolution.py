@@ -27,6 +27,7 @@ from .blanks import compare_as_char, listed_as_varchar
 from .casts import resolve_cast
 from .common_types import as_type, check_columns, have_one_type
 from .derived_types import FLOAT4, FLOAT8, INT8
+from .frames import resolve_frame
 from .functions import called, described
 from .operators import ARITHMETIC, COMPARISONS, SIGNS, comparable
 from .overlaps import resolve_overlaps
@@ -82,6 +83,8 @@ def _check(node: exp.Expr, types: Types) -> None:
         _check_default(node, types)
     elif isinstance(node, exp.NthValue):
         _check_place(node)
+    elif isinstance(node, exp.WindowSpec):
+        resolve_frame(node, types)
     elif isinstance(node, exp.Overlaps):
         resolve_overlaps(node, types)
     elif isinstance(node, exp.WithinGroup):

@@ -7,6 +7,7 @@ from sqlglot import exp
 from ...catalog.errors import SQLError
 from ..parser import position_of
 from .operators import COMPARISONS
+from .stars import Columns
 from .types import Types
 
 _AROUND = (exp.Paren, exp.Distinct, exp.Order)
@@ -15,13 +16,30 @@ _TAKES_ROWS = (*COMPARISONS, exp.Dot, exp.Count)
 
 def check_whole_row(column: exp.Column, types: Types) -> None:
     """Raises SQLError 0A000 for `SELECT t FROM … t`, but where a row becomes a document, is counted
-    or compared, or has a column taken from it."""
+    or compared, has a column taken from it, or is tested by IS NULL, as its columns are."""
+    row = types.row_of(column)
+    if row is None:
+        return
     parent = column.parent
     while isinstance(parent, _AROUND):
         parent = parent.parent
+    if isinstance(parent, exp.Is) and isinstance(parent.expression, exp.Null):
+        _test_entries(parent, column, row, types)
+        return
     taken = isinstance(parent, _TAKES_ROWS) or _writes_json(parent)
-    if not (taken and not _may_lack(column) and not _renamed(column)) and types.is_row(column):
+    if not taken or _may_lack(column) or _renamed(column):
         raise row_as_value(column)
+
+
+def _test_entries(test: exp.Is, row: exp.Column, columns: Columns, types: Types) -> None:
+    """`t IS NULL` is true where every column is NULL, and `t IS NOT NULL` where none is."""
+    tests = []
+    for name, type in columns:
+        entry = exp.column(name, table=row.name, quoted=True)
+        types.say(entry, type)
+        negated = bool(test.args.get("negate"))
+        tests.append(exp.Is(this=entry, expression=exp.null(), negate=negated))
+    test.replace(exp.paren(exp.and_(*tests, copy=False), copy=False))
 
 
 def check_row(tree: exp.Expr) -> None:

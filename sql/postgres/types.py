@@ -47,7 +47,7 @@ from .macros import PREFIX
 from .number_scales import scale_of_pattern
 from .operators import SIGNS, operation
 from .signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, resolve
-from .stars import Stars, given_names, sources_of, tree_of
+from .stars import Columns, Stars, given_names, sources_of, tree_of
 
 STRING = ColumnType(TypeKind.STRING)
 BOOL = ColumnType(TypeKind.BOOL)
@@ -389,22 +389,21 @@ class Types:
             return True
         return None if self._stars.of_source(source) is None else False
 
-    def is_row(self, column: exp.Column) -> bool:
-        """Whether a name is a whole row of what FROM has under it, and no column."""
+    def row_of(self, column: exp.Column) -> Columns | None:
+        """The columns of the whole row of what FROM has under a name; None for a column's name."""
         if not isinstance(column.this, exp.Identifier) or column.args.get("table") is not None:
-            return False
+            return None
         name = folded(column.this)
         for scope in self._scopes.get(id(column), ()):
-            found = False
+            found = None
             for alias, source in scope.sources.items():
                 if self._of_source(source, name)[0]:
-                    return False
-                if alias.lower() == name.lower():
-                    columns = self._stars.of_source(source)
-                    found = columns is not None and isinstance(tree_of(source), _ROWS)
-            if found:
-                return True
-        return False
+                    return None
+                if alias.lower() == name.lower() and isinstance(tree_of(source), _ROWS):
+                    found = self._stars.of_source(source)
+            if found is not None:
+                return found
+        return None
 
     def _of_source(
         self, source: exp.Expr | QueryScope, name: str

@@ -378,3 +378,19 @@ SELECT id FROM emp WHERE name LIKE ANY(ARRAY(SELECT name FROM emp WHERE id < 3))
 SELECT CASE WHEN id > 5 THEN generate_series(1, 2) END FROM emp;
 SELECT coalesce(unnest(ARRAY[1]), 0) FROM emp;
 SELECT to_jsonb(d) FROM dept d (number, called);
+-- Frames and windows by name; rows of VALUES, rows that are documents, and rows tested for NULL.
+SELECT id, count(*) OVER (ORDER BY hired RANGE BETWEEN '200 days' PRECEDING AND CURRENT ROW) FROM emp WHERE hired IS NOT NULL ORDER BY id;
+SELECT id, sum(id) OVER (w RANGE BETWEEN '2' PRECEDING AND '1' FOLLOWING), sum(id) OVER (w ROWS '1' PRECEDING) FROM emp WINDOW w AS (ORDER BY id) ORDER BY id;
+SELECT id, count(*) OVER (ORDER BY hired RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM emp ORDER BY id;
+SELECT id, count(*) OVER (ORDER BY id RANGE BETWEEN 1.5 PRECEDING AND CURRENT ROW) FROM emp ORDER BY id;
+SELECT name, rank() OVER w FROM emp WINDOW w AS (PARTITION BY dept ORDER BY id) ORDER BY rank() OVER w, id;
+SELECT name FROM emp WINDOW w AS (PARTITION BY dept), v AS (w ORDER BY id DESC) ORDER BY row_number() OVER v, count(*) OVER w, id;
+SELECT id FROM emp WHERE (dept, name) IN (VALUES (1, 'ada'), (2, 'cyd')) ORDER BY id;
+SELECT id FROM emp WHERE (dept, name) NOT IN (VALUES (1, 'ada'), (2, 'cyd')) ORDER BY id;
+SELECT id FROM emp WHERE id = ANY (VALUES (1), (4)) ORDER BY id;
+SELECT id FROM emp WHERE id NOT IN (VALUES (1), (NULL)) ORDER BY id;
+SELECT to_jsonb(d.*) ->> 'title', count(d.*) FROM dept d GROUP BY d.id, d.title, d.budget ORDER BY d.id;
+SELECT jsonb_agg(x.* ORDER BY x.id DESC) FROM (SELECT id, title FROM dept) x;
+SELECT (d.*)::TEXT FROM dept d;
+SELECT e.id, d IS NULL, d IS NOT NULL, d.* IS NULL, NOT d IS NULL FROM emp e LEFT JOIN dept d ON d.id = e.dept + 1 ORDER BY e.id;
+SELECT substring(name FROM 2 FOR 2147483647), substring(name, -1, 2147483647) FROM emp ORDER BY id;

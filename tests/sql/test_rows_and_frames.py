@@ -1,0 +1,77 @@
+"""Rows of VALUES and of tables, frames of windows, and operators that are called as functions."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tests.harness.simulation import Simulation
+from tests.harness.sql_node import SqlNode, sql_node
+
+
+async def _table(node: SqlNode) -> None:
+    await node.sql("CREATE TABLE t (id INT8 PRIMARY KEY, day DATE, s STRING)")
+    await node.sql(
+        "INSERT INTO t VALUES (1, '2024-01-01', 'a'), (2, '2024-01-02', 'b'),"
+        " (3, '2024-01-09', NULL)"
+    )
+
+
+async def _rows(node: SqlNode) -> None:
+    await _table(node)
+    for condition, expected in (
+        ("(id, s) IN (VALUES (1, 'a'), (2, 'x'))", [1]),
+        ("(id, s) NOT IN (VALUES (1, 'a'))", [2, 3]),
+        ("id = ANY (VALUES (1), (3))", [1, 3]),
+        ("t IS NOT NULL", [1, 2]),
+        ("NOT t.* IS NULL", [1, 2, 3]),
+        ("to_jsonb(t.*) ->> 's' = 'b'", [2]),
+    ):
+        found = await node.rows(f"SELECT id FROM t WHERE {condition} ORDER BY id")
+        assert found == [(id,) for id in expected], condition
+    assert await node.rows("SELECT count(t.*) FROM t") == [(3,)]
+    lacking = "SELECT t.id FROM t LEFT JOIN t AS u ON u.id = t.id + 1 WHERE u IS NULL"
+    assert await node.rows(lacking) == [(3,)]
+    assert (await node.error("SELECT (t.*)::STRING FROM t")).sqlstate == "0A000"
+
+
+async def _frames(node: SqlNode) -> None:
+    await _table(node)
+    counted = "SELECT count(*) OVER (ORDER BY {} RANGE BETWEEN {} PRECEDING AND CURRENT ROW) FROM t"
+    for key, reach in (("day", "'1 day'"), ("id", "'1'"), ("id * 1.5", "1.5")):
+        text = counted.format(key, reach) + " ORDER BY id LIMIT 2"
+        assert await node.rows(text) == [(1,), (2,)], text
+    for key, reach in (("day", "1"), ("id", "1.5"), ("id", "INTERVAL '1 day'")):
+        assert (await node.error(counted.format(key, reach))).sqlstate == "0A000", reach
+
+
+async def _named_windows(node: SqlNode) -> None:
+    await _table(node)
+    query = "SELECT id FROM t WINDOW w AS (ORDER BY day), v AS (w) ORDER BY {} OVER {} DESC"
+    for called in ("w", "v", "(w ROWS 5 PRECEDING)"):
+        found = await node.rows(query.format("count(*)", called))
+        assert found == [(3,), (2,), (1,)], called
+    assert (await node.error(query.format("rank()", "nobody"))).sqlstate == "42601"
+
+
+async def _operators(node: SqlNode) -> None:
+    for call, expected in (
+        ("jsonb_exists_any('{\"a\": 1}', ARRAY['a', 'b'])", True),
+        ("jsonb_exists_all('{\"a\": 1}', ARRAY['a', 'b'])", False),
+        ("jsonb_contained('{\"a\": 1}', '{}')", False),
+        ("jsonb_concat('[1]', '[2]') = '[1, 2]'", True),
+        ("jsonb_delete_path('{\"a\": {\"b\": 1}}', '{a,b}') = '{\"a\": {}}'", True),
+    ):
+        assert await node.rows(f"SELECT {call}") == [(expected,)], call
+
+
+@pytest.mark.parametrize("scenario", [_rows, _frames, _named_windows, _operators])
+def test_queries_are_those_of_postgres(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
+    sim = Simulation(8)
+
+    async def main() -> None:
+        async with sql_node(sim) as node:
+            await scenario(node)
+
+    sim.run(main())
