@@ -17,7 +17,7 @@ from .executor.ddl import DDL, jobs_begun, locked_unless_said, run_ddl, wait_unt
 from .executor.feeds import create_changefeed
 from .executor.owned_sequences import settle_owned
 from .executor.ownership import own_jobs, settle_rights
-from .executor.serial import with_sequences
+from .executor.serial import with_added_sequences, with_sequences
 from .implicit import attempts, in_transaction
 from .parser import statements
 from .parser.schema_statements import (
@@ -42,6 +42,10 @@ def as_variables_say(statement: DDL, variables: SessionVariables) -> DDL:
             statement = locked_unless_said(statement)
         if variables.get(SERIAL_NORMALIZATION) == "sql_sequence":
             statement = with_sequences(statement, serials=True)
+    elif (
+        isinstance(statement, AlterTable) and variables.get(SERIAL_NORMALIZATION) == "sql_sequence"
+    ):
+        statement = with_added_sequences(statement)
     return statement
 
 

@@ -468,7 +468,7 @@ def broad_type_of_cast(tree: exp.Cast) -> ColumnType | None:
 
 def type_of_cast(tree: exp.Cast) -> ColumnType | None:
     """The column type that a cast names, or None where it is not one of ours. Raises SQLError for
-    BPCHAR, which would be CHAR(1)."""
+    BPCHAR, which would be CHAR(1), and for TIMETZ, which is another one in DuckDB."""
     known = tree.meta.get(CAST_TYPE)
     if isinstance(known, ColumnType):
         return known
@@ -482,6 +482,13 @@ def type_of_cast(tree: exp.Cast) -> ColumnType | None:
             "not supported: BPCHAR without a length",
             position=position_of(tree),
             hint="Write TEXT, or CHAR(n).",
+        )
+    if text.upper() in ("TIMETZ", "TIMETZ[]"):
+        raise SQLError(
+            "0A000",
+            "not supported: TIMETZ",
+            position=position_of(tree),
+            hint="Write TIME, or TIMESTAMPTZ.",
         )
     array = text.endswith("[]")
     name, _, arguments = text.removesuffix("[]").partition("(")

@@ -49,6 +49,7 @@ class _Marked:
     savepoint: Savepoint
     variables: VariableMark
     number: int
+    read_only: bool
 
 
 class OpenTransaction:
@@ -175,7 +176,8 @@ class OpenTransaction:
         savepoint = await self.transaction.savepoint()
         self.savepoints_made += 1
         mark = self._variables.mark()
-        self._savepoints.append(_Marked(name, savepoint, mark, self.savepoints_made))
+        number, read_only = self.savepoints_made, self.modes.read_only
+        self._savepoints.append(_Marked(name, savepoint, mark, number, read_only))
 
     async def release_savepoint(self, name: str, position: int, commit_called_ns: int) -> None:
         """RELEASE: what was done since becomes part of what was done before it."""
@@ -199,6 +201,10 @@ class OpenTransaction:
         else:
             await self.transaction.rollback_to(marked.savepoint)
             del self._savepoints[place + 1 :]
+        if self.modes.read_only and not marked.read_only:
+            self.modes = replace(self.modes, read_only=False)
+            if self.transaction.read_only:  # and so nothing has run yet
+                await self.begin_anew()
         earlier = self._undone
         self._undone = marked.number if earlier is None else min(earlier, marked.number)
         self._variables.restore(marked.variables)

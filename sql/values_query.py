@@ -19,6 +19,7 @@ from ..catalog.show_create import default_text
 from .column_values import is_default, refuse_computed
 from .default_expressions import volatile
 from .parser import parse_expression, position_of
+from .postgres.sets import refuse_sets_within
 from .scalars import NotNative, compile_scalar
 
 
@@ -65,6 +66,8 @@ def values_query(
     columns = [descriptor.visible_columns[place] for place in targets]
     width = len(items_of(values.expressions[0]))
     rows: list[exp.Select] = []
+    if len(values.expressions) > 1:
+        refuse_sets_within(values, "VALUES")
     for row in values.expressions:
         items = items_of(row)
         if len(items) != width:

@@ -21,7 +21,10 @@ from ..catalog.type_kinds import TypeKind
 from .expression_types import INTERVAL, STRING
 from .parser import position_of
 from .postgres.arrays import element_texts
+from .postgres.derived_types import widest
+from .postgres.signatures import related
 from .postgres.styles import styled_text
+from .postgres.templates import cast_to
 from .postgres.types import Types
 from .scalars import NotNative, Scalar, adapt, compile_scalar
 
@@ -71,7 +74,7 @@ class _Rewriter:
             case exp.Greatest() | exp.Least():
                 return self._extreme(node)
             case exp.ArrayRemove():
-                return _call("array_remove", node.this, node.expression)
+                return _call("array_remove", self._widened(node), node.expression)
             case exp.Any() | exp.All():
                 return self._set(node)
             case exp.ArraySize():
@@ -108,6 +111,16 @@ class _Rewriter:
         if target == STRING and source is not None and source.element is not None:
             return _call("array_text", element_texts(node.this, source.element))
         return None
+
+    def _widened(self, node: exp.ArrayRemove) -> exp.Expr:
+        """The array, of the type that its elements and the one to remove have in common."""
+        array: exp.Expr = node.this
+        found, removed = self._type(array), self._type(node.expression)
+        element = None if found is None else found.element
+        if element is None or removed is None or not related(element, removed):
+            return array
+        common = widest([element, removed])
+        return array if common.kind is element.kind else cast_to(array, array_of(common))
 
     def _containment(self, node: exp.Expr) -> exp.Expr | None:
         left, right = node.this, node.expression

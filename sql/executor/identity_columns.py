@@ -26,6 +26,7 @@ from .given_columns import check_identity_type, column_type
 from .owned_sequences import DISOWNED, owned_by
 from .schema_targets import TableChanges
 from .sequences import change_sequence, create_sequence
+from .serial import OWNED
 
 IdentityCommand = s.AddIdentity | s.SetIdentity | s.DropIdentity
 
@@ -76,17 +77,20 @@ class IdentityColumns:
     async def added(
         self, changes: TableChanges, command: s.AddColumn, table: ObjectName
     ) -> s.AddColumn:
-        """ADD COLUMN with the default of its identity, whose sequence is made."""
+        """ADD COLUMN with the default of its identity, or of a SERIAL, whose sequence is made."""
         given = command.definition
         known = changes.table.find_column(given.name) is not None
-        if given.identity is None or known:
+        serial = given.default is not None and given.default.meta.get(OWNED)
+        if (given.identity is None and not serial) or known:
             return command
         column = Column(
             id=changes.table.next_column_id, name=given.name, type=column_type(given.type)
         )
         check_identity_type(column.type, given.type.position)
         self._refuse_locked(changes.table)
-        default = await self._sequence(changes.table, column, table, given.identity.options)
+        plain = SequenceChange(position=given.position)
+        options = plain if given.identity is None else given.identity.options
+        default = await self._sequence(changes.table, column, table, options)
         return replace(command, definition=replace(given, default=default))
 
     async def disown(self, table: TableDescriptor, column: Column) -> None:

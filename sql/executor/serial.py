@@ -11,13 +11,14 @@ from ...catalog.descriptor import TableDescriptor
 from ...kvlayer.access import Transaction
 from ..parser import statements
 from ..parser.names import ObjectName
+from ..parser.schema_statements import AddColumn, AlterTable, ColumnDefinition
 from ..parser.tables import SERIAL
 from ..parser.type_statements import CreateSequence, SequenceChange
 from ..services import Services
 from .sequences import create_sequence
 
 OWNED = "owned_sequence"
-"""Marks a default for which the sequence is made with the table."""
+"""Marks a default for which a sequence is made: by its name with a table, or with a column."""
 
 
 def with_sequences(statement: statements.CreateTable, *, serials: bool) -> statements.CreateTable:
@@ -36,6 +37,25 @@ def with_sequences(statement: statements.CreateTable, *, serials: bool) -> state
             column = replace(column, default=default)
         columns.append(column)
     return replace(statement, columns=tuple(columns))
+
+
+def with_added_sequences(statement: AlterTable) -> AlterTable:
+    """The statement whose added SERIAL columns are to draw from sequences (`identity_columns`)."""
+    commands = tuple(
+        replace(command, definition=_drawing(command.definition))
+        if isinstance(command, AddColumn)
+        else command
+        for command in statement.commands
+    )
+    return replace(statement, commands=commands)
+
+
+def _drawing(column: ColumnDefinition) -> ColumnDefinition:
+    if column.default is None or not column.default.meta.get(SERIAL):
+        return column
+    default = column.default.copy()
+    default.meta[OWNED] = True
+    return replace(column, default=default)
 
 
 async def create_owned(

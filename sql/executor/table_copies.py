@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from ...catalog.catalog import ColumnDefinition, TableDefinition, not_a_table
 from ...catalog.descriptor import TableDescriptor
+from ...catalog.enum_columns import enum_in
 from ...catalog.errors import SQLError
 from ...catalog.names import TableName
 from ...catalog.show_create import show_create
@@ -25,6 +26,7 @@ from ..introspection.rows import Introspection
 from ..needs import needs_of
 from ..parser import parse
 from ..parser import schema_statements as s
+from ..parser.names import TypeName, UserTypeName
 from ..parser.schema_statements import Copied, LikeTable
 from ..parser.statements import CreateTable, CreateTableAs
 from ..planner import plan_statement
@@ -201,6 +203,14 @@ async def comments_of_likes(
     return taken
 
 
+def _own_type(source: TableDescriptor, column: s.ColumnDefinition) -> TypeName:
+    """An enumeration is the one of the column itself: its name may mean another, or none, here."""
+    type = source.column(column.name).type
+    if enum_in(type) is None:
+        return column.type
+    return UserTypeName(column.type.name, column.type.arguments, column.type.position, type)
+
+
 def _taken(source: TableDescriptor, like: LikeTable) -> CreateTable:
     (made,) = parse(show_create(source)).statements
     assert isinstance(made, CreateTable), source
@@ -208,6 +218,7 @@ def _taken(source: TableDescriptor, like: LikeTable) -> CreateTable:
     columns = [
         replace(
             column,
+            type=_own_type(source, column),
             default=column.default if Copied.DEFAULTS in like.copied else None,
             identity=column.identity if Copied.IDENTITY in like.copied else None,
             computed=column.computed if Copied.GENERATED in like.copied else None,

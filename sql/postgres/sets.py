@@ -61,6 +61,20 @@ def check_conditional_series(tree: exp.Case | exp.Coalesce) -> None:
             )
 
 
+def refuse_sets_within(tree: exp.Expr, what: str) -> None:
+    """Raises SQLError 0A000 for a function that makes rows where there is one value: in CASE and
+    COALESCE, and in one of several rows of VALUES."""
+    around = tree.find_ancestor(exp.Select)
+    for series in tree.find_all(exp.GenerateSeries, exp.Explode, exp.Unnest):
+        if series.find_ancestor(exp.Select) is around and not isinstance(series.parent, exp.From):
+            raise SQLError(
+                "0A000",
+                f"set-returning functions are not allowed in {what}",
+                position=position_of(series),
+                hint="Put the function into FROM.",
+            )
+
+
 def check_rows(tree: exp.Select) -> None:
     """Raises SQLError 0A000 for a row as a value, which DuckDB would write in its own way."""
     for item in tree.expressions:

@@ -498,4 +498,4 @@ class Types:
         return types[0] if len(types) == 1 else None
 
 
-_ROWS = (exp.Table, exp.Select, exp.SetOperation, exp.Values)
+_ROWS = (exp.Table, exp.Select, exp.SetOperation, exp.Values, exp.Lateral)

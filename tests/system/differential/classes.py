@@ -403,6 +403,8 @@ CLASSES: tuple[DifferenceClass, ...] = (
         _either(
             _ambiguous_order,
             _accepted(
+                "SELECT * FROM (SELECT 1)",
+                "SELECT count(*) FROM t JOIN (SELECT 1 AS y) ON true",
                 "SELECT 1_000", "SELECT 0x1F", "SELECT 'a' 'b'", "SELECT levenshtein('a', 'b')",
                 'SELECT "ID" FROM emp', "SELECT array_agg('x'), ARRAY['1', 2], ARRAY['1', '2']",
             ),

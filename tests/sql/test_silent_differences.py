@@ -1,0 +1,94 @@
+"""What was another thing than in PostgreSQL without a word, and is the same now, or an error."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.simulation import Simulation
+from tests.harness.sql_node import sql_node
+
+
+def test_rolling_back_to_a_savepoint_takes_back_that_the_transaction_only_reads() -> None:
+    async def main() -> None:
+        async with sql_node(sim) as node:
+            await node.sql("CREATE TABLE t (a INT8)")
+            for before in ("", "SELECT 1"):
+                session = node.session()
+                for text in ("BEGIN", before, "SAVEPOINT s", "SET TRANSACTION READ ONLY"):
+                    if text:
+                        await session.execute(text)
+                await session.execute("ROLLBACK TO s")
+                (shown,) = await session.execute("SHOW transaction_read_only")
+                assert shown.fetch_rows() == [("off",)]
+                await session.execute("INSERT INTO t VALUES (1)")
+                await session.execute("COMMIT")
+            assert await node.rows("SELECT count(*) FROM t") == [(2,)]
+
+    sim = Simulation(9)
+    sim.run(main())
+
+
+def test_like_takes_the_enumeration_of_a_column_from_wherever_it_is() -> None:
+    async def main() -> None:
+        async with sql_node(sim) as node:
+            await node.sql("CREATE SCHEMA far")
+            await node.sql("CREATE TYPE far.mood AS ENUM ('sad', 'ok')")
+            await node.sql(
+                "CREATE TABLE a (id INT8 PRIMARY KEY, m far.mood DEFAULT 'ok', s far.mood[])"
+            )
+            await node.sql("CREATE TABLE b (LIKE a INCLUDING ALL)")
+            await node.sql("INSERT INTO b (id, s) VALUES (1, '{sad}')")
+            assert await node.rows("SELECT m, s FROM b WHERE m > 'sad'") == [("ok", ["sad"])]
+
+    sim = Simulation(10)
+    sim.run(main())
+
+
+def test_an_added_serial_column_draws_from_a_sequence_where_the_session_says_so() -> None:
+    async def main() -> None:
+        async with sql_node(sim) as node:
+            session = node.session()
+            for text in (
+                "CREATE TABLE t (a INT8)",
+                "INSERT INTO t VALUES (7)",
+                "SET serial_normalization = 'sql_sequence'",
+                "ALTER TABLE t ADD COLUMN id SERIAL",
+                "INSERT INTO t (a) VALUES (8)",
+            ):
+                await session.execute(text)
+            assert await node.rows("SELECT a, id FROM t ORDER BY id") == [(7, 1), (8, 2)]
+            owned = await node.rows("SELECT pg_get_serial_sequence('t', 'id')")
+            assert owned == [("public.t_id_seq",)]
+
+    sim = Simulation(11)
+    sim.run(main())
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT e FROM jsonb_each('{}') e",
+        "SELECT '10:00'::TIMETZ",
+        "SELECT CASE WHEN true THEN generate_series(1, 2) END",
+        "SELECT coalesce(unnest(ARRAY[1]), 2)",
+        "INSERT INTO t VALUES (1), (generate_series(1, 2))",
+    ],
+)
+def test_what_has_no_meaning_here_is_an_error(query: str) -> None:
+    async def main() -> None:
+        async with sql_node(sim) as node:
+            await node.sql("CREATE TABLE t (a INT8)")
+            assert (await node.error(query)).sqlstate == "0A000"
+
+    sim = Simulation(12)
+    sim.run(main())
+
+
+def test_an_array_from_which_a_wider_number_is_removed_is_of_the_wider_type() -> None:
+    async def main() -> None:
+        async with sql_node(sim) as node:
+            result = await node.sql("SELECT array_remove(ARRAY[1, 2], 1.5::FLOAT8)")
+            assert [column.type.sql_name for column in result.columns] == ["FLOAT8[]"]
+
+    sim = Simulation(13)
+    sim.run(main())
