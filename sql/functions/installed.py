@@ -6,7 +6,7 @@ say which those are. A row with a NULL among its values has NULL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import duckdb
@@ -27,6 +27,8 @@ from . import (
     unicode_forms,
 )
 from .clock_texts import timeofday
+from .decimal_series import decimal_series
+from .format_text import format_text
 from .number_reading import number_of
 
 _INSTANT = pa.timestamp("us", tz="UTC")
@@ -82,6 +84,7 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str], ...] = (
     ("number_read", _number_read, "VARCHAR"),
     ("timestamp_written", moment_text.timestamp_text, "VARCHAR"),
     ("interval_written", moment_text.interval_text, "VARCHAR"),
+    ("decimal_series", decimal_series, "VARCHAR[]"),
     ("date_read", moment_reading.date_of, "DATE"),
     *((name, compute, "DOUBLE") for name, compute in pairs.AGGREGATES.items()),
 )
@@ -95,6 +98,8 @@ def install(connection: duckdb.DuckDBPyConnection) -> None:
     for name, function, result in _FUNCTIONS:
         call = _over_columns(function, _TYPES[result])
         define(f"{PREFIX}{name}", call, None, result, type="arrow", null_handling="special")
+    formatted = _of_rows(format_text, pa.string())
+    define(f"{PREFIX}formatted", formatted, None, "VARCHAR", type="arrow", null_handling="special")
 
 
 def install_in_zone(connection: duckdb.DuckDBPyConnection, zone: str) -> None:
@@ -116,15 +121,17 @@ def install_clock(connection: duckdb.DuckDBPyConnection, wall: WallClock) -> Non
 
 
 def _over_columns(function: Callable[..., Any], type: pa.DataType) -> Callable[..., Any]:
+    return _of_rows(lambda *row: None if None in row else function(*row), type)
+
+
+def _of_rows(function: Callable[..., Any], type: pa.DataType) -> Callable[..., Any]:
+    """The function on columns, NULL among their values, with errors that pass through DuckDB."""
+
     def call(*columns: Any) -> Any:
         rows = zip(*(column.to_pylist() for column in columns), strict=True)
         try:
-            return pa.array([_of_row(function, row) for row in rows], type)
+            return pa.array([function(*row) for row in rows], type)
         except SQLError as error:
             raise ValueError(f"{ERROR_MARK}{error.sqlstate}: {error.message}") from None
 
     return call
-
-
-def _of_row(function: Callable[..., Any], values: Sequence[Any]) -> Any:
-    return None if None in values else function(*values)

@@ -10,7 +10,6 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ..postgres.macros import PREFIX
-from .output_marks import CALLED
 
 _WORD = "normalized"
 _FORMS = frozenset({"nfc", "nfd", "nfkc", "nfkd"})
@@ -67,7 +66,6 @@ def plain_forms(tree: exp.Expr) -> exp.Expr:
         )
         if isinstance(test, exp.NullSafeNEQ):
             made = exp.Not(this=made)
-        made.meta[CALLED] = "is_normalized"
         if test is tree:
             return made
         test.replace(made)

@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 CALLED = "called"
-"""Where what stands for a function keeps the function's name, which its column has."""
+"""Where what stands for a function keeps the name that its column has; empty for none."""

@@ -11,11 +11,13 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.errors import SQLError
+from .absolute_values import absolute_tokens, plain_absolutes
 from .array_syntax import plain_arrays
 from .as_of_clause import AsOf
 from .called_types import plain_names
 from .catalog_functions import expand, plain_tokens
 from .cursor import syntax_error
+from .interval_fields import field_tokens
 from .json_functions import plain_documents
 from .lexer import POSTGRES, is_string
 from .meant_tokens import meant_tokens
@@ -33,8 +35,9 @@ from .tree_names import table_name as table_name
 
 def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     """The one tree of `tokens`. Raises SQLError 42601 with a position."""
+    tokens = absolute_tokens(tokens)
     _check_tokens(text, tokens)
-    tokens = meant_tokens(form_tokens(tokens))
+    tokens = meant_tokens(field_tokens(form_tokens(tokens)))
     # With all of the text as context, the length of what stands before is the offset.
     parser = POSTGRES.parser(error_message_context=len(text) + 1)
     try:
@@ -52,8 +55,8 @@ def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
 
 
 _PLAIN = (
-    plain_rows, plain_calls, plain_intervals, plain_forms, plain_names, plain_documents,
-    plain_sets, plain_arrays,
+    plain_rows, plain_calls, plain_intervals, plain_forms, plain_absolutes, plain_names,
+    plain_documents, plain_sets, plain_arrays,
 )  # fmt: skip
 """What puts a tree into the form that everything behind it reads, in this order."""
 
@@ -72,7 +75,9 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
     if writing is not None:
         raise SQLError("0A000", "a query cannot contain a statement that writes")
     for select in tree.find_all(exp.Select):
-        if not select.expressions:
+        if not select.expressions and isinstance(select.parent, exp.Exists):
+            select.set("expressions", [exp.Literal.number(1)])  # nobody looks at them
+        elif not select.expressions:
             end = tokens[-1].end + 1
             raise syntax_error(text, end, end, hint="Expected a list of expressions.")
     locks = cut_row_locks(tree, word_at(tokens, "for"))

@@ -12,6 +12,7 @@ from ..parser.tree_names import CAST_TYPE
 from ..scalars import broad_type_of_cast, type_of_cast
 from . import arrays, spans
 from .derived_types import SCALE_UNKNOWN
+from .numbers import trimmed_text
 from .signatures import NUMBERS
 from .styles import styled_text
 from .templates import call, cast_to, duckdb, plain
@@ -84,6 +85,8 @@ def cast(node: exp.Cast, types: Types) -> exp.Expr | None:
         return _of_array(node, source.element, target.element, types)
     if source.kind is TypeKind.STRING:
         return _of_text(node, target)
+    if target == STRING and (trimmed := trimmed_text(node.this)) is not None:
+        return trimmed
     if target.kind is TypeKind.STRING and (styled := styled_text(node.this, source.kind)):
         return styled
     if source.kind in FLOATS:

@@ -32,6 +32,10 @@ SIGNATURES = """
     acosd(float8) float8
     atand(float8) float8
     atan2d(float8, float8) float8
+
+    min_scale(numeric) int8
+    trim_scale(numeric) same
+    scale(numeric) int8
 """
 
 COMPUTED = frozenset(

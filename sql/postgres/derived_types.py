@@ -150,3 +150,13 @@ def truncated(moment: ColumnType | None) -> ColumnType | None:
         case TypeKind.TIME:
             return ColumnType(TypeKind.INTERVAL)
     return moment
+
+
+def series(bounds: Sequence[ColumnType | None]) -> ColumnType | None:
+    """What generate_series() gives, by its start, its end and its step."""
+    start = bounds[0]
+    if start is not None and start.kind is TypeKind.DATE:
+        return ColumnType(TypeKind.TIMESTAMPTZ)
+    known = [bound for bound in bounds if bound is not None]
+    decimals = any(bound.kind is TypeKind.DECIMAL for bound in known)
+    return widest(known) if decimals and all(bound.kind in NUMBERS for bound in known) else start

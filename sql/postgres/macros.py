@@ -309,6 +309,10 @@ MACROS: dict[str, str] = {
     "date_bin": _DATE_BIN,
     "make_date": _MAKE_DATE,
     "make_interval": _MAKE_INTERVAL,
+    "min_scale": "(x) AS length(rtrim(split_part(CAST(x AS VARCHAR), '.', 2), '0'))",
+    "trim_scale": "(x) AS x",
+    "trimmed_decimal": "(x) AS CASE WHEN contains(CAST(x AS VARCHAR), '.') "
+    "THEN rtrim(rtrim(CAST(x AS VARCHAR), '0'), '.') ELSE CAST(x AS VARCHAR) END",
     "to_timestamp": "(x) AS to_timestamp(x)",
     "_pg_expandarray": "(a) AS list_transform(a, lambda x, n: {'x': x, 'n': CAST(n AS BIGINT)})",
     "subscripts": "(a, d) AS CASE WHEN d = 1 THEN range(1, len(a) + 1) END",
@@ -365,7 +369,7 @@ REWRITTEN = frozenset(
 
 _CASTS = frozenset(
     {"days", "float_text", "integer_of_text", "bool_of_text", "decimal_of_text"}
-    | {"single", "single_text", "decimal_of_single", "subscripts", "places_to"}
+    | {"single", "single_text", "decimal_of_single", "subscripts", "places_to", "trimmed_decimal"}
     | {"exact_decimal_of_text", "bare_decimal"}
     | {"logarithm", "decimal_of_float", "timestamp_digits", "timestamptz_digits", "time_digits"}
     | {"overlap", "percentile_at", "percentile_between", "percentile_of_intervals"}

@@ -18,6 +18,7 @@ from . import (
     hypothetical,
     numbers,
     patterns,
+    series,
     sets,
     singles,
     spans,
@@ -107,7 +108,7 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             return numbers.negated(node)
         case exp.GenerateSeries():
             _cast_dates(node, types)
-            return None
+            return series.of_decimals(node, types)
         case exp.Case() | exp.Coalesce():
             sets.check_conditional_series(node)
         case exp.Select():
@@ -209,12 +210,13 @@ _FUNCTIONS: dict[str, Make] = {
     "to_number": lambda found, tree, types: times.number_read(found, tree=tree),
     "date_part": lambda found, tree, types: times.part(found, types, tree=tree),
     "date_trunc": lambda found, tree, types: times.truncated(found, types, tree=tree),
-    "format": lambda found, tree, types: texts.formatted(found, tree, types),
+    "format": lambda found, tree, types: texts.formatted(found, types),
     "concat": lambda found, tree, types: texts.concat(found, types),
     "length": lambda found, tree, types: texts.length(found[0], types),
     "octet_length": lambda found, tree, types: texts.octet_length(found[0], types),
     "every": lambda found, tree, types: plain("bool_and", *found),
     "variance": lambda found, tree, types: plain("var_samp", *found),
+    "scale": lambda found, tree, types: numbers.scale(found[0], types),
     "pg_typeof": lambda found, tree, types: _type_name(found[0], types),
 }
 _COUNTS = {"div": (2, 2), "sign": (1, 1), "log": (1, 2), "round": (1, 2), "to_char": (2, 2),

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
 from ..functions.number_pattern import number_pattern
+from .derived_types import decimal
 
 _SCALE_MAX = 38
+
+
+def type_of_pattern(tree: exp.Expr) -> ColumnType | None:
+    """The type of a number that to_number() reads."""
+    scale = scale_of_pattern(tree)
+    return None if scale is None else decimal(scale)
 
 
 def scale_of_pattern(tree: exp.Expr) -> int | None:

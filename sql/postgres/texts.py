@@ -10,6 +10,7 @@ from ..parser import position_of
 from ..patterns.similar import ESCAPE
 from . import patterns
 from .arrays import element_texts
+from .numbers import trimmed_text
 from .styles import styled_text
 from .templates import call, duckdb, plain, text
 from .types import Types, untyped
@@ -57,6 +58,9 @@ def as_text(tree: exp.Expr, types: Types, *, short: bool = False) -> exp.Expr:
     blanks = padded(tree, types) or styled_text(tree, types.kind(tree))
     if blanks is not None:
         return blanks
+    trimmed = trimmed_text(tree)
+    if trimmed is not None:
+        return trimmed
     match types.kind(tree):
         case TypeKind.FLOAT8:
             return call("float_text", tree)
@@ -84,16 +88,12 @@ def concat_ws(tree: exp.ConcatWs, types: Types) -> exp.Expr:
     return plain("concat_ws", *[as_text(each, types, short=True) for each in tree.expressions])
 
 
-def formatted(arguments: list[exp.Expr], tree: exp.Expr, types: Types) -> exp.Expr:
-    """format() with a constant format, as the concatenation that it means."""
+def formatted(arguments: list[exp.Expr], types: Types) -> exp.Expr:
+    """format(): of a constant format the concatenation that it means."""
     pattern = arguments[0].unnest() if arguments else exp.Null()
-    if not isinstance(pattern, exp.Literal) or not pattern.is_string:
-        raise SQLError(
-            "0A000",
-            "format() takes a constant format",
-            position=position_of(tree),
-            hint="Use || or concat().",
-        )
+    if not isinstance(pattern, exp.Literal) or not pattern.is_string or "*" in pattern.this:
+        texts = [exp.cast(as_text(each, types, short=True), "VARCHAR") for each in arguments[1:]]
+        return call("formatted", arguments[0], *texts)
     return plain("concat", text(""), *_pieces(pattern.this, arguments[1:], types))
 
 

@@ -18,7 +18,6 @@ from sqlglot.optimizer.scope import Scope as QueryScope
 from ...catalog.column_types import ColumnType, array_of
 from ...catalog.type_kinds import FLOATS, TypeKind
 from ..binder import Relations, scopes_in
-from ..expression_types import DOCUMENTS
 from ..expression_types import FUNCTIONS as DOCUMENT_FUNCTIONS
 from ..introspection.virtual_table import in_catalog
 from ..parser import folded
@@ -38,13 +37,15 @@ from .derived_types import (
     of_ordered_set,
     of_recursion,
     quotient_scale,
+    series,
     truncated,
     whole_of_recursion,
     widest,
 )
 from .functions import FUNCTIONS, called
 from .macros import PREFIX
-from .number_scales import scale_of_pattern
+from .node_types import type_of_class
+from .number_scales import type_of_pattern
 from .operators import SIGNS, operation
 from .signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, resolve
 from .stars import Columns, Stars, given_names, sources_of, tree_of
@@ -68,21 +69,11 @@ _TYPE = "postgres_type"
 _DECLARED = "declared_type"
 """Where a tree keeps its type. No type is kept of what may still learn of one."""
 
-_TRUTHS = (
-    exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.Exists,
-    exp.RegexpLike, exp.RegexpILike, exp.SimilarTo, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT,
-    exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.ArrayContainsAll, exp.ArrayContainedBy,
-    exp.ArrayOverlaps, exp.JSONBContainsTopKey, exp.JSONBContainsAnyTopKeys,
-    exp.JSONBContainsAllTopKeys, exp.Overlaps,
-)  # fmt: skip
-_COUNTS = (exp.Count, exp.CountIf, exp.RowNumber, exp.Rank, exp.DenseRank)
-_FLOATS = (exp.PercentileCont, exp.Corr, exp.Pi, exp.Rand, exp.CumeDist, exp.PercentRank)
 _SAME = (
     exp.Paren, exp.Alias, exp.Filter, exp.Window, exp.IgnoreNulls,
     exp.FirstValue, exp.LastValue, exp.NthValue, exp.Order, exp.Collate, exp.AnyValue,
     exp.Ordered,
 )  # fmt: skip
-_NAMES = (exp.CurrentUser, exp.CurrentSchema, exp.CurrentDatabase, exp.SessionUser)
 _ALTERNATIVES = (exp.Coalesce, exp.Greatest, exp.Least)
 _WITHIN = {"integer_of_text": INT8, "bool_of_text": BOOL, "float_text": STRING,
            "single_text": STRING, "single": FLOAT4, "pg_typeof": STRING, "text": STRING,
@@ -228,12 +219,9 @@ class Types:
             return self.of(tree.this)
         if isinstance(tree, _ALTERNATIVES):
             return self.common(list(tree.iter_expressions()))
-        for nodes, type in (
-            (_TRUTHS, BOOL), (_COUNTS, INT8), (_FLOATS, FLOAT8), (_NAMES, STRING),
-            (DOCUMENTS, JSONB), (exp.JSONExtractScalar, STRING), (exp.JSONBExtractScalar, STRING),
-        ):  # fmt: skip
-            if isinstance(tree, nodes):
-                return type
+        known = type_of_class(tree)
+        if known is not None:
+            return known
         match tree:
             case exp.Array() | exp.ArrayAgg():
                 return self._array(tree)
@@ -262,8 +250,7 @@ class Types:
             case "date_trunc":
                 return truncated(self.of(operands[1]))
             case "to_number":
-                places = scale_of_pattern(operands[1])
-                return None if places is None else decimal(places)
+                return type_of_pattern(operands[1])
             case "array_fill" | "enum_range":
                 found = self.common(operands if name == "enum_range" else operands[:1])
                 return None if found is None or found.element is not None else array_of(found)
@@ -282,8 +269,7 @@ class Types:
         return decimal(0)
 
     def _series(self, tree: exp.Expr) -> ColumnType | None:
-        found = self.of(tree.args.get("start"))
-        return TIMESTAMPTZ if found == DATE else found
+        return series([self.of(tree.args.get(place)) for place in ("start", "end", "step")])
 
     def _array(self, tree: exp.Expr) -> ColumnType | None:
         items = tree.expressions if isinstance(tree, exp.Array) else [tree.this]

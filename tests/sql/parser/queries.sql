@@ -58,8 +58,7 @@ HINT: Parameters are written $1, $2, …
 
 SELECT @x
 ----
-position 8: syntax error at or near "@" (SQLSTATE 42601)
-HINT: Parameters are written $1, $2, …
+Query(tree=‹SELECT ABS(x)›, as_of=None, locks=())
 
 SELECT $x
 ----
@@ -102,8 +101,7 @@ Query(tree=‹SELECT ($1, $2), 'costs $5, or $6', "a$1b", 'x $1,$2', ' $1 ' /* @
 
 SELECT @1,$2
 ----
-position 8: syntax error at or near "@" (SQLSTATE 42601)
-HINT: Parameters are written $1, $2, …
+Query(tree=‹SELECT ABS(1), $2›, as_of=None, locks=())
 
 SELECT $1,$2,'open $3
 ----

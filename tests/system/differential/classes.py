@@ -207,8 +207,6 @@ def _refused(*, sqlstate: str, beginnings: tuple[str, ...]) -> Callable[[Differe
 
 
 _UNREAD = (
-    'syntax error at or near "@"',
-    'syntax error at or near "TO"',  # HOUR TO SECOND
     "syntax error at end of input",  # SELECT, and no columns
     "syntax error: ROWS FROM",
 )
@@ -223,16 +221,13 @@ def _unread(difference: Difference) -> bool:
 
 
 _FUNCTIONS_MISSING = (
-    "scale min_scale trim_scale regexp_split_to_table string_to_array "
+    "regexp_split_to_table string_to_array "
     "jsonb_each jsonb_each_text jsonb_path_query "
     "jsonb_path_exists jsonb_path_match jsonb_path_query_array jsonb_path_query_first "
     "jsonb_populate_record jsonb_populate_recordset "
     "jsonb_set_lax"
 )
-_MISSING = (
-    *(f"function {name} " for name in _FUNCTIONS_MISSING.split()),
-    "function generate_series(",
-)
+_MISSING = (*(f"function {name} " for name in _FUNCTIONS_MISSING.split()),)
 
 _OF_DOCUMENTS = (
     "EXCEPT ALL of documents",
