@@ -31,6 +31,7 @@ from .ranges import (
 )
 from .ranges.descriptor import FIRST_RANGE, NEVER, descriptor_key, encode_descriptor
 from .ranges.reshape import merge, split, unsplit
+from .ranges.span_size import span_bytes
 from .settings import Settings, declare_int
 from .span import Span
 from .span_config import SpanConfigs
@@ -343,6 +344,10 @@ class Store:
     def ranges(self, span: Span = keys.ALL_KEYS) -> list[RangeInfo]:
         """The ranges that hold a key of the span, in key order, as they stand in this step."""
         return [RangeInfo.of(found) for found in self._ranges.ranges.overlapping(span)]
+
+    async def span_bytes(self, span: Span) -> int | None:
+        """How many bytes the versions of the span take, about; None where that is not known."""
+        return await span_bytes(self._ranges, span)
 
     async def split(self, key: bytes, *, sticky_until: Timestamp = NEVER) -> None:
         """Makes `key` the first of a range. It stays so at least until `sticky_until`.

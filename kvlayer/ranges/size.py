@@ -100,6 +100,14 @@ class RangeSize:
             RangeSize(self.byte_count - left_bytes, self.version_count - left_versions, right),
         )
 
+    def share_of(self, span: Span, *, least: int) -> int | None:
+        """The bytes of a part of the range, by the samples in it; None where these are less than
+        `least`: each stands for a step of bytes."""
+        inside = sum(span.contains(sample) for sample in self.samples)
+        if inside < least or len(self.samples) < SAMPLES_MIN:
+            return None
+        return self.byte_count * inside // len(self.samples)
+
     def joined(self, other: RangeSize) -> RangeSize:
         return RangeSize(
             self.byte_count + other.byte_count,

@@ -10,6 +10,7 @@ from .information_schema import INFORMATION_SCHEMA
 from .pg_catalog import PG_CATALOG
 from .rights import RIGHTS_TABLES
 from .schema_changes import SCHEMA_CHANGES
+from .sizes import SIZES
 from .spellings import SPELLINGS
 from .tailrace_internal import TAILRACE_INTERNAL
 from .virtual_table import VirtualTable
@@ -67,6 +68,7 @@ def default_tables() -> VirtualTables:
             *RIGHTS_TABLES,
             SCHEMA_CHANGES,
             SPELLINGS,
+            *SIZES,
             *PG_CATALOG,
             *INFORMATION_SCHEMA,
         )

@@ -28,6 +28,7 @@ from .registered_names import (
     named_relation,
     registered_cast,
 )
+from .size_functions import SIZE_FUNCTIONS
 from .system_columns import table_id
 from .tree_names import CAST_TYPE
 
@@ -317,12 +318,8 @@ FUNCTIONS: dict[str, Make] = {
     "pg_get_function_result": _NULL_TEXT,
     "pg_get_function_arguments": _NULL_TEXT,
     "pg_get_function_identity_arguments": _NULL_TEXT,
-    "pg_table_size": _constant("CAST(NULL AS INT8)"),
     "pg_stat_get_numscans": _constant("CAST(NULL AS INT8)"),
-    "pg_relation_size": _constant("CAST(NULL AS INT8)"),
-    "pg_total_relation_size": _constant("CAST(NULL AS INT8)"),
-    "pg_database_size": _constant("CAST(NULL AS INT8)"),
-    "pg_size_pretty": _NULL_TEXT,
+    **SIZE_FUNCTIONS,
     "pg_partition_ancestors": lambda arguments: exp.cast(arguments[0].copy(), "INT8"),
 }
 

@@ -96,6 +96,7 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     chr(int8) text
     to_hex(int8) text
     md5(text|bytea) text
+    pg_size_pretty(int8|numeric) text
     sha256(bytea) bytea
     encode(bytea, text) text
     decode(text, text) bytea

@@ -246,6 +246,21 @@ _PERCENTILE_OF_INTERVALS = f"""
     ELSE {_BELOW} + interval_times({_ABOVE} - {_BELOW}, {_RANK} - floor{_RANK}) END
 """
 
+_UNITS = ("kB", "MB", "GB", "TB", "PB")
+
+
+def _size_pretty() -> str:
+    """As pg_size_pretty() has it: each unit up to 10240 of it, halves rounded away from zero."""
+    whens = ["WHEN abs(x) < 10240 THEN x || ' bytes'"]
+    for place, unit in enumerate(_UNITS):
+        halves = f"x // {1 << (9 + 10 * place)}"
+        last = place + 1 == len(_UNITS)
+        test = "ELSE" if last else f"WHEN abs({halves}) < 20479 THEN"
+        whens.append(f"{test} ({halves} + if(x < 0, -1, 1)) // 2 || ' {unit}'")
+    case = f"CASE {' '.join(whens)} END"
+    return f"(n) AS list_transform([CAST(n AS HUGEINT)], lambda x: {case})[1]"
+
+
 _MAKE_INTERVAL = """
 (years, months, weeks, days, hours, mins, secs) AS
     to_months(CAST(years * 12 + months AS INTEGER)) + to_days(CAST(weeks * 7 + days AS INTEGER))
@@ -284,6 +299,7 @@ MACROS: dict[str, str] = {
     "ELSE chr(CAST(n AS INTEGER)) END",
     "ascii": "(s) AS CASE WHEN s = '' THEN 0 ELSE unicode(s) END",
     "to_hex": "(n) AS lower(hex(n))",
+    "pg_size_pretty": _size_pretty(),
     "encode": _ENCODE,
     "decode": _DECODE,
     "convert_from": "(b, e) AS " + _UTF8.format(made="decode(b)"),
