@@ -12,11 +12,14 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...catalog.errors import SQLError
 from ..errors import ERROR_MARK, HINT_MARK
 from ..patterns import searches
 from ..patterns.matching import Budget
+from ..patterns.native import native_of
+from ..patterns.options import options_of
 from ..patterns.similar import regular
 
 PREFIX = "pattern_"
@@ -41,8 +44,30 @@ def _replaced_by_flags(
     return searches.replaced(text, pattern, replacement, start, None, flags, budget)
 
 
+def _native(patterns: Any, flags: Any) -> str | None:
+    """What RE2 calls the pattern of a batch, if it is one and the same of all rows."""
+    if patterns.null_count or flags.null_count or not len(patterns):
+        return None
+    pattern, options = patterns[0], flags[0]
+    for column, one in ((patterns, pattern), (flags, options)):
+        if not pc.all(pc.equal(column, one)).as_py():
+            return None
+    try:
+        how, everywhere = options_of(options.as_py())
+    except SQLError:
+        return None
+    return None if everywhere else native_of(pattern.as_py(), how)
+
+
+def _found(texts: Any, patterns: Any, flags: Any) -> Any:
+    """regexp_like(). A pattern that is a parameter of the statement is one of all rows."""
+    native = _native(patterns, flags)
+    if native is not None:
+        return pc.match_substring_regex(texts, native)
+    return _found_by_rows(texts, patterns, flags)
+
+
 _FUNCTIONS: dict[str, tuple[Callable[..., object], str, str]] = {
-    "found": (searches.found, "ttt", "BOOLEAN"),
     "first": (searches.first, "ttt", "VARCHAR[]"),
     "every": (searches.every, "ttt", "VARCHAR[][]"),
     "split": (searches.split, "tttt", "VARCHAR[]"),
@@ -64,19 +89,22 @@ def install_pattern_functions(connection: duckdb.DuckDBPyConnection) -> None:
     define: Any = connection.create_function  # its stubs know no type that is written as SQL's
     for name, (function, arguments, result) in _FUNCTIONS.items():
         types = [_ARGUMENTS[letter] for letter in arguments]
-        define(f"{PREFIX}{name}", _by_batches(function, len(types), _ARROW[result]), types, result,
+        define(f"{PREFIX}{name}", _by_rows(function, len(types), _ARROW[result]), types, result,
                type="arrow", null_handling="special")  # fmt: skip
+    define(f"{PREFIX}found", _found, ["VARCHAR"] * 3, "BOOLEAN", type="arrow",
+           null_handling="special")  # fmt: skip
 
 
-def _by_batches(
+def _by_rows(
     function: Callable[..., object], count: int, result: pa.DataType
 ) -> Callable[..., Any]:
     """The function for columns of `count` arguments, with errors that pass through DuckDB."""
 
     def computed(*columns: Any) -> Any:
         assert len(columns) == count, (function, columns)
-        budget = Budget()
-        rows = zip(*(column.to_pylist() for column in columns), strict=True)
+        given = [column.to_pylist() for column in columns]
+        budget = Budget(sum(len(text) for text in given[0] if text is not None))
+        rows = zip(*given, strict=True)
         try:
             found = [None if None in row else function(*row, budget) for row in rows]
         except SQLError as error:
@@ -87,3 +115,6 @@ def _by_batches(
     names = (Parameter(f"argument_{place}", Parameter.POSITIONAL_ONLY) for place in range(count))
     computed.__signature__ = Signature(list(names))  # type: ignore[attr-defined]  # DuckDB reads it
     return computed
+
+
+_found_by_rows = _by_rows(searches.found, 3, pa.bool_())

@@ -21,6 +21,8 @@ from .scanner import TOO_COMPLEX, invalid
 
 PARTS_MAX = 100
 """Parts of one branch that are looked into: each takes a few frames of Python's stack."""
+AUTOMATA_MAX = 256
+"""Parts of a whole pattern: each has an automaton."""
 
 
 class Trait(IntFlag):
@@ -66,6 +68,10 @@ class Part:
     def shortest(self) -> bool:
         """Whether the shortest match is taken first."""
         return bool(self.traits & Trait.SHORTER)
+
+    def count(self) -> int:
+        """How many parts it is, with all that it is divided into."""
+        return 1 + sum(part.count() for part in self.parts)
 
 
 def divided(choice: Choice) -> Part:

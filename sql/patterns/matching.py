@@ -23,19 +23,21 @@ Spans = dict[int, Span]
 
 AUTOMATON_BYTES_MAX = 1 << 20
 """For one part. Its letters are bytes, so that thousands of states find room."""
-WORK_MAX = 1 << 30
-"""Letters that may be looked at to divide the matches of one batch of rows: a few seconds."""
-_ASKED = 64
+WORK_MIN = 1 << 31
+WORK_OF_LETTER = 1 << 12
+"""Letters that may be looked at for one batch of rows, and for each letter of its texts besides: a
+few seconds, and some microseconds. To divide a match takes the square of its length at worst."""
+_ASKED = 1 << 9
 """What it costs to ask RE2 anything, in letters."""
 
 
 class Budget:
-    """How much may still be done for one batch of rows."""
+    """How much may still be done for a batch of rows, whose texts have so many letters."""
 
     __slots__ = ("left",)
 
-    def __init__(self, left: int = WORK_MAX) -> None:
-        self.left = left
+    def __init__(self, letters: int = 0, *, least: int = WORK_MIN) -> None:
+        self.left = least + letters * WORK_OF_LETTER
 
     def spend(self, letters: int) -> None:
         """Raises SQLError 54001 when it is spent."""
@@ -54,13 +56,14 @@ class Matcher:
     Raises SQLError 2201B where RE2's automaton would take more than AUTOMATON_BYTES_MAX.
     """
 
-    __slots__ = ("_colours", "_parts", "_regexp", "part")
+    __slots__ = ("_colours", "_parts", "_regexp", "_shortest_first", "part")
 
     def __init__(self, part: Part, colours: Colours) -> None:
         self.part = part
         self._colours = colours
         self._regexp = _compiled(_choice(part.tree, colours))
         self._parts: tuple[Matcher, ...] | None = None
+        self._shortest_first = part.shortest
 
     @property
     def parts(self) -> tuple[Matcher, ...]:
@@ -74,13 +77,14 @@ class Matcher:
         if found is None:
             budget.spend(len(text) - begin)
             return None
-        start: int = found.start()
-        end: int | None = found.end()
-        if self.part.shortest:
-            end = self._shortest(text, start, start, found.end(), budget)
-        assert end is not None, (text, start)
-        budget.spend(end - begin)
-        return start, end
+        span: Span = found.span()
+        if self._shortest_first:
+            start, longest = span
+            end = self._shortest(text, start, start, longest, budget)
+            assert end is not None, (text, start)
+            span = start, end
+        budget.spend(span[1] - begin)
+        return span
 
     def divide(self, text: bytes, span: Span, budget: Budget) -> Spans:
         """The groups of a match, and nothing of those that took no part in it."""
@@ -120,7 +124,7 @@ class Matcher:
         self, text: bytes, begin: int, before: int | None, end: int, budget: Budget
     ) -> int | None:
         """Where the part's match from `begin` ends that is next to be tried after `before`."""
-        if self.part.shortest:
+        if self._shortest_first:
             least = begin if before is None else before + 1
             return self._shortest(text, begin, least, end, budget)
         return self._longest(text, begin, end if before is None else before - 1, budget)
@@ -130,7 +134,7 @@ class Matcher:
         (part,) = self.parts
         if span[0] < span[1]:
             span = part._last_of_many(text, span, self.part.most, budget)
-        elif part.part.shortest or not part.matches(text, span, budget):
+        elif part._shortest_first or not part.matches(text, span, budget):
             return  # it came no time at all
         part._divide(text, span, budget, spans)
 
@@ -147,7 +151,7 @@ class Matcher:
             place = ends[-1]
             following = None
             if len(ends) <= most:
-                first = place if self.part.shortest else None  # so that it is not empty
+                first = place if self._shortest_first else None  # so that it is not empty
                 tried = first if before is None else before
                 following = self._share(text, place, tried, end, budget)
                 if following is not None and following <= place:

@@ -5,12 +5,17 @@ Every letter, class and anchor is written out, so that no option of DuckDB's say
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import re2
 
+from ...catalog.errors import SQLError
 from .alphabets import LAST, Ranges, re2_class
 from .letters import Letters, other_kinds
 from .matching import quantifier
 from .nodes import Anchor, Choice, Group, Item, Preference
+from .options import Options
+from .reader import read
 
 LENGTH_MAX = 1 << 14
 """What is longer takes longer to be planned than the registered functions take for some rows."""
@@ -24,6 +29,15 @@ _ANCHORS = {
     Anchor.LINE_START: "(?m:^)",
     Anchor.LINE_END: "(?m:$)",
 }
+
+
+@lru_cache(maxsize=64)
+def native_of(pattern: str, options: Options) -> str | None:
+    """A pattern in RE2's words. None for what is not supported, too."""
+    try:
+        return native_text(read(pattern, options).choice)
+    except SQLError:
+        return None
 
 
 def native_text(choice: Choice) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import lru_cache
 
 from ...catalog.errors import SQLError
 
@@ -49,6 +50,7 @@ def with_letter(options: Options, letter: str) -> Options | None:
     return None if meant is None else replace(options, **meant)  # type: ignore[arg-type]
 
 
+@lru_cache(maxsize=64)
 def options_of(flags: str) -> tuple[Options, bool]:
     """What a flags argument says, and whether it says `g`. Raises SQLError 22023."""
     options, everywhere = Options(), False

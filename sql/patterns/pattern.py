@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections import OrderedDict
+from threading import Lock
 
 from ...catalog.errors import SQLError
 from .colours import Colours
-from .divisions import divided
+from .divisions import AUTOMATA_MAX, divided
 from .matching import Budget, Matcher, Span, Spans
 from .nodes import has_word_anchors, letters_in
 from .options import Options
 from .reader import read
-from .scanner import shown
+from .scanner import TOO_COMPLEX, invalid, shown
 from .word_edges import with_plain_edges
-
-PATTERNS_MAX = 256
-"""Those that are kept: an automaton's memory is bounded, and so is theirs."""
 
 
 class Pattern:
-    """`groups` is the number of its capturing groups. A place is one between letters, from 0."""
+    """`groups` is the number of its capturing groups; `automata`, of those that it may come to
+    hold. A place is one between letters, from 0.
+    """
 
-    __slots__ = ("_matcher", "colours", "groups")
+    __slots__ = ("_matcher", "automata", "colours", "groups")
 
     def __init__(self, text: str, options: Options) -> None:
         tree = read(text, options)
@@ -33,9 +33,13 @@ class Pattern:
                 f"in the regular expression {shown(text)}",
                 hint="Write \\y, which matches at both ends of words.",
             )
+        part = divided(choice)
         self.groups = tree.groups
+        self.automata = part.count()
+        if self.automata > AUTOMATA_MAX:
+            raise invalid(TOO_COMPLEX)
         self.colours = Colours(letters_in(choice), words=has_word_anchors(choice))
-        self._matcher = Matcher(divided(choice), self.colours)
+        self._matcher = Matcher(part, self.colours)
 
     def search(self, text: bytes, begin: int, budget: Budget) -> Span | None:
         """The first match from a place on, of a text in this pattern's colours."""
@@ -46,7 +50,35 @@ class Pattern:
         return self._matcher.divide(text, span, budget) if self.groups else {}
 
 
-@lru_cache(maxsize=PATTERNS_MAX)
+class KnownPatterns:
+    """The patterns that were asked for last, in that order, with AUTOMATA_MAX automata at most: so
+    many times `matching.AUTOMATON_BYTES_MAX` is what they may come to take. Any thread may ask."""
+
+    def __init__(self) -> None:
+        self._patterns: OrderedDict[tuple[str, Options], Pattern] = OrderedDict()
+        self.automata = 0
+        self._lock = Lock()
+
+    def pattern(self, text: str, options: Options) -> Pattern:
+        key = (text, options)
+        with self._lock:
+            known = self._patterns.get(key)
+            if known is not None:
+                self._patterns.move_to_end(key)
+                return known
+        made = Pattern(text, options)
+        with self._lock:
+            known = self._patterns.setdefault(key, made)
+            self.automata += made.automata if known is made else 0
+            while self.automata > AUTOMATA_MAX:
+                _, oldest = self._patterns.popitem(last=False)
+                self.automata -= oldest.automata
+        return known
+
+
+_known = KnownPatterns()
+
+
 def pattern_of(text: str, options: Options) -> Pattern:
     """Raises SQLError 2201B for what is no pattern, and 0A000 for what is not supported."""
-    return Pattern(text, options)
+    return _known.pattern(text, options)

@@ -14,6 +14,7 @@ from . import (
     arrays,
     casts,
     clocks,
+    collations,
     comparisons,
     hypothetical,
     numbers,
@@ -94,6 +95,9 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             return arrays.position(node)
         case exp.SimilarTo() if not isinstance(node.parent, exp.Escape):
             return texts.similar(node, types)
+        case exp.Collate():
+            collations.check_letters(node)
+            return None
         case exp.Escape(this=exp.SimilarTo()):
             return texts.similar(node.this, types, node.expression)
         case exp.Substring():

@@ -67,6 +67,26 @@ def test_duckdb_answers_where_it_has_postgres_answer(
     assert substring in patterns.substring(subject, tree, tree).sql("duckdb").lower()
 
 
+def test_each_row_may_have_a_pattern_of_its_own(db: tailrace.Database) -> None:
+    draw = random.Random(6)
+    pairs = [(random_text(draw), random_pattern(draw)) for _ in range(40)]
+    db.sql("DELETE FROM t")
+    for key, pair in enumerate(pairs):
+        db.sql("INSERT INTO t VALUES ($1, $2, $3)", (key, *pair))
+    found = db.sql("SELECT s ~ p FROM t ORDER BY k").fetch_rows()
+    for key, (_, pattern) in enumerate(pairs):
+        query = f"SELECT s ~ '{pattern}' FROM t WHERE k = {key}"
+        assert db.sql(query).fetch_rows() == [found[key]], pattern
+
+
+def test_a_collation_of_bytes_is_refused_where_letters_are_asked_for(db: tailrace.Database) -> None:
+    for expression in ("'é' ~ '\\w' COLLATE \"C\"", "lower('É' COLLATE \"C\")"):
+        with pytest.raises(SQLError, match="COLLATE") as raised:
+            value(db, expression)
+        assert raised.value.sqlstate == "0A000"
+    assert value(db, "'a' COLLATE \"C\" < 'b'") is True
+
+
 def test_empty_matches_behind_others_count(db: tailrace.Database) -> None:
     assert value(db, "regexp_replace('abc', 'b*', '-', 'g')") == "-a--c-"
     assert value(db, "regexp_split_to_array('a b', '\\s*')") == ["a", "b"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tailrace.catalog.errors import SQLError
+from tailrace.sql.patterns.divisions import AUTOMATA_MAX
 from tailrace.sql.patterns.matching import Budget
 from tailrace.sql.patterns.options import options_of
-from tailrace.sql.patterns.pattern import Pattern, pattern_of
+from tailrace.sql.patterns.pattern import KnownPatterns, Pattern, pattern_of
 from tailrace.sql.patterns.searches import every, first
 
 
@@ -103,7 +104,7 @@ def test_newlines_are_letters_unless_the_flags_say_otherwise() -> None:
 
 def test_many_ways_to_divide_a_text_end_in_an_error() -> None:
     with pytest.raises(SQLError, match="too many ways") as raised:
-        first("a" * 20_000, "(a*)(a{9})b?", "", Budget(left=100_000))
+        first("a" * 20_000, "(a*)(a{99})b?", "", Budget(least=500_000))
     assert raised.value.sqlstate == "54001"
 
 
@@ -118,6 +119,14 @@ def test_a_pattern_that_is_too_large_is_an_error(pattern: str) -> None:
 
 def test_a_long_repetition_takes_linear_time() -> None:
     assert matched("(?:a*)*b", "a" * 200_000) is None
+
+
+def test_the_automata_that_are_kept_are_bounded() -> None:
+    known = KnownPatterns()
+    options = options_of("")[0]
+    for number in range(2 * AUTOMATA_MAX):
+        known.pattern(f"(a{{{number % 250}}})(b|c){number}", options)
+    assert 0 < known.automata <= AUTOMATA_MAX
 
 
 def test_patterns_are_read_once() -> None:

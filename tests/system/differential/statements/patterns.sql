@@ -79,6 +79,8 @@ SELECT 'a' SIMILAR TO 'a' ESCAPE 'xx';
 SELECT substring('foobar' from '%#"o_b#"%' for '#'), substring('foobar' from '#"o_b#"%' for '#'), substring('abcdefg' from 'a#"%#"g' for '#'), substring('foobar' from 'o.b'), substring('foobar' from 'o(.)b');
 
 -- Errors.
+SELECT 'é' ~ '\w' COLLATE "C";
+SELECT lower('É' COLLATE "C");
 SELECT 'a' ~ '(';
 SELECT 'a' ~ 'a)';
 SELECT 'a' ~ '[a';
