@@ -185,8 +185,10 @@ class OpenTransaction:
         if name == RESTART_SAVEPOINT:
             self.committed_at, self._changed = await self._commit(commit_called_ns)
             return
-        await self.transaction.release(self._savepoints[place].savepoint)
+        marked = self._savepoints[place]
+        await self.transaction.release(marked.savepoint)
         del self._savepoints[place:]
+        await self._forbid_as_before(marked)
 
     async def rollback_to(self, name: str, position: int) -> None:
         """ROLLBACK TO: the savepoint stands, those after it do not, and the failure is cured.
@@ -201,14 +203,18 @@ class OpenTransaction:
         else:
             await self.transaction.rollback_to(marked.savepoint)
             del self._savepoints[place + 1 :]
-        if self.modes.read_only and not marked.read_only:
-            self.modes = replace(self.modes, read_only=False)
-            if self.transaction.read_only:  # and so nothing has run yet
-                await self.begin_anew()
+        await self._forbid_as_before(marked)
         earlier = self._undone
         self._undone = marked.number if earlier is None else min(earlier, marked.number)
         self._variables.restore(marked.variables)
         self.failed = False
+
+    async def _forbid_as_before(self, marked: _Marked) -> None:
+        """READ ONLY that was said behind a savepoint ends with it, released or gone back to."""
+        if self.modes.read_only and not marked.read_only:
+            self.modes = replace(self.modes, read_only=False)
+            if self.transaction.read_only:  # and so nothing has run yet
+                await self.begin_anew()
 
     def take_undone(self) -> int | None:
         """The first savepoint, by its number, that was gone back to since this was asked last."""

@@ -36,6 +36,7 @@ from .element_targets import ElementChanges
 from .given_columns import (
     as_text,
     cast_name,
+    check_identity_type,
     column_type,
     new_column,
     with_computed,
@@ -98,6 +99,13 @@ class TableChanges(ElementChanges):
             raise SQLError(
                 "42701",
                 f'column "{given.name}" of relation "{self.table.name}" already exists',
+                position=given.position,
+            )
+        if given.primary_key and self.table.keyless:
+            raise SQLError(
+                "0A000",
+                f'column "{given.name}" cannot be added and become the primary key at once',
+                hint="Add it NOT NULL, then ADD PRIMARY KEY.",
                 position=given.position,
             )
         if given.primary_key:
@@ -202,6 +210,8 @@ class TableChanges(ElementChanges):
         type = column_type(command.type)
         if type == column.type and command.using is None:
             return
+        if column.identity is not None:
+            check_identity_type(type, command.position)
         self._refuse_users(column, "its type be changed", command.position)
         if TypeKind.ENUM in (type.kind, column.type.kind):
             raise SQLError(

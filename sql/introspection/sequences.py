@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...catalog.descriptor import TableDescriptor
 from ...catalog.named_objects import SequenceDescriptor
 from ...catalog.rights import read_rights
 from ...catalog.sequence_value import decode_value
@@ -33,7 +34,8 @@ async def sequence_rows(context: IntrospectionContext) -> Sequence[Row]:
 
 
 async def schema_sequence_rows(context: IntrospectionContext) -> Sequence[Row]:
-    """information_schema.sequences."""
+    """information_schema.sequences: identity columns have theirs within."""
+    identities = await _identities(context)
     return [
         (
             context.database, schema, found.name, "bigint", 64, 2, 0, f"{found.options.start}",
@@ -41,7 +43,19 @@ async def schema_sequence_rows(context: IntrospectionContext) -> Sequence[Row]:
             "YES" if found.options.cycle else "NO",
         )
         for schema, found in await described_sequences(context)
+        if found.owner not in identities
     ]  # fmt: skip
+
+
+async def _identities(context: IntrospectionContext) -> set[tuple[int, int]]:
+    """The identity columns that own sequences, each with its table."""
+    found: set[tuple[int, int]] = set()
+    owners = {s.owner[0] for _, s in await described_sequences(context) if s.owner is not None}
+    for table_id in owners:
+        table = await context.services.catalog.descriptors.read(context.reader, table_id)
+        if isinstance(table, TableDescriptor):
+            found |= {(table_id, c.id) for c in table.columns if c.identity is not None}
+    return found
 
 
 async def sequence_state_rows(context: IntrospectionContext) -> Sequence[Row]:

@@ -23,12 +23,18 @@ def text_of(tree: exp.Expr) -> str:
     return as_written(tree).sql("postgres", identify=True)
 
 
+_NOT_OF_ONE_ROW = (
+    exp.Subquery, exp.Select, exp.AggFunc, exp.Window, exp.Parameter,
+    exp.ExplodingGenerateSeries, exp.GenerateSeries, exp.Unnest, exp.Explode,
+)  # fmt: skip
+
+
 def columns_in(tree: exp.Expr) -> tuple[str, ...]:
     """The names of the columns in an expression, each once, in the order in which they stand.
 
     Raises SQLError 0A000 where it reads more than one row, or a parameter.
     """
-    refused = tree.find(exp.Subquery, exp.Select, exp.AggFunc, exp.Window, exp.Parameter)
+    refused = tree.find(*_NOT_OF_ONE_ROW)
     if refused is not None:
         raise SQLError(
             "0A000",

@@ -64,6 +64,9 @@ def insert_of(tree: exp.Insert, mode: InsertMode, tokens: list[Token]) -> Insert
         raise _ends_early(tokens, hint="Expected VALUES.")
     if isinstance(source, exp.Values):
         _refuse_ragged(source)
+    elif source is not None and source.find(exp.Into) is not None:
+        message = "SELECT ... INTO is not allowed here"
+        raise SQLError("42601", message, position=position_of(source))
     return Insert(
         table=table_name(target),
         alias=_alias(target),

@@ -262,6 +262,8 @@ def test_what_alter_table_refuses(command: str, sqlstate: str) -> None:
 
 def test_its_sequence_stays_its_own() -> None:
     async def scenario(node: SqlNode) -> None:
+        assert await node.rows("SELECT * FROM information_schema.sequences") == []
+        assert (await node.error("ALTER TABLE d ALTER id TYPE STRING")).sqlstate == "22023"
         assert (await node.error("ALTER SEQUENCE t_id_seq OWNED BY NONE")).sqlstate == "0A000"
 
     run(scenario)

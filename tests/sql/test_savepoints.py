@@ -101,6 +101,19 @@ def test_rollback_to_undoes_ddl() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("end", ["ROLLBACK TO s", "RELEASE s"])
+def test_read_only_ends_with_its_savepoint(end: str) -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("BEGIN; SAVEPOINT s; SET TRANSACTION READ ONLY")
+        assert await node.rows("SHOW transaction_read_only") == [("on",)]
+        await node.sql(end)
+        assert await node.rows("SHOW transaction_read_only") == [("off",)]
+        await node.sql("DELETE FROM t; COMMIT")
+        assert await node.rows(COUNT) == [(0,)]
+
+    run(scenario)
+
+
 def test_schema_change_that_was_rolled_back_to_does_not_come_back() -> None:
     async def scenario(node: SqlNode) -> None:
         await node.sql("CREATE TABLE u (k INT8 PRIMARY KEY)")

@@ -159,6 +159,9 @@ def test_what_says_nothing_new_is_read(element: str) -> None:
         ("ALTER TABLE r ADD COLUMN a INT8 DEFAULT 1, ADD COLUMN b INT8 AS (a) STORED", "0A000"),
         ("ALTER TABLE r ALTER missing SET STATISTICS 100", "42703"),
         ("DROP INDEX missing.by_n", "42P01"),
+        ("CREATE TABLE t (n INT8, a INT8 AS (generate_series(1, n)) STORED)", "0A000"),
+        ("ALTER TABLE keyless ADD COLUMN id UUID PRIMARY KEY DEFAULT gen_random_uuid()", "0A000"),
+        ("INSERT INTO keyless SELECT 1 INTO t", "42601"),
     ],
 )  # fmt: skip
 def test_what_is_not_offered_is_told(text: str, sqlstate: str) -> None:

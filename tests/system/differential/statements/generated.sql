@@ -13,3 +13,4 @@ UPDATE regenerated SET k = k + 10, twice = DEFAULT WHERE k = 2;
 INSERT INTO regenerated VALUES (1) ON CONFLICT (k) DO UPDATE SET k = 5, twice = DEFAULT;
 UPDATE regenerated SET twice = 4;
 SELECT * FROM regenerated ORDER BY k;
+CREATE TABLE regenerated_too (k INT8, n INT8 GENERATED ALWAYS AS (generate_series(1, k)) STORED);

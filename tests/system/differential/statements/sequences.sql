@@ -201,3 +201,5 @@ ALTER SEQUENCE bounded RESTART WITH 10;
 SELECT nextval('bounded');
 CREATE TABLE owns (k INT8 GENERATED ALWAYS AS IDENTITY);
 ALTER SEQUENCE owns_k_seq OWNED BY NONE;
+SELECT sequence_name FROM information_schema.sequences WHERE sequence_name LIKE 'owns%';
+ALTER TABLE owns ALTER COLUMN k TYPE TEXT;
