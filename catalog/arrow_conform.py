@@ -60,7 +60,7 @@ def _default_array(descriptor: TableDescriptor, column: Column, count: int) -> A
 
 def _conform_array(column: Column, array: AnyArray) -> AnyArray:
     target = column.type.arrow_type
-    if array.type == target and column.type.width is None:
+    if array.type == target and not _limited(column.type):
         return array
     if pt.is_dictionary(array.type):
         return _conform_array(column, array.cast(array.type.value_type))
@@ -93,8 +93,17 @@ def _without_nanoseconds(column: Column, array: Any) -> Any:
         ) from None
 
 
+def _limited(type: ColumnType) -> bool:
+    """Whether a value of the Arrow type may be another one, or none, of the column's."""
+    type = type.element or type
+    rounded = type.kind is not TypeKind.DECIMAL and type.precision is not None
+    return rounded or type.width is not None
+
+
 def _exact(type: ColumnType, given: pa.DataType) -> bool:
     """Whether Arrow's safe cast does what `coerce` does, or refuses."""
+    if _limited(type):
+        return False
     match type.kind:
         case TypeKind.INT2 | TypeKind.INT4 | TypeKind.INT8:
             return pt.is_integer(given)
@@ -104,8 +113,6 @@ def _exact(type: ColumnType, given: pa.DataType) -> bool:
             return pt.is_floating(given)
         case TypeKind.DECIMAL:
             return pt.is_integer(given) or pt.is_decimal(given)
-        case TypeKind.STRING | TypeKind.VARCHAR | TypeKind.CHAR if type.width is not None:
-            return False
         case TypeKind.STRING | TypeKind.VARCHAR | TypeKind.CHAR:
             return pt.is_large_string(given) or pt.is_string_view(given)
         case TypeKind.BYTES:

@@ -32,10 +32,11 @@ WIDTH_MAX = 10_485_760
 class ColumnType:
     """A type with its parameters.
 
-    Precision and scale are set for DECIMAL, and only for it; `width`, in characters, for CHAR, and
-    for a VARCHAR that has one; `element` for ARRAY, `enum` for ENUM, and each only
-    for it. `catalog_name` is what pg_catalog calls the type where that is another one to clients:
-    no table's column has it, and expressions are computed without it.
+    Precision and scale are set for DECIMAL; for a time or a timestamp `precision` is the number of
+    its fractional digits, where those are fewer than a microsecond has. `width`, in characters, is
+    set for CHAR, and for a VARCHAR that has one; `element` for ARRAY, `enum` for ENUM, and each
+    only for it. `catalog_name` is what pg_catalog calls the type where that is another one to
+    clients: no table's column has it, and expressions are computed without it.
 
     A DECIMAL of which nobody said the digits is `bare`: it is stored and computed as DECIMAL(38,9),
     which as a type it equals, and takes no value that has more digits (`column_types.coerce`).
@@ -55,7 +56,8 @@ class ColumnType:
         assert (self.enum is not None) == (self.kind is TypeKind.ENUM), self
         self._check_width()
         if self.kind is not TypeKind.DECIMAL:
-            assert self.precision is None, self
+            assert self.precision is None or self.kind in _ROUNDED, self
+            assert self.precision is None or 0 <= self.precision < _DIGITS_MAX, self
             assert self.scale is None, self
             return
         if self.precision is None:
@@ -114,9 +116,8 @@ class ColumnType:
             return quote_identifier(self.enum.name)
         if self.kind is TypeKind.DECIMAL:
             return f"DECIMAL({self.precision},{self.scale})"
-        if self.width is not None:
-            return f"{self.kind.value}({self.width})"
-        return str(self.kind.value)
+        parameter = self.width if self.precision is None else self.precision
+        return str(self.kind.value) if parameter is None else f"{self.kind.value}({parameter})"
 
     @property
     def declared_name(self) -> str:
@@ -131,6 +132,8 @@ class ColumnType:
         if self.element is not None:
             return array_of(self.element.broad)
         if self.catalog_name is not None:
+            return ColumnType(self.kind)
+        if self.kind in _ROUNDED:
             return ColumnType(self.kind)
         kind = BROAD.get(self.kind)
         return self if kind is None else ColumnType(kind)
@@ -189,7 +192,10 @@ class ColumnType:
             return cls(kind, precision, scale[0] if scale else None)
         if kind in _SIZED and len(arguments) == 1:
             return cls(kind, width=arguments[0])
-        if kind in _TIMES and tuple(arguments) == (6,):
+        if kind in _ROUNDED and len(arguments) == 1:
+            digits = arguments[0]
+            return cls(kind, precision=digits if digits < _DIGITS_MAX else None)
+        if kind is TypeKind.INTERVAL and tuple(arguments) == (_DIGITS_MAX,):
             return cls(kind)
         if words == "float" and len(arguments) == 1 and 25 <= arguments[0] <= 53:
             return cls(kind)
@@ -212,5 +218,7 @@ def array_of(element: ColumnType) -> ColumnType:
     return ColumnType(TypeKind.ARRAY, element=element)
 
 
-_TIMES = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ, TypeKind.TIME, TypeKind.INTERVAL)
+_ROUNDED = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ, TypeKind.TIME)
+_DIGITS_MAX = 6
+"""Fractional digits of a microsecond: more of them are as many, as in PostgreSQL."""
 _SIZED = (TypeKind.VARCHAR, TypeKind.CHAR)

@@ -53,6 +53,7 @@ from .errors import SQLError
 from .interval import Interval, interval_of
 from .interval_text import read_interval
 from .json_text import normal_json, write_json
+from .moment_digits import rounded_time, rounded_timestamp
 from .session_zone import clock_of, instant
 from .type_kinds import TypeKind
 
@@ -73,11 +74,11 @@ INTEGER_RANGES = {
 def coerce(type: ColumnType, datum: object, *, column: str | None = None) -> Datum:
     """The canonical datum of `type` for a Python value, a JSON value or a text literal.
 
-    What would lose something is refused, with three exceptions that SQL expects: a DECIMAL(p,s)
-    rounds to its scale (half away from zero), a FLOAT8 takes the nearest double, and an aware
-    datetime becomes a TIMESTAMP of the session's clock. Raises SQLError, naming `column` where that
-    is given: 22001 longer than its type, 22003 out of range, 22P02, 22007 and 22008 bad text, 22021
-    NUL or invalid text, 42804 a value of another type.
+    What would lose something is refused, with four exceptions that SQL expects: a DECIMAL(p,s)
+    rounds to its scale (half away from zero), a TIMESTAMP(p) to its digits, a FLOAT8 takes the
+    nearest double, and an aware datetime becomes a TIMESTAMP of the session's clock. Raises
+    SQLError, naming `column` where that is given: 22001 longer than its type, 22003 out of range,
+    22P02, 22007 and 22008 bad text, 22021 NUL or invalid text, 42804 a value of another type.
     """
     if datum is None:
         return None
@@ -284,7 +285,7 @@ def _to_date(type: ColumnType, value: object) -> date:
     raise _mismatch(type, value)
 
 
-def _to_timestamp(type: ColumnType, value: object) -> datetime:
+def _timestamp(type: ColumnType, value: object) -> datetime:
     match value:
         case datetime():
             return value.replace(fold=0) if value.tzinfo is None else clock_of(value)
@@ -295,7 +296,7 @@ def _to_timestamp(type: ColumnType, value: object) -> datetime:
     raise _mismatch(type, value)
 
 
-def _to_timestamptz(type: ColumnType, value: object) -> datetime:
+def _timestamptz(type: ColumnType, value: object) -> datetime:
     match value:
         case datetime():
             return literals.to_utc(value)
@@ -306,13 +307,25 @@ def _to_timestamptz(type: ColumnType, value: object) -> datetime:
     raise _mismatch(type, value)
 
 
-def _to_time(type: ColumnType, value: object) -> time:
+def _time(type: ColumnType, value: object) -> time:
     match value:
         case time() if value.tzinfo is None:
             return value.replace(fold=0)
         case str():
             return literals.read_time(value)
     raise _mismatch(type, value)
+
+
+def _to_timestamp(type: ColumnType, value: object) -> datetime:
+    return rounded_timestamp(type, _timestamp(type, value))
+
+
+def _to_timestamptz(type: ColumnType, value: object) -> datetime:
+    return rounded_timestamp(type, _timestamptz(type, value))
+
+
+def _to_time(type: ColumnType, value: object) -> time:
+    return rounded_time(type, _time(type, value))
 
 
 def _to_interval(type: ColumnType, value: object) -> Interval:

@@ -102,7 +102,7 @@ def physical_writer(type: ColumnType, column: str) -> Writer:
             return _string_writer(convert)
         case TypeKind.VARCHAR if type.width is None:
             return _string_writer(convert)
-        case TypeKind.TIMESTAMPTZ:
+        case TypeKind.TIMESTAMPTZ if type.precision is None:
             return _timestamptz_writer(convert)
         case TypeKind.BOOL | TypeKind.FLOAT8 | TypeKind.BYTES:
             return _plain_writer(_PLAIN_CLASSES[type.kind], convert)

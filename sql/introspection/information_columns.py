@@ -109,7 +109,7 @@ def _lengths(type: ColumnType) -> tuple[int | None, int | None]:
 
 def _numbers(type: ColumnType) -> tuple[int | None, int | None, int | None]:
     """Precision, what it counts in, and scale."""
-    if type.precision is not None:
+    if type.kind is TypeKind.DECIMAL:
         precision, scale = type.decimal
         return precision, 10, scale
     bits = _BITS.get(type.kind.value)
@@ -119,4 +119,6 @@ def _numbers(type: ColumnType) -> tuple[int | None, int | None, int | None]:
 
 
 def _time_precision(type: ColumnType) -> int | None:
+    if type.precision is not None and type.kind in _TIMES:
+        return type.precision
     return 0 if type.kind is TypeKind.DATE else 6 if type.kind in _TIMES else None

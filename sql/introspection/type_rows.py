@@ -85,11 +85,12 @@ def type_oid(type: ColumnType) -> int:
 
 
 def type_modifier(type: ColumnType) -> int:
-    """pg_attribute.atttypmod: precision and scale, or a width, plus four; -1 for none."""
+    """pg_attribute.atttypmod: precision and scale, or a width, plus four, or a number of fractional
+    digits; -1 for none."""
     if type.width is not None:
         return type.width + 4
     if type.kind is not TypeKind.DECIMAL:
-        return -1
+        return -1 if type.precision is None else type.precision
     precision, scale = type.decimal
     return ((precision << 16) | scale) + 4
 

@@ -29,7 +29,11 @@ _TYPE_WORDS = (
 )  # fmt: skip
 _WORDS = " ".join(f"WHEN '{name}' THEN '{words}'" for name, words in _TYPE_WORDS)
 FORMAT_TYPE = f"""
-SELECT CASE ltrim(_t.typname, '_') {_WORDS} ELSE ltrim(_t.typname, '_') END
+SELECT replace(
+    CASE ltrim(_t.typname, '_') {_WORDS} ELSE ltrim(_t.typname, '_') END,
+    ' with',
+    CASE WHEN $2 >= 0 AND ltrim(_t.typname, '_') IN ('time', 'timestamp', 'timestamptz')
+        THEN '(' || $2 || ')' ELSE '' END || ' with')
     || CASE
         WHEN $2 IS NULL OR $2 < 4 THEN ''
         WHEN _t.typname = 'numeric'
