@@ -57,8 +57,18 @@ def joined(tree: exp.ArrayToString, types: Types) -> exp.Expr | None:
     if null is not None:
         each = "list_transform(:a, lambda e: coalesce(e, :n))"
         texts = duckdb(each, a=texts, n=exp.cast(null.copy(), "VARCHAR"))
-    template = "CASE WHEN :d IS NOT NULL THEN array_to_string(:a, CAST(:d AS VARCHAR)) END"
-    return duckdb(template, a=texts, d=tree.expression)
+    constant = isinstance(tree.expression.unnest(), exp.Literal)
+    return duckdb(_JOINED if constant else _JOINED_BY_EACH, a=texts, d=tree.expression)
+
+
+_JOINED = "CASE WHEN :d IS NOT NULL THEN array_to_string(:a, CAST(:d AS VARCHAR)) END"
+_JOINED_BY_EACH = """
+CASE WHEN :d IS NULL OR :a IS NULL THEN NULL
+WHEN len(list_filter(:a, lambda e: e IS NOT NULL)) = 0 THEN ''
+ELSE list_reduce(list_filter(:a, lambda e: e IS NOT NULL),
+    lambda p, q: p || CAST(:d AS VARCHAR) || q) END
+"""
+"""DuckDB's own takes one separator for all rows."""
 
 
 def position(tree: exp.ArrayPosition) -> exp.Expr:

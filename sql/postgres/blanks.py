@@ -48,10 +48,10 @@ def listed_as_varchar(node: exp.In, types: Types) -> bool:
 
 
 def agree_as_char(parts: Sequence[exp.Expr], types: Types) -> None:
-    """Alternatives of which the first is a CHAR: a VARCHAR or a literal beside it is one, too."""
+    """Alternatives of which the first is a CHAR: other texts and literals beside it are, too."""
     if _common(parts, types) is TypeKind.CHAR:
         for part in parts:
-            if _kind(part, types) is TypeKind.VARCHAR and not part.is_star:
+            if _kind(part, types) in (TypeKind.VARCHAR, TypeKind.STRING) and not part.is_star:
                 _cut_value(part, types)
             else:
                 _cut_constant(part)
@@ -83,9 +83,8 @@ def _parts(tree: exp.Expr) -> list[exp.Expr]:
 
 
 def _common(parts: Sequence[exp.Expr], types: Types) -> TypeKind | None:
-    """What alternatives are: a text where one is, else what the first is that has a type."""
-    kinds = [kind for part in parts if (kind := _kind(part, types)) is not None]
-    return TypeKind.STRING if TypeKind.STRING in kinds else kinds[0] if kinds else None
+    """What alternatives are: what the first of them is that has a type."""
+    return next((kind for part in parts if (kind := _kind(part, types)) is not None), None)
 
 
 def _cut_value(side: exp.Expr, types: Types) -> None:

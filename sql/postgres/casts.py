@@ -16,6 +16,7 @@ from .numbers import trimmed_text
 from .signatures import NUMBERS
 from .styles import styled_text
 from .templates import call, cast_to, duckdb, plain
+from .texts import padded
 from .type_names import type_name
 from .types import STRING, Types, untyped
 
@@ -84,7 +85,7 @@ def cast(node: exp.Cast, types: Types) -> exp.Expr | None:
     if source.element is not None and target.element is not None:
         return _of_array(node, source.element, target.element, types)
     if source.kind is TypeKind.STRING:
-        return _of_text(node, target)
+        return _of_text(node, target, types)
     if target == STRING and (trimmed := trimmed_text(node.this)) is not None:
         return trimmed
     if target.kind is TypeKind.STRING and (styled := styled_text(node.this, source.kind)):
@@ -98,7 +99,7 @@ def cast(node: exp.Cast, types: Types) -> exp.Expr | None:
     return spans.cast(node, source.kind, target.kind)
 
 
-def _of_text(node: exp.Cast, target: ColumnType) -> exp.Expr | None:
+def _of_text(node: exp.Cast, target: ColumnType, types: Types) -> exp.Expr | None:
     """A text is read as a literal of the type is."""
     kind = target.kind
     if kind is TypeKind.INT8:
@@ -108,6 +109,8 @@ def _of_text(node: exp.Cast, target: ColumnType) -> exp.Expr | None:
         node.set("this", call("exact_decimal_of_text" if bare else "decimal_of_text", node.this))
     elif kind is TypeKind.BOOL:
         return call("bool_of_text", node.this)
+    elif kind is TypeKind.BYTES and (blanks := padded(node.this, types)) is not None:
+        return plain("text_as_bytes", blanks)
     elif kind in _TEXTS_READ:
         return plain(f"text_as_{kind.value.lower()}", node.this)
     elif target.element is not None:

@@ -108,7 +108,7 @@ _DECIMAL_OF_TEXT = r"""
 _SINGLE_TEXT = """
 (x) AS CASE
     WHEN abs(x) >= 1e6 AND abs(x) < 1e16 THEN regexp_replace(regexp_replace(
-        regexp_replace(CAST(x AS VARCHAR), '\\.0$', ''),
+        replace(regexp_replace(CAST(x AS VARCHAR), '\\.0$', ''), '.', ''),
         '^(-?[0-9])([0-9]*?)0*$', '\\1.\\2'), '\\.$', '')
         || printf('e+%02d', len(CAST(CAST(trunc(abs(x)) AS BIGINT) AS VARCHAR)) - 1)
     WHEN isnan(x) THEN 'NaN' WHEN isinf(x) THEN CASE WHEN x > 0 THEN 'Infinity' ELSE '-Infinity' END

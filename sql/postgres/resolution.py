@@ -123,6 +123,9 @@ def no_operator(sign: str, left: Argument, right: Argument, tree: exp.Expr) -> S
     )
 
 
+_OF_ARRAYS = (exp.ArrayContainsAll, exp.ArrayContainedBy, exp.ArrayOverlaps)
+
+
 def _check_operator(node: exp.Expr, types: Types) -> None:
     sides = [node.this, node.args["expression"]]
     if any(isinstance(side, exp.Tuple) for side in sides):
@@ -131,6 +134,8 @@ def _check_operator(node: exp.Expr, types: Types) -> None:
     chosen = _meant(node, types, given)
     if chosen is None:
         return
+    if isinstance(node, _OF_ARRAYS) and not comparable(given[0], given[1]):
+        raise no_operator(SIGNS[type(node)], given[0], given[1], node)
     for side, wanted in zip(sides, chosen.wanted, strict=True):
         if isinstance(side, exp.Any | exp.All):
             continue
@@ -291,6 +296,8 @@ def _check_call(node: exp.Expr, types: Types) -> None:
             position=position_of(node),
             hint="No function matches the given name and argument types. " + _CASTS_HINT,
         )
+    if chosen.takes_array_as_element(known):
+        raise several_dimensions(node)
     if chosen.polymorphic_of(known):
         raise SQLError(
             "42804",

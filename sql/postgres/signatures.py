@@ -91,6 +91,14 @@ class Chosen:
     wanted: tuple[ColumnType | None, ...]
     result: ColumnType | None
 
+    def takes_array_as_element(self, given: Sequence[Argument]) -> bool:
+        """Whether an array would become an element of another."""
+        words = self.signature.words(len(given)) or ()
+        return _ARRAY in words and any(
+            word == _ELEMENT and isinstance(one, ColumnType) and one.element is not None
+            for word, one in zip(words, given, strict=True)
+        )
+
     def polymorphic_of(self, given: Sequence[Argument]) -> bool:
         """Whether it is of some array, and literals are all that say of which."""
         words = self.signature.words(len(given)) or ()

@@ -72,6 +72,7 @@ def test_an_added_serial_column_draws_from_a_sequence_where_the_session_says_so(
         "SELECT CASE WHEN true THEN generate_series(1, 2) END",
         "SELECT coalesce(unnest(ARRAY[1]), 2)",
         "INSERT INTO t VALUES (1), (generate_series(1, 2))",
+        "SELECT array_prepend(ARRAY[1], NULL)",
     ],
 )
 def test_what_has_no_meaning_here_is_an_error(query: str) -> None:
@@ -91,4 +92,16 @@ def test_an_array_from_which_a_wider_number_is_removed_is_of_the_wider_type() ->
             assert [column.type.sql_name for column in result.columns] == ["FLOAT8[]"]
 
     sim = Simulation(13)
+    sim.run(main())
+
+
+def test_an_array_is_joined_by_each_rows_own_separator() -> None:
+    async def main() -> None:
+        async with sql_node(sim) as node:
+            await node.sql("CREATE TABLE t (a TEXT[], s TEXT)")
+            await node.sql("INSERT INTO t VALUES ('{a,NULL,b}', '-'), ('{}', '-'), ('{c}', NULL)")
+            joined = await node.rows("SELECT array_to_string(a, s) FROM t ORDER BY 1")
+            assert joined == [("",), ("a-b",), (None,)]
+
+    sim = Simulation(14)
     sim.run(main())

@@ -79,7 +79,7 @@ def test_it_is_written_with_the_digits_that_it_has() -> None:
     async def scenario(node: SqlNode) -> None:
         texts = "SELECT k::TEXT, to_jsonb(k), v::NUMERIC = 1004.3 FROM f WHERE k < 1"
         assert await node.rows(texts) == [("0.1", "0.1", True)]
-        large = "SELECT 1e6::FLOAT4::TEXT, 1234567::FLOAT4::TEXT, 999999::FLOAT4::TEXT"
-        assert await node.rows(f"{large} FROM f LIMIT 1") == [("1e+06", "1.234567e+06", "999999")]
+        large = "SELECT 1e6::FLOAT4::TEXT, 1234567.9::FLOAT4::TEXT, 999999::FLOAT4::TEXT"
+        assert await node.rows(f"{large} FROM f LIMIT 1") == [("1e+06", "1.2345679e+06", "999999")]
 
     run(scenario)

@@ -45,6 +45,8 @@ _ELSEWHERE = {
         (VOID, TEXT),
         (VARCHAR, TEXT),
         (VARCHAR_ARRAY, TEXT_ARRAY),
+        (BPCHAR, TEXT),
+        (BPCHAR_ARRAY, TEXT_ARRAY),
     },
     "JSON is JSONB": {(JSON, JSONB)},
 }
@@ -189,7 +191,7 @@ def _shown_otherwise(*shown: int) -> Callable[[Difference], bool]:
         return (
             difference.parts <= {"rows", "types"}
             and bool(differing)
-            and _type_pairs(difference) <= _WIDER | {(BPCHAR, TEXT)}
+            and _type_pairs(difference) <= _WIDER | {(BPCHAR, TEXT), (BPCHAR_ARRAY, TEXT_ARRAY)}
             and all(difference.theirs.types[place] in shown for place in differing)
             and same_values(difference.theirs, difference.ours)
         )
@@ -276,6 +278,8 @@ _STATES = {
     ("42883", "2202E"),  # how many elements to trim, in eight bytes
     ("42883", "0A000"),  # arrays of arrays beside other types
     ("42804", "0A000"),
+    ("42846", "0A000"),
+    ("42704", "0A000"),  # an array as an element
     ("42704", "22P02"),
     ("2202E", "0A000"),  # arrays of which none could be made one array of several dimensions
 }

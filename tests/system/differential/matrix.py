@@ -14,6 +14,7 @@ COUNT = 1_100
 
 _COLUMNS = (
     "i", "n", "f", "s", "v", "b", "y", "d", "t", "ts", "tz", "iv", "u", "ai", "at",
+    "f4", "c", "af",
 )  # fmt: skip
 """The columns of the table `z` (statements/matrix.sql), one of each type."""
 _LITERALS = (
@@ -93,8 +94,9 @@ _OPERATORS = (
     "IS DISTINCT FROM",
 )  # fmt: skip
 _TYPES = (
-    "INT8", "NUMERIC", "NUMERIC(10,1)", "FLOAT8", "TEXT", "VARCHAR(2)", "CHAR(3)", "BOOL", "BYTEA",
-    "DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "INTERVAL", "UUID", "INT8[]", "TEXT[]", "FLOAT8[]",
+    "INT8", "NUMERIC", "NUMERIC(10,1)", "FLOAT4", "FLOAT8", "TEXT", "VARCHAR(2)", "CHAR(3)",
+    "BOOL", "BYTEA", "DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "INTERVAL", "UUID", "INT8[]",
+    "TEXT[]", "FLOAT8[]",
 )  # fmt: skip
 _AGGREGATES = [
     "count",
