@@ -19,7 +19,7 @@ from ...catalog.privileges import (
     acl_text,
     securable,
 )
-from ...catalog.rights import Rights, read_rights
+from ...catalog.rights import Rights, initial_grants, read_rights
 from ...catalog.users import ADMIN, PUBLIC, list_users
 from ..results import BOOL, INT8, STRING, Row
 from .context import IntrospectionContext
@@ -104,11 +104,14 @@ _OWNERS = {
 
 
 def acl(rights: Rights, thing: Securable) -> list[str] | None:
-    """An access list of pg_catalog; None where nothing was granted by anybody."""
-    grants = list(rights.grants_on(thing.id))
-    if not grants:
-        return None
+    """An access list of pg_catalog; None where it is as it was made: nothing was granted, and what
+    all have of such a thing was not taken back."""
     owner = rights.owner(thing.id)
+    grants = list(rights.grants_on(thing.id))
+    given = {grantee: grant.privileges for grantee, grant in grants if grantee != owner}
+    initial = initial_grants(thing.kind, thing.name)
+    if given == ({PUBLIC: initial} if initial else {}):
+        return None
     shown = int(ALL_OF[thing.kind])
     if thing.kind in (SecurableKind.SEQUENCE, SecurableKind.TYPE):
         shown &= ~int(Privilege.CREATE | Privilege.DROP)  # which PostgreSQL has no letters for

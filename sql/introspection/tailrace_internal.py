@@ -19,6 +19,7 @@ from ...catalog.system_tables import DESCRIPTOR
 from ...kvlayer.clock import MAX_TIMESTAMP
 from ..results import BOOL, INT8, STRING, Row
 from .context import IntrospectionContext
+from .pg_catalog.functions import function_texts
 from .pg_catalog.relations import definition_rows
 from .virtual_table import VirtualTable, virtual_columns
 
@@ -180,5 +181,12 @@ TAILRACE_INTERNAL = (
         name="definitions",
         columns=virtual_columns(oid=INT8, class_oid=INT8, definition=STRING),
         rows=definition_rows,
+    ),
+    VirtualTable(
+        id=-106,
+        schema=SCHEMA,
+        name="functions",
+        columns=virtual_columns(oid=INT8, arguments=STRING, result=STRING),
+        rows=function_texts,
     ),
 )

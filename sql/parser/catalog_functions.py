@@ -315,9 +315,15 @@ FUNCTIONS: dict[str, Make] = {
     "pg_get_serial_sequence": _owned_sequence,
     "pg_get_partkeydef": _NULL_TEXT,
     "pg_get_statisticsobjdef_columns": _NULL_TEXT,
-    "pg_get_function_result": _NULL_TEXT,
-    "pg_get_function_arguments": _NULL_TEXT,
-    "pg_get_function_identity_arguments": _NULL_TEXT,
+    "pg_get_function_result": query(
+        "SELECT min(_f.result) FROM tailrace_internal.functions AS _f WHERE _f.oid = $1"
+    ),
+    "pg_get_function_arguments": query(
+        "SELECT min(_f.arguments) FROM tailrace_internal.functions AS _f WHERE _f.oid = $1"
+    ),
+    "pg_get_function_identity_arguments": query(
+        "SELECT min(_f.arguments) FROM tailrace_internal.functions AS _f WHERE _f.oid = $1"
+    ),
     "pg_stat_get_numscans": _constant("CAST(NULL AS INT8)"),
     **SIZE_FUNCTIONS,
     "pg_partition_ancestors": lambda arguments: exp.cast(arguments[0].copy(), "INT8"),

@@ -32,6 +32,10 @@ SIZE_FUNCTIONS: dict[str, Make] = {
     "pg_table_size": _of_relation(_MAIN),
     "pg_indexes_size": _of_relation(_INDEXES),
     "pg_total_relation_size": _of_relation(_TOTAL),
+    "pg_tablespace_size": query(
+        "SELECT CAST(sum(_z.bytes) AS INT8) FROM tailrace_internal.database_sizes AS _z "
+        "WHERE CAST($1 AS TEXT) IN ('pg_default', '1663')"
+    ),
     "pg_database_size": query(
         "SELECT min(_z.bytes) FROM tailrace_internal.database_sizes AS _z "
         "WHERE CAST($1 AS TEXT) IN (_z.name, CAST(_z.oid AS TEXT))"

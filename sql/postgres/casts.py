@@ -22,7 +22,7 @@ from .types import STRING, Types, untyped
 
 _NUMBERS = frozenset(NUMBERS)
 _MOMENTS = frozenset({TypeKind.DATE, TypeKind.TIME, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ})
-_TARGETS: dict[TypeKind, frozenset[TypeKind]] = {
+CASTS: dict[TypeKind, frozenset[TypeKind]] = {
     TypeKind.INT8: _NUMBERS | {TypeKind.BOOL},
     TypeKind.DECIMAL: _NUMBERS,
     TypeKind.FLOAT4: _NUMBERS,
@@ -69,7 +69,7 @@ def _castable(source: ColumnType, target: ColumnType) -> bool:
         return both and _castable(source.element or source, target.element or target)
     if source.enum is not None or target.enum is not None:
         return source == target
-    return target.kind in _TARGETS[source.kind]
+    return target.kind in CASTS[source.kind]
 
 
 def cast(node: exp.Cast, types: Types) -> exp.Expr | None:

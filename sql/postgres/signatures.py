@@ -43,7 +43,7 @@ _ANY, _ELEMENT, _ARRAY, _ENUM, _PLAIN = "any", "element", "array", "enum", "plai
 """Words for several types: any; an array and what it has as its elements; an enumeration; any but
 an array."""
 
-_IMPLICIT = {
+IMPLICIT_CASTS = {
     TypeKind.INT8: (TypeKind.DECIMAL, TypeKind.FLOAT4, TypeKind.FLOAT8),
     TypeKind.DECIMAL: (TypeKind.FLOAT4, TypeKind.FLOAT8),
     TypeKind.FLOAT4: (TypeKind.FLOAT8,),
@@ -193,7 +193,7 @@ def _accepts(word: str, given: Argument, element: Argument) -> bool:
         case "int8[]":
             return given.element is not None and given.element.kind is TypeKind.INT8
     kind = _KINDS[word]
-    return given.kind is kind or kind in _IMPLICIT.get(given.kind, ())
+    return given.kind is kind or kind in IMPLICIT_CASTS.get(given.kind, ())
 
 
 def related(left: ColumnType, right: ColumnType) -> bool:

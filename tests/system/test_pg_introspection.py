@@ -155,12 +155,18 @@ def test_no_query_of_a_tool_is_an_sql_error(server: ServerProcess) -> None:
         ("\\ddp", ["root|public|table|ada=r/root"]),
         ("\\db", ["pg_default|root|"]),
         ("\\dd", []),
-        ("\\dC", []),
+        ("\\dC date", [
+            "date|timestamp with time zone||yes", "date|timestamp without time zone||yes",
+            "timestamp with time zone|date||in assignment",
+            "timestamp without time zone|date||in assignment",
+        ]),
+        ("\\df lower", ["pg_catalog|lower|text|text|func"]),
+        ("\\do ~", ["pg_catalog|~|text|text|boolean|"]),
         ("\\dx", []),
         ("\\drds", []),
         ("\\dconfig app*", ["application_name|psql"]),
     ],
-)
+)  # fmt: skip
 def test_psql_lists_what_else_there_is(
     server: ServerProcess, command: str, lines: list[str]
 ) -> None:

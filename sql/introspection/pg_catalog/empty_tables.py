@@ -1,8 +1,7 @@
 """Tables of pg_catalog that are empty, because there is nothing here that they could tell of.
 
 Clients join them. There are no triggers, policies, partitions, subscriptions, foreign servers,
-large objects, extensions or searches of text; and what is built in, operators, casts and functions
-among it, is not listed.
+large objects, extensions or searches of text; and how aggregates and indexes are built is not told.
 """
 
 from __future__ import annotations
@@ -35,7 +34,6 @@ EMPTY_TABLES: tuple[tuple[int, str, str], ...] = (
         "comment:s",
     ),
     (54, "pg_available_extensions", "name:s default_version:s installed_version:s comment:s"),
-    (55, "pg_cast", "oid:o castsource:o casttarget:o castfunc:o castcontext:c castmethod:c"),
     (
         56,
         "pg_conversion",
@@ -86,12 +84,6 @@ EMPTY_TABLES: tuple[tuple[int, str, str], ...] = (
         "pg_opclass",
         "oid:o opcmethod:o opcname:s opcnamespace:o opcowner:o opcfamily:o opcintype:o "
         "opcdefault:b opckeytype:o",
-    ),
-    (
-        64,
-        "pg_operator",
-        "oid:o oprname:s oprnamespace:o oprowner:o oprkind:c oprcanmerge:b oprcanhash:b oprleft:o "
-        "oprright:o oprresult:o oprcom:o oprnegate:o oprcode:s oprrest:s oprjoin:s",
     ),
     (65, "pg_opfamily", "oid:o opfmethod:o opfname:s opfnamespace:o opfowner:o"),
     (66, "pg_parameter_acl", "oid:o parname:s paracl:S"),

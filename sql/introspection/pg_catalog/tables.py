@@ -15,6 +15,7 @@ from ..sequences import sequence_rows, sequence_state_rows
 from ..virtual_table import RowSource, VirtualTable
 from .activity import activity_rows
 from .empty_tables import EMPTY_TABLES
+from .functions import cast_rows, function_rows, operator_rows
 from .namespaces import (
     database_rows,
     default_acl_rows,
@@ -180,6 +181,20 @@ PG_CATALOG = (
         "provolatile:c proparallel:c pronargs:i pronargdefaults:i prorettype:o proargtypes:V "
         "proallargtypes:O proargmodes:S proargnames:S proargdefaults:s protrftypes:O prosrc:s "
         "probin:s prosqlbody:s proconfig:S proacl:S",
+        function_rows,
+    ),
+    _table(
+        64,
+        "pg_operator",
+        "oid:o oprname:s oprnamespace:o oprowner:o oprkind:c oprcanmerge:b oprcanhash:b oprleft:o "
+        "oprright:o oprresult:o oprcom:o oprnegate:o oprcode:s oprrest:s oprjoin:s",
+        operator_rows,
+    ),
+    _table(
+        55,
+        "pg_cast",
+        "oid:o castsource:o casttarget:o castfunc:o castcontext:c castmethod:c",
+        cast_rows,
     ),
     _table(14, "pg_description", "objoid:o classoid:o objsubid:i description:s", description_rows),
     _table(15, "pg_shdescription", "objoid:o classoid:o description:s"),

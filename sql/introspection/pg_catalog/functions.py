@@ -1,0 +1,236 @@
+"""pg_proc, pg_operator, pg_cast: the functions, operators and casts that expressions have.
+
+They are those by whose signatures calls are checked (`sql.postgres`). INT2 and INT4 are computed
+with as INT8, and VARCHAR and CHAR as TEXT, so there is one of each where PostgreSQL has several;
+and special forms of its grammar (`coalesce`, `extract`) are no functions there either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from ....catalog.type_kinds import TypeKind
+from ...postgres.casts import CASTS
+from ...postgres.functions import FUNCTIONS
+from ...postgres.operators import OPERATORS
+from ...postgres.signatures import IMPLICIT_CASTS, NUMBERS, Signature, signatures
+from ...results import Row
+from ...session_calls import FUNCTIONS as SESSION_FUNCTIONS
+from ..context import IntrospectionContext
+from ..oids import PG_CATALOG, derived, user_oid
+from ..type_rows import ALL_ROWS, TYPE_ROWS, TypeRow
+
+_INTERNAL_LANGUAGE = 12
+
+_OTHERS = signatures(
+    """
+    count() int8
+    count(any) int8
+    array_agg(plain) array
+    now() timestamptz
+    clock_timestamp() timestamptz
+    transaction_timestamp() timestamptz
+    statement_timestamp() timestamptz
+    gen_random_uuid() uuid
+    random() float8
+    nextval(text) int8
+    currval(text) int8
+    lastval() int8
+    setval(text, int8) int8
+    setval(text, int8, bool) int8
+    version() text
+    current_database() text
+    current_schema() text
+    pg_backend_pid() int8
+    current_setting(text) text
+    current_setting(text, bool) text
+    set_config(text, text, bool) text
+    row_number() int8
+    rank() int8
+    dense_rank() int8
+    percent_rank() float8
+    cume_dist() float8
+    lag(element) element
+    lead(element) element
+    first_value(element) element
+    last_value(element) element
+    nth_value(element, int8) element
+    generate_series(int8, int8) int8
+    generate_series(int8, int8, int8) int8
+    generate_series(timestamp, timestamp, interval) timestamp
+    generate_series(timestamptz, timestamptz, interval) timestamptz
+    """
+)
+"""Those that are resolved elsewhere: by nodes of the grammar, or before a plan is made."""
+
+_AGGREGATES = {
+    "count", "array_agg", "sum", "avg", "max", "min", "bool_and", "bool_or", "every", "stddev",
+    "stddev_pop", "stddev_samp", "variance", "var_samp", "var_pop", "string_agg",
+}  # fmt: skip
+_WINDOWS = {
+    "ntile", "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "lag", "lead",
+    "first_value", "last_value", "nth_value",
+}  # fmt: skip
+_SETS = frozenset(("generate_series", "unnest"))
+_OURS = frozenset(("regexp_every",))
+"""Names by which our own trees call what has another one in SQL."""
+
+_PSEUDO = {
+    "any": "any", "element": "anyelement", "array": "anyarray", "enum": "anyenum",
+    "plain": "anynonarray", "filled": "anyarray", "range": "anyarray",
+}  # fmt: skip
+_BY_NAME = {row.name: row for row in ALL_ROWS}
+_SUMS = {"int8": "numeric", "numeric": "numeric", "float4": "float4", "float8": "float8",
+         "interval": "interval"}  # fmt: skip
+_AVERAGES = {**_SUMS, "float4": "float8"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """A function as pg_proc has it."""
+
+    name: str
+    arguments: tuple[TypeRow, ...]
+    result: TypeRow
+    variadic: bool = False
+    arrays: tuple[bool, ...] = ()
+    """Whether each argument, and the result behind them, is an array of that type."""
+
+    @property
+    def oid(self) -> int:
+        return derived("function", self.name, *self._words)
+
+    @property
+    def _words(self) -> list[str]:
+        types = (*self.arguments, self.result)
+        pairs = zip(types, self.arrays, strict=True)
+        return [f"{row.words}[]" if array else row.words for row, array in pairs]
+
+    @property
+    def argument_text(self) -> str:
+        words = self._words[:-1]
+        if self.variadic:
+            words[-1] = f"VARIADIC {words[-1]}"
+        return ", ".join(words)
+
+    @property
+    def result_text(self) -> str:
+        text = self._words[-1]
+        return f"SETOF {text}" if self.name in _SETS else text
+
+    @property
+    def oids(self) -> list[int]:
+        """Of the arguments, and of the result."""
+        types = (*self.arguments, self.result)
+        pairs = zip(types, self.arrays, strict=True)
+        return [row.array if array else row.oid for row, array in pairs]
+
+    @property
+    def kind(self) -> str:
+        return "a" if self.name in _AGGREGATES else "w" if self.name in _WINDOWS else "f"
+
+
+def _of_signature(found: Signature) -> _Function:
+    result = found.result
+    match result:
+        case "same":
+            result = found.arguments[0]
+        case "result":
+            result = found.arguments[-1]
+        case "sum":
+            result = _SUMS[found.arguments[0]]
+        case "avg":
+            result = _AVERAGES[found.arguments[0]]
+    words = (*found.arguments, result)
+    rows = [_BY_NAME[_PSEUDO.get(word, word).removesuffix("[]")] for word in words]
+    arrays = tuple(word.endswith("[]") for word in words)
+    return _Function(found.name, tuple(rows[:-1]), rows[-1], found.variadic, arrays)
+
+
+@cache
+def functions() -> tuple[_Function, ...]:
+    """All of them, each once, by name."""
+    named = {**FUNCTIONS, **_OTHERS}
+    found = [
+        _of_signature(one)
+        for name, several in named.items()
+        if name not in _OURS
+        for one in several
+    ]
+    integer = TYPE_ROWS[TypeKind.INT8]
+    for name, function in SESSION_FUNCTIONS.items():
+        result = _BY_NAME["void" if function.result.catalog_name else "bool"]
+        for count in function.counts:
+            found.append(_Function(name, (integer,) * count, result, False, (False,) * (count + 1)))
+    unique = {function.oid: function for function in found}
+    return tuple(sorted(unique.values(), key=lambda one: (one.name, one.argument_text)))
+
+
+async def function_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """pg_proc."""
+    owner, rows = user_oid("root"), list[Row]()
+    for one in functions():
+        *arguments, result = one.oids
+        rows.append(
+            (
+                one.oid, one.name, PG_CATALOG, owner, _INTERNAL_LANGUAGE, 1.0,
+                1000.0 if one.name in _SETS else 0.0, arguments[-1] if one.variadic else 0, None,
+                one.kind, False, False, True, one.name in _SETS, "v", "s", len(arguments), 0,
+                result, arguments, None, None, None, None, None, one.name, None, None, None, None,
+            )
+        )  # fmt: skip
+    return rows
+
+
+async def function_texts(context: IntrospectionContext) -> Sequence[Row]:
+    """`tailrace_internal.functions`: what pg_get_function_arguments() and its kin return."""
+    return [(one.oid, one.argument_text, one.result_text) for one in functions()]
+
+
+def _operators() -> Iterator[tuple[str, _Function]]:
+    for sign, several in OPERATORS.items():
+        yield from ((sign, _of_signature(one)) for one in several)
+    truth = TYPE_ROWS[TypeKind.BOOL]
+    for kind in CASTS:
+        row = TYPE_ROWS[kind]
+        for sign in ("=", "<>", "<", "<=", ">", ">="):
+            yield sign, _Function(sign, (row, row), truth, arrays=(False,) * 3)
+
+
+async def operator_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """pg_operator. An operator is no function here, so it has no `oprcode`."""
+    owner, rows = user_oid("root"), list[Row]()
+    for sign, one in _operators():
+        left, right, result = one.oids
+        rows.append(
+            (
+                derived("operator", sign, left, right), sign, PG_CATALOG, owner, "b",
+                sign == "=", sign == "=", left, right, result, 0, 0, None, None, None,
+            )
+        )  # fmt: skip
+    return rows
+
+
+async def cast_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """pg_cast, without those to and from text, which every type has there and here."""
+    rows: list[Row] = []
+    for source, targets in CASTS.items():
+        for target in sorted(targets - {source}, key=lambda kind: kind.value):
+            pair = TYPE_ROWS[source].oid, TYPE_ROWS[target].oid
+            rows.append((derived("cast", *pair), *pair, 0, _context(source, target), "f"))
+    return rows
+
+
+def _context(source: TypeKind, target: TypeKind) -> str:
+    """Implicitly, for what is written into a column, or only where a cast is written."""
+    if target in IMPLICIT_CASTS.get(source, ()):
+        return "i"
+    return "a" if any(source in kinds and target in kinds for kinds in _ASSIGNED) else "e"
+
+
+_ASSIGNED = (
+    NUMBERS,
+    (TypeKind.DATE, TypeKind.TIME, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ),
+)
