@@ -149,6 +149,29 @@ def _columns_first(position: Position, place: int) -> bool:
     )
 
 
+def _keys_are_never_null(position: Position, place: int) -> bool:
+    """Nothing is built by a new key before its columns are proven to have no NULL."""
+    target, to = position.targets[place], position.after[place]
+    if not target.present or to is not Status.DELETE_ONLY:
+        return True
+    if not isinstance(target.element, IndexElement | PrimaryElement):
+        return True
+    keys = {
+        column_id
+        for other in position.targets
+        if isinstance(other.element, PrimaryElement)
+        for column_id in other.element.index.columns
+    }
+    return all(
+        reached(other, position.before[i])
+        for i, other in enumerate(position.targets)
+        if other.present
+        and isinstance(other.element, ConstraintElement)
+        and isinstance(other.element.constraint, CheckConstraint)
+        and other.element.constraint.not_null_column in keys
+    )
+
+
 def _users_leave_first(position: Position, place: int) -> bool:
     """A column is written for as long as an index is made of it.
 
@@ -206,6 +229,7 @@ def _replaced_is_read_no_more(position: Position, place: int) -> bool:
 RULES = (
     Rule("all that may fail comes before what cannot be taken back", _all_ready),
     Rule("a column is written before what is made of it", _columns_first),
+    Rule("the columns of a key are proven NOT NULL before it is built", _keys_are_never_null),
     Rule("what is made of a column leaves before the column", _users_leave_first),
     Rule("what comes becomes public in one version", _together),
     Rule("a column is written while the old primary index is", _replaced_is_read_no_more),

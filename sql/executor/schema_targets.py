@@ -353,6 +353,9 @@ class TableChanges(ElementChanges):
         if command.name is not None:
             name = self._free_name(command.name, "", command.position)
             self._name_primary_key(name)
+        for column in [self.column(name, command.position) for name in command.columns]:
+            if column.nullable:
+                self._demand_not_null(column)
         self._alter_primary_key(
             s.AlterPrimaryKey(columns=command.columns, position=command.position)
         )

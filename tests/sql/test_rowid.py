@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
+
+from tailrace.catalog.errors import SQLError
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 
 
-def run(scenario: Callable[[SqlNode], Awaitable[None]], *set_up: str) -> None:
-    sim = Simulation(seed=6)
+def run(scenario: Callable[[SqlNode], Awaitable[None]], *set_up: str, seed: int = 6) -> None:
+    sim = Simulation(seed)
 
     async def main() -> None:
         async with sql_node(sim) as node:
@@ -75,13 +79,59 @@ def test_a_primary_key_comes_in_its_place() -> None:
         assert (await node.error("INSERT INTO t VALUES (1)")).sqlstate == "23505"
         assert await node.rows("SELECT * FROM t WHERE b = 'y'") == [(2, "y")]
         assert (await node.error("ALTER TABLE t ADD PRIMARY KEY (a)")).sqlstate == "42P16"
-        error = await node.error("ALTER TABLE log ADD PRIMARY KEY (a)")
-        assert (error.sqlstate, error.hint is not None) == ("42P16", True)
-        await node.sql("DELETE FROM log")
-        await node.sql("ALTER TABLE log ALTER COLUMN a SET NOT NULL")
-        await node.sql("ALTER TABLE log ADD CONSTRAINT log_pkey PRIMARY KEY (a)")
 
     run(scenario, LOG, TWO)
+
+
+def test_the_columns_of_a_new_key_become_not_null() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("INSERT INTO log VALUES (NULL, 'none')")
+        assert (await node.error("ALTER TABLE log ADD PRIMARY KEY (a)")).sqlstate == "23502"
+        await node.sql("UPDATE log SET a = 7 WHERE a IS NULL")
+        assert (await node.error("ALTER TABLE log ADD PRIMARY KEY (a)")).sqlstate == "23505"
+        await node.sql("INSERT INTO log VALUES (NULL, 'it is nullable still')")
+        await node.sql("DELETE FROM log WHERE a IS NULL OR a = 1")
+        await node.sql("ALTER TABLE log ADD CONSTRAINT key_of_log PRIMARY KEY (a)")
+        assert (await node.error("INSERT INTO log VALUES (NULL, 'x')")).sqlstate == "23502"
+        assert await node.rows("SELECT * FROM log") == [(7, "none")]
+
+    run(scenario, LOG, TWO)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_key_comes_while_rows_are_written(seed: int) -> None:
+    """Some without a value for it: then there is no key, or they are refused."""
+
+    async def scenario(node: SqlNode) -> None:
+        written = 0
+
+        async def write(start: int) -> None:
+            nonlocal written
+            session = node.session()
+            for number in range(start, start + 12):
+                value = "NULL" if number % 7 == 0 and seed % 2 else str(number)
+                try:
+                    await session.execute(f"INSERT INTO log VALUES ({value}, 'w')")
+                except SQLError as error:
+                    assert error.sqlstate == "23502", error
+                else:
+                    written += 1
+                await asyncio.sleep(0.002)
+            await session.close()
+
+        writers = [asyncio.create_task(write(start)) for start in (100, 200)]
+        await asyncio.sleep(0.005)
+        try:
+            await node.sql("ALTER TABLE log ADD PRIMARY KEY (a)")
+        except SQLError as error:
+            assert error.sqlstate == "23502", error
+        await asyncio.gather(*writers)
+        rows = await node.rows("SELECT a FROM log")
+        assert len(rows) == written
+        if "PRIMARY KEY (a)" in str(await node.rows("SHOW CREATE TABLE log")):
+            assert (None,) not in rows
+
+    run(scenario, LOG, seed=seed)
 
 
 def test_rows_that_are_equal_refuse_a_key() -> None:
@@ -107,3 +157,14 @@ def test_show_create_makes_the_table_again() -> None:
         assert (await node.rows("SHOW COLUMNS FROM t"))[-1][-1] is True
 
     run(scenario)
+
+
+def test_a_key_is_built_of_columns_that_are_proven() -> None:
+    async def scenario(node: SqlNode) -> None:
+        explained = await node.rows("EXPLAIN (DDL) ALTER TABLE log ADD PRIMARY KEY (a)")
+        stages = [str(row[2]) for row in explained]
+        proven = stages.index("work: NOT NULL of column 1 -> backfilled and validated")
+        assert all("primary index" not in stage for stage in stages[:proven])
+        assert stages[proven + 1] == "version: primary index 2 -> delete-only"
+
+    run(scenario, LOG)

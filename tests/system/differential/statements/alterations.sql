@@ -133,3 +133,14 @@ DROP VIEW IF EXISTS no_such_schema.plain;
 DROP INDEX IF EXISTS no_such_schema.plain_c;
 CREATE TABLE twice (n INT8, a INT8 GENERATED ALWAYS AS (n) STORED GENERATED ALWAYS AS (n + 1) STORED);
 ALTER TABLE plain ALTER COLUMN no_such_column SET STATISTICS 100;
+-- The columns of a key that is added become NOT NULL.
+CREATE TABLE unkeyed (k INT8, n INT8);
+INSERT INTO unkeyed VALUES (1, 1), (2, NULL), (NULL, 3);
+ALTER TABLE unkeyed ADD PRIMARY KEY (k);
+UPDATE unkeyed SET k = 2 WHERE k IS NULL;
+ALTER TABLE unkeyed ADD PRIMARY KEY (k);
+DELETE FROM unkeyed WHERE n = 3;
+ALTER TABLE unkeyed ADD CONSTRAINT now_keyed PRIMARY KEY (k);
+INSERT INTO unkeyed VALUES (NULL, 1);
+INSERT INTO unkeyed VALUES (2, 1);
+SELECT * FROM unkeyed ORDER BY k;
