@@ -165,6 +165,8 @@ def _read_moment(text: str, type_name: str) -> datetime:
     body = text.strip()
     if body[-4:].upper() == " UTC":
         body = body[:-4] + "+00:00"
+    if len(body) == len("1970-01-01Z") and body[-1] in "Zz":
+        body = f"{body[:-1]}T00:00Z"
     try:
         moment = datetime.fromisoformat(body)
     except ValueError:

@@ -4,6 +4,7 @@
     `byte_strings`   bits and bytes of BYTEA, and its escape format
     `identifiers`    parse_ident
     `unicode_forms`  normalize, unistr
+    `hashes`         hashtext
     `degrees`        sine and its kin of degrees, exact where PostgreSQL is
     `number_pattern`, `number_text`, `number_reading`     to_char and to_number
     `moment_pattern`, `moment_text`, `moment_reading`     to_char, to_date and to_timestamp

@@ -19,6 +19,7 @@ from ..postgres.macros import PREFIX
 from . import (
     byte_strings,
     degrees,
+    hashes,
     identifiers,
     moment_reading,
     moment_text,
@@ -65,6 +66,8 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str], ...] = (
     ("bytes_overlaid", byte_strings.overlaid, "BLOB"),
     ("bytes_escaped", byte_strings.escaped, "VARCHAR"),
     ("bytes_unescaped", byte_strings.unescaped, "BLOB"),
+    ("hashtext", hashes.hashtext, "BIGINT"),
+    ("hashtextextended", hashes.hashtextextended, "BIGINT"),
     ("parse_ident", identifiers.parse_ident, "VARCHAR[]"),
     ("normalize", unicode_forms.normalize, "VARCHAR"),
     ("is_normalized", unicode_forms.is_normalized, "BOOLEAN"),

@@ -144,8 +144,8 @@ def _of_rows(call: exp.Anonymous) -> Make | None:
 
 def _rows(table: exp.Table, function: str) -> exp.Expr | None:
     """What takes the place of a function in FROM."""
-    if function == "pg_get_keywords":
-        made = exp.table_(function, db=PREFIX)
+    if function in _TABLES:
+        made = exp.table_(_TABLES[function], db=PREFIX)
         made.set("alias", table.args.get("alias") or alias_named(function))
         return made
     columns = _EMPTY_FUNCTIONS.get(function)
@@ -154,6 +154,9 @@ def _rows(table: exp.Table, function: str) -> exp.Expr | None:
     empty = parse_text(f"SELECT {columns} WHERE FALSE")
     return exp.Subquery(this=empty, alias=table.args.get("alias"))
 
+
+_TABLES = {"pg_get_keywords": "pg_get_keywords", "pg_show_all_settings": "pg_settings"}
+"""Functions that return what a table has."""
 
 _EMPTY_FUNCTIONS = {
     "pg_partition_ancestors": "NULL::INT8 AS relid, NULL::INT8 AS depth",
@@ -273,6 +276,13 @@ FUNCTIONS: dict[str, Make] = {
     "has_type_privilege": _has("type"),
     "pg_has_role": _has_role,
     "pg_is_in_recovery": _constant("FALSE"),
+    "pg_last_xact_replay_timestamp": _constant("CAST(NULL AS TIMESTAMPTZ)"),
+    "pg_blocking_pids": query(
+        "SELECT array_agg(_h.pid) FROM pg_catalog.pg_locks AS _w "
+        "JOIN pg_catalog.pg_locks AS _h ON _h.database = _w.database AND _h.classid = _w.classid "
+        "AND _h.objid = _w.objid AND _h.objsubid = _w.objsubid "
+        "WHERE _w.pid = $1 AND NOT _w.granted AND _h.granted AND _h.pid <> _w.pid"
+    ),
     "pg_get_userbyid": query("SELECT _u.rolname FROM pg_catalog.pg_roles AS _u WHERE _u.oid = $1"),
     "pg_get_expr": _first,
     "pg_get_constraintdef": query(

@@ -15,6 +15,8 @@ SIGNATURES = """
     sha224(bytea) bytea
     sha384(bytea) bytea
     sha512(bytea) bytea
+    hashtext(text) int8
+    hashtextextended(text, int8) int8
 
     normalize(text) text
     normalize(text, text) text

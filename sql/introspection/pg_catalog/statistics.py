@@ -76,6 +76,32 @@ async def _nothing(context: IntrospectionContext) -> Sequence[Row]:
 _USES_OF_INDEXES = "idx_scan:i idx_tup_read:i idx_tup_fetch:i"
 _BLOCKS_OF_INDEXES = "idx_blks_read:i idx_blks_hit:i"
 
+
+async def _security_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """pg_stat_gssapi: it is declined, always."""
+    return [(s.activity.process_id, False, None, False) for s in context.services.sessions]
+
+
+def _one_row(columns: str) -> RowSource:
+    """A table of counters that nobody keeps, but for the first: of checkpoints by the clock, and of
+    archived logs, there are none."""
+
+    async def rows(context: IntrospectionContext) -> Sequence[Row]:
+        return [(0, *[None] * (len(columns.split()) - 1))]
+
+    return rows
+
+
+_WRITER = (
+    "checkpoints_timed:i checkpoints_req:i checkpoint_write_time:f checkpoint_sync_time:f "
+    "buffers_checkpoint:i buffers_clean:i maxwritten_clean:i buffers_backend:i "
+    "buffers_backend_fsync:i buffers_alloc:i stats_reset:t"
+)
+_ARCHIVER = (
+    "archived_count:i last_archived_wal:s last_archived_time:t failed_count:i last_failed_wal:s "
+    "last_failed_time:t stats_reset:t"
+)
+
 STATISTICS: tuple[tuple[int, str, str, RowSource], ...] = (
     (600, "pg_stat_all_tables", _TABLE + _COUNTED, _of_tables(_COUNTED)),
     (601, "pg_stat_user_tables", _TABLE + _COUNTED, _of_tables(_COUNTED)),
@@ -94,6 +120,22 @@ STATISTICS: tuple[tuple[int, str, str, RowSource], ...] = (
         "client_port:i backend_start:t backend_xmin:i state:s sent_lsn:s write_lsn:s flush_lsn:s "
         "replay_lsn:s write_lag:s flush_lag:s replay_lag:s sync_priority:i sync_state:s "
         "reply_time:t",
+        _nothing,
+    ),
+    (613, "pg_stat_bgwriter", _WRITER, _one_row(_WRITER)),
+    (614, "pg_stat_archiver", _ARCHIVER, _one_row(_ARCHIVER)),
+    (
+        615,
+        "pg_stat_gssapi",
+        "pid:i gss_authenticated:b principal:s encrypted:b",
+        _security_rows,
+    ),
+    (
+        616,
+        "pg_stat_wal_receiver",
+        "pid:i status:s receive_start_lsn:s receive_start_tli:i written_lsn:s flushed_lsn:s "
+        "received_tli:i last_msg_send_time:t last_msg_receipt_time:t latest_end_lsn:s "
+        "latest_end_time:t slot_name:s sender_host:s sender_port:i conninfo:s",
         _nothing,
     ),
     (

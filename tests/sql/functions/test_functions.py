@@ -7,6 +7,7 @@ import pytest
 from tailrace.catalog.errors import SQLError
 from tailrace.sql.functions.byte_strings import escaped, get_bit, overlaid, set_bit, unescaped
 from tailrace.sql.functions.degrees import cosd, cotd, sind, tand
+from tailrace.sql.functions.hashes import hashtext, hashtextextended
 from tailrace.sql.functions.identifiers import parse_ident
 from tailrace.sql.functions.pairs import AGGREGATES, Row
 from tailrace.sql.functions.unicode_forms import unistr
@@ -71,3 +72,23 @@ def test_a_line_through_points_is_exact() -> None:
     assert AGGREGATES["regr_intercept"](rows) == 0.0
     assert AGGREGATES["corr"](rows) == 1.0
     assert AGGREGATES["covar_samp"](rows[:2]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "hashed", "seeded"),
+    [
+        ("", -1477818771, 2755504096093790112),
+        ("a", 1075015857, 6761863715122467050),
+        ("migrations", 331260518, -6132126226279743133),
+        ("x" * 11, -1494243903, -7442607841068353945),
+        ("x" * 12, 631527812, -63652156063969188),
+        ("x" * 13, 28686851, 5955708238307282035),
+        ("äöü€", -931435867, -8430496058205487771),
+        ("y" * 100, -1909973043, 1434735495370443212),
+    ],
+)
+def test_texts_have_the_hashes_that_postgres_gives_them(
+    text: str, hashed: int, seeded: int
+) -> None:
+    assert (hashtext(text), hashtextextended(text, 7)) == (hashed, seeded)
+    assert hashtextextended(text, 0) % (1 << 32) == hashed % (1 << 32)
