@@ -141,6 +141,7 @@ _BY_CLASS: tuple[tuple[type[duckdb.Error], str], ...] = (
 )
 
 
+_UNKNOWN_TYPE = "type with name "
 _BEGINNINGS: tuple[tuple[str, str], ...] = (
     ("order term out of range", "42P10"),
     ("limit/offset cannot be negative", "2201X"),
@@ -152,7 +153,6 @@ _BEGINNINGS: tuple[tuple[str, str], ...] = (
     ("interval cannot be 0", "22023"),
     ("unknown timezone", "22023"),
     ("like pattern must not end", "22025"),
-    ("type with name", "42704"),
     ("could not parse string", "22007"),
     ("invalid date field format", "22007"),
     ("missing )", "2201B"),
@@ -222,6 +222,9 @@ def _translated(error: duckdb.Error, message: str, tables: Sequence[TableDescrip
         value = text.partition("'")[2].rpartition("'")[0]
         detail = f"The labels are: {labels.rstrip(').')}."
         return SQLError("22P02", f'invalid input value for enum: "{value}"', detail=detail)
+    if lower.startswith(_UNKNOWN_TYPE):
+        name = lower.removeprefix(_UNKNOWN_TYPE).split()[0].strip('"')
+        return SQLError("42704", f'type "{name}" does not exist')
     if lower.startswith("overflow in") and "of int32" in lower:
         # Nothing else is computed in 32 bits.
         return SQLError("22008", "interval out of range")

@@ -475,7 +475,7 @@ def type_of_cast(tree: exp.Cast) -> ColumnType | None:
     target = tree.to
     if target.this == INT4_TYPE:
         return ColumnType(TypeKind.INT4)
-    text = target.sql("postgres")
+    text = target.sql("postgres").replace(str(INT4_TYPE.value), "INT4")
     if text.upper() in ("BPCHAR", "BPCHAR[]"):
         raise SQLError(
             "0A000",

@@ -120,3 +120,17 @@ def test_a_narrow_type_becomes_broad_and_back() -> None:
         assert await node.rows("SELECT s, v FROM t") == [(1 << 40, "longer")]
 
     run(scenario)
+
+
+def test_arrays_of_int4_are_cast_and_viewed() -> None:
+    async def scenario(node: SqlNode) -> None:
+        assert await node.rows("SELECT '{1,2}'::INT4[], ARRAY[3]::int4[]") == [([1, 2], [3])]
+        chosen = "SELECT id FROM t WHERE id = ANY({}::INT4[])"
+        assert await node.rows(chosen.format("'{1,7}'")) == [(1,)]
+        assert await node.rows(chosen.format("$1"), [1, 7]) == [(1,)]
+        await node.sql(f"CREATE VIEW chosen AS {chosen.format('ARRAY[1]')}")
+        assert await node.rows("SELECT id FROM chosen") == [(1,)]
+        unknown = await node.error("SELECT '1.2.3.4'::inet")
+        assert (unknown.sqlstate, unknown.message) == ("42704", 'type "inet" does not exist')
+
+    run(scenario)

@@ -179,3 +179,9 @@ SELECT 1e10::FLOAT8::NUMERIC;
 SELECT 123456.789::FLOAT8::NUMERIC(12,2);
 SELECT 5::INT8::FLOAT8::TEXT;
 SELECT 1234567890123456789::FLOAT8::INT8;
+-- Arrays of INT4, which are those of INT8 where nothing is stored.
+SELECT '{1,2}'::INT4[], ARRAY[1]::INT4[], NULL::INT4[], ARRAY[]::INT4[], CAST('{3}' AS INT4[]);
+SELECT 2 = ANY('{1,2}'::INT4[]), array_to_string('{1,2}'::INT4[], ','), ('{7,8}'::INT4[])[2], '{1}'::INT4[] || 2, string_to_array('1,2', ',')::INT4[];
+SELECT * FROM unnest('{3,4}'::INT4[]) AS x;
+SELECT '{a}'::INT4[];
+SELECT '1.2.3.4'::NOSUCHTYPE;
