@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...catalog.column_types import Datum, coerce
-from ...catalog.descriptor import TableDescriptor
+from ...catalog.descriptor import Column, TableDescriptor
 from ...catalog.elements import ForeignKey, ReferentialAction
 from ...catalog.row_codec import codec_for
 from ...catalog.schema_change.references import datums_of
@@ -181,7 +181,11 @@ class _Cascade:
         match action:
             case ReferentialAction.CASCADE:
                 assert change.new is not None, change
-                return datums_of(reference.table, key.referenced_columns, change.new[1])
+                values = datums_of(reference.table, key.referenced_columns, change.new[1])
+                return [
+                    _narrowed(value, referrer.column_by_id(column_id))
+                    for column_id, value in zip(key.columns, values, strict=True)
+                ]
             case ReferentialAction.SET_NULL:
                 return [None] * len(key.columns)
             case ReferentialAction.SET_DEFAULT:
@@ -231,3 +235,10 @@ class _Cascade:
                 continue
             for values, _ in await referring_rows(self._transaction, table, key, referrer, gone):
                 raise still_referenced(table, key, referrer, values)
+
+
+def _narrowed(value: Datum, column: Column) -> Datum:
+    """A referenced value in a column that may be narrower. Raises SQLError 22003 and 22001."""
+    if column.type == column.type.broad:
+        return value
+    return coerce(column.type, value, column=column.name)

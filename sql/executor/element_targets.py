@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...catalog.column_type import ColumnType
 from ...catalog.descriptor import Column, TableDescriptor, check_indexable
 from ...catalog.elements import CheckConstraint, ForeignKey, Index, ReferentialAction, Validity
 from ...catalog.errors import SQLError
@@ -17,6 +18,7 @@ from ...catalog.schema_change.targets import (
     IndexElement,
     Target,
 )
+from ...catalog.type_kinds import TypeKind
 from ..parser import columns_in, text_of
 from ..parser import schema_statements as s
 from ..row_expressions import compile_check
@@ -80,7 +82,7 @@ class ElementChanges:
                 position=given.position,
             )
         for column, target in zip(columns, targets, strict=True):
-            if column.type != target.type:
+            if not _comparable(column.type, target.type):
                 raise SQLError(
                     "42804",
                     f'foreign key column "{column.name}" is of type {column.type} and the '
@@ -262,6 +264,14 @@ class ElementChanges:
         changed = replace(index, name=new_name)
         label = f"rename index {index.name} to {new_name}"
         self.add(Target(FactsElement(label=label, indexes=(changed,))))
+
+
+def _comparable(one: ColumnType, other: ColumnType) -> bool:
+    """Whether equal values of two types are the same key: those that differ in width alone."""
+    if one == other:
+        return True
+    broad = one.broad
+    return broad == other.broad and broad.kind in (TypeKind.INT8, TypeKind.STRING)
 
 
 def _check_actions(key: ForeignKey, columns: Sequence[Column], position: int) -> None:

@@ -105,6 +105,7 @@ class SchemaChangeStatements:
                 changes = TableChanges(await self._found(name))
                 for command in commands:
                     await self._command(changes, command, name, explains=True)
+                changes.finish()
                 return [changes]
             case s.CreateIndex(table=name):
                 changes = TableChanges(await self._found(name))
@@ -135,6 +136,7 @@ class SchemaChangeStatements:
             if isinstance(command, s.DropColumn) and command.cascade:
                 await self._drop_views(changes.table, command.name)
             await self._command(changes, command, statement.table)
+        changes.finish()
         ignored = [c.what for c in statement.commands if isinstance(c, s.IgnoredAlteration)]
         told = f"ignored, for it means nothing here: {', '.join(ignored)}" if ignored else None
         alone = ignored or any(isinstance(c, s.SetIdentity) for c in statement.commands)

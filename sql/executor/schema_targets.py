@@ -50,6 +50,7 @@ class TableChanges(ElementChanges):
     def __init__(self, table: TableDescriptor) -> None:
         super().__init__(table)
         self._primary: int | None = None
+        self._key_dropped: s.DropConstraint | None = None
 
     def run(self, command: s.AlterCommand) -> None:
         match command:
@@ -74,6 +75,8 @@ class TableChanges(ElementChanges):
                 self.add_check(check)
             case s.AddConstraint(constraint=s.Unique() as unique):
                 self.add_unique(unique)
+            case s.DropConstraint(name=name) if self.table.named_key(name):
+                self._key_dropped = command
             case s.DropConstraint():
                 self.drop_constraint(command)
             case s.ValidateConstraint():
@@ -88,6 +91,11 @@ class TableChanges(ElementChanges):
                 self._set_parameters(command)
             case _:
                 raise AssertionError(f"{command} is not about one table alone")
+
+    def finish(self) -> None:
+        """Behind the last command. Raises SQLError 0A000 where the table is left without a key."""
+        if self._key_dropped is not None:
+            raise self._no_constraint(self._key_dropped.name, self._key_dropped.position)
 
     # Columns.
 
@@ -340,19 +348,21 @@ class TableChanges(ElementChanges):
         self.add(Target(PrimaryElement(index=index)))
 
     def _add_primary_key(self, command: s.AddPrimaryKey) -> None:
-        """A key in place of the hidden one, whose column goes with it."""
+        """A key in place of the hidden one, whose column goes with it, or of one that the same
+        statement drops."""
         table = self.table
-        if not table.keyless:
+        dropped, self._key_dropped = self._key_dropped, None
+        if not table.keyless and dropped is None:
             raise SQLError(
                 "42P16",
                 f'multiple primary keys for table "{table.name}" are not allowed',
                 hint="ALTER PRIMARY KEY USING COLUMNS (…) changes the one that is there.",
                 position=command.position,
             )
-        hidden = table.key_columns
-        if command.name is not None:
-            name = self._free_name(command.name, "", command.position)
-            self._name_primary_key(name)
+        hidden = table.key_columns if table.keyless else ()
+        name = command.name or (f"{table.name}_pkey" if dropped is not None else None)
+        if name is not None and not table.named_key(name):
+            self._name_primary_key(self._free_name(name, "", command.position))
         for column in [self.column(name, command.position) for name in command.columns]:
             if column.nullable:
                 self._demand_not_null(column)

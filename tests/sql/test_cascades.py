@@ -281,3 +281,24 @@ def test_levels_of_tables_are_as_in_a_model(
 
     sim = Simulation(seed=9)
     sim.run(main())
+
+
+def test_keys_of_other_widths_are_referred_to() -> None:
+    run(
+        Simulation(seed=4),
+        "CREATE TABLE p (k INT8 PRIMARY KEY, name STRING UNIQUE);"
+        "CREATE TABLE c (k INT2 REFERENCES p ON UPDATE CASCADE ON DELETE CASCADE, "
+        "name VARCHAR(3) REFERENCES p (name) ON UPDATE CASCADE);"
+        "INSERT INTO p VALUES (1, 'one'), (2, 'two')",
+        ("INSERT INTO c VALUES (1, 'one'), (2, 'two')", None),
+        ("INSERT INTO c VALUES (3, 'one')", "23503"),
+        ("INSERT INTO c VALUES (1, 'x')", "23503"),
+        ("UPDATE p SET k = 40000 WHERE k = 1", "22003"),
+        ("UPDATE p SET name = 'eleven' WHERE k = 1", "22001"),
+        ("UPDATE p SET k = 7, name = 'vii' WHERE k = 1", None),
+        ("SELECT * FROM c ORDER BY k", [(2, "two"), (7, "vii")]),
+        ("DELETE FROM p WHERE k = 2", None),
+        ("SELECT * FROM c", [(7, "vii")]),
+        ("CREATE TABLE d (k STRING REFERENCES p)", "42804"),
+        ("CREATE TABLE d (k DECIMAL(10,2) REFERENCES p)", "42804"),
+    )

@@ -168,3 +168,23 @@ def test_a_key_is_built_of_columns_that_are_proven() -> None:
         assert stages[proven + 1] == "version: primary index 2 -> delete-only"
 
     run(scenario, LOG)
+
+
+def test_a_key_takes_the_place_of_one_that_is_dropped() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("CREATE TABLE t (a INT8 PRIMARY KEY, b STRING, INDEX (b))")
+        await node.sql("INSERT INTO t VALUES (1, 'x'), (2, 'y')")
+        drop = "ALTER TABLE t DROP CONSTRAINT t_pkey"
+        assert (await node.error(drop)).sqlstate == "0A000"
+        await node.sql(f"{drop}, ADD CONSTRAINT by_b PRIMARY KEY (b)")
+        assert (await node.error("INSERT INTO t VALUES (3, 'x')")).sqlstate == "23505"
+        await node.sql("INSERT INTO t VALUES (1, 'z')")
+        assert "CONSTRAINT by_b PRIMARY KEY (b)" in str(await node.rows("SHOW CREATE TABLE t"))
+        again = "ALTER TABLE t DROP CONSTRAINT by_b, ADD PRIMARY KEY (a)"
+        assert (await node.error(again)).sqlstate == "23505"
+        await node.sql("DELETE FROM t WHERE b = 'z'")
+        await node.sql(again)
+        assert "CONSTRAINT t_pkey PRIMARY KEY (a)" in str(await node.rows("SHOW CREATE TABLE t"))
+        assert await node.rows("SELECT * FROM t ORDER BY a") == [(1, "x"), (2, "y")]
+
+    run(scenario)

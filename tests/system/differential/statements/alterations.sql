@@ -144,3 +144,14 @@ ALTER TABLE unkeyed ADD CONSTRAINT now_keyed PRIMARY KEY (k);
 INSERT INTO unkeyed VALUES (NULL, 1);
 INSERT INTO unkeyed VALUES (2, 1);
 SELECT * FROM unkeyed ORDER BY k;
+-- One key in the place of another.
+CREATE TABLE rekeyed (k INT8 PRIMARY KEY, n INT8);
+INSERT INTO rekeyed VALUES (1, 10), (2, 20);
+ALTER TABLE rekeyed DROP CONSTRAINT rekeyed_pkey, ADD CONSTRAINT rekeyed_by_n PRIMARY KEY (n);
+INSERT INTO rekeyed VALUES (3, 10);
+INSERT INTO rekeyed VALUES (1, 30);
+ALTER TABLE rekeyed DROP CONSTRAINT rekeyed_by_n, ADD PRIMARY KEY (k);
+DELETE FROM rekeyed WHERE n = 30;
+ALTER TABLE rekeyed DROP CONSTRAINT rekeyed_by_n, ADD PRIMARY KEY (k);
+SELECT conname FROM pg_constraint WHERE conrelid = 'rekeyed'::REGCLASS;
+SELECT * FROM rekeyed ORDER BY k;

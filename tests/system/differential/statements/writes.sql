@@ -150,3 +150,14 @@ INSERT INTO guarded VALUES (2);
 COMMIT;
 SELECT * FROM guarded ORDER BY k;
 INSERT INTO guarded SELECT 3 INTO somewhere;
+-- Foreign keys of other widths than what they refer to.
+CREATE TABLE wide_keys (k INT8 PRIMARY KEY, name TEXT UNIQUE);
+CREATE TABLE narrow_uses (k INT2 REFERENCES wide_keys ON UPDATE CASCADE, name VARCHAR(3) REFERENCES wide_keys (name) ON UPDATE CASCADE);
+INSERT INTO wide_keys VALUES (1, 'one'), (2, 'two');
+INSERT INTO narrow_uses VALUES (1, 'one'), (2, 'two');
+INSERT INTO narrow_uses VALUES (3, 'one');
+UPDATE wide_keys SET k = 40000 WHERE k = 1;
+UPDATE wide_keys SET name = 'eleven' WHERE k = 1;
+UPDATE wide_keys SET k = 7, name = 'vii' WHERE k = 1;
+SELECT * FROM narrow_uses ORDER BY k;
+CREATE TABLE wrong_uses (k TEXT REFERENCES wide_keys);
