@@ -27,7 +27,16 @@ from ..postgres.styles import refuse_styled_parts
 from ..postgres.type_names import type_name
 from ..postgres.types import Types, untyped
 from . import grouping
-from .calls import JSONB, call, is_call, is_literal, literal_document
+from .calls import (
+    FUNCTIONS,
+    JSONB,
+    PATH_FUNCTIONS,
+    call,
+    in_places,
+    is_call,
+    is_literal,
+    literal_document,
+)
 
 _TEXTS = array_of(ColumnType(TypeKind.STRING))
 
@@ -76,13 +85,10 @@ class _Meaning:
                 return self._containment(node)
             case exp.Anonymous():
                 return self._function(node)
-            case exp.JSONBPathExists() | exp.MatchAgainst():
-                raise SQLError(
-                    "0A000",
-                    "not supported: paths of SQL/JSON (jsonpath)",
-                    position=position_of(node),
-                    hint="@>, ? and #> ask for what a document holds.",
-                )
+            case exp.JSONBPathExists():
+                return self._by_path(node, "@?", node.this, node.expression)
+            case exp.MatchAgainst() if len(node.expressions) == 1:
+                return self._by_path(node, "@@", node.expressions[0], node.this)
             case exp.ParseJSON():
                 return exp.cast(node.this, "jsonb", dialect="postgres")
         if isinstance(node, tuple(_ON_PATHS)):
@@ -156,6 +162,12 @@ class _Meaning:
             return None
         return call("jsonb_concat", *map(self._as_document, (node.this, node.expression)))
 
+    def _by_path(self, node: exp.Expr, sign: str, base: exp.Expr, path: exp.Expr) -> exp.Expr:
+        if not is_literal(base):
+            self._check_document(node, base, sign)
+        name = "jsonb_path_exists_silently" if sign == "@?" else "jsonb_path_match_silently"
+        return call(name, self._as_document(base), path)
+
     def _without(self, node: exp.Sub) -> exp.Expr | None:
         if not self._document(node.this):
             return None
@@ -177,7 +189,7 @@ class _Meaning:
         if same == "jsonb_object" and len(given) in (1, 2):
             made = "jsonb_object_of_texts" if len(given) == 1 else "jsonb_object_of_names"
             return call(made, *map(text_path, given))
-        shape = _FUNCTIONS.get(same)
+        shape = FUNCTIONS.get(same)
         if shape is None:
             if name in _WITHIN:
                 return None
@@ -185,6 +197,8 @@ class _Meaning:
                 raise _no_function(node, name)
             return self._checked(node)
         made, letters, least = shape
+        if made in PATH_FUNCTIONS:
+            given = in_places(given)
         if name.endswith("_path") or name.endswith("_path_text"):
             given = [given[0], exp.Array(expressions=given[1:])] if len(given) > 1 else given
         if not least <= len(given) <= len(letters):
@@ -457,24 +471,6 @@ _BUILDERS = {
     **dict.fromkeys(("jsonb_build_array", "json_build_array"), "jsonb_built_array"),
 }
 _AGGREGATES = ("jsonb_agg", "json_agg")
-_FUNCTIONS: dict[str, tuple[str, str, int]] = {
-    "jsonb_typeof": ("jsonb_typeof", "d", 1),
-    "jsonb_array_length": ("jsonb_array_length", "d", 1),
-    "jsonb_strip_nulls": ("jsonb_strip_nulls", "d", 1),
-    "jsonb_pretty": ("jsonb_pretty", "d", 1),
-    "jsonb_set": ("jsonb_set", "dsdt", 3),
-    "jsonb_insert": ("jsonb_insert", "dsdt", 3),
-    "jsonb_extract_path": ("jsonb_at_path", "ds", 2),
-    "jsonb_extract_path_text": ("jsonb_text_at_path", "ds", 2),
-    "jsonb_elements": ("jsonb_elements", "d", 1),
-    "jsonb_element_texts": ("jsonb_element_texts", "d", 1),
-    "jsonb_keys": ("jsonb_keys", "d", 1),
-    "jsonb_records": ("jsonb_records", "d", 1),
-    "jsonb_record": ("jsonb_record", "d", 1),
-    "jsonb_pairs": ("jsonb_pairs", "d", 1),
-    "jsonb_text_pairs": ("jsonb_text_pairs", "d", 1),
-}
-"""By name: the function, what it takes (documents, sets of texts, anything), how many at least."""
 _WITHIN = ("jsonb_pair_key", "jsonb_pair_value", "jsonb_pair_text")
 """What the parser puts in place of others, for parts that are no documents."""
 _FOR_ANY = (

@@ -33,6 +33,7 @@ _NAMED: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Extract, "extract"),
     (exp.Overlaps, "overlaps"),
     (exp.StartsWith, UNNAMED),
+    (exp.MatchAgainst, UNNAMED),
     (exp.RegexpLike, UNNAMED),
     (exp.JSONArrayAgg, "json_agg"),
     (exp.JSONExtract, UNNAMED),
