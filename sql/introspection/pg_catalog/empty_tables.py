@@ -130,6 +130,44 @@ EMPTY_TABLES: tuple[tuple[int, str, str], ...] = (
     (72, "pg_rules", "schemaname:s tablename:s rulename:s definition:s"),
     (73, "pg_seclabel", "objoid:o classoid:o objsubid:i provider:s label:s"),
     (
+        620,
+        "pg_stats",
+        "schemaname:s tablename:s attname:s inherited:b null_frac:f avg_width:i n_distinct:f "
+        "most_common_vals:S most_common_freqs:S histogram_bounds:S correlation:f "
+        "most_common_elems:S most_common_elem_freqs:S elem_count_histogram:S",
+    ),
+    (
+        621,
+        "pg_stat_progress_create_index",
+        "pid:i datid:o datname:s relid:o index_relid:o command:s phase:s lockers_total:i "
+        "lockers_done:i current_locker_pid:i blocks_total:i blocks_done:i tuples_total:i "
+        "tuples_done:i partitions_total:i partitions_done:i",
+    ),
+    (
+        622,
+        "pg_stat_progress_copy",
+        "pid:i datid:o datname:s relid:o command:s type:s bytes_processed:i bytes_total:i "
+        "tuples_processed:i tuples_excluded:i",
+    ),
+    (
+        623,
+        "pg_stat_progress_analyze",
+        "pid:i datid:o datname:s relid:o phase:s sample_blks_total:i sample_blks_scanned:i "
+        "ext_stats_total:i ext_stats_computed:i child_tables_total:i child_tables_done:i "
+        "current_child_table_relid:o",
+    ),
+    (
+        624,
+        "pg_stat_progress_basebackup",
+        "pid:i phase:s backup_total:i backup_streamed:i tablespaces_total:i tablespaces_streamed:i",
+    ),
+    (
+        625,
+        "pg_stat_subscription",
+        "subid:o subname:s pid:i relid:o received_lsn:s last_msg_send_time:t "
+        "last_msg_receipt_time:t latest_end_lsn:s latest_end_time:t",
+    ),
+    (
         74,
         "pg_seclabels",
         "objoid:o classoid:o objsubid:i objtype:s objnamespace:o objname:s provider:s label:s",

@@ -39,7 +39,7 @@ from .relations import (
 from .session_tables import cursor_rows, lock_rows, prepared_rows
 from .settings import setting_rows
 from .statistics import STATISTICS
-from .time_zones import zone_rows
+from .time_zones import abbreviation_rows, zone_rows
 from .types import enum_rows, type_rows
 from .views import dependency_rows, rule_rows, view_rows
 
@@ -289,6 +289,7 @@ PG_CATALOG = (
         cursor_rows,
     ),
     _table(93, "pg_timezone_names", "name:s abbrev:s utc_offset:n is_dst:b", zone_rows),
+    _table(94, "pg_timezone_abbrevs", "abbrev:s utc_offset:n is_dst:b", abbreviation_rows),
     _table(
         44,
         "pg_default_acl",

@@ -26,6 +26,11 @@ async def zone_rows(context: IntrospectionContext) -> Sequence[Row]:
     ]
 
 
+async def abbreviation_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """What stands for a zone behind a moment, beside an offset: `2020-07-01 12:00 UTC`."""
+    return [(name, Interval(), False) for name in ("UTC", "Z")]
+
+
 def _row(name: str, at: datetime) -> Row:
     shown = at.astimezone(zone_of(name))
     offset, saved = shown.utcoffset(), shown.dst()
