@@ -69,6 +69,8 @@ def _kind(tree: exp.Expr, types: Types) -> TypeKind | None:
         return _kind(inner.this, types)
     if isinstance(inner, _ALTERNATIVES):
         return _common(_parts(inner), types)
+    if isinstance(inner, exp.Array):
+        return _common(inner.expressions, types)
     declared = types.declared(inner.this if isinstance(inner, exp.Bracket) else inner)
     if declared is not None and declared.element is not None:
         declared = declared.element
@@ -78,8 +80,8 @@ def _kind(tree: exp.Expr, types: Types) -> TypeKind | None:
 def _parts(tree: exp.Expr) -> list[exp.Expr]:
     if not isinstance(tree, exp.Case):
         return list(tree.iter_expressions())
-    default = tree.args.get("default")
-    return [branch.args["true"] for branch in tree.args["ifs"]] + ([default] if default else [])
+    default = tree.args.get("default")  # which decides before all others
+    return ([default] if default else []) + [branch.args["true"] for branch in tree.args["ifs"]]
 
 
 def _common(parts: Sequence[exp.Expr], types: Types) -> TypeKind | None:

@@ -336,8 +336,9 @@ def _alternatives(node: exp.Expr, types: Types) -> None:
         refuse_sets_within(node, node.key.upper())
     match node:
         case exp.Case():
-            parts = [branch.args["true"] for branch in node.args["ifs"]]
-            parts += [node.args["default"]] if node.args.get("default") is not None else []
+            # ELSE decides before all others, as in PostgreSQL.
+            parts = [node.args["default"]] if node.args.get("default") is not None else []
+            parts += [branch.args["true"] for branch in node.args["ifs"]]
             if node.this is not None:
                 for branch in node.args["ifs"]:
                     _compare(node, node.this, branch.this, types)
