@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from itertools import product
 
-from ..catalog.column_types import ColumnType, Datum, coerce
+from ..catalog.column_types import ColumnType, Datum, round_decimal
 from ..catalog.descriptor import Column, TableDescriptor
 from ..catalog.elements import Index, IndexKind
 from ..catalog.errors import SQLError
@@ -268,13 +268,14 @@ def _bounds(place: int, predicates: Sequence[Predicate]) -> tuple[Bound | None, 
 
 def _exact(type: ColumnType, value: object) -> Datum:
     """A constant as a key column can hold it; None where no value of the column equals it."""
-    if type.kind not in (TypeKind.DECIMAL, TypeKind.FLOAT4) or value is None:
+    if type.kind is not TypeKind.DECIMAL or value is None:
         return value  # type: ignore[return-value]
+    assert isinstance(value, Decimal), value
     try:
-        held = coerce(type, value)
+        rounded = round_decimal(type, value)
     except SQLError:
         return None
-    return held if held == value or value != value else None
+    return rounded if rounded == value else None
 
 
 def _part(type: ColumnType, write: PartWriter, value: object, rounding: str) -> tuple[bytes, bool]:

@@ -6,6 +6,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from tailrace.catalog.column_types import ColumnType
+from tailrace.catalog.type_kinds import TypeKind
+from tailrace.sql.parser import parse_expression
+from tailrace.sql.predicates import Comparison, compile_predicates
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 
@@ -83,3 +87,10 @@ def test_it_is_written_with_the_digits_that_it_has() -> None:
         assert await node.rows(f"{large} FROM f LIMIT 1") == [("1e+06", "1.2345679e+06", "999999")]
 
     run(scenario)
+
+
+def test_a_number_beside_it_needs_no_query() -> None:
+    float4, float8 = ColumnType(TypeKind.FLOAT4), ColumnType(TypeKind.FLOAT8)
+    (found,) = compile_predicates(parse_expression("k = 0.1"), {"k": (0, float4)}, None)
+    assert isinstance(found, Comparison)
+    assert (found.type, found.constant.type) == (float4, float8)
