@@ -109,10 +109,14 @@ def split_items(tree: exp.Expr) -> tuple[exp.Select, DrawnItems] | None:
 def without_draws(tree: exp.Select) -> exp.Select:
     """The query with a value in place of each draw: it has the same columns."""
     query = tree.copy()
-    for item in query.expressions:
-        for call in list(_calls(item)):
+    for place, item in enumerate(list(query.expressions)):
+        calls, name = _calls(item), output_name(item)
+        for call in calls:
             function = session_function(call)
             call.replace(_zero() if function is None else _nothing(function.result))
+        if calls and not isinstance(item, exp.Alias):
+            made = query.expressions[place]
+            made.replace(exp.alias_(made.copy(), name, quoted=True))
     return query
 
 

@@ -161,6 +161,11 @@ def test_a_parameter_of_a_call_is_an_integer() -> None:
     async def scenario(node: SqlNode, root: Session, _: Session) -> None:
         prepared = await root.prepare("SELECT pg_cancel_backend($1)")
         assert [type.sql_name for type in prepared.parameter_types] == ["INT8"]
-        assert [column.type.sql_name for column in await root.describe(prepared)] == ["BOOL"]
+        (column,) = await root.describe(prepared)
+        assert (column.name, column.type.sql_name) == ("pg_cancel_backend", "BOOL")
+        assert (await root.run(prepared, (4711,))).fetch_rows() == [(False,)]
+        prepared = await root.prepare("SELECT pg_advisory_lock($1), NOT pg_cancel_backend(4711)")
+        described = await root.describe(prepared)
+        assert (await root.run(prepared, (1,))).columns == tuple(described)
 
     run(scenario)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from typing import Any
 
+import asyncpg
 import psycopg
 import pytest
 
@@ -38,3 +41,19 @@ def test_a_terminated_client_is_told_why(server: ServerProcess) -> None:
         with pytest.raises(psycopg.errors.AdminShutdown):
             one.execute("SELECT pg_terminate_backend(pg_backend_pid())")
         assert one.broken
+
+
+def test_asyncpg_takes_advisory_locks(server: ServerProcess) -> None:
+    async def scenario() -> None:
+        address: dict[str, Any] = {"host": "127.0.0.1", "user": "root", "database": "defaultdb"}
+        one = await asyncpg.connect(port=server.pg_port, **address)
+        other = await asyncpg.connect(port=server.pg_port, **address)
+        assert await one.fetchval("SELECT pg_advisory_lock($1)", 5) is None
+        assert await other.fetchval("SELECT pg_try_advisory_lock($1)", 5) is False
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(other.fetchval("SELECT pg_advisory_lock($1)", 5), 0.5)
+        await one.close()
+        assert await other.fetchval("SELECT pg_try_advisory_lock($1)", 5) is True
+        await other.close()
+
+    asyncio.run(scenario())
