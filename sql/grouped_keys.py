@@ -10,7 +10,7 @@ named in the FROM clause of the very query that groups.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
@@ -74,12 +74,11 @@ def _complete(select: exp.Select, group: exp.Group, scope: QueryScope, sources: 
     named = [column.copy() for column in group.expressions]
     for column in _used(select, scope):
         source = _source_of(column, sources, merged)
-        whole = _whole_row(column, sources) if source is None else []
-        if source is not None and source[0] in dependent and source not in grouped:
-            whole = [column.copy()]
-        for each in whole:
-            if each not in named:
-                named.append(each)
+        if source is None:
+            added = _whole_row(column, sources, dependent)
+        else:
+            added = [column.copy()] if source[0] in dependent and source not in grouped else []
+        named += [each for each in added if each not in named]
     group.set("expressions", named)
 
 
@@ -147,13 +146,13 @@ def _columns(alias: str, sources: Sources) -> list[exp.Column]:
     return [exp.column(column.name, table=alias, quoted=True) for column in shown]
 
 
-def _whole_row(column: exp.Column, sources: Sources) -> list[exp.Column]:
-    """The columns of a table that stands by its name for its row."""
+def _whole_row(column: exp.Column, sources: Sources, dependent: Sequence[str]) -> list[exp.Column]:
+    """The columns of a table that depends on its key and stands by its name for its row."""
     bare = isinstance(column.this, exp.Identifier) and not column.table
     name = folded(column.this) if bare else None
     if any(table is None or table.find_column(name or "") for table in sources.values()):
         return []
-    return _columns(name, sources) if name in sources else []
+    return _columns(name, sources) if name is not None and name in dependent else []
 
 
 def _used(select: exp.Select, scope: QueryScope) -> Iterator[exp.Column]:

@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from ...catalog.errors import SQLError
 from ..parser import position_of
+from ..parser.queries import table_name
 from .operators import COMPARISONS
 from .stars import Columns
 from .types import Types
@@ -27,8 +28,43 @@ def check_whole_row(column: exp.Column, types: Types) -> None:
         _test_entries(parent, column, row, types)
         return
     taken = isinstance(parent, _TAKES_ROWS) or _writes_json(parent)
-    if not taken or _may_lack(column) or _renamed(column):
+    if not taken or _renamed(column):
         raise row_as_value(column)
+    if _may_lack(column):
+        _lack(column, parent, types)
+
+
+def _lack(row: exp.Column, taker: exp.Expr | None, types: Types) -> None:
+    """Makes NULL of a row that an outer join lacks: DuckDB has a struct of NULLs for it. Whether it
+    is there is told by a column that is never NULL. Raises SQLError 0A000 where there is none."""
+    name = _required_column(row, types)
+    counted = isinstance(taker, exp.Count)
+    distinct = isinstance(row.parent, exp.Distinct)
+    if name is None or distinct or not (counted or _writes_json(taker)):
+        raise row_as_value(row)
+    entry = exp.column(name, table=row.name, quoted=True)
+    present = exp.Is(this=entry, expression=exp.null(), negate=True)
+    branch = exp.If(this=present, true=row.copy())
+    row.replace(entry if counted else exp.Case(ifs=[branch]))
+
+
+def _required_column(row: exp.Column, types: Types) -> str | None:
+    """A column of a table that holds no NULL, the key's first if it has a name."""
+    select = row.find_ancestor(exp.Select)
+    for table in _tables(select) if select is not None else ():
+        descriptor = types.relations.get(table_name(table).parts)
+        if table.alias_or_name.lower() == row.name.lower() and descriptor is not None:
+            columns = [*descriptor.key_columns, *descriptor.visible_columns]
+            shown = [c.name for c in columns if not (c.nullable or c.hidden)]
+            return shown[0] if shown else None
+    return None
+
+
+def _tables(select: exp.Select) -> list[exp.Table]:
+    """The tables that FROM names, no functions and no queries."""
+    parts = [select.args.get("from_"), *(select.args.get("joins") or [])]
+    found = [part.this for part in parts if part is not None]
+    return [t for t in found if isinstance(t, exp.Table) and isinstance(t.this, exp.Identifier)]
 
 
 def _test_entries(test: exp.Is, row: exp.Column, columns: Columns, types: Types) -> None:
@@ -97,14 +133,9 @@ def _renamed(column: exp.Column) -> bool:
     select = column.find_ancestor(exp.Select)
     if select is None or isinstance(column.parent, exp.Count):
         return False
-    sources = [select.args.get("from_"), *(select.args.get("joins") or [])]
     return any(
-        isinstance(source.this, exp.Table)
-        and source.this.alias_or_name.lower() == column.name.lower()
-        and bool(source.this.alias_column_names)
-        and isinstance(source.this.this, exp.Identifier)
-        for source in sources
-        if source is not None
+        table.alias_or_name.lower() == column.name.lower() and bool(table.alias_column_names)
+        for table in _tables(select)
     )
 
 

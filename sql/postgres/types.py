@@ -91,7 +91,7 @@ class Types:
     """The types of one query. Trees that were put in place of others are typed by their own."""
 
     def __init__(self, query: exp.Expr, relations: Relations) -> None:
-        self._relations = relations
+        self.relations = relations
         # Tables of the catalog have texts and INT8 where PostgreSQL has types of its own.
         self.strict = not any(map(in_catalog, relations.values()))
         self._scopes: dict[int, list[QueryScope]] = {}
@@ -401,7 +401,7 @@ class Types:
                 return name in (*names, source.alias.lower()), self._series(source.this)
             if not isinstance(source.this, exp.Identifier):
                 return False, None
-            descriptor = self._relations.get(table_name(source).parts)
+            descriptor = self.relations.get(table_name(source).parts)
             column = descriptor.find_column(name) if descriptor is not None else None
             return column is not None, None if column is None else column.type
         if isinstance(source, exp.Unnest):

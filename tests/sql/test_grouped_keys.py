@@ -44,6 +44,18 @@ async def _dependent(node: SqlNode) -> None:
     ]
 
 
+async def _rows(node: SqlNode) -> None:
+    await _tables(node)
+    listed = "SELECT p.id, count(v), jsonb_agg(v ORDER BY v.day) -> -1 ->> 'place' FROM people p"
+    joined = "JOIN visits v ON v.person = p.id GROUP BY p.id ORDER BY p.id"
+    assert await node.rows(f"{listed} {joined}") == [(1, 2, "hill"), (3, 1, "sea")]
+    lacking = await node.rows(f"{listed} LEFT {joined}")
+    assert lacking == [(1, 2, "hill"), (2, 0, None), (3, 1, "sea")]
+    missing = "SELECT to_jsonb(v) IS NULL, jsonb_agg(v) FROM people p LEFT JOIN visits v"
+    found = await node.rows(f"{missing} ON v.person = p.id WHERE p.id = 2 GROUP BY v.person, v.day")
+    assert found == [(True, "[null]")]
+
+
 async def _viewed(node: SqlNode) -> None:
     await _tables(node)
     await node.sql("CREATE VIEW named AS SELECT id, name, count(*) AS n FROM people GROUP BY id")
@@ -84,7 +96,7 @@ async def _ties(node: SqlNode) -> None:
         assert (await node.error(text)).sqlstate == state, text
 
 
-@pytest.mark.parametrize("scenario", [_dependent, _viewed, _independent, _ties])
+@pytest.mark.parametrize("scenario", [_dependent, _rows, _viewed, _independent, _ties])
 def test_groups_and_ties_are_those_of_postgres(
     scenario: Callable[[SqlNode], Awaitable[None]],
 ) -> None:

@@ -394,3 +394,9 @@ SELECT jsonb_agg(x.* ORDER BY x.id DESC) FROM (SELECT id, title FROM dept) x;
 SELECT (d.*)::TEXT FROM dept d;
 SELECT e.id, d IS NULL, d IS NOT NULL, d.* IS NULL, NOT d IS NULL FROM emp e LEFT JOIN dept d ON d.id = e.dept + 1 ORDER BY e.id;
 SELECT substring(name FROM 2 FOR 2147483647), substring(name, -1, 2147483647) FROM emp ORDER BY id;
+-- Rows that an outer join lacks, as documents and counted; grouped by another table's key.
+SELECT d.id, count(e), count(e.*), jsonb_agg(e.* ORDER BY e.id) -> 0 ->> 'name' FROM dept d LEFT JOIN emp e ON e.dept = d.id GROUP BY d.id ORDER BY d.id;
+SELECT d.id, coalesce(jsonb_agg(to_jsonb(e) - 'score' ORDER BY e.id) FILTER (WHERE e.id > 2), '[]') FROM dept d LEFT JOIN emp e ON e.dept = d.id GROUP BY d.id ORDER BY d.id;
+SELECT e.id, to_jsonb(d) FROM emp e LEFT JOIN dept d ON d.id = e.dept ORDER BY e.id;
+SELECT jsonb_build_object('e', e.id, 'd', d) FROM emp e FULL JOIN dept d ON d.id = e.dept ORDER BY e.id, d.id;
+SELECT d.id, jsonb_agg(e ORDER BY e.id) -> -1 -> 'id' FROM dept d JOIN emp e ON e.dept = d.id GROUP BY d.id ORDER BY d.id;
