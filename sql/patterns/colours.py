@@ -54,6 +54,10 @@ class Colours(dict[int, int]):
     def of(self, text: str) -> bytes:
         return text.translate(self).encode("latin-1")
 
+    def free(self) -> list[int]:
+        """The bytes that are no colours."""
+        return sorted(set(range(256)) - set(self._bytes.values()))
+
     def written(self, letters: Letters) -> str:
         """One of the sets as RE2 writes a class of bytes."""
         return self._classes[self._sets.index(letters)]

@@ -11,11 +11,9 @@ from __future__ import annotations
 import re2
 
 from ...catalog.errors import SQLError
-from .colours import Colours
 from .divisions import Part, Shape
-from .letters import Letters
-from .nodes import Anchor, Choice, Item
 from .scanner import TOO_COMPLEX, invalid
+from .spelling import Spelling
 
 Span = tuple[int, int]
 Spans = dict[int, Span]
@@ -56,28 +54,31 @@ class Matcher:
     Raises SQLError 2201B where RE2's automaton would take more than AUTOMATON_BYTES_MAX.
     """
 
-    __slots__ = ("_colours", "_parts", "_regexp", "_shortest_first", "part")
+    __slots__ = ("_parts", "_regexp", "_shortest_first", "_spelling", "_stride", "part")
 
-    def __init__(self, part: Part, colours: Colours) -> None:
+    def __init__(self, part: Part, spelling: Spelling) -> None:
         self.part = part
-        self._colours = colours
-        self._regexp = _compiled(_choice(part.tree, colours))
+        self._spelling = spelling
+        self._stride = spelling.stride
+        self._regexp = _compiled(spelling.choice(part.tree))
         self._parts: tuple[Matcher, ...] | None = None
         self._shortest_first = part.shortest
 
     @property
     def parts(self) -> tuple[Matcher, ...]:
         if self._parts is None:
-            self._parts = tuple(Matcher(part, self._colours) for part in self.part.parts)
+            self._parts = tuple(Matcher(part, self._spelling) for part in self.part.parts)
         return self._parts
 
     def search(self, text: bytes, begin: int, budget: Budget) -> Span | None:
         """The leftmost match from `begin` on."""
-        found = self._regexp.search(text, begin)
+        found = self._regexp.search(text, begin * self._stride)
         if found is None:
             budget.spend(len(text) - begin)
             return None
         span: Span = found.span()
+        if self._stride > 1:
+            span = span[0] // self._stride, span[1] // self._stride
         if self._shortest_first:
             start, longest = span
             end = self._shortest(text, start, start, longest, budget)
@@ -109,6 +110,10 @@ class Matcher:
     def matches(self, text: bytes, span: Span, budget: Budget) -> bool:
         """Whether it matches the whole of a piece."""
         return self._longest(text, *span, budget) == span[1]
+
+    def begins(self, text: bytes, begin: int, end: int, budget: Budget) -> bool:
+        """Whether it matches from a place on, no matter how far."""
+        return self._longest(text, begin, end, budget) is not None
 
     def _divide_pair(self, text: bytes, span: Span, budget: Budget, spans: Spans) -> None:
         first, second = self.parts
@@ -172,8 +177,9 @@ class Matcher:
         if end < begin:
             return None
         budget.spend(end - begin)
-        found = self._regexp.match(text, begin, end)
-        return None if found is None else found.end()
+        stride = self._stride
+        found = self._regexp.match(text, begin * stride, (end + 1) * stride - 1)
+        return None if found is None else found.end() // stride
 
     def _shortest(
         self, text: bytes, begin: int, least: int, end: int, budget: Budget
@@ -217,42 +223,3 @@ def _compiled(written: str) -> re2._Regexp:
         return re2.compile(written.encode("ascii"), options)
     except re2.error as error:
         raise invalid(TOO_COMPLEX) from error
-
-
-_ANCHORS = {
-    Anchor.TEXT_START: r"\A",
-    Anchor.TEXT_END: r"\z",
-    Anchor.LINE_START: "(?m:^)",
-    Anchor.LINE_END: "(?m:$)",
-    Anchor.WORD_EDGE: r"\b",
-    Anchor.NO_WORD_EDGE: r"\B",
-}
-
-
-def _choice(choice: Choice, colours: Colours) -> str:
-    """A tree as RE2 writes it, of bytes. Preferences are no matter of language."""
-    branches = ("".join(_item(item, colours) for item in branch) for branch in choice.branches)
-    return f"(?:{'|'.join(branches)})"
-
-
-def _item(item: Item, colours: Colours) -> str:
-    if isinstance(item, Anchor):
-        return _ANCHORS[item]
-    if item.most == 0:
-        return ""
-    atom = item.atom
-    written = colours.written(atom) if isinstance(atom, Letters) else _choice(atom.body, colours)
-    return f"{written}{quantifier(item.least, item.most)}"
-
-
-def quantifier(least: int, most: int | None) -> str:
-    match least, most:
-        case 1, 1:
-            return ""
-        case 0, None:
-            return "*"
-        case 1, None:
-            return "+"
-        case 0, 1:
-            return "?"
-    return f"{{{least},{'' if most is None else most}}}"

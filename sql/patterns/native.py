@@ -12,10 +12,10 @@ import re2
 from ...catalog.errors import SQLError
 from .alphabets import LAST, Ranges, re2_class
 from .letters import Letters, other_kinds
-from .matching import quantifier
-from .nodes import Anchor, Choice, Group, Item, Preference
+from .nodes import Anchor, Choice, Group, Item, Preference, Repeat
 from .options import Options
 from .reader import read
+from .spelling import quantifier
 
 LENGTH_MAX = 1 << 14
 """What is longer takes longer to be planned than the registered functions take for some rows."""
@@ -67,8 +67,8 @@ def _write(choice: Choice, parts: list[str]) -> bool:
 
 
 def _write_item(item: Item, parts: list[str]) -> bool:
-    if isinstance(item, Anchor):
-        written = _ANCHORS.get(item)
+    if not isinstance(item, Repeat):
+        written = _ANCHORS.get(item) if isinstance(item, Anchor) else None
         parts.append(written or "")
         return written is not None
     if item.most == 0:

@@ -55,7 +55,18 @@ class Repeat:
     preference: Preference = Preference.NONE
 
 
-Item = Anchor | Repeat
+@dataclass(frozen=True, slots=True)
+class Around:
+    """Whether `body` matches from a place on, or, `behind`, as far as there; or does not."""
+
+    body: Choice
+    behind: bool
+    negated: bool
+
+
+Place = Anchor | Around
+"""What is asked of a place between letters."""
+Item = Place | Repeat
 Branch = tuple[Item, ...]
 
 
@@ -83,6 +94,11 @@ def letters_in(choice: Choice) -> set[Letters]:
     return found
 
 
+def places_in(choice: Choice) -> list[Place]:
+    """What a part of a pattern asks of places, but not what that asks of others."""
+    return [item for item in _items(choice) if not isinstance(item, Repeat)]
+
+
 def has_word_anchors(choice: Choice) -> bool:
     return any(item in WORD_ANCHORS for item in _items(choice) if isinstance(item, Anchor))
 
@@ -103,6 +119,6 @@ def may_be_empty(choice: Choice) -> bool:
 
 
 def item_may_be_empty(item: Item) -> bool:
-    if isinstance(item, Anchor) or item.least == 0:
+    if not isinstance(item, Repeat) or item.least == 0:
         return True
     return isinstance(item.atom, Group) and may_be_empty(item.atom.body)

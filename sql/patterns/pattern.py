@@ -5,49 +5,91 @@ from __future__ import annotations
 from collections import OrderedDict
 from threading import Lock
 
-from ...catalog.errors import SQLError
 from .colours import Colours
 from .divisions import AUTOMATA_MAX, divided
+from .letters import ANY
+from .marks import Marks, Truths, anchored
 from .matching import Budget, Matcher, Span, Spans
-from .nodes import has_word_anchors, letters_in
+from .nodes import (
+    Anchor,
+    Around,
+    Choice,
+    Group,
+    Place,
+    Repeat,
+    Tree,
+    has_word_anchors,
+    letters_in,
+    places_in,
+)
 from .options import Options
 from .reader import read
-from .scanner import TOO_COMPLEX, invalid, shown
+from .scanner import TOO_COMPLEX, invalid
+from .spelling import Spelling
 from .word_edges import with_plain_edges
 
 
 class Pattern:
     """`groups` is the number of its capturing groups; `automata`, of those that it may come to
     hold. A place is one between letters, from 0.
+
+    Raises SQLError 2201B for what takes too much of anything.
     """
 
-    __slots__ = ("_matcher", "automata", "colours", "groups")
+    __slots__ = ("_around", "_colours", "_marks", "_matcher", "automata", "groups")
 
-    def __init__(self, text: str, options: Options) -> None:
-        tree = read(text, options)
-        choice = with_plain_edges(tree.choice)
-        if choice is None:
-            raise SQLError(
-                "0A000",
-                f"not supported: \\m or \\M that is not beside a letter of a word, "
-                f"in the regular expression {shown(text)}",
-                hint="Write \\y, which matches at both ends of words.",
-            )
+    def __init__(self, tree: Tree) -> None:
+        plain = with_plain_edges(tree.choice)
+        choice = tree.choice if plain is None else plain
         part = divided(choice)
         self.groups = tree.groups
-        self.automata = part.count()
+        words = plain is not None and has_word_anchors(choice)
+        self._colours = Colours(letters_in(choice), words=words)
+        self._around = {
+            place: Pattern(Tree(_to_ask(place), 0))
+            for place in places_in(choice)
+            if isinstance(place, Around)
+        }
+        self.automata: int = part.count() + sum(each.automata for each in self._around.values())
         if self.automata > AUTOMATA_MAX:
             raise invalid(TOO_COMPLEX)
-        self.colours = Colours(letters_in(choice), words=has_word_anchors(choice))
-        self._matcher = Matcher(part, self.colours)
+        self._marks = Marks(choice, self._colours.free()) if plain is None else None
+        self._matcher = Matcher(part, Spelling(self._colours, self._marks))
+
+    def prepared(self, text: str, budget: Budget) -> bytes:
+        """A text in this pattern's colours, to be searched."""
+        coloured = self._colours.of(text)
+        if self._marks is None:
+            return coloured
+        truths = [self._asked(place, text, budget) for place in self._marks.places]
+        return self._marks.into(coloured, truths)
+
+    def _asked(self, place: Place, text: str, budget: Budget) -> Truths:
+        if isinstance(place, Anchor):
+            return anchored(place, text)
+        pattern = self._around[place]
+        prepared = pattern.prepared(text, budget)
+        matcher, count = pattern._matcher, len(text) + 1
+        if place.behind:
+            found = [matcher.matches(prepared, (0, at), budget) for at in range(count)]
+        else:
+            found = [matcher.begins(prepared, at, len(text), budget) for at in range(count)]
+        return [truth is not place.negated for truth in found]
 
     def search(self, text: bytes, begin: int, budget: Budget) -> Span | None:
-        """The first match from a place on, of a text in this pattern's colours."""
+        """The first match from a place on, of a text that is prepared."""
         return self._matcher.search(text, begin, budget)
 
     def divide(self, text: bytes, span: Span, budget: Budget) -> Spans:
         """Where the groups of a match are, but for those that took no part in it."""
         return self._matcher.divide(text, span, budget) if self.groups else {}
+
+
+def _to_ask(place: Around) -> Choice:
+    """What matches from a place on; or else from the beginning of the text as far as there."""
+    if not place.behind:
+        return place.body
+    return Choice(((Repeat(ANY, 0, None), Repeat(Group(None, place.body))),))
 
 
 class KnownPatterns:
@@ -66,7 +108,7 @@ class KnownPatterns:
             if known is not None:
                 self._patterns.move_to_end(key)
                 return known
-        made = Pattern(text, options)
+        made = Pattern(read(text, options))
         with self._lock:
             known = self._patterns.setdefault(key, made)
             self.automata += made.automata if known is made else 0

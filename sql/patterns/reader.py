@@ -11,7 +11,18 @@ from dataclasses import replace
 from .brackets import brackets
 from .escapes import BackReference, escape, in_unicode
 from .letters import ANY, NO_NEWLINE, Letters, one
-from .nodes import Anchor, Branch, Choice, Group, Item, Preference, Repeat, Tree
+from .nodes import (
+    Anchor,
+    Around,
+    Branch,
+    Choice,
+    Group,
+    Item,
+    Place,
+    Preference,
+    Repeat,
+    Tree,
+)
 from .options import Options, Syntax, with_letter
 from .scanner import (
     BAD_ARGUMENT,
@@ -33,7 +44,8 @@ DEPTH_MAX = 100
 LENGTH_MAX = 1 << 16
 """Letters of a pattern. What is longer is a list of words, for which there are joins."""
 
-_LOOKAROUND = ("(?=", "(?!", "(?<=", "(?<!")
+_AROUND = {"(?=": (False, False), "(?!": (False, True), "(?<=": (True, False), "(?<!": (True, True)}
+"""Whether each looks behind, and whether it is negated."""
 _BOUNDS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
@@ -113,7 +125,7 @@ def _branch(scanner: Scanner, depth: int) -> Branch:
 
 def _item(scanner: Scanner, depth: int) -> Item:
     atom = _atom(scanner, depth)
-    if isinstance(atom, Anchor):
+    if isinstance(atom, Anchor | Around):
         return atom
     scanner.skip_comments()
     if scanner.letter and scanner.letter in _BOUNDS:
@@ -124,7 +136,7 @@ def _item(scanner: Scanner, depth: int) -> Item:
     return Repeat(atom)
 
 
-def _atom(scanner: Scanner, depth: int) -> Letters | Group | Anchor:
+def _atom(scanner: Scanner, depth: int) -> Letters | Group | Place:
     options = scanner.options
     if scanner.letter in _BOUNDS or _bound_begins(scanner):
         raise invalid(BAD_OPERAND)
@@ -150,7 +162,7 @@ def _atom(scanner: Scanner, depth: int) -> Letters | Group | Anchor:
 def _escaped(scanner: Scanner) -> Letters | Anchor:
     meant = escape(scanner)
     if isinstance(meant, BackReference):
-        if meant.number > scanner.groups:
+        if scanner.around or meant.number > scanner.groups:
             raise invalid(BAD_REFERENCE)
         raise scanner.unsupported(
             "a back reference",
@@ -162,23 +174,34 @@ def _escaped(scanner: Scanner) -> Letters | Anchor:
     return meant
 
 
-def _group(scanner: Scanner, depth: int) -> Group:
-    if scanner.text.startswith(_LOOKAROUND, scanner.at):
-        raise scanner.unsupported(
-            "lookahead and lookbehind",
-            "Match what is around it, too, and take a group; or write AND with another ~ or !~.",
-        )
+def _group(scanner: Scanner, depth: int) -> Group | Around:
+    for opening, (behind, negated) in _AROUND.items():
+        if scanner.takes(opening):
+            return Around(_around(scanner, depth), behind, negated)
     number: int | None = None
     if not scanner.takes("(?:"):
         if scanner.takes("(?"):
             raise invalid(BAD_OPERAND)
         scanner.at += 1
-        scanner.groups += 1
-        number = scanner.groups
+        if not scanner.around:
+            scanner.groups += 1
+            number = scanner.groups
+    return Group(number, _enclosed(scanner, depth))
+
+
+def _enclosed(scanner: Scanner, depth: int) -> Choice:
     body = _choice(scanner, depth + 1)
     if not scanner.takes(")"):
         raise invalid(BAD_PARENTHESES)
-    return Group(number, body)
+    return body
+
+
+def _around(scanner: Scanner, depth: int) -> Choice:
+    """What is looked for around a place. Its groups are not counted."""
+    before, scanner.around = scanner.around, True
+    body = _enclosed(scanner, depth)
+    scanner.around = before
+    return body
 
 
 def _preference(scanner: Scanner) -> Preference:

@@ -14,13 +14,14 @@ SHOWN_MAX = 60
 class Scanner:
     """The letters of a pattern from `at` on, read by `options`, which its beginning may set."""
 
-    __slots__ = ("at", "groups", "options", "text")
+    __slots__ = ("around", "at", "groups", "options", "text")
 
     def __init__(self, text: str, options: Options) -> None:
         self.text = text
         self.at = 0
         self.options = options
         self.groups = 0  # how many have begun
+        self.around = False  # whether what is read is looked for around a place
 
     @property
     def ended(self) -> bool:

@@ -20,7 +20,7 @@ RESULT_LETTERS_MAX = 1 << 28
 def found(text: str, pattern: str, flags: str, budget: Budget) -> bool:
     """regexp_like(), and ~."""
     known = _without_global("regexp_like", pattern, flags)
-    return known.search(known.colours.of(text), 0, budget) is not None
+    return known.search(known.prepared(text, budget), 0, budget) is not None
 
 
 def first(text: str, pattern: str, flags: str, budget: Budget) -> list[str | None] | None:
@@ -28,19 +28,19 @@ def first(text: str, pattern: str, flags: str, budget: Budget) -> list[str | Non
     known = _without_global(
         "regexp_match", pattern, flags, hint="Use the regexp_matches function instead."
     )
-    coloured = known.colours.of(text)
-    span = known.search(coloured, 0, budget)
-    return None if span is None else _groups(text, known, coloured, span, budget)
+    prepared = known.prepared(text, budget)
+    span = known.search(prepared, 0, budget)
+    return None if span is None else _groups(text, known, prepared, span, budget)
 
 
 def every(text: str, pattern: str, flags: str, budget: Budget) -> list[list[str | None]]:
     """regexp_matches(): the same of each match with `g`, else of the first."""
     options, everywhere = options_of(flags)
     known = pattern_of(pattern, options)
-    coloured = known.colours.of(text)
+    prepared = known.prepared(text, budget)
     made: list[list[str | None]] = []
-    for span in _spans(known, coloured, 0, budget):
-        made.append(_groups(text, known, coloured, span, budget))
+    for span in _spans(known, text, prepared, 0, budget):
+        made.append(_groups(text, known, prepared, span, budget))
         if not everywhere:
             break
     return made
@@ -54,7 +54,7 @@ def split(text: str, pattern: str, flags: str, name: str, budget: Budget) -> lis
     known = _without_global(name, pattern, flags)
     made: list[str] = []
     end = 0
-    for begin, behind in _spans(known, known.colours.of(text), 0, budget):
+    for begin, behind in _spans(known, text, known.prepared(text, budget), 0, budget):
         if begin < len(text) and behind > end:
             made.append(text[end:begin])
             end = behind
@@ -65,7 +65,7 @@ def count(text: str, pattern: str, start: int, flags: str, budget: Budget) -> in
     """regexp_count()."""
     _check("start", start, 1)
     known = _without_global("regexp_count", pattern, flags)
-    return sum(1 for _ in _spans(known, known.colours.of(text), start - 1, budget))
+    return sum(1 for _ in _spans(known, text, known.prepared(text, budget), start - 1, budget))
 
 
 def place(
@@ -114,14 +114,14 @@ def replaced(
         number = 0 if everywhere else 1
     _check("n", number, 0)
     known = pattern_of(pattern, options)
-    coloured = known.colours.of(text)
+    prepared = known.prepared(text, budget)
     pieces = replacement_pieces(replacement)
     divides = any(isinstance(piece, int) and piece > 0 for piece in pieces)
     made: list[str] = []
     end = letters = 0
-    for counted, span in enumerate(_spans(known, coloured, start - 1, budget), start=1):
+    for counted, span in enumerate(_spans(known, text, prepared, start - 1, budget), start=1):
         if number in (0, counted):
-            groups = known.divide(coloured, span, budget) if divides else {}
+            groups = known.divide(prepared, span, budget) if divides else {}
             new = "".join(_said(text, piece, span, groups) for piece in pieces)
             made += (text[end : span[0]], new)
             letters += len(new)
@@ -159,10 +159,12 @@ def replacement_pieces(replacement: str) -> list[str | int]:
     return [piece for piece in (*pieces, replacement[begin:]) if piece != ""]
 
 
-def _spans(known: Pattern, coloured: bytes, begin: int, budget: Budget) -> Iterator[Span]:
+def _spans(
+    known: Pattern, text: str, prepared: bytes, begin: int, budget: Budget
+) -> Iterator[Span]:
     """Each match behind the one before. After one of no letter, a letter is left out."""
-    while begin <= len(coloured):
-        span = known.search(coloured, begin, budget)
+    while begin <= len(text):
+        span = known.search(prepared, begin, budget)
         if span is None:
             return
         yield span
@@ -170,11 +172,11 @@ def _spans(known: Pattern, coloured: bytes, begin: int, budget: Budget) -> Itera
 
 
 def _groups(
-    text: str, known: Pattern, coloured: bytes, span: Span, budget: Budget
+    text: str, known: Pattern, prepared: bytes, span: Span, budget: Budget
 ) -> list[str | None]:
     if not known.groups:
         return [text[slice(*span)]]
-    where = known.divide(coloured, span, budget)
+    where = known.divide(prepared, span, budget)
     return [
         text[slice(*where[number])] if number in where else None
         for number in range(1, known.groups + 1)
@@ -187,10 +189,10 @@ def _numbered(
     """Where the match of a number is, or a group of it."""
     if group > known.groups:
         return None
-    coloured = known.colours.of(text)
-    for counted, span in enumerate(_spans(known, coloured, start - 1, budget), start=1):
+    prepared = known.prepared(text, budget)
+    for counted, span in enumerate(_spans(known, text, prepared, start - 1, budget), start=1):
         if counted == number:
-            return span if group == 0 else known.divide(coloured, span, budget).get(group)
+            return span if group == 0 else known.divide(prepared, span, budget).get(group)
     return None
 
 

@@ -14,7 +14,6 @@ from itertools import combinations
 from .alphabets import LAST, Kind, Ranges, kind
 from .letters import Letters, merged, other_kinds, others
 from .nodes import (
-    Anchor,
     Branch,
     Choice,
     Group,
@@ -73,7 +72,7 @@ def _length(choice: Choice) -> int | None:
 def _branch_length(branch: Branch) -> int | None:
     total = 0
     for item in branch:
-        if isinstance(item, Anchor):
+        if not isinstance(item, Repeat):
             continue
         length = _atom_length(item.atom)
         if item.least != item.most or length is None:
@@ -103,7 +102,7 @@ class _Automaton:
         first, last = set[int](), set[int]()
         empty = True
         for item in branch:
-            if isinstance(item, Anchor):
+            if not isinstance(item, Repeat):
                 continue
             begins, ends = self._repeat(item)
             for place in last:

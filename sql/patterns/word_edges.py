@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from .alphabets import WORD
 from .letters import Letters
-from .nodes import Anchor, Branch, Choice, Group, Item, Repeat
+from .nodes import Anchor, Around, Branch, Choice, Group, Item, Repeat
 
 
 def with_plain_edges(choice: Choice) -> Choice | None:
@@ -29,6 +29,8 @@ def _branch(items: Branch) -> Branch | None:
                 return None
             made.append(replace(item, atom=replace(item.atom, body=body)))
             continue
+        if isinstance(item, Around):
+            return None
         start, end = item is Anchor.WORD_START, item is Anchor.WORD_END
         if (start and not _beside_word(items[place + 1 :], at_end=False)) or (
             end and not _beside_word(items[:place][::-1], at_end=True)
@@ -42,7 +44,7 @@ def _beside_word(items: Sequence[Item], *, at_end: bool) -> bool:
     """Whether what items match begins with a letter of a word, or ends with one. `items` are in
     the order in which they are met."""
     for item in items:
-        if isinstance(item, Anchor) or item.most == 0:
+        if not isinstance(item, Repeat) or item.most == 0:
             continue
         if item.least == 0:
             return False

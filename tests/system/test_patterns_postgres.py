@@ -74,7 +74,21 @@ def _quoted(text: str) -> str:
 def test_random_syntax_is_an_error_where_postgres_says_so(postgres: psycopg.Connection) -> None:
     """Of several faults the two may name different ones."""
     draw = random.Random(7)
-    pieces = [*"ab()[]{}*+?|^$.\\-,:=12x\n #", "[:", ":]", "(?", "{1", "{2,", "\\m", "\\x4", "[^"]
+    pieces = [
+        *"ab()[]{}*+?|^$.\\-,:=12x\n #",
+        "[:",
+        ":]",
+        "(?",
+        "(?=",
+        "(?!",
+        "(?<=",
+        "(?<!",
+        "{1",
+        "{2,",
+        "\\m",
+        "\\x4",
+        "[^",
+    ]
     for _ in range(PATTERNS):
         pattern = "".join(draw.choice(pieces) for _ in range(draw.randrange(1, 9)))
         try:

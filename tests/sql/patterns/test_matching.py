@@ -9,6 +9,7 @@ from tailrace.sql.patterns.divisions import AUTOMATA_MAX
 from tailrace.sql.patterns.matching import Budget
 from tailrace.sql.patterns.options import options_of
 from tailrace.sql.patterns.pattern import KnownPatterns, Pattern, pattern_of
+from tailrace.sql.patterns.reader import read
 from tailrace.sql.patterns.searches import every, first
 
 
@@ -79,14 +80,43 @@ def test_groups_are_of_the_last_repetition(
         (r"\yt", "été t", (4, 5)),
         (r"a\Yb", "a ab", (2, 4)),
         ("[[:<:]]b[[:>:]]", "abb b", (4, 5)),
+        (r"\m", "é", (0, 0)),
+        (r"\M", " ab", (3, 3)),
+        (r"(?:\y|b)+c", "ab bc", (3, 5)),
         ("$", "ab", (2, 2)),
     ],
 )
 def test_edges_are_those_of_words_of_every_alphabet(
     pattern: str, text: str, found: tuple[int, int]
 ) -> None:
-    known = Pattern(pattern, options_of("")[0])
-    assert known.search(known.colours.of(text), 0, Budget()) == found
+    known = Pattern(read(pattern, options_of("")[0]))
+    assert known.search(known.prepared(text, Budget()), 0, Budget()) == found
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "groups"),
+    [
+        (r"\w+(?=,)", "ab cd,", ["cd"]),
+        (r"a(?!b).", "ab ac", ["ac"]),
+        (r"(?<=\$)\d+", "12 $34", ["34"]),
+        (r"(?<!\d)\d\d(?!\d)", "123 45", ["45"]),
+        ("(?=.*b)(?=.*c)a+", "xacb", ["a"]),
+        ("(a(?=b))|(a)", "ac", [None, "a"]),
+        ("(?=(a))(.)", "ba", ["a"]),
+        ("(?<=^|,)x(?=(?!,z),)", "x,z,x,y", ["x"]),
+        ("(?:(?=a)a|b(?<=b)){3}", "aba", ["aba"]),
+    ],
+)
+def test_what_is_around_a_place_is_looked_for(
+    pattern: str, text: str, groups: list[str | None]
+) -> None:
+    assert matched(pattern, text) == groups
+
+
+def test_too_many_questions_of_one_place_are_an_error() -> None:
+    for pattern in ("(?=a)" * 101, "".join(f"(?={letter})" for letter in "abcdefg")):
+        with pytest.raises(SQLError, match="too complex"):
+            Pattern(read(pattern, options_of("")[0]))
 
 
 def test_a_search_goes_on_with_what_is_before_it() -> None:
@@ -113,7 +143,7 @@ def test_many_ways_to_divide_a_text_end_in_an_error() -> None:
 )
 def test_a_pattern_that_is_too_large_is_an_error(pattern: str) -> None:
     with pytest.raises(SQLError, match="too complex") as raised:
-        Pattern(pattern, options_of("")[0])
+        Pattern(read(pattern, options_of("")[0]))
     assert raised.value.sqlstate == "2201B"
 
 

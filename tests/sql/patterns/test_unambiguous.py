@@ -84,7 +84,7 @@ def test_both_engines_agree_on_random_patterns(seed: int) -> None:
             continue
         ours, theirs = pattern_of(pattern, PLAIN), re2.compile(native)
         for text in (random_text(draw) for _ in range(5)):
-            coloured = ours.colours.of(text)
+            coloured = ours.prepared(text, Budget())
             span, found = ours.search(coloured, 0, Budget()), theirs.search(text)
             assert (span is None) is (found is None), (pattern, text)
             if span is None or not unambiguous(choice):
