@@ -80,6 +80,10 @@ class Pattern:
         """The first match from a place on, of a text that is prepared."""
         return self._matcher.search(text, begin, budget)
 
+    def matches(self, text: str, budget: Budget) -> bool:
+        """Whether it matches anywhere in a text."""
+        return self.search(self.prepared(text, budget), 0, budget) is not None
+
     def divide(self, text: bytes, span: Span, budget: Budget) -> Spans:
         """Where the groups of a match are, but for those that took no part in it."""
         return self._matcher.divide(text, span, budget) if self.groups else {}

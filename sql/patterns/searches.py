@@ -19,8 +19,7 @@ RESULT_LETTERS_MAX = 1 << 28
 
 def found(text: str, pattern: str, flags: str, budget: Budget) -> bool:
     """regexp_like(), and ~."""
-    known = _without_global("regexp_like", pattern, flags)
-    return known.search(known.prepared(text, budget), 0, budget) is not None
+    return _without_global("regexp_like", pattern, flags).matches(text, budget)
 
 
 def first(text: str, pattern: str, flags: str, budget: Budget) -> list[str | None] | None:

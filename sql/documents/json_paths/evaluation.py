@@ -330,8 +330,7 @@ def _starts_with(whole: Item, start: Item) -> Truth:
 def _matches(item: Item, pattern: str, options: Options) -> Truth:
     if not isinstance(item, str):
         return None
-    known = pattern_of(pattern, options)
-    return known.search(known.colours.of(item), 0, Budget()) is not None
+    return pattern_of(pattern, options).matches(item, Budget(len(item)))
 
 
 def _double(item: Item) -> Item:
