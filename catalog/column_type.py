@@ -138,6 +138,17 @@ class ColumnType:
         kind = BROAD.get(self.kind)
         return self if kind is None else ColumnType(kind)
 
+    def widens(self, other: ColumnType) -> bool:
+        """Whether every text that `other` holds is one of this type as it is: it is longer."""
+        if (
+            self.kind not in (TypeKind.VARCHAR, TypeKind.STRING)
+            or other.kind is not TypeKind.VARCHAR
+        ):
+            return False
+        if self.width is None or other.width is None:
+            return self.width is None
+        return self.width >= other.width
+
     @property
     def in_catalog_only(self) -> bool:
         """Whether it is one of pg_catalog's, or an array of such."""

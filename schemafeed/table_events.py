@@ -126,7 +126,10 @@ def _columns(before: TableDescriptor, after: TableDescriptor) -> EventKind:
 
 
 def _retyped(was: ColumnType, now: ColumnType) -> bool:
-    """Whether old values are other ones now: members that an enumeration gains change none."""
+    """Whether old values are other ones now: members that an enumeration gains change none, nor
+    does room for longer texts."""
+    if now.widens(was):
+        return False
     before, after = enum_in(was), enum_in(now)
     if before is None or after is None or before.id != after.id:
         return was != now

@@ -220,6 +220,11 @@ class TableChanges(ElementChanges):
             return
         if column.identity is not None:
             check_identity_type(type, command.position)
+        if type.widens(column.type) and command.using is None:
+            # Rows, keys and whatever uses the column stay as they are.
+            label = f"give column {column.name} the type {type}"
+            self.add(Target(FactsElement(label=label, columns=(replace(column, type=type),))))
+            return
         self._refuse_users(column, "its type be changed", command.position)
         if TypeKind.ENUM in (type.kind, column.type.kind):
             raise SQLError(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import tailrace
 from tailrace.api.embedded import AsyncDatabase, aopen
 
 CREATE = (
@@ -56,3 +57,20 @@ def test_the_mirror_equals_the_table_behind(tmp_path: Path, change: str) -> None
             await compare(database, job_id)
 
     asyncio.run(scenario())
+
+
+def test_longer_texts_reach_the_mirror() -> None:
+    """A VARCHAR that is given room keeps its rows, and its lock."""
+    with tailrace.open(":memory:") as db:
+        db.sql(
+            "CREATE TABLE t (k VARCHAR(2) PRIMARY KEY, v VARCHAR(3)) "
+            "WITH (changefeed_optimized = true)"
+        )
+        db.sql("CREATE CHANGEFEED FOR t INTO 'duckdb:///m.duckdb'")
+        db.sql("INSERT INTO t VALUES ('a', 'abc')")
+        db.sql("ALTER TABLE t ALTER k TYPE VARCHAR(9), ALTER v TYPE STRING")
+        db.sql("INSERT INTO t VALUES ('a longer', 'and longer still')")
+        mirror = db.mirror("m.duckdb")
+        mirror.wait()
+        rows = mirror.sql("SELECT * FROM t ORDER BY k").to_pylist()
+        assert rows == [{"k": "a", "v": "abc"}, {"k": "a longer", "v": "and longer still"}]

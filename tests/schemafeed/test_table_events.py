@@ -108,6 +108,17 @@ def test_a_changed_scale_is_a_retype() -> None:
     assert classify(before, after(columns=(KEY, wide))) == EventKind.RETYPE_COLUMN
 
 
+def test_room_for_longer_texts_is_no_retype() -> None:
+    short, long = (ColumnType(TypeKind.VARCHAR, width=width) for width in (3, 5))
+    before = replace(BEFORE, columns=(KEY, replace(VALUE, type=short)))
+    for wider in (long, STRING):
+        assert classify(before, after(columns=(KEY, replace(VALUE, type=wider)))) == EventKind.OTHER
+    before = replace(BEFORE, columns=(KEY, replace(VALUE, type=long)))
+    assert classify(before, after(columns=(KEY, replace(VALUE, type=short)))) == (
+        EventKind.RETYPE_COLUMN
+    )
+
+
 def test_an_event_holds_from_the_later_version_on() -> None:
     event = table_event(BEFORE, after(locked=True))
     assert (event.timestamp, event.table_id) == (200, 104)

@@ -215,3 +215,25 @@ def test_an_update_gives_a_computed_column_its_default() -> None:
         assert (await node.error("UPDATE t SET twice = 4")).sqlstate == "428C9"
 
     run(scenario)
+
+
+def test_a_text_becomes_longer_where_it_is() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql(
+            "CREATE TABLE t (k VARCHAR(2) PRIMARY KEY, code VARCHAR(3) UNIQUE, "
+            "note VARCHAR(4) CHECK (note <> ''), both STRING AS (code || note) STORED)"
+        )
+        await node.sql("CREATE TABLE u (k VARCHAR(2) REFERENCES t)")
+        await node.sql("INSERT INTO t VALUES ('ab', 'abc', 'abcd')")
+        explained = await node.rows("EXPLAIN (DDL) ALTER TABLE t ALTER code TYPE VARCHAR(6)")
+        assert len(explained) == 1
+        await node.sql("ALTER TABLE t ALTER k TYPE VARCHAR(4), ALTER code TYPE VARCHAR(6)")
+        await node.sql("ALTER TABLE t ALTER note TYPE STRING")
+        await node.sql("INSERT INTO t VALUES ('abcd', 'abcdef', 'a longer one')")
+        assert (await node.error("INSERT INTO t VALUES ('abcde')")).sqlstate == "22001"
+        assert (await node.error("INSERT INTO t VALUES ('x', 'abc')")).sqlstate == "23505"
+        assert (await node.error("INSERT INTO t VALUES ('x', 'x', '')")).sqlstate == "23514"
+        assert await node.rows("SELECT k FROM t WHERE code = 'abcdef'") == [("abcd",)]
+        assert (await node.error("ALTER TABLE t ALTER code TYPE VARCHAR(5)")).sqlstate == "2BP01"
+
+    run(scenario)

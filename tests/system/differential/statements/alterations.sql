@@ -155,3 +155,11 @@ DELETE FROM rekeyed WHERE n = 30;
 ALTER TABLE rekeyed DROP CONSTRAINT rekeyed_by_n, ADD PRIMARY KEY (k);
 SELECT conname FROM pg_constraint WHERE conrelid = 'rekeyed'::REGCLASS;
 SELECT * FROM rekeyed ORDER BY k;
+-- A text becomes longer where it is.
+CREATE TABLE longer (k VARCHAR(2) PRIMARY KEY, code VARCHAR(3) UNIQUE, n INT8);
+INSERT INTO longer VALUES ('ab', 'abc', 1);
+ALTER TABLE longer ALTER COLUMN k TYPE VARCHAR(4), ALTER COLUMN code SET DATA TYPE TEXT;
+INSERT INTO longer VALUES ('abcd', 'a longer one', 2);
+INSERT INTO longer VALUES ('abcde', 'x', 2);
+INSERT INTO longer VALUES ('x', 'abc', 3);
+SELECT * FROM longer ORDER BY k;
