@@ -49,7 +49,7 @@ _RETURN_DOCUMENTS = (
     "row_to_json array_to_json jsonb_object json_object json_extract_path json_agg jsonb_in "
     "jsonb_member jsonb_names jsonb_place jsonb_steps jsonb_element jsonb_at_path "
     "jsonb_assigned jsonb_delete_path jsonb_concat jsonb_delete jsonb_of jsonb_built_object "
-    "jsonb_path_query_array jsonb_path_query_first "
+    "jsonb_path_query_array jsonb_path_query_first jsonb_set_lax "
     "jsonb_built_array jsonb_gathered_object jsonb_greatest jsonb_least jsonb_pair_value"
 )
 _RETURN_TEXTS = (

@@ -18,6 +18,7 @@ FUNCTIONS: dict[str, tuple[str, str, int]] = {
     "jsonb_strip_nulls": ("jsonb_strip_nulls", "d", 1),
     "jsonb_pretty": ("jsonb_pretty", "d", 1),
     "jsonb_set": ("jsonb_set", "dsdt", 3),
+    "jsonb_set_lax": ("jsonb_set_lax", "dsdtt", 3),
     "jsonb_insert": ("jsonb_insert", "dsdt", 3),
     "jsonb_extract_path": ("jsonb_at_path", "ds", 2),
     "jsonb_extract_path_text": ("jsonb_text_at_path", "ds", 2),

@@ -225,6 +225,24 @@ def _gathered_object(column: Any) -> Any:
     return _column("JSON", list(found))
 
 
+def _set_lax(*columns: Any) -> Any:
+    """jsonb_set_lax, whose new value may be NULL."""
+    readers = (documents_in, _texts, documents_in, _plain, _plain)
+    given: list[list[Any]] = [read(column) for read, column in zip(readers, columns, strict=False)]
+    count = len(given[0])
+    defaults: list[list[Any]] = [[True] * count, ["use_json_null"] * count]
+    given += defaults[len(given) - 3 :]
+    return _column(
+        "JSON",
+        [
+            paths.with_value_or_null(document, path, new, missing, treatment)
+            if None not in (document, path, missing)
+            else None
+            for document, path, new, missing, treatment in zip(*given, strict=True)
+        ],
+    )
+
+
 def _extreme(best: Callable[..., str]) -> Callable[..., Any]:
     """greatest() or least(), which pass over NULL."""
 
@@ -243,6 +261,7 @@ _OVER_COLUMNS: dict[str, tuple[Callable[..., Any], str]] = {
     "jsonb_built_object": (_built_object, "JSON"),
     "jsonb_built_array": (_built_array, "JSON"),
     "jsonb_gathered_object": (_gathered_object, "JSON"),
+    "jsonb_set_lax": (_set_lax, "JSON"),
     "jsonb_greatest": (_extreme(max), "JSON"),
     "jsonb_least": (_extreme(min), "JSON"),
 }

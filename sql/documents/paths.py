@@ -78,6 +78,26 @@ def with_value(document: str, path: Path, new: str, missing: bool = True) -> str
     return _changed(document, path, 0, changes)
 
 
+_TREATMENTS = ("delete_key", "return_target", "use_json_null", "raise_exception")
+
+
+def with_value_or_null(
+    document: str, path: Path, new: str | None, missing: bool, treatment: str | None
+) -> str:
+    """jsonb_set_lax: as jsonb_set, but for a NULL, of which the treatment says what it does."""
+    if treatment is None or (new is None and treatment not in _TREATMENTS):
+        raise SQLError(
+            "22023",
+            'null_value_treatment must be "delete_key", "return_target", "use_json_null", or '
+            '"raise_exception"',
+        )
+    if new is not None or treatment == "use_json_null":
+        return with_value(document, path, NULL if new is None else new, missing)
+    if treatment == "raise_exception":
+        raise SQLError("22004", "JSON value must not be null")
+    return without_path(document, path) if treatment == "delete_key" else document
+
+
 def with_inserted(document: str, path: Path, new: str, after: bool = False) -> str:
     """jsonb_insert: a new item before or behind the one at the path, or a new member."""
     if is_scalar(document):

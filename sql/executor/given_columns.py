@@ -99,6 +99,17 @@ def without_own_cast(tree: exp.Expr, type: ColumnType) -> exp.Expr:
     return tree.this if name == enum.name else tree
 
 
+_CLOCKS = frozenset(
+    {"clock_timestamp", "statement_timestamp", "transaction_timestamp", "timeofday"}
+)
+
+
+def _tells_time(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in _CLOCKS
+    return isinstance(node, exp.CurrentTimestamp | exp.CurrentDate)
+
+
 def with_computed(table: TableDescriptor, column: Column, tree: exp.Expr) -> Column:
     for name in columns_in(tree):
         if table.column(name).computed is not None:
@@ -107,7 +118,7 @@ def with_computed(table: TableDescriptor, column: Column, tree: exp.Expr) -> Col
                 f'computed column "{column.name}" cannot reference computed column "{name}"',
                 position=position_of(tree),
             )
-    if any(generator_of(node) is not None for node in tree.walk()):
+    if any(generator_of(node) is not None or _tells_time(node) for node in tree.walk()):
         raise SQLError(
             "42P17",
             f'computed column "{column.name}": its expression must give the same value every time',

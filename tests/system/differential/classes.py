@@ -224,8 +224,7 @@ def _unread(difference: Difference) -> bool:
 
 _FUNCTIONS_MISSING = (
     "regexp_split_to_table string_to_array "
-    "jsonb_each jsonb_each_text jsonb_populate_record jsonb_populate_recordset "
-    "jsonb_set_lax"
+    "jsonb_each jsonb_each_text jsonb_populate_record jsonb_populate_recordset"
 )
 _MISSING = (*(f"function {name} " for name in _FUNCTIONS_MISSING.split()),)
 

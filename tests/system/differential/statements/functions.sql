@@ -197,3 +197,16 @@ SELECT @ -5 + 3, @ (2 - 7), -(@ -5), abs(-1), @ a * 2 AS b FROM (VALUES (-4)) AS
 SELECT a FROM (VALUES (-4), (3)) AS t(a) WHERE @ a > 3;
 SELECT EXISTS (SELECT FROM (VALUES (1)) AS t(a) WHERE a > 0), EXISTS (SELECT FROM (VALUES (1)) AS t(a) WHERE a > 1);
 SELECT scale(x), min_scale(x) FROM (VALUES (1.50), (100.00), (0.00), (-2.05), (NULL)) AS t(x);
+SELECT jsonb_set_lax('{"a": 1}', '{a}', NULL), jsonb_set_lax('{"a": 1}', '{b}', 'null'), jsonb_set_lax('{"a": 1}', '{b}', '2', false), jsonb_set_lax('{"a": 1}', '{b}', NULL, false, 'return_target'), jsonb_set_lax(NULL, '{b}', '1');
+SELECT jsonb_set_lax('{"a": 1}', '{a}', NULL, true, 'raise_exception');
+SELECT jsonb_set_lax('{"a": 1}', '{a}', '1', true, 'x');
+SELECT jsonb_set_lax('{"a": 1}', '{a}', NULL, true, NULL);
+SELECT jsonb_set_lax('{"a": 1}', '{a}', NULL, NULL);
+CREATE TABLE g (a INT8 PRIMARY KEY, b TIMESTAMPTZ GENERATED ALWAYS AS (clock_timestamp()) STORED);
+CREATE TABLE g (a INT8 PRIMARY KEY, b TIMESTAMPTZ GENERATED ALWAYS AS (now()) STORED);
+CREATE TABLE g (a INT8 PRIMARY KEY, b TIMESTAMPTZ DEFAULT clock_timestamp(), c TIMESTAMPTZ DEFAULT statement_timestamp(), t TEXT GENERATED ALWAYS AS (lpad(a::TEXT, 3, '0')) STORED, CHECK (b >= c));
+INSERT INTO g (a) VALUES (1), (2), (3);
+SELECT a, t, c <= b, b <= clock_timestamp() FROM g ORDER BY a;
+SELECT a, to_char(b, 'YYYY') >= '2020', @ a - 2, x FROM g, string_to_table(t, NULL) AS x ORDER BY a, x;
+CREATE VIEW w AS SELECT a, @ -a AS b, to_char(a, 'RN') AS r, INTERVAL '1.5' HOUR AS i, text(a) AS s, user AS u, t IS NFC NORMALIZED AS n FROM g;
+SELECT * FROM w ORDER BY a;
