@@ -44,6 +44,10 @@ def test_pg_locks_lists_who_holds_and_who_waits() -> None:
             (theirs, 0, 1, 1, "ExclusiveLock", False),
             (mine, 4294967291, 7, 2, "ShareLock", True),
         ]
+        assert await node.rows(
+            "SELECT wait_event_type, wait_event, pg_blocking_pids(pid) FROM pg_stat_activity "
+            "ORDER BY pid"
+        ) == [(None, None, None), ("Lock", "advisory", [mine])]
         await node.sql("SELECT pg_advisory_unlock(1)")
         await node.sql("COMMIT")
         await task

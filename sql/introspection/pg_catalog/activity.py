@@ -40,6 +40,12 @@ def _own(session: SessionView, context: IntrospectionContext) -> bool:
     return session.activity.user == context.user
 
 
+def _awaited(session: SessionView) -> tuple[str | None, str | None]:
+    """wait_event_type and wait_event, which are known of advisory locks."""
+    waits = any(not lock.granted for lock in session.advisory_locks)
+    return ("Lock", "advisory") if waits else (None, None)
+
+
 def _row(session: SessionView, database_id: int | None, open_to_see: bool) -> Row:
     activity = session.activity
     known: Row = (
@@ -58,8 +64,7 @@ def _row(session: SessionView, database_id: int | None, open_to_see: bool) -> Ro
         session.transaction_opened_at,
         activity.text_began,
         None,
-        None,
-        None,
+        *_awaited(session),
         "active" if running else _IDLE[session.transaction_status],
         None,
         None,
