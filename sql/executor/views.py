@@ -31,6 +31,7 @@ from ..relations import LeaseScope, find_table, not_a_view, resolve_all, unknown
 from ..results import Result, ResultColumn
 from ..sequence_calls import sequence_call
 from ..services import Services
+from ..session_calls import session_function
 from ..view_text import dependencies, settled_text
 from .new_names import new_table_name
 from .table_turn import wait_for_room
@@ -298,7 +299,7 @@ def _check_query(query: Query) -> None:
     if query.tree.find(exp.Parameter) is not None:
         raise SQLError("42P02", "a view takes no parameters")
     for call in query.tree.find_all(exp.Anonymous):
-        if sequence_call(call) is not None:
+        if sequence_call(call) is not None or session_function(call) is not None:
             raise SQLError("0A000", f"a view cannot call {call.name.lower()}")
 
 

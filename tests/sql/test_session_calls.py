@@ -145,6 +145,7 @@ def test_rights_are_those_of_postgres() -> None:
         ("INSERT INTO t SELECT pg_cancel_backend(k)::INT8 FROM t", "0A000"),
         ("UPDATE t SET k = pg_cancel_backend(k)::INT8", "0A000"),
         ("SELECT nextval('s'), pg_cancel_backend(k) FROM t", "0A000"),
+        ("CREATE VIEW v AS SELECT pg_cancel_backend(k) FROM t", "0A000"),
         ("SELECT pg_cancel_backend()", "42883"),
         ("SELECT pg_cancel_backend('x')", "22P02"),
     ],
