@@ -49,15 +49,41 @@ def _lack(row: exp.Column, taker: exp.Expr | None, types: Types) -> None:
 
 
 def _required_column(row: exp.Column, types: Types) -> str | None:
-    """A column of a table that holds no NULL, the key's first if it has a name."""
+    """A column of what FROM has under the row's name that holds no NULL, where it is plain."""
     select = row.find_ancestor(exp.Select)
-    for table in _tables(select) if select is not None else ():
-        descriptor = types.relations.get(table_name(table).parts)
-        if table.alias_or_name.lower() == row.name.lower() and descriptor is not None:
-            columns = [*descriptor.key_columns, *descriptor.visible_columns]
-            shown = [c.name for c in columns if not (c.nullable or c.hidden)]
-            return shown[0] if shown else None
+    parts = [] if select is None else [select.args.get("from_"), *select.args.get("joins", [])]
+    for source in (part.this for part in parts if part is not None):
+        if source.alias_or_name.lower() == row.name.lower():
+            return next(iter(_required(source, types)), None)
     return None
+
+
+def _required(source: exp.Expr, types: Types) -> list[str]:
+    """The columns that hold no NULL: of a table the key's first, of a query on one table those that
+    it passes on, and its counts."""
+    if source.alias_column_names:
+        return []
+    if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
+        descriptor = types.relations.get(table_name(source).parts)
+        columns = (
+            () if descriptor is None else (*descriptor.key_columns, *descriptor.visible_columns)
+        )
+        return [c.name for c in columns if not (c.nullable or c.hidden)]
+    select = source.this.this if isinstance(source, exp.Lateral) else source.this
+    if not isinstance(select, exp.Select) or select.args.get("group") is not None:
+        return []
+    first, joins = select.args.get("from_"), select.args.get("joins")
+    if first is None or joins:
+        return []
+    passed, found = _required(first.this, types), list[str]()
+    for item in select.expressions:
+        inner = item.unalias()
+        own = isinstance(inner, exp.Column) and inner.table in ("", first.this.alias_or_name)
+        if isinstance(item, exp.Star):
+            found += passed
+        elif isinstance(inner, exp.Count) or (own and inner.name in passed):
+            found.append(item.alias_or_name)
+    return found
 
 
 def _tables(select: exp.Select) -> list[exp.Table]:

@@ -54,6 +54,12 @@ async def _rows(node: SqlNode) -> None:
     missing = "SELECT to_jsonb(v) IS NULL, jsonb_agg(v) FROM people p LEFT JOIN visits v"
     found = await node.rows(f"{missing} ON v.person = p.id WHERE p.id = 2 GROUP BY v.person, v.day")
     assert found == [(True, "[null]")]
+    last = "(SELECT place, person FROM visits WHERE person = p.id ORDER BY day DESC LIMIT 1)"
+    lateral = f"SELECT to_jsonb(l) ->> 'place', count(l) FROM people p LEFT JOIN LATERAL {last} l"
+    found = await node.rows(f"{lateral} ON true GROUP BY p.id, l.person, l.place ORDER BY p.id")
+    assert found == [("hill", 1), (None, 0), ("sea", 1)]
+    nullable = "SELECT to_jsonb(l) FROM people p LEFT JOIN (SELECT name FROM people) l ON false"
+    assert (await node.error(nullable)).sqlstate == "0A000"
 
 
 async def _viewed(node: SqlNode) -> None:

@@ -36,7 +36,7 @@ async def _places(node: SqlNode) -> None:
 
 async def _rows(node: SqlNode) -> None:
     await _tables(node)
-    outer = "FROM a LEFT JOIN (SELECT * FROM b) s ON a.k = s.k"
+    outer = "FROM a LEFT JOIN (SELECT w FROM b) s ON a.v = s.w"  # w may be NULL
     for text in (
         "SELECT s FROM (SELECT 1 AS n) s",
         "SELECT s::STRING FROM (SELECT 1 AS n) s",
@@ -45,6 +45,8 @@ async def _rows(node: SqlNode) -> None:
         f"SELECT to_jsonb(s) {outer}",
     ):
         assert (await node.error(text)).sqlstate == "0A000", text
+    keyed = "SELECT count(s), count(to_jsonb(s)) FROM a LEFT JOIN (SELECT * FROM b) s ON a.k = s.k"
+    assert await node.rows(keyed) == [(1, 1)]
     assert await node.rows("SELECT s, count(s) FROM (SELECT 1 AS s) s GROUP BY s") == [(1, 1)]
     assert await node.rows("SELECT count(s) FROM (SELECT k FROM b) s") == [(2,)]
 

@@ -400,3 +400,7 @@ SELECT d.id, coalesce(jsonb_agg(to_jsonb(e) - 'score' ORDER BY e.id) FILTER (WHE
 SELECT e.id, to_jsonb(d) FROM emp e LEFT JOIN dept d ON d.id = e.dept ORDER BY e.id;
 SELECT jsonb_build_object('e', e.id, 'd', d) FROM emp e FULL JOIN dept d ON d.id = e.dept ORDER BY e.id, d.id;
 SELECT d.id, jsonb_agg(e ORDER BY e.id) -> -1 -> 'id' FROM dept d JOIN emp e ON e.dept = d.id GROUP BY d.id ORDER BY d.id;
+SELECT d.id, to_jsonb(q) FROM dept d LEFT JOIN LATERAL (SELECT id, name FROM emp WHERE dept = d.id ORDER BY id DESC LIMIT 1) q ON true ORDER BY d.id;
+SELECT d.id, count(q), jsonb_agg(q ORDER BY q.i) FROM dept d LEFT JOIN (SELECT salary, id AS i, dept FROM emp) q ON q.dept = d.id GROUP BY d.id ORDER BY d.id;
+SELECT d.id, to_jsonb(q) FROM dept d LEFT JOIN (SELECT count(*) AS n FROM emp) q ON q.n > d.id + 4 ORDER BY d.id;
+SELECT d.id, to_jsonb(q) FROM dept d LEFT JOIN (SELECT e.id FROM dept z LEFT JOIN emp e ON false) q ON true;
