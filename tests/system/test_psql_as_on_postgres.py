@@ -47,7 +47,30 @@ BEGIN; SET LOCAL DateStyle = german; SELECT d FROM s WHERE k = 1; COMMIT;
 SELECT d FROM s WHERE k = 1; RESET DateStyle; SELECT d FROM s WHERE k = 1;
 """
 
-SCRIPTS = {"styles": STYLES}
+SESSIONS = r"""
+SELECT pg_advisory_lock(1), pg_advisory_lock_shared(-5, 7), pg_try_advisory_lock(-1);
+SELECT locktype, classid, objid, objsubid, mode, granted, pid = pg_backend_pid() AS mine
+    FROM pg_locks WHERE locktype = 'advisory' ORDER BY classid, objid;
+SELECT pg_advisory_unlock(1), pg_advisory_unlock(1), pg_advisory_unlock_shared(-5, 7);
+BEGIN; SELECT pg_advisory_xact_lock(2); ROLLBACK; SELECT pg_advisory_unlock_all();
+SELECT count(*) FROM pg_locks WHERE locktype = 'advisory';
+SELECT pg_cancel_backend(999999), pg_terminate_backend(NULL);
+SELECT hashtext('migrations'), hashtextextended('migrations', 7);
+BEGIN; DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT 1;
+SELECT name, is_holdable, is_binary, is_scrollable FROM pg_cursors; COMMIT; CLOSE c;
+PREPARE p (INT8) AS SELECT $1 + 1;
+SELECT name, parameter_types, from_sql FROM pg_prepared_statements;
+SELECT v, pg_size_pretty(v) FROM (VALUES (0::INT8), (10239), (10240), (-10240), (10485248),
+    (123456789012), (9223372036854775807)) AS t(v) ORDER BY v;
+SELECT name, abbrev, utc_offset FROM pg_timezone_names WHERE name IN ('UTC', 'Asia/Kolkata')
+    ORDER BY 1;
+CREATE USER ada; CREATE SCHEMA s; GRANT USAGE ON SCHEMA s TO ada;
+\dn+ s
+\df lower_
+SELECT pg_terminate_backend(pg_backend_pid());
+"""
+
+SCRIPTS = {"styles": STYLES, "sessions": SESSIONS}
 
 
 @pytest.fixture(scope="module")
