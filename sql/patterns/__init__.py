@@ -7,11 +7,11 @@ of it (`nodes`), whose leaves are sets of letters (`letters`, `alphabets`). Two 
   alternatives. Those are asked only whether a text matches, or where `unambiguous` proves that no
   text has two matches to choose from.
 - `pattern` searches with RE2 by its leftmost-longest rule, over texts whose letters are replaced by
-  their `colours`, and then divides what was found among the groups by PostgreSQL's rules
-  (`divisions`, `matching`).
+  their `colours`, with `marks` of what RE2 cannot ask of a place, and then divides what was found
+  among the groups by PostgreSQL's rules (`divisions`, `matching`).
 
-It promises PostgreSQL's answer or an SQLError, within bounds of time and memory. What neither
-engine can say (back references, lookaround) is an error that names the pattern.
+It promises PostgreSQL's answer or an SQLError, within bounds of time and memory. Back references,
+which no engine of linear time can have, are an error that names the pattern.
 
 It must never know of statements, of sessions or of DuckDB's connections.
 """

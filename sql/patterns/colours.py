@@ -1,6 +1,6 @@
 """Texts as a pattern sees them: one byte for each letter, equal for letters it does not tell apart.
 
-    pattern  [a-c]+\\d     'cab7 é'  →  b'0001 2 2' (a to c, digits, all others)
+    pattern  [a-c]+\\d     text  'cab7 é'  →  b'111022' (1 for a to c, 0 for digits, 2 for others)
 
 So RE2 works on bytes, its classes are small whatever alphabets a pattern speaks of, and a place in
 what it finds is a place in the text. (Spencer's engine, which is PostgreSQL's, does the same and

@@ -20,7 +20,8 @@ from .nodes import Branch, Choice, Group, Preference, Repeat
 from .scanner import TOO_COMPLEX, invalid
 
 PARTS_MAX = 100
-"""Parts of one branch that are looked into: each takes a few frames of Python's stack."""
+"""Parts that are looked into, one behind or within the other: each takes a few frames of Python's
+stack."""
 AUTOMATA_MAX = 256
 """Parts of a whole pattern: each has an automaton."""
 
@@ -74,9 +75,9 @@ class Part:
         return 1 + sum(part.count() for part in self.parts)
 
 
-def divided(choice: Choice) -> Part:
-    """Raises SQLError 2201B for more parts than PARTS_MAX, one behind the other."""
-    branches = [_branch(branch, PARTS_MAX) for branch in choice.branches]
+def divided(choice: Choice, parts_left: int = PARTS_MAX) -> Part:
+    """Raises SQLError 2201B for more parts than PARTS_MAX."""
+    branches = [_branch(branch, parts_left) for branch in choice.branches]
     if len(branches) == 1:
         return branches[0]
     traits = Trait.LONGER
@@ -104,10 +105,10 @@ def _branch(items: Branch, parts_left: int) -> Part:
     for place, item in enumerate(items):
         if not isinstance(item, Repeat) or item.most == 0:
             continue
-        atom = _atom(item)
+        atom = _atom(item, parts_left)
         below = traits | _OF[item.preference] | (atom.traits if atom is not None else Trait.NONE)
         if _above(below) & _MESSY:
-            if parts_left == 0:
+            if parts_left <= 0:
                 raise invalid(TOO_COMPLEX)
             behind = items[place + 1 :]
             rest = _branch(behind, parts_left - 1) if behind else None
@@ -143,11 +144,11 @@ def _plain(items: Branch, traits: Trait) -> Part:
     return Part(Shape.PLAIN, Choice((items,)), traits)
 
 
-def _atom(item: Repeat) -> Part | None:
+def _atom(item: Repeat, parts_left: int) -> Part | None:
     """What is in parentheses; None for a set of letters."""
     if not isinstance(item.atom, Group):
         return None
-    inner = divided(item.atom.body)
+    inner = divided(item.atom.body, parts_left - 1)
     number = item.atom.number
     if number is None:
         return inner

@@ -149,6 +149,7 @@ class Matcher:
         A place from which the rest cannot be filled is not tried again.
         """
         begin, end = span
+        counted = most is not None  # else it is the same how many there have been
         most = end - begin if most is None else min(most, end - begin)
         ends, hopeless = [begin], set[tuple[int, int]]()
         before: int | None = None
@@ -162,10 +163,10 @@ class Matcher:
                 if following is not None and following <= place:
                     following = None
             if following is None:
-                hopeless.add((len(ends), place))
+                hopeless.add((len(ends) * counted, place))
                 before = ends.pop()
                 assert ends, (text, span)
-            elif (len(ends) + 1, following) in hopeless:
+            elif ((len(ends) + 1) * counted, following) in hopeless:
                 before = following
             else:
                 ends.append(following)

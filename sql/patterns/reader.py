@@ -39,7 +39,7 @@ from .scanner import (
 
 COUNT_MAX = 255
 """PostgreSQL's limit of a quantifier in braces."""
-DEPTH_MAX = 100
+DEPTH_MAX = 50
 """Parentheses in parentheses: each takes a few frames of Python's stack."""
 LENGTH_MAX = 1 << 16
 """Letters of a pattern. What is longer is a list of words, for which there are joins."""

@@ -83,6 +83,8 @@ def test_groups_are_of_the_last_repetition(
         (r"\m", "é", (0, 0)),
         (r"\M", " ab", (3, 3)),
         (r"(?:\y|b)+c", "ab bc", (3, 5)),
+        (r"(?:\ya?){3}", "a", (0, 1)),
+        (r"(?:\m|a\M){3}", "a", (0, 1)),
         ("$", "ab", (2, 2)),
     ],
 )
@@ -139,7 +141,14 @@ def test_many_ways_to_divide_a_text_end_in_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(a{255}){255}", "a" * 70_000, "(" * 200 + ")" * 200, "(a)" * 200]
+    "pattern",
+    [
+        "(a{255}){255}",
+        "a" * 70_000,
+        "(" * 200 + ")" * 200,
+        "(a)" * 200,
+        "".join(["(a)" * 30 + "("] * 9) + "b" + ")" * 9,
+    ],
 )
 def test_a_pattern_that_is_too_large_is_an_error(pattern: str) -> None:
     with pytest.raises(SQLError, match="too complex") as raised:
@@ -163,3 +172,10 @@ def test_patterns_are_read_once() -> None:
     options = options_of("i")[0]
     assert pattern_of("once", options) is pattern_of("once", options)
     assert pattern_of("once", options) is not pattern_of("once", options_of("")[0])
+
+
+def test_the_largest_patterns_need_no_deep_stack() -> None:
+    nested = "(" * 49 + "a" + ")" * 49
+    assert matched(nested, "a") == ["a"] * 49
+    assert matched("(a)" * 99, "a" * 99) == ["a"] * 99
+    assert matched("(?:(?=" * 20 + "a" + "))" * 20, "a") == [""]
