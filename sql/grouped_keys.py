@@ -57,7 +57,7 @@ def _sources(scope: QueryScope, relations: Relations) -> Sources:
 
 
 def _complete(select: exp.Select, group: exp.Group, scope: QueryScope, sources: Sources) -> None:
-    merged = _merged_names(select)
+    merged = _merged_names(select, sources)
     grouped = {
         _source_of(column, sources, merged)
         for column in (_meant(item, select, sources) for item in group.expressions)
@@ -111,17 +111,21 @@ def _source_of(column: exp.Column, sources: Sources, merged: set[str]) -> Named 
     return (holding[0], name) if len(holding) == 1 or (holding and name in merged) else None
 
 
-def _merged_names(select: exp.Select) -> set[str]:
-    """The columns of USING, which are the left side's where no row lacks that."""
+def _merged_names(select: exp.Select, sources: Sources) -> set[str]:
+    """The columns of USING and NATURAL, which are the left side's where no row lacks that."""
     joins = select.args.get("joins") or ()
     if any(str(join.args.get("side") or "").upper() in ("RIGHT", "FULL") for join in joins):
         return set()
-    return {
-        folded(name if isinstance(name, exp.Identifier) else name.this)
-        for join in joins
-        if merges_columns(join)
-        for name in join.args.get("using") or ()
-    }
+    found: set[str] = set()
+    for join in filter(merges_columns, joins):
+        for name in join.args.get("using") or ():
+            found.add(folded(name if isinstance(name, exp.Identifier) else name.this))
+        right = sources.get(join.this.alias_or_name)
+        if not join.args.get("using") and right is not None:
+            others = [table for table in sources.values() if table not in (None, right)]
+            names = {column.name for column in right.shown_columns}
+            found |= {name for name in names if any(t and t.find_column(name) for t in others)}
+    return found
 
 
 def _spell_stars(select: exp.Select, sources: Sources) -> None:

@@ -32,6 +32,12 @@ async def _dependent(node: SqlNode) -> None:
     assert await node.rows(starred) == [(2, "Bob", None, 0)]
     whole = "SELECT person, place FROM visits GROUP BY day, person ORDER BY place, 1"
     assert [place for _, place in await node.rows(whole)] == ["hill", "moor", "sea", "sea"]
+    natural = "SELECT id, name FROM people NATURAL JOIN (VALUES (1, 7)) v (id, n)"
+    assert (await node.error(f"{natural} GROUP BY id")).sqlstate == "42803"  # v is no table
+    await node.sql("CREATE TABLE ages (id INT8 PRIMARY KEY, age INT8)")
+    await node.sql("INSERT INTO ages VALUES (3, 30)")
+    natural = "SELECT name, max(age) FROM people NATURAL JOIN ages GROUP BY id"
+    assert await node.rows(natural) == [("Ann", 30)]
     inner = "SELECT (SELECT count(*) FROM visits v WHERE v.person = p.id AND p.name = 'Ann')"
     assert await node.rows(f"{inner} FROM people p GROUP BY p.id ORDER BY p.id") == [
         (2,),
