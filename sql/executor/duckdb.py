@@ -30,6 +30,7 @@ from ...catalog.enum_columns import enum_in
 from ...catalog.errors import SQLError
 from ...catalog.session_zone import zone_name
 from ...catalog.type_kinds import TypeKind
+from ...changefeed.sinks.duckdb.interruption import end_query, interrupt
 from ...kvlayer.clock import WallClock
 from ...kvlayer.offload import Offload
 from ..documents import functions as documents
@@ -37,7 +38,7 @@ from ..functions import installed
 from ..postgres.macros import definitions
 from ..results import ResultColumn
 from . import array_functions
-from .duckdb_query import VECTOR_ROWS, OpenQuery, interrupt
+from .duckdb_query import VECTOR_ROWS, OpenQuery
 from .intervals import install_intervals
 from .pattern_functions import install_pattern_functions
 from .styled_texts import install_styled_texts
@@ -134,10 +135,11 @@ class Analytics:
         """What a call of the cursor's returns; its caller has a slot."""
         lane = self._idle.pop()
         self._running.add(cursor)
+        task = lane.run(call)
         try:
-            return await lane.run(call)
+            return await asyncio.shield(task)
         except asyncio.CancelledError:
-            interrupt(cursor)
+            await end_query(cursor, task)
             raise
         finally:
             self._running.discard(cursor)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from threading import Lock
 from typing import Generic, TypeVar
 
 import duckdb
 import pyarrow as pa
+
+from ...changefeed.sinks.duckdb.interruption import interrupt
 
 BATCH_ROWS = 8192
 """Rows of a batch: a millisecond's work for DuckDB, and some tens for who writes them out."""
@@ -85,13 +86,6 @@ class OpenQuery(Generic[A]):
     def _release(self) -> None:
         self._reader = self._start = self._convert = None
         self._cursor.close()
-
-
-def interrupt(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Ends what runs on a cursor. One that has just ended has closed it, though its answer may
-    still be on its way."""
-    with suppress(duckdb.ConnectionException):
-        cursor.interrupt()
 
 
 _ERRORS: Mapping[str, type[duckdb.Error]] = {

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -14,6 +16,7 @@ import pytest
 from tailrace.kvlayer.clock import SystemWallClock
 from tailrace.kvlayer.offload import ThreadOffload
 from tailrace.sql.executor.duckdb import Analytics, Answer
+from tests.harness.pg_door import PATIENCE_SECONDS
 from tests.harness.simulation import Simulation
 
 
@@ -105,6 +108,34 @@ def test_cancelled_query_stops() -> None:
         assert answer.table.num_rows == 1
 
     run(scenario)
+
+
+def test_a_query_that_is_cancelled_while_it_is_bound_does_not_go_on() -> None:
+    """DuckDB forgets what comes before it executes: the query kept its lane for ever."""
+    bound, cancelled = threading.Event(), threading.Event()
+
+    class Tables(dict[str, pa.Table]):
+        def items(self) -> Any:
+            bound.set()
+            cancelled.wait()
+            return super().items()
+
+    async def scenario() -> None:
+        analytics = Analytics(ThreadOffload("test"), SystemWallClock(), lanes=1)
+        endless = "SELECT count(*) FROM range(10000000) AS a, range(10000000) AS b"
+        query = asyncio.create_task(analytics.run(endless, Tables(), []))
+        await asyncio.to_thread(bound.wait)
+        query.cancel()
+        await asyncio.sleep(0)
+        cancelled.set()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await asyncio.wait([query])
+            answer = await analytics.run("SELECT 1", {}, [])
+        assert query.cancelled()
+        assert answer.table.num_rows == 1
+        analytics.close()
+
+    asyncio.run(scenario())
 
 
 def test_cancelled_query_that_has_just_ended_is_cancelled() -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from ....catalog.errors import SQLError
 from ..protocol import SinkError, SinkRefused
 from .errors import MirrorHeld
 from .files import DuckDBFiles
+from .interruption import end_query
 from .mirror_file import MirrorFile
 
 _READS = ("SELECT", "EXPLAIN")
@@ -65,7 +65,7 @@ class MirrorReader:
                 try:
                     return await asyncio.shield(task)
                 except asyncio.CancelledError:
-                    await _interrupt(cursor, task)
+                    await end_query(cursor, task)
                     raise
         except MirrorHeld as error:
             raise SQLError("55006", str(error)) from error
@@ -78,20 +78,6 @@ class MirrorReader:
             location, "SELECT mirror_table FROM _tailrace.mirrors ORDER BY mirror_table"
         )
         return [str(name) for name in found.column(0).to_pylist()]
-
-
-INTERRUPT_SECONDS = 0.01
-
-
-async def _interrupt(cursor: duckdb.DuckDBPyConnection, task: asyncio.Future[pa.Table]) -> None:
-    """Ends a query. One that has not begun yet does not notice, so it is told again; one that has
-    just ended has closed its cursor, though its answer may still be on its way."""
-    while not task.done():
-        with suppress(duckdb.ConnectionException):
-            cursor.interrupt()
-        await asyncio.wait([task], timeout=INTERRUPT_SECONDS)
-    if not task.cancelled():
-        task.exception()
 
 
 def _read(

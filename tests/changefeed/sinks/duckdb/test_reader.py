@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tailrace.catalog.errors import SQLError
-from tailrace.changefeed.sinks.duckdb.reader import _interrupt
+from tailrace.changefeed.sinks.duckdb.interruption import end_query
 from tests.harness.descriptors import table
 from tests.harness.mirrors import Mirrors, progress_of, rows_batch, run
 
@@ -212,7 +212,7 @@ def test_a_query_that_has_just_ended_is_not_in_the_way_of_its_interruption() -> 
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[pa.Table] = loop.create_future()
         loop.call_soon(answer.set_result, pa.table({}))
-        await _interrupt(cursor, answer)
-        assert answer.done()
+        await end_query(cursor, answer)
+        assert (await answer).num_rows == 0
 
     asyncio.run(scenario())
