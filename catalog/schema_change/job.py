@@ -252,7 +252,9 @@ class SchemaChanger:
                 await self._backfill(run, table, index.id, after)
             case PrimaryElement(index=index):
                 await self._backfill(run, table, index.id, after)
-            case ConstraintElement(constraint=CheckConstraint() as check):
+            case ConstraintElement(constraint=CheckConstraint()) as element:
+                check = element.enforced
+                assert isinstance(check, CheckConstraint), element
                 await validate_check(
                     self._store,
                     table,

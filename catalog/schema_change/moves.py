@@ -158,7 +158,7 @@ def _constraint(table: TableDescriptor, element: ConstraintElement, to: Status) 
     not_null = constraint.not_null_column if isinstance(constraint, CheckConstraint) else None
     match to:
         case Status.WRITE_ONLY:
-            validating = replace(constraint, validity=Validity.VALIDATING)
+            validating = replace(element.enforced, validity=Validity.VALIDATING)
             table = replace(table, constraints=(*rest, validating))
             return table if not_null is None else _nullable(table, not_null, True)
         case Status.PUBLIC if not_null is not None:

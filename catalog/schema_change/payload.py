@@ -55,6 +55,7 @@ class _ConstraintTarget(msgspec.Struct, frozen=True, tag="constraint"):
     constraint: CheckWire | ForeignKeyWire
     unproven: bool
     known: bool
+    interim: str | None = None
 
 
 class _FactsTarget(msgspec.Struct, frozen=True, tag="facts"):
@@ -162,7 +163,10 @@ def _element_to_wire(element: Element) -> _ElementWire:
             return _PrimaryTarget(index_to_wire(element.index), element.empty)
         case ConstraintElement():
             return _ConstraintTarget(
-                constraint_to_wire(element.constraint), element.unproven, element.known
+                constraint_to_wire(element.constraint),
+                element.unproven,
+                element.known,
+                element.interim,
             )
         case FactsElement():
             return _FactsTarget(
@@ -198,6 +202,7 @@ def _element_from_wire(wire: _ElementWire) -> Element:
                 constraint=constraint_from_wire(wire.constraint),
                 unproven=wire.unproven,
                 known=wire.known,
+                interim=wire.interim,
             )
         case _FactsTarget():
             return _facts(wire)

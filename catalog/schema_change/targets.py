@@ -11,7 +11,7 @@ ALTER TABLE t DROP COLUMN v CASCADE                column v          -> absent
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..descriptor import Column
 from ..elements import CheckConstraint, Constraint, Index
@@ -67,12 +67,22 @@ class ConstraintElement:
     """A check, a NOT NULL (a check that names its column) or a foreign key.
 
     `unproven` says that a NOT VALID one is to stay so, `known` that an unproven one is there and
-    is to be proven; where it cannot be, it stays what it was.
+    is to be proven; where it cannot be, it stays what it was. `interim` is the expression of a
+    check while columns that it names come with it, by the names that they have until then.
     """
 
     constraint: Constraint
     unproven: bool = False
     known: bool = False
+    interim: str | None = None
+
+    @property
+    def enforced(self) -> Constraint:
+        """The constraint as writers enforce it until it is public."""
+        if self.interim is None:
+            return self.constraint
+        assert isinstance(self.constraint, CheckConstraint), self
+        return replace(self.constraint, expression=self.interim)
 
     @property
     def label(self) -> str:

@@ -9,17 +9,18 @@ from ...catalog.column_type import ColumnType
 from ...catalog.descriptor import Column, TableDescriptor, check_indexable
 from ...catalog.elements import CheckConstraint, ForeignKey, Index, ReferentialAction, Validity
 from ...catalog.errors import SQLError
-from ...catalog.schema_change.moves import apply_move
+from ...catalog.schema_change.moves import apply_move, hidden_name
 from ...catalog.schema_change.rules import way
 from ...catalog.schema_change.stages import Move
 from ...catalog.schema_change.targets import (
+    ColumnElement,
     ConstraintElement,
     FactsElement,
     IndexElement,
     Target,
 )
 from ...catalog.type_kinds import TypeKind
-from ..parser import columns_in, text_of
+from ..parser import columns_in, renamed, text_of
 from ..parser import schema_statements as s
 from ..row_expressions import compile_check
 
@@ -58,7 +59,36 @@ class ElementChanges:
             columns=tuple(column.id for column in columns),
         )
         compile_check(self.table, check)
-        self.add(Target(ConstraintElement(constraint=check, unproven=given.not_valid)))
+        element = ConstraintElement(
+            constraint=check,
+            unproven=given.not_valid,
+            interim=self._interim(check, columns, given.position),
+        )
+        self.add(Target(element))
+
+    def _interim(
+        self, check: CheckConstraint, columns: Sequence[Column], position: int
+    ) -> str | None:
+        """The check while columns that it names are coming, by the names that they have then."""
+        there = {column.id for column in self.before.visible_columns}
+        coming = {column.name: column for column in columns if column.id not in there}
+        if not coming:
+            return None
+        for target in self.targets:
+            match target:
+                case Target(ColumnElement(column=column, filled=True), present=True) if (
+                    column.name in coming
+                ):
+                    raise SQLError(
+                        "0A000",
+                        f'a check of column "{column.name}" cannot be added with it, for its '
+                        "rows are filled",
+                        hint="Add the check when the column is there.",
+                        position=position,
+                    )
+        return renamed(
+            check.expression, {name: hidden_name(column) for name, column in coming.items()}
+        )
 
     def add_unique(self, given: s.Unique) -> None:
         self.add_index(

@@ -237,3 +237,22 @@ def test_a_text_becomes_longer_where_it_is() -> None:
         assert (await node.error("ALTER TABLE t ALTER code TYPE VARCHAR(5)")).sqlstate == "2BP01"
 
     run(scenario)
+
+
+def test_a_check_comes_with_its_column() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("INSERT INTO r VALUES (1, 1, 1, 2)")
+        await node.sql("ALTER TABLE r ADD COLUMN a INT8 NOT NULL DEFAULT 5 CHECK (a > 0)")
+        await node.sql("ALTER TABLE r ADD COLUMN b INT8, ADD CHECK (sqrt(b) > 1 OR a > 4)")
+        for values in ("(k, a) VALUES (2, 0)", "(k, a, b) VALUES (2, 1, 1)"):
+            assert (await node.error(f"INSERT INTO r {values}")).sqlstate == "23514"
+        await node.sql("INSERT INTO r (k, a, b) VALUES (2, 1, 16)")
+        wrong = "ALTER TABLE r ADD COLUMN c INT8 DEFAULT 5 CHECK (c > 10)"
+        assert (await node.error(wrong)).sqlstate == "23514"
+        shown = str(await node.rows("SHOW CREATE TABLE r"))
+        assert 'CHECK ("a" > 0)' in shown
+        assert '"c"' not in shown
+        filled = "ALTER TABLE r ADD COLUMN c FLOAT8 DEFAULT random() CHECK (c > 2)"
+        assert (await node.error(filled)).sqlstate == "0A000"
+
+    run(scenario)

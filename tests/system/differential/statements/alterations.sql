@@ -163,3 +163,13 @@ INSERT INTO longer VALUES ('abcd', 'a longer one', 2);
 INSERT INTO longer VALUES ('abcde', 'x', 2);
 INSERT INTO longer VALUES ('x', 'abc', 3);
 SELECT * FROM longer ORDER BY k;
+-- A check comes with its column.
+CREATE TABLE grows (k INT8 PRIMARY KEY);
+INSERT INTO grows VALUES (1);
+ALTER TABLE grows ADD COLUMN a INT8 NOT NULL DEFAULT 5 CHECK (a > 0);
+ALTER TABLE grows ADD COLUMN b INT8, ADD CONSTRAINT either CHECK (b > 1 OR a > 4);
+ALTER TABLE grows ADD COLUMN c INT8 DEFAULT 5 CHECK (c > 10);
+INSERT INTO grows VALUES (2, 0, 0);
+INSERT INTO grows VALUES (2, 1, 0);
+INSERT INTO grows VALUES (2, 1, 2);
+SELECT * FROM grows ORDER BY k;
