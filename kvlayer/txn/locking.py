@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from ..keys import LOCK_KIND
 from ..transaction_modes import Isolation, LockMode, WhenLocked
 from .host import TransactionHost
 from .locks import Turn
@@ -55,5 +56,7 @@ async def lock_keys(
         await refresh(host, record, record.write_timestamp)
     elif waited and fresh:
         record.move(host.clock.now())
+        if any(key[:1] != LOCK_KIND for key in locked):
+            host.closed.hold(record.id, record.write_timestamp)
         await refresh(host, record, record.write_timestamp)
     return locked

@@ -271,6 +271,24 @@ def test_names_are_locked_and_unlocked_from_afar() -> None:
     run(1, scenario)
 
 
+def test_who_waited_afar_sees_what_was_done_meanwhile() -> None:
+    name = b"l\x00\x00\x00\x64a"
+
+    async def scenario(on: Joined) -> None:
+        near, far = on.near.begin(), on.far.begin()
+        await near.lock([name])
+        await far.started()
+        waiting = asyncio.create_task(far.lock([name]))
+        await asyncio.sleep(0.1)
+        await put(on.near, A, b"1")
+        await near.rollback()
+        await waiting
+        assert await far.get(A) == b"1"
+        await far.rollback()
+
+    run(2, scenario)
+
+
 def test_a_silent_nodes_locks_are_let_go() -> None:
     async def scenario(on: Joined) -> None:
         transaction = on.far.begin()
