@@ -6,6 +6,8 @@ before DuckDB sees it:
 
     `derived_types`  types that follow from others: of alternatives, of quotients
     `types`          the type of each expression, as far as it is plain to see
+    `node_types`     those of nodes that have one by their class
+    `number_scales`  the digits of decimals that functions return
     `stars`          what a star stands for, and of which types
     `signatures`     which function or operator is meant by operands of these types
     `functions`      the functions that are known by their signatures
@@ -22,7 +24,13 @@ before DuckDB sees it:
     `precisions`     moments rounded to some digits of a second
     `times`          extract, date_trunc, to_char
     `comparisons`    rows compared with rows
+    `clocks`         which time each function of time tells
+    `series`         generate_series of decimals
+    `byte_calls`     functions of text that BYTEA has too
+    `lists`          aggregates that are functions of a list
+    `hypothetical`   rank() of a row that is not there
     `macros`         functions that DuckDB is given by their definition
+    `computed`       functions that Python computes for it (`sql.functions`)
     `output_names`   what Postgres calls a column that has no alias
 
 What is not known to differ passes as it is. The promise is held by the differential test against

@@ -92,3 +92,9 @@ def test_texts_have_the_hashes_that_postgres_gives_them(
 ) -> None:
     assert (hashtext(text), hashtextextended(text, 7)) == (hashed, seeded)
     assert hashtextextended(text, 0) % (1 << 32) == hashed % (1 << 32)
+
+
+def test_a_line_agrees_with_postgres_to_the_last_bit() -> None:
+    rows: list[Row] = [{"a": 1.0, "b": 2.0}, {"a": 2.0, "b": 5.0}, {"a": 3.0, "b": 6.0}]
+    found = [AGGREGATES[name](rows) for name in ("corr", "regr_sxx", "regr_slope", "regr_r2")]
+    assert found == [0.9607689228305228, 8.666666666666666, 0.46153846153846156, 0.9230769230769231]
