@@ -146,7 +146,8 @@ def _to_float(type: ColumnType, value: object) -> float:
                 number = float(value)
             except OverflowError:
                 number = inf
-            if abs(number) == inf and not (isinstance(value, Decimal) and value.is_infinite()):
+            infinite = isinstance(value, Decimal) and value.is_infinite()
+            if (abs(number) == inf and not infinite) or (number == 0 and value != 0):
                 raise SQLError("22003", f"float8 out of range: {value}")
             return number
     raise _mismatch(type, value)

@@ -61,7 +61,7 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
         case exp.Anonymous():
             return _function(node, types)
         case exp.Literal():
-            return numbers.exact_literal(node)
+            return numbers.exact_literal(node, types)
         case exp.Cast():
             return casts.cast(node, types)
         case exp.Sum() | exp.Avg() | exp.Filter() | exp.Window() if singles.is_sum(node, types):

@@ -15,10 +15,12 @@ from sqlglot import exp
 
 from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
-from ...catalog.type_kinds import TypeKind
+from ...catalog.literals import read_float
+from ...catalog.type_kinds import FLOATS, TypeKind
 from ..parser import position_of
 from .derived_types import constant_places, literal_type, quotient_scale
 from .macros import PREFIX
+from .operators import COMPARISONS
 from .templates import call, duckdb, number, plain
 from .types import Types
 
@@ -162,20 +164,57 @@ def scale(operand: exp.Expr, types: Types) -> exp.Expr:
     return duckdb("CASE WHEN :x IS NOT NULL THEN CAST(:s AS BIGINT) END", x=operand, s=digits)
 
 
-def exact_literal(tree: exp.Literal) -> exp.Expr | None:
+def exact_literal(tree: exp.Literal, types: Types) -> exp.Expr | None:
     """`1.5e3`, which DuckDB takes for a float, as the decimal that it is."""
     text: str = tree.this
-    if tree.is_string or "e" not in text.lower():
+    if tree.is_string:
         return None
     try:
         written = Decimal(text)
     except InvalidOperation:
         return None
+    if not _fits(written):
+        _check_float(tree, types)
+        return None
+    if "e" not in text.lower():
+        return None
     scale = literal_type(text).decimal if not text.isdecimal() else (38, 0)
-    digits = f"{written:f}"
-    if len(digits.replace(".", "").lstrip("-0")) > _DIGITS_MAX or scale[1] >= _DIGITS_MAX:
-        return None  # a float is near it, and no decimal of ours is
-    return duckdb(f"CAST('{digits}' AS DECIMAL(38, {scale[1]}))")
+    return duckdb(f"CAST('{written:f}' AS DECIMAL(38, {scale[1]}))")
+
+
+def _fits(written: Decimal) -> bool:
+    """Whether a decimal of ours holds all digits of a number."""
+    _, digits, exponent = written.as_tuple()
+    assert isinstance(exponent, int), written
+    whole = max(len(digits) + exponent, 0) if written else 0
+    return whole + max(-exponent, 0) <= _DIGITS_MAX
+
+
+def _check_float(tree: exp.Literal, types: Types) -> None:
+    """Raises SQLError 22003 for a number that no decimal holds, unless it meets a float and is one:
+    DuckDB would make a float of it anywhere."""
+    if _meets_float(tree, types):
+        read_float(tree.this)
+        return
+    raise SQLError(
+        "22003",
+        f"{tree.this[:60]} has more digits than a DECIMAL, which has {_DIGITS_MAX}",
+        position=position_of(tree),
+        hint="Cast it to FLOAT8 where that is near enough.",
+    )
+
+
+def _meets_float(tree: exp.Expr, types: Types) -> bool:
+    """Whether a number becomes a float by what it is part of."""
+    parent = tree.parent
+    while isinstance(parent, exp.Paren | exp.Neg | exp.If):
+        parent = parent.parent
+    if isinstance(parent, exp.Tuple) and isinstance(parent.parent, (*COMPARISONS, exp.In)):
+        return any(types.kind(part) in FLOATS for part in parent.parent.walk())
+    if parent is None or isinstance(parent, exp.Query):
+        return False
+    parts = parent.iter_expressions() if not isinstance(parent, exp.Cast) else ()
+    return any(types.kind(part) in FLOATS for part in (parent, *parts))
 
 
 def negated(tree: exp.Neg) -> exp.Expr | None:

@@ -123,3 +123,22 @@ def test_it_equals_the_type_that_it_is_stored_as() -> None:
     assert bare == said
     assert (bare.bare, said.bare) == (True, False)
     assert (bare.declared_name, bare.sql_name) == ("DECIMAL", "DECIMAL(38,9)")
+
+
+def test_a_number_that_no_decimal_holds_is_one_only_where_it_meets_a_float() -> None:
+    async def scenario(node: SqlNode) -> None:
+        for number in (
+            "1e39",
+            "1e-39",
+            "1" * 39,
+            f"0.{'1' * 39}",
+            "1e400::FLOAT8",
+            "1e-400::FLOAT8",
+        ):
+            assert (await node.error(f"SELECT {number}")).sqlstate == "22003", number
+        floats = (
+            "SELECT 1e39::FLOAT8, f < 1e300, coalesce(f, 1e300) FROM (VALUES (2.5::FLOAT8)) v(f)"
+        )
+        assert await node.rows(floats) == [(1e39, True, 2.5)]
+
+    run(scenario)

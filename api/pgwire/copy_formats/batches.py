@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -165,6 +165,19 @@ def cast_texts(type: ColumnType, texts: pa.StringArray) -> AnyArray | None:
         if shortest is not None and shortest < _TIMESTAMP_LENGTH_MIN:
             return None
     try:
-        return texts.cast(type.arrow_type)
+        found: AnyArray = texts.cast(type.arrow_type)
     except pa.ArrowInvalid:
         return None
+    return None if type.kind is TypeKind.FLOAT8 and _out_of_range(texts, found) else found
+
+
+def _out_of_range(texts: Any, floats: Any) -> bool:
+    """Whether Arrow made infinities of what is too great, or zeros of what is too small."""
+    if pc.any(pc.is_inf(floats)).as_py():
+        return True
+    zeros = texts.filter(pc.equal(floats, pa.scalar(0.0))).unique().to_pylist()
+    mantissas = (text.lower().partition("e")[0] for text in zeros if text)
+    return any(not _NONZERO.isdisjoint(mantissa) for mantissa in mantissas)
+
+
+_NONZERO = frozenset("123456789")

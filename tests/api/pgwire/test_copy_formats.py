@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tailrace.api.pgwire.copy_formats import make_reader, make_writer
+from tailrace.api.pgwire.copy_formats.batches import cast_texts
 from tailrace.catalog.column_types import ColumnType
 from tailrace.catalog.descriptor import Column
 from tailrace.catalog.errors import SQLError
@@ -139,3 +140,12 @@ def test_options_are_for_one_way(way: str) -> None:
 def test_a_forced_column_is_one_that_is_read() -> None:
     with pytest.raises(SQLError, match="nix"):
         read(b"", "(FORMAT csv, FORCE_NULL (nix))")
+
+
+def test_floats_that_no_double_holds_are_left_to_be_named() -> None:
+    float8 = ColumnType(TypeKind.FLOAT8)
+    for text in ("1e400", "-1e400", "1e-400"):
+        assert cast_texts(float8, pa.array(["1.5", text, None])) is None
+    read = cast_texts(float8, pa.array(["0.0", "0e5", "1e-300", None]))
+    assert read is not None
+    assert read.to_pylist() == [0.0, 0.0, 1e-300, None]

@@ -331,7 +331,10 @@ CLASSES: tuple[DifferenceClass, ...] = (
     DifferenceClass("CHAR(n) is not padded", _shown_otherwise(BPCHAR, BPCHAR_ARRAY)),
     DifferenceClass(
         "Decimals show the digits of their type",
-        _shown_otherwise(NUMERIC, NUMERIC_ARRAY),
+        _either(
+            _shown_otherwise(NUMERIC, NUMERIC_ARRAY),
+            lambda found: "has more digits than a DECIMAL" in found.ours.message,
+        ),
     ),
     DifferenceClass(
         "Decimals have no NaN and no infinity",
