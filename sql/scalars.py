@@ -466,6 +466,12 @@ def broad_type_of_cast(tree: exp.Cast) -> ColumnType | None:
     return None if type is None else type.broad
 
 
+_REFUSED = {
+    "BPCHAR": ("BPCHAR without a length", "Write TEXT, or CHAR(n)."),
+    "TIMETZ": ("TIMETZ", "Write TIME, or TIMESTAMPTZ."),
+}
+
+
 def type_of_cast(tree: exp.Cast) -> ColumnType | None:
     """The column type that a cast names, or None where it is not one of ours. Raises SQLError for
     BPCHAR, which would be CHAR(1), and for TIMETZ, which is another one in DuckDB."""
@@ -476,20 +482,10 @@ def type_of_cast(tree: exp.Cast) -> ColumnType | None:
     if target.this == INT4_TYPE:
         return ColumnType(TypeKind.INT4)
     text = target.sql("postgres").replace(str(INT4_TYPE.value), "INT4")
-    if text.upper() in ("BPCHAR", "BPCHAR[]"):
-        raise SQLError(
-            "0A000",
-            "not supported: BPCHAR without a length",
-            position=position_of(tree),
-            hint="Write TEXT, or CHAR(n).",
-        )
-    if text.upper() in ("TIMETZ", "TIMETZ[]"):
-        raise SQLError(
-            "0A000",
-            "not supported: TIMETZ",
-            position=position_of(tree),
-            hint="Write TIME, or TIMESTAMPTZ.",
-        )
+    refused = _REFUSED.get(text.upper().removesuffix("[]"))
+    if refused is not None:
+        what, hint = refused
+        raise SQLError("0A000", f"not supported: {what}", position=position_of(tree), hint=hint)
     array = text.endswith("[]")
     name, _, arguments = text.removesuffix("[]").partition("(")
     numbers = [part.strip() for part in arguments.rstrip(")").split(",") if part.strip()]

@@ -19,7 +19,7 @@ from ..catalog.show_create import default_text
 from .column_values import is_default, refuse_computed
 from .default_expressions import volatile
 from .parser import parse_expression, position_of
-from .postgres.sets import refuse_sets_within
+from .postgres.sets import check_listed_series
 from .scalars import NotNative, compile_scalar
 
 
@@ -66,8 +66,7 @@ def values_query(
     columns = [descriptor.visible_columns[place] for place in targets]
     width = len(items_of(values.expressions[0]))
     rows: list[exp.Select] = []
-    if len(values.expressions) > 1:
-        refuse_sets_within(values, "VALUES")
+    check_listed_series(values)
     for row in values.expressions:
         items = items_of(row)
         if len(items) != width:

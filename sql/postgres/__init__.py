@@ -17,6 +17,7 @@ before DuckDB sees it:
     `casts`          which casts there are, and texts read as literals are
     `arrays`         functions on arrays, patterns of a whole array
     `singles`        FLOAT4 beside other numbers
+    `blanks`         CHAR(n) beside other texts
     `spans`          arithmetic and casts of intervals
     `aggregates`     what is distinct in order, deviations of floats
     `numbers`        division, averages, rounding, casts of numbers

@@ -18,7 +18,7 @@ from ..parser import position_of
 from .blanks import agree_as_char
 from .derived_types import FLOAT4, decimal, matched, widest
 from .literal_casts import digits_of
-from .sets import refuse_sets_within
+from .sets import check_listed_series
 from .templates import cast_to
 from .type_names import type_name
 from .types import Types, untyped
@@ -27,8 +27,7 @@ from .types import Types, untyped
 def check_columns(node: exp.SetOperation | exp.Values, types: Types) -> None:
     """The columns of both sides of UNION, and of the rows of VALUES."""
     if isinstance(node, exp.Values):
-        if len(node.expressions) > 1:
-            refuse_sets_within(node, "VALUES")
+        check_listed_series(node)
         _, columns = types.parts_of(node)
         for column in columns:
             have_one_type(column, "VALUES", types)

@@ -54,7 +54,7 @@ def mean_as_postgres(query: exp.Expr, types: Types) -> None:
 
 def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
     """What stands for a node, whose parts have been replaced already; None for itself."""
-    made = of_bytes(node, types)
+    made = of_bytes(node, types) or _of_numbers(node, types)
     if made is not None:
         return made
     match node:
@@ -77,16 +77,6 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             return None
         case exp.ArrayConcat() if len(node.expressions) == 1:
             return plain("array_join", node.this, *node.expressions)
-        case exp.Degrees():
-            return duckdb(f"CAST(:x AS DOUBLE) / {_DEGREE}", x=node.this)
-        case exp.Radians():
-            return duckdb(f"CAST(:x AS DOUBLE) * {_DEGREE}", x=node.this)
-        case exp.Sin() | exp.Cos() | exp.Tan() | exp.Cot():
-            return duckdb(_FINITE.format(function=node.key), x=node.this)
-        case exp.Pow():
-            return call("power", node.this, node.expression)
-        case exp.Factorial():
-            return call("factorial", node.this)
         case exp.ConcatWs():
             return texts.concat_ws(node, types)
         case exp.ArrayToString():
@@ -102,14 +92,10 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             return texts.similar(node.this, types, node.expression)
         case exp.Substring():
             return texts.substring(node, types)
-        case exp.Round():
-            return numbers.rounded([node.this, *_optional(node, "decimals")], types)
         case exp.Overlaps():
             return overlap(node)
         case exp.Extract():
             return times.field(node.name, node.expression, types, tree=node)
-        case exp.Neg() if types.kind(node.this) is TypeKind.INT8:
-            return numbers.negated(node)
         case exp.GenerateSeries():
             _cast_dates(node, types)
             return series.of_decimals(node, types)
@@ -138,6 +124,26 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
         aggregates.spread(node, types)
         return None
     return _operator(node, types)
+
+
+def _of_numbers(node: exp.Expr, types: Types) -> exp.Expr | None:
+    """Functions of numbers, and a minus; None for what is another node."""
+    match node:
+        case exp.Degrees():
+            return duckdb(f"CAST(:x AS DOUBLE) / {_DEGREE}", x=node.this)
+        case exp.Radians():
+            return duckdb(f"CAST(:x AS DOUBLE) * {_DEGREE}", x=node.this)
+        case exp.Sin() | exp.Cos() | exp.Tan() | exp.Cot():
+            return duckdb(_FINITE.format(function=node.key), x=node.this)
+        case exp.Pow():
+            return call("power", node.this, node.expression)
+        case exp.Factorial():
+            return call("factorial", node.this)
+        case exp.Round():
+            return numbers.rounded([node.this, *_optional(node, "decimals")], types)
+        case exp.Neg() if types.kind(node.this) is TypeKind.INT8:
+            return numbers.negated(node)
+    return None
 
 
 _DEGREE = "CAST(0.017453292519943295 AS DOUBLE)"

@@ -34,7 +34,6 @@ from .overlaps import resolve_overlaps
 from .percentiles import check_ordered_set
 from .recursion import check_recursion
 from .rows import check_row, check_rows_listed, check_whole_row, is_row
-from .sets import refuse_sets_within
 from .siblings import check_siblings
 from .signatures import NUMBERS, Ambiguous, Argument, Chosen, Given
 from .singles import compare_in_double, listed_as_singles, widened
@@ -332,8 +331,6 @@ _ALTERNATIVES = (exp.Case, exp.Coalesce, exp.Greatest, exp.Least, exp.Array)
 
 def _alternatives(node: exp.Expr, types: Types) -> None:
     """The branches of CASE and the like, which have one type."""
-    if types.strict and isinstance(node, exp.Case | exp.Coalesce):
-        refuse_sets_within(node, node.key.upper())
     match node:
         case exp.Case():
             # ELSE decides before all others, as in PostgreSQL.

@@ -61,17 +61,16 @@ def check_conditional_series(tree: exp.Case | exp.Coalesce) -> None:
             )
 
 
-def refuse_sets_within(tree: exp.Expr, what: str) -> None:
-    """Raises SQLError 0A000 for a function that makes rows where there is one value: in CASE and
-    COALESCE, and in one of several rows of VALUES."""
-    around = tree.find_ancestor(exp.Select)
-    for series in tree.find_all(exp.GenerateSeries, exp.Explode, exp.Unnest):
-        if series.find_ancestor(exp.Select) is around and not isinstance(series.parent, exp.From):
+def check_listed_series(values: exp.Values) -> None:
+    """Raises SQLError 0A000 for what makes rows in one of several rows of VALUES."""
+    around = values.find_ancestor(exp.Select)
+    for series in values.find_all(*_SERIES) if len(values.expressions) > 1 else ():
+        if series.find_ancestor(exp.Select) is around:
             raise SQLError(
                 "0A000",
-                f"set-returning functions are not allowed in {what}",
+                "set-returning functions are not allowed in VALUES",
                 position=position_of(series),
-                hint="Put the function into FROM.",
+                hint="INSERT INTO … SELECT takes them.",
             )
 
 
