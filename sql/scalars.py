@@ -64,11 +64,9 @@ class Generators(SequenceGenerators, Protocol):
 class Bindings:
     """What a plan is executed with: the parameters as given, and the statement's time in UTC.
 
-    `virtual_rows` is asked where the plan reads virtual tables, `images` where it reads whole ones;
-    `generators` are there for whatever writes rows. `trace`, if it is there, is told what is read.
-    `slots` are the numbers of the text, where the plan is that of its shape (`shapes`); `calls`
-    carries out `session_calls`, where the statement may call any.
-    """
+    `virtual_rows` is asked where the plan reads virtual tables, `images` where whole ones; the
+    `generators` are for whatever writes rows, `trace` is told what is read, `calls` carries out
+    `session_calls`. `slots` are the text's numbers, where the plan is that of its shape."""
 
     parameters: Sequence[object]
     now: datetime
