@@ -41,8 +41,9 @@ def group_by_keys(query: exp.Expr, relations: Relations) -> None:
 
 
 def _plain_columns(group: exp.Group) -> bool:
-    """Whether it is a list of expressions: of several sets of them each is another grouping."""
-    return not any(value for clause, value in group.args.items() if clause != "expressions")
+    """Whether it is a list of expressions: of several sets of them each is another grouping, in
+    which a column may be left out."""
+    return group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is None
 
 
 def _sources(scope: QueryScope, relations: Relations) -> Sources:

@@ -18,8 +18,10 @@ RANKS = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
 
 
 def placed(node: exp.WithinGroup) -> None:
-    """Puts the counts in the place of the aggregate and its FILTER. Raises SQLError 42883."""
+    """Puts the counts in the place of the aggregate and its FILTER. Raises SQLError 42883, 42803
+    and 0A000."""
     given, order = list(node.this.expressions), node.expression
+    _check_given(given, node)
     keys = list(order.expressions)
     if len(given) != len(keys):
         raise SQLError(
@@ -38,6 +40,28 @@ def placed(node: exp.WithinGroup) -> None:
         ]
     )
     whole.replace(duckdb(_TEMPLATES[type(node.this)], b=before, e=equal, f=kept, r=rows))
+
+
+def _check_given(given: list[exp.Expr], node: exp.WithinGroup) -> None:
+    """A direct argument is one value of the group. Where it names a column it is compared within
+    the rows: so there must be a grouping, and one alone, in which a row and its group agree."""
+    select = node.find_ancestor(exp.Select)
+    column = next((c for argument in given for c in argument.find_all(exp.Column)), None)
+    if column is None or select is None:
+        return
+    group = select.args.get("group")
+    if group is None:
+        raise SQLError(
+            "42803",
+            f'column "{column.name}" must appear in the GROUP BY clause or be used in an aggregate',
+            position=position_of(column),
+        )
+    if group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None:
+        raise SQLError(
+            "0A000",
+            f"not supported: {node.this.key}() of a column beside ROLLUP, CUBE or GROUPING SETS",
+            position=position_of(column),
+        )
 
 
 _RANK = "count(*) FILTER (WHERE :b AND :f)"

@@ -82,6 +82,7 @@ async def _independent(node: SqlNode) -> None:
         "SELECT x.name FROM (SELECT * FROM people) x GROUP BY x.id",
         "SELECT p.name, v.place FROM people p, visits v GROUP BY p.id",
         "SELECT id, name FROM people GROUP BY ROLLUP (id)",
+        "SELECT id, name FROM people GROUP BY id, ROLLUP (facts)",
     ):
         assert (await node.error(text)).sqlstate == "42803", text
 

@@ -29,8 +29,15 @@ async def _percentiles(node: SqlNode) -> None:
         ("percentile_cont(0.5) WITHIN GROUP (ORDER BY id, price)", "42883"),
         (f"round({over_prices}, 1)", "42883"),
         (f"{over_prices} OVER ()", "0A000"),
+        ("rank(id) WITHIN GROUP (ORDER BY id)", "42803"),
     ):
         assert (await node.error(f"SELECT {text} FROM t")).sqlstate == state, text
+
+
+async def _hypothetical(node: SqlNode) -> None:
+    ranked = "SELECT rank(g) WITHIN GROUP (ORDER BY n) FROM (VALUES (2, 1), (2, 5)) v (g, n)"
+    assert await node.rows(f"{ranked} GROUP BY g") == [(2,)]
+    assert (await node.error(f"{ranked} GROUP BY ROLLUP (g)")).sqlstate == "0A000"
 
 
 async def _recursive_columns(node: SqlNode) -> None:
@@ -62,7 +69,9 @@ async def _overlapping(node: SqlNode) -> None:
         assert (await node.error(f"SELECT {spans}")).sqlstate == state, spans
 
 
-@pytest.mark.parametrize("scenario", [_percentiles, _recursive_columns, _overlapping])
+@pytest.mark.parametrize(
+    "scenario", [_percentiles, _hypothetical, _recursive_columns, _overlapping]
+)
 def test_values_are_those_of_postgres(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
     sim = Simulation(4)
 
