@@ -72,9 +72,6 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             return None
         case exp.Like() | exp.ILike() | exp.RegexpLike() | exp.RegexpILike():
             return _matched(node, types)
-        case exp.ArrayAgg() | exp.GroupConcat():
-            aggregates.sorted_distinct(node)
-            return None
         case exp.ArrayConcat() if len(node.expressions) == 1:
             return plain("array_join", node.this, *node.expressions)
         case exp.ConcatWs():
@@ -106,24 +103,31 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             sets.check_distinct_series(node)
             sets.check_rows(node)
             return None
-        case exp.WithinGroup(this=exp.PercentileCont() | exp.PercentileDisc()):
-            percentile(node, types)
-            return None
-        case exp.WithinGroup(this=exp.Mode()):
-            aggregates.most_frequent(node)
-            return None
-        case exp.WithinGroup() if isinstance(node.this, hypothetical.RANKS):
-            hypothetical.placed(node)
-            return None
         case exp.Localtimestamp() | exp.Localtime():
             return times.local(node)
-    if isinstance(node, aggregates.OF_PAIRS):
-        aggregates.paired(node)
-        return None
-    if isinstance(node, aggregates.SPREADS):
-        aggregates.spread(node, types)
+    if _meant_aggregate(node, types):
         return None
     return _operator(node, types)
+
+
+def _meant_aggregate(node: exp.Expr, types: Types) -> bool:
+    """Puts what an aggregate means in its place; False for what is another node."""
+    match node:
+        case exp.ArrayAgg() | exp.GroupConcat():
+            aggregates.sorted_distinct(node)
+        case exp.WithinGroup(this=exp.PercentileCont() | exp.PercentileDisc()):
+            percentile(node, types)
+        case exp.WithinGroup(this=exp.Mode()):
+            aggregates.most_frequent(node)
+        case exp.WithinGroup() if isinstance(node.this, hypothetical.RANKS):
+            hypothetical.placed(node)
+        case _ if isinstance(node, aggregates.OF_PAIRS):
+            aggregates.paired(node)
+        case _ if isinstance(node, aggregates.SPREADS):
+            aggregates.spread(node, types)
+        case _:
+            return False
+    return True
 
 
 def _of_numbers(node: exp.Expr, types: Types) -> exp.Expr | None:
