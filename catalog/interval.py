@@ -66,9 +66,12 @@ class Interval:
 
     @classmethod
     def of_length(cls, length: int) -> Interval:
-        """The interval without months or, if it can be, days that has this length."""
+        """An interval that has this length: in days and less, unless that is out of range."""
         days, microseconds = divmod(abs(length), DAY)
-        months, days = divmod(days, MONTH_DAYS) if days > _FIELD_MAX else (0, days)
+        months = min(days // MONTH_DAYS, _FIELD_MAX) if days > _FIELD_MAX else 0
+        days -= months * MONTH_DAYS
+        above = max(days - _FIELD_MAX, 0)
+        days, microseconds = days - above, microseconds + above * DAY
         sign = -1 if length < 0 else 1
         return cls(months=sign * months, days=sign * days, microseconds=sign * microseconds)
 

@@ -12,6 +12,9 @@ from tailrace.catalog.interval import Interval, added
 from tailrace.catalog.interval_text import read_interval
 from tests.harness.datums import intervals
 
+INT4_MAX = (1 << 31) - 1
+HOURS_MAX = 2_562_047
+
 
 @pytest.mark.parametrize(
     ("text", "printed"),
@@ -53,6 +56,19 @@ def test_printed_interval_reads_back(interval: Interval) -> None:
 @given(intervals())
 def test_physical_interval_reads_back(interval: Interval) -> None:
     assert Interval.of_physical(interval.physical).fields == interval.fields
+
+
+@pytest.mark.parametrize(
+    ("months", "days", "hours"),
+    [
+        (INT4_MAX, 30, 0), (INT4_MAX, INT4_MAX, HOURS_MAX), (-INT4_MAX, -INT4_MAX, -HOURS_MAX),
+        (0, INT4_MAX, 24), (1, INT4_MAX, 0), (INT4_MAX, -30, 719), (0, 0, HOURS_MAX),
+    ],
+)  # fmt: skip
+def test_every_length_has_an_interval(months: int, days: int, hours: int) -> None:
+    """A key of months that their days carried beyond 32 bits could not be read back."""
+    interval = Interval(months=months, days=days, microseconds=hours * 3_600_000_000)
+    assert Interval.of_length(interval.length).length == interval.length
 
 
 def test_order_counts_months_as_thirty_days() -> None:
