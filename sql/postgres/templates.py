@@ -25,7 +25,9 @@ def duckdb(template: str, **parts: exp.Expr) -> exp.Expr:
 
 @cache
 def _parsed(template: str) -> exp.Expr:
-    return sqlglot.parse_one(template, dialect="duckdb")
+    tree: exp.Expr = sqlglot.parse_one(template, dialect="duckdb")
+    # What begins with a parenthesis might be a query, and comes as an alias that is none.
+    return tree.this if isinstance(tree, exp.Alias) else tree
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Expr:
