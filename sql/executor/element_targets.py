@@ -231,7 +231,8 @@ class ElementChanges:
         """The name given, which must be free, or a free one made from `stem`."""
         taken = {index.name for index in self.table.indexes}
         taken |= {constraint.name for constraint in self.table.constraints}
-        taken.add(self.table.primary_index_name)
+        if not self.table.keyless:  # a hidden key has no name that anybody knows
+            taken.add(self.table.primary_index_name)
         if given is None:
             name, number = stem, 1
             while name in taken:

@@ -83,6 +83,18 @@ def test_a_primary_key_comes_in_its_place() -> None:
     run(scenario, LOG, TWO)
 
 
+def test_a_key_that_comes_may_have_the_name_that_it_would_be_given() -> None:
+    """As dumps write it: CREATE TABLE first, the rows, and then the key by its name."""
+
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("DELETE FROM log")
+        await node.sql("ALTER TABLE log ADD CONSTRAINT log_pkey PRIMARY KEY (a)")
+        error = await node.error("ALTER TABLE log ADD CONSTRAINT log_pkey UNIQUE (a)")
+        assert error.sqlstate == "42710"
+
+    run(scenario, LOG, TWO)
+
+
 def test_the_columns_of_a_new_key_become_not_null() -> None:
     async def scenario(node: SqlNode) -> None:
         await node.sql("INSERT INTO log VALUES (NULL, 'none')")
