@@ -122,10 +122,24 @@ def _sentence(error: Exception) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-ERROR_MARK = "SQLSTATE "
-"""Begins what our functions raise in DuckDB, which passes on nothing of them but their text."""
-HINT_MARK = "\x1f"
-"""Stands between such an error's message and its hint."""
+_OWN = "SQLSTATE "
+_FIELDS = "\x1f"
+
+
+def passed_on(error: SQLError) -> ValueError:
+    """What a function of ours raises in DuckDB, which passes on nothing of it but its text."""
+    told = (error.message, error.detail or "", error.hint or "")
+    return ValueError(f"{_OWN}{error.sqlstate}: {_FIELDS.join(told)}")
+
+
+def _own(message: str) -> SQLError | None:
+    """What such a function raised; None where it was DuckDB itself."""
+    _, marked, told = message.partition(_OWN)
+    if not marked:
+        return None
+    text, detail, hint = told[7:].rsplit(_FIELDS, 2)  # a message may quote anything
+    return SQLError(told[:5], text, detail=detail or None, hint=hint or None)
+
 
 _BY_CLASS: tuple[tuple[type[duckdb.Error], str], ...] = (
     (duckdb.ConversionException, "22P02"),
@@ -194,14 +208,10 @@ def _function_name(message: str) -> str | None:
 
 
 def _translated(error: duckdb.Error, message: str, tables: Sequence[TableDescriptor]) -> SQLError:
-    own = _of_postgres(message)
+    own = _of_postgres(message) or _own(message)
     if own is not None:
         return own
     lower = message.lower()
-    _, marked, told = message.partition(ERROR_MARK)
-    if marked:  # what a function of ours raised
-        message, _, hint = told[7:].partition(HINT_MARK)
-        return SQLError(told[:5], message, hint=hint or None)
     quoted = _between(message, '"', '"')
     if lower.startswith("referenced column") and quoted is not None:
         return unknown_column(quoted, tables, None)

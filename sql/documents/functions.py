@@ -20,7 +20,7 @@ from ...catalog.column_types import ColumnType, array_of, coerce
 from ...catalog.errors import SQLError
 from ...catalog.json_text import read_json
 from ...catalog.type_kinds import TypeKind
-from ..errors import ERROR_MARK
+from ..errors import passed_on
 from . import casts, operators, order, paths, slices
 from .datums import Documents, documents_in, documents_of, names_of
 from .json_paths import answers
@@ -69,8 +69,7 @@ def _told(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return function(*columns)
         except SQLError as error:
-            detail = f" ({error.detail.rstrip('.')})" if error.detail else ""
-            raise ValueError(f"{ERROR_MARK}{error.sqlstate}: {error.message}{detail}") from None
+            raise passed_on(error) from None
 
     return call
 

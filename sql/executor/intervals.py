@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ...catalog.errors import SQLError
 from ...catalog.interval import DAY, MONTH_DAYS, Interval, interval_of
-from ..errors import ERROR_MARK
+from ..errors import passed_on
 
 _DAY_SECONDS = 86_400
 
@@ -170,7 +170,7 @@ def _by_columns(function: Callable[..., Interval | None], count: int) -> Callabl
         try:
             return pa.array([row(values) for values in rows], pa.month_day_nano_interval())
         except SQLError as error:
-            raise ValueError(f"{ERROR_MARK}{error.sqlstate}: {error.message}") from None
+            raise passed_on(error) from None
 
     # DuckDB counts the parameters of what it is given.
     one: Callable[..., Any] = lambda column: several(column)  # noqa: E731

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...catalog.errors import SQLError
-from ..errors import ERROR_MARK, HINT_MARK
+from ..errors import passed_on
 from ..patterns import searches
 from ..patterns.matching import Budget
 from ..patterns.native import native_of
@@ -108,8 +108,7 @@ def _by_rows(
         try:
             found = [None if None in row else function(*row, budget) for row in rows]
         except SQLError as error:
-            hint = f"{HINT_MARK}{error.hint}" if error.hint else ""
-            raise ValueError(f"{ERROR_MARK}{error.sqlstate}: {error.message}{hint}") from None
+            raise passed_on(error) from None
         return pa.array(found, result)
 
     names = (Parameter(f"argument_{place}", Parameter.POSITIONAL_ONLY) for place in range(count))

@@ -18,7 +18,7 @@ from ...catalog.errors import SQLError
 from ...catalog.physical import to_physical
 from ...catalog.session_zone import SessionZone, follow, forget
 from ...catalog.type_kinds import TypeKind
-from ..errors import ERROR_MARK
+from ..errors import passed_on
 
 PREFIX = "text_as_"
 READ = (
@@ -60,4 +60,4 @@ def _told(read: Callable[[str], Any], column: Any) -> list[Any]:
     try:
         return [None if text is None else read(text) for text in column.to_pylist()]
     except SQLError as error:
-        raise ValueError(f"{ERROR_MARK}{error.sqlstate}: {error.message}") from None
+        raise passed_on(error) from None

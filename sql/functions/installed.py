@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ...catalog.errors import SQLError
 from ...kvlayer.clock import WallClock
-from ..errors import ERROR_MARK
+from ..errors import passed_on
 from ..postgres.macros import PREFIX
 from . import (
     byte_strings,
@@ -135,6 +135,6 @@ def _of_rows(function: Callable[..., Any], type: pa.DataType) -> Callable[..., A
         try:
             return pa.array([function(*row) for row in rows], type)
         except SQLError as error:
-            raise ValueError(f"{ERROR_MARK}{error.sqlstate}: {error.message}") from None
+            raise passed_on(error) from None
 
     return call

@@ -6,6 +6,9 @@ is refused here (`INTO`), so that no clause is ever ignored.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 from sqlglot import exp
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
@@ -49,15 +52,37 @@ def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     tree = trees[0] if trees else None
     if tree is None or isinstance(tree, exp.Command):
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
-    for plain in _PLAIN:
+    due: set[int] = set()
+    for kind in set(map(type, tree.walk())):
+        due |= _passes_over(kind)
+    for place in sorted(due):
+        plain, _ = _PASSES[place]
         tree = plain(tree)
     return tree
 
 
-_PLAIN = (
-    plain_rows, plain_calls, plain_intervals, plain_forms, plain_absolutes, plain_names,
-    plain_documents, plain_sets, plain_arrays,
-)  # fmt: skip
+_PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]], ...] = (
+    (plain_rows, (exp.Star, exp.Values)),
+    (plain_calls, (exp.Anonymous, exp.JSONBContains)),
+    (plain_intervals, (exp.MakeInterval,)),
+    (plain_forms, (exp.Anonymous,)),
+    (plain_absolutes, (exp.Anonymous,)),
+    (plain_names, (exp.Anonymous, exp.Timestamp, exp.Time, exp.Column)),
+    (plain_documents, (exp.Anonymous, exp.JSONExtract)),
+    (plain_sets, (exp.Anonymous, exp.Unnest)),
+    (plain_arrays, (exp.Anonymous, exp.Bracket, exp.Any)),
+)
+"""What brings a tree into the form that everything behind it reads, in this order, and nodes of
+which it has something to look for. What one pass makes is of no kind that a later one alone is for:
+most statements have a column or two, and need but one of these walks."""
+
+
+@cache
+def _passes_over(kind: type[exp.Expr]) -> frozenset[int]:
+    """Which of them look for a kind of node."""
+    return frozenset(place for place, (_, kinds) in enumerate(_PASSES) if issubclass(kind, kinds))
+
+
 """What puts a tree into the form that everything behind it reads, in this order."""
 
 

@@ -13,8 +13,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from tailrace.catalog.errors import SQLError
 from tailrace.kvlayer.clock import SystemWallClock
 from tailrace.kvlayer.offload import ThreadOffload
+from tailrace.sql.errors import from_duckdb, passed_on
 from tailrace.sql.executor.duckdb import Analytics, Answer
 from tests.harness.pg_door import PATIENCE_SECONDS
 from tests.harness.simulation import Simulation
@@ -154,3 +156,10 @@ def test_cancelled_query_that_has_just_ended_is_cancelled() -> None:
 
     sim = Simulation(1)
     sim.run(scenario())
+
+
+def test_an_error_of_a_function_passes_whole_whatever_it_quotes() -> None:
+    raised = SQLError("22023", 'what is "a\x1fb\x1f"?', detail="It is a sign.", hint="Ask.")
+    told = from_duckdb(duckdb.InvalidInputException(f"Invalid Input Error: {passed_on(raised)}"))
+    assert (told.sqlstate, told.message) == (raised.sqlstate, raised.message)
+    assert (told.detail, told.hint) == (raised.detail, raised.hint)
