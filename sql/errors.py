@@ -128,7 +128,7 @@ _FIELDS = "\x1f"
 
 def passed_on(error: SQLError) -> ValueError:
     """What a function of ours raises in DuckDB, which passes on nothing of it but its text."""
-    told = (error.message, error.detail or "", error.hint or "")
+    told = (error.message, error.detail or "", error.hint or "", "")
     return ValueError(f"{_OWN}{error.sqlstate}: {_FIELDS.join(told)}")
 
 
@@ -137,7 +137,7 @@ def _own(message: str) -> SQLError | None:
     _, marked, told = message.partition(_OWN)
     if not marked:
         return None
-    text, detail, hint = told[7:].rsplit(_FIELDS, 2)  # a message may quote anything
+    text, detail, hint, _ = told[7:].rsplit(_FIELDS, 3)  # a message may quote anything
     return SQLError(told[:5], text, detail=detail or None, hint=hint or None)
 
 
@@ -194,7 +194,7 @@ def from_duckdb(
     `positions` are those of the statement's names, in lower case.
     """
     message = _first_line(error)
-    told = _translated(error, message, tables)
+    told = _own(f"{error}") or _translated(error, message, tables)
     for name in (_between(message, '"', '"'), _function_name(message)):
         if told.position is None and name is not None:
             told.position = positions.get(name.lower())
@@ -208,7 +208,7 @@ def _function_name(message: str) -> str | None:
 
 
 def _translated(error: duckdb.Error, message: str, tables: Sequence[TableDescriptor]) -> SQLError:
-    own = _of_postgres(message) or _own(message)
+    own = _of_postgres(message)
     if own is not None:
         return own
     lower = message.lower()

@@ -159,7 +159,18 @@ def test_cancelled_query_that_has_just_ended_is_cancelled() -> None:
 
 
 def test_an_error_of_a_function_passes_whole_whatever_it_quotes() -> None:
-    raised = SQLError("22023", 'what is "a\x1fb\x1f"?', detail="It is a sign.", hint="Ask.")
-    told = from_duckdb(duckdb.InvalidInputException(f"Invalid Input Error: {passed_on(raised)}"))
+    raised = SQLError("22023", 'what is "a\x1fb\n\x1f"?', detail="It is a sign.", hint="Ask.")
+    said = duckdb.InvalidInputException(f"Invalid Input Error: ValueError: {passed_on(raised)}")
+    told = from_duckdb(said, [], {})
     assert (told.sqlstate, told.message) == (raised.sqlstate, raised.message)
     assert (told.detail, told.hint) == (raised.detail, raised.hint)
+
+
+def test_a_text_of_two_lines_that_is_no_date_is_told_whole() -> None:
+    async def scenario(analytics: Analytics) -> None:
+        with pytest.raises(duckdb.Error) as caught:
+            await analytics.run("SELECT text_as_date('a' || chr(10) || 'b')", {}, [])
+        told = from_duckdb(caught.value, [], {})
+        assert told.sqlstate == "22007" and "a\nb" in told.message
+
+    run(scenario)
