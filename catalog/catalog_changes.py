@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..kvlayer.txn import Transaction
+from ..kvlayer.access import Transaction
 from .descriptor import Descriptor, TableDescriptor
 from .publish_rules import changes_lock, lock_not_alone
 
@@ -117,3 +117,22 @@ class CatalogChanges:
             return
         if self._other_writes != self._writes_expected:
             raise lock_not_alone(self._lock_change)
+
+
+def tables_changed(transaction: Transaction) -> tuple[int, ...]:
+    """The tables that existed before the transaction and have a new version in it."""
+    if not transaction.commit_checks:
+        return ()
+    changes = CatalogChanges.of(transaction)
+    return tuple(
+        descriptor.id
+        for descriptor in changes.published
+        if isinstance(descriptor, TableDescriptor) and not changes.created(descriptor.id)
+    )
+
+
+def jobs_begun(transaction: Transaction) -> tuple[int, ...]:
+    """The schema changes that begin with the transaction."""
+    if not transaction.commit_checks:
+        return ()
+    return tuple(CatalogChanges.of(transaction).jobs)

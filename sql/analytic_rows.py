@@ -18,7 +18,7 @@ from .as_of import datetime_of
 from .computed_defaults import ComputedDefaults
 from .default_expressions import StoreGenerators, draw_defaults
 from .executor.duckdb import Analytics
-from .executor.sequences import StoredSequences
+from .executor.stored_sequences import StoredSequences
 from .row_expressions import (
     compile_check,
     compile_expression,

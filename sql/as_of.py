@@ -11,6 +11,7 @@ A parameter may also be a datetime, or a timestamp as the store keeps it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from ..catalog.errors import SQLError
@@ -28,16 +29,17 @@ from ..kvlayer.closed_timestamp import TARGET_DURATION
 from ..kvlayer.rangefeed.host import TICK_INTERVAL
 from ..kvlayer.settings import SettingError, Settings, parse_duration
 from .parser.as_of_clause import AsOf
-from .scalars import Bindings
 
 _FORMS = "Write a changefeed's timestamp, an ISO date and time, or an interval such as '-10s'."
 
 
-def resolve_as_of(as_of: AsOf, bindings: Bindings, now: Timestamp, settings: Settings) -> Timestamp:
+def resolve_as_of(
+    as_of: AsOf, parameters: Sequence[object], now: Timestamp, settings: Settings
+) -> Timestamp:
     """The timestamp that `as_of` means at `now`. Raises SQLError 22023 where it means none."""
     if as_of.function is not None:
         return _of_function(as_of.function, as_of.position, now, settings)
-    at = _read(_given(as_of, bindings), as_of.position, now)
+    at = _read(_given(as_of, parameters), as_of.position, now)
     if at > now:
         raise SQLError(
             "22023",
@@ -76,10 +78,10 @@ def datetime_of(ts: Timestamp) -> datetime:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _given(as_of: AsOf, bindings: Bindings) -> object:
+def _given(as_of: AsOf, parameters: Sequence[object]) -> object:
     if as_of.parameter is None:
         return as_of.literal
-    return bindings.parameters[as_of.parameter - 1]
+    return parameters[as_of.parameter - 1]
 
 
 def _read(given: object, position: int, now: Timestamp) -> Timestamp:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..catalog.catalog_changes import CatalogChanges
+from ..catalog.catalog_changes import CatalogChanges, jobs_begun
 from ..catalog.descriptor import Descriptor
 from ..kvlayer.access import Transaction
 from .authorization import Actor, changes_rights, check_changes
 from .ddl_needs import check_ddl
-from .executor.ddl import DDL, jobs_begun, locked_unless_said, run_ddl, wait_until_seen
+from .executor.ddl import DDL, locked_unless_said, run_ddl, wait_until_seen
 from .executor.feeds import create_changefeed
 from .executor.owned_sequences import settle_owned
 from .executor.ownership import own_jobs, settle_rights

@@ -15,7 +15,7 @@ from sqlglot.optimizer.scope import Scope as QueryScope
 from ..catalog.descriptor import TableDescriptor
 from .binder import Relations, descriptor_of, scopes_in
 from .introspection.oids import relation_oid
-from .output_types import merges_columns
+from .merged_columns import merges_columns
 from .parser import folded
 from .results import Origin, ResultColumn
 

@@ -19,12 +19,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from ..catalog.descriptor import TableDescriptor
+from .analytic_select import AnalyticSelect
 from .default_expressions import RESULT_TYPE, compile_default, computed, generator_of
-from .errors import from_duckdb
+from .evaluator_errors import from_duckdb
 from .executor.duckdb import Analytics
 from .given_tables import ROW_NUMBER, filled, given_table
 from .parser import parse_expression
-from .plans import AnalyticSelect
 from .results import Result, Row
 from .scalars import STRING, Bindings, Generators, Scalar, compile_scalar
 from .sequence_calls import always_evaluated, sequence_call

@@ -20,6 +20,7 @@ from ..catalog.column_types import ColumnType
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.elements import ElementState, Index
 from ..catalog.errors import SQLError
+from .analytic_select import AnalyticSelect
 from .binder import Relations, column_of, row_scope, unknown_column
 from .column_values import is_default, refuse_computed, value_for
 from .default_expressions import default_of
@@ -29,7 +30,7 @@ from .identity import refuse_updated
 from .parser import folded, position_of
 from .parser.conflict_clause import OnConflict
 from .parser.statements import Insert
-from .plans import AnalyticSelect, Assignment, ConflictPlan
+from .plans import Assignment, ConflictPlan
 from .postgres.blanks import without_blanks
 from .predicates import Predicate, compile_predicates
 from .scalars import NotNative, Scope

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..catalog.descriptor import TableDescriptor
 from ..kvlayer.txn import Transaction
-from .introspection.virtual_table import is_virtual
+from .analytic_select import TableScan
 from .key_access import KeyAccess
 from .planned import Execution, explain, run_planned
 from .plans import (
@@ -16,7 +16,6 @@ from .plans import (
     MergePlan,
     Plan,
     SelectPlan,
-    TableScan,
     UpdatePlan,
     WithPlan,
     engine_of,
@@ -26,6 +25,7 @@ from .results import Result, Row, listing
 from .services import Services
 from .table_reads import Images, Source, TableRead, Trace
 from .transactions import OpenTransaction
+from .virtual_ids import is_virtual
 
 
 async def run_explain(

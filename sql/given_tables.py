@@ -13,16 +13,15 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from ..catalog.arrow_columns import column_array
+from ..catalog.arrow_columns import broad_schema, column_array
 from ..catalog.column_types import ColumnType
 from ..catalog.descriptor import Column, TableDescriptor
 from ..catalog.physical import to_physical
 from ..catalog.type_kinds import TypeKind
 from ..kvlayer.txn import Transaction
-from .introspection.virtual_table import GIVEN_ID
-from .plans import broad_schema
 from .results import Row
 from .scalars import Bindings
+from .virtual_ids import GIVEN_ID
 from .virtual_rows import VirtualRows
 
 ROW_NUMBER = "$row"

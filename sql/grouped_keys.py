@@ -17,7 +17,7 @@ from sqlglot.optimizer.scope import Scope as QueryScope
 
 from ..catalog.descriptor import TableDescriptor
 from .binder import Relations, scopes_in
-from .output_types import merges_columns
+from .merged_columns import merges_columns
 from .parser import folded
 from .parser.queries import table_name
 

@@ -8,7 +8,7 @@ from ..catalog.descriptor import Column
 from ..catalog.elements import Identity
 from ..catalog.errors import SQLError
 from .parser import position_of
-from .parser.identity import Overriding
+from .parser.conflict_clause import Overriding
 
 
 def ignores(column: Column, overriding: Overriding | None) -> bool:

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from ..catalog.catalog_changes import tables_changed
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.errors import RetryableTransaction
 from ..kvlayer.txn import Transaction
-from .executor.ddl import tables_changed
 from .relations import LeaseScope
 from .services import Services
 

@@ -10,7 +10,6 @@ from sqlglot import exp
 
 from ..catalog.errors import SQLError
 from .binder import Relations, scopes_in
-from .output_types import merges_columns
 from .star_columns import Item, StarColumns
 
 _MARK = "$star"
@@ -98,3 +97,8 @@ def _columns(item: exp.Expr, stars: StarColumns) -> list[exp.Column] | None:
 
 def _column(item: Item, *, alone: bool) -> exp.Column:
     return exp.column(item[-1], table=None if alone else item[0], quoted=True)
+
+
+def merges_columns(join: exp.Join) -> bool:
+    """Whether columns of both sides become one."""
+    return bool(join.args.get("using")) or str(join.args.get("method") or "").upper() == "NATURAL"

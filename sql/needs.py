@@ -18,11 +18,17 @@ from ..catalog.rights import Rights
 from ..catalog.users import ROOT
 from .binder import Relations, tables_read
 from .parser.merge_statements import Merge, MergeAction
-from .parser.statements import Delete, Insert, InsertMode, Query, Update, WithWrites
+from .parser.statements import (
+    Delete,
+    Insert,
+    InsertMode,
+    PlannedStatement,
+    Query,
+    Update,
+    WithWrites,
+)
 from .plans import Plan, SelectPlan
 from .views import names_in
-
-Planned = Query | Insert | Update | Delete | WithWrites | Merge
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,7 @@ class Need:
 Needs = tuple[Need, ...]
 
 
-def needs_of(statement: Planned, relations: Relations, plan: Plan | None = None) -> Needs:
+def needs_of(statement: PlannedStatement, relations: Relations, plan: Plan | None = None) -> Needs:
     """What a query or DML needs. Locking needs a plan to be seen."""
     wanted: dict[int, int] = {}
     tables = {table.id: table for table in relations.values()}
@@ -70,7 +76,7 @@ def _needs_of_views(relations: Relations) -> Iterable[Need]:
                 yield replace(need, view=view.id)
 
 
-def parts_of(statement: Planned) -> tuple[Query | Insert | Update | Delete | Merge, ...]:
+def parts_of(statement: PlannedStatement) -> tuple[Query | Insert | Update | Delete | Merge, ...]:
     """The statement, or the parts of a WITH that writes."""
     if isinstance(statement, WithWrites):
         return (*(step.statement for step in statement.steps), statement.main)

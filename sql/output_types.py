@@ -18,6 +18,7 @@ from sqlglot.optimizer.scope import Scope as QueryScope
 from ..catalog.column_types import ColumnType, array_of
 from ..catalog.enum_columns import enum_in
 from .binder import Relations, declared_type, descriptor_of, scopes_in
+from .merged_columns import merges_columns
 from .parser.tree_names import folded
 from .postgres.types import Types as TypesOfQuery
 from .scalars import type_of_cast
@@ -147,11 +148,6 @@ def _of_star(star: exp.Expr, scope: QueryScope, relations: Relations) -> list[Na
             return None
         found += columns
     return found or None
-
-
-def merges_columns(join: exp.Join) -> bool:
-    """Whether columns of both sides become one."""
-    return bool(join.args.get("using")) or str(join.args.get("method") or "").upper() == "NATURAL"
 
 
 def _of_source(

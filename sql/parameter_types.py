@@ -42,9 +42,8 @@ from .expression_types import (
 )  # fmt: skip
 from .parser import folded
 from .parser.merge_statements import Merge
-from .parser.statements import Delete, Insert, Query, Update, WithWrites
+from .parser.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
 from .parser.tree_names import CAST_TYPE
-from .planner import Planned
 from .postgres.output_names import TYPED_PARAMETER, UNNAMED
 from .scalars import OPERATORS, parameter_number, type_of_cast
 from .session_calls import session_function
@@ -57,12 +56,12 @@ PARAMETERS_MAX = 65_535
 class TypedStatement:
     """A statement whose parameters have types, and these types by their numbers."""
 
-    statement: Planned
+    statement: PlannedStatement
     parameter_types: tuple[ColumnType, ...]
 
 
 def type_parameters(
-    statement: Planned, relations: Relations, hints: Hints, count: int
+    statement: PlannedStatement, relations: Relations, hints: Hints, count: int
 ) -> TypedStatement:
     """The statement with its parameters typed. The statement that was given stays as it is."""
     if count > PARAMETERS_MAX:
@@ -92,7 +91,7 @@ def type_parameters(
     return TypedStatement(statement, final)
 
 
-def _copied(statement: Planned) -> Planned:
+def _copied(statement: PlannedStatement) -> PlannedStatement:
     """The same statement with trees of its own."""
     if isinstance(statement, Merge):
         made = statement.with_trees(lambda tree: _copied_value(tree))
@@ -169,7 +168,9 @@ def _copied_item(item: exp.Expr) -> exp.Expr:
 Context = tuple[exp.Parameter, ColumnType | None]
 
 
-def _contexts(statement: Planned, relations: Relations, declared: Hints) -> Iterator[Context]:
+def _contexts(
+    statement: PlannedStatement, relations: Relations, declared: Hints
+) -> Iterator[Context]:
     """Every use of a parameter, with the type that its place gives it."""
     match statement:
         case WithWrites(steps=steps, main=main):

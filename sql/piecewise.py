@@ -15,11 +15,11 @@ from sqlglot import exp
 
 from ..catalog.column_types import ColumnType
 from ..catalog.type_kinds import INTEGERS, TypeKind
+from .analytic_select import Piecewise
 from .binder import Relations
 from .native_select import row_count, single_table
 from .parser import folded
 from .parser.queries import table_name
-from .plans import Piecewise
 from .scalars import NotNative
 from .transpile import folded_alias
 

@@ -27,7 +27,7 @@ from .executor.dml import DML, OnePhase, one_phase_applies, result_of, run_in
 from .executor.locking import run_locking
 from .executor.merge import merged, run_merge
 from .executor.reading import run_select
-from .executor.sequences import StoredSequences
+from .executor.stored_sequences import StoredSequences
 from .executor.streaming import stream_select
 from .executor.with_writes import result_with_writes, run_with_writes
 from .implicit import attempts, in_transaction
@@ -36,8 +36,9 @@ from .named_enums import bind_named_enums
 from .needs import needs_of
 from .parser import statements
 from .parser.as_of_clause import AsOf
+from .parser.statements import PlannedStatement
 from .plan_cache import Prepared
-from .planner import Planned, plan_statement
+from .planner import plan_statement
 from .plans import MergePlan, Plan, SelectPlan, WithPlan
 from .relations import LeaseScope, changed_tables, resolve_all
 from .result_shape import check_columns_same, plain_columns
@@ -61,7 +62,7 @@ class Execution:
 
     prepared: Prepared
     index: int
-    statement: Planned
+    statement: PlannedStatement
     parameters: Sequence[object]
     database: str
     user: str = ROOT
@@ -170,7 +171,9 @@ async def _query(
     store = services.store
     now = await store.now()
     bindings = _bindings(services, execution, now, execution.calls)
-    read_at = None if as_of is None else resolve_as_of(as_of, bindings, now, store.settings)
+    read_at = (
+        None if as_of is None else resolve_as_of(as_of, bindings.parameters, now, store.settings)
+    )
     transaction = store.begin(
         read_timestamp=read_at, read_only=True, lock_timeout=execution.lock_timeout
     )
@@ -355,7 +358,7 @@ def _refuse_system_tables(plan: DML | WithPlan | MergePlan) -> None:
 
 
 async def explain(
-    services: Services, statement: Planned, database: str, reader: Transaction, user: str
+    services: Services, statement: PlannedStatement, database: str, reader: Transaction, user: str
 ) -> Plan:
     """The plan that a statement would have now."""
     scope = LeaseScope(services.leases)
@@ -413,7 +416,7 @@ async def _plan_anew(
     plan = plan_statement(statement, relations)
     if not execution.prepared.takes(plan):
         own = execution.prepared.own_statement()
-        assert isinstance(own, Planned), own
+        assert isinstance(own, PlannedStatement), own
         await bind_named_enums(services, reader, own, relations, database)
         plan = plan_statement(own, relations)
     needs = needs_of(execution.statement, relations, plan)

@@ -10,6 +10,7 @@ from sqlglot import exp
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.errors import SQLError
 from ..catalog.row_codec import codec_for
+from .analytic_select import AnalyticSelect
 from .assigned_types import check_inserted, check_updated
 from .binder import (
     STEPS,
@@ -29,17 +30,15 @@ from .element_assignments import whole_value
 from .enum_casts import bind_enum_casts
 from .identity import ignores, refuse_inserted, refuse_updated
 from .index_choice import best_access
-from .introspection.virtual_table import is_virtual
 from .key_access import KeyAccess
 from .locking_plan import plan_locking
 from .merge_plan import plan_merge
 from .native_select import native_select, scan_access
 from .parser import folded, position_of
 from .parser.merge_statements import Merge
-from .parser.statements import Delete, Insert, Query, Update, WithWrites
+from .parser.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
 from .piecewise import piecewise
 from .plans import (
-    AnalyticSelect,
     Assignment,
     DeletePlan,
     InsertPlan,
@@ -58,6 +57,7 @@ from .scalars import NotNative, Scalar
 from .transpile import transpile
 from .values_query import takes_query, values_query, without_defaults
 from .views import expand_views, refuse_view
+from .virtual_ids import is_virtual
 
 _WRITING = {
     Insert: "insert into",
@@ -67,10 +67,8 @@ _WRITING = {
 }
 """What is said of a view that cannot be written."""
 
-Planned = Query | Insert | Update | Delete | WithWrites | Merge
 
-
-def plan_statement(statement: Planned, relations: Relations) -> Plan:
+def plan_statement(statement: PlannedStatement, relations: Relations) -> Plan:
     """The plan of a statement whose tables are `relations`. Raises SQLError."""
     statement = expand_views(statement, relations)
     if isinstance(statement, WithWrites):

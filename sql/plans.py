@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 
-import pyarrow as pa
-
-from ..catalog.column_types import ColumnType
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.elements import Index
-from ..catalog.row_codec import RowCodec, codec_for
+from ..catalog.row_codec import RowCodec
 from ..kvlayer.transaction_modes import LockMode, WhenLocked
+from .analytic_select import AnalyticSelect
 from .drawn_items import DrawnItems
 from .key_access import KeyAccess
-from .parser.identity import Overriding
+from .parser.conflict_clause import Overriding
 from .parser.merge_statements import MergeAction
 from .parser.statements import InsertMode
 from .predicates import Predicate
-from .results import Origin, ResultColumn
+from .results import ResultColumn
 from .scalars import Scalar
 
 
@@ -32,86 +30,6 @@ class Engine(Enum):
     INDEX = "native: index scan"
     INDEX_JOIN = "native: index scan, then rows by primary key"
     DUCKDB = "duckdb over a snapshot"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableScan:
-    """A table that DuckDB reads: registered as `registered`, with the columns at `places`.
-
-    `access` narrows the rows where the statement has one table and its WHERE allows it.
-    """
-
-    registered: str
-    descriptor: TableDescriptor
-    places: tuple[int, ...]
-    access: KeyAccess | None
-
-    @property
-    def covered(self) -> bool:
-        """Whether the entries that the access reads say all that is asked for."""
-        columns = self.descriptor.visible_columns
-        return self.access is None or self.access.holds(
-            [columns[place].id for place in self.places]
-        )
-
-    @property
-    def stored_schema(self) -> pa.Schema:
-        schema = codec_for(self.descriptor).arrow_schema
-        return pa.schema([schema.field(place) for place in self.places])
-
-    @property
-    def arrow_schema(self) -> pa.Schema:
-        """As DuckDB reads it: in broad types, in which expressions are computed."""
-        return broad_schema(self.descriptor, self.places)
-
-
-def broad_schema(descriptor: TableDescriptor, places: Sequence[int]) -> pa.Schema:
-    columns = [descriptor.visible_columns[place] for place in places]
-    return pa.schema(
-        [
-            pa.field(column.name, column.type.broad.arrow_type, nullable=column.nullable)
-            for column in columns
-        ]
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class TypedParameter:
-    """A parameter of the DuckDB statement; `type` is what it is cast to, if it is known."""
-
-    scalar: Scalar
-    type: ColumnType | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnalyticSelect:
-    """A query for DuckDB, in its dialect, over registered snapshots.
-
-    `positions` says where the statement's names stand, for errors that DuckDB finds; `declared`
-    the types that tables give the result's columns, as far as they are known, and `origins` the
-    tables' columns that they are; `piecewise` how it is answered a part of its table at a time, if
-    it can be.
-    """
-
-    sql: str
-    scans: tuple[TableScan, ...]
-    parameters: tuple[TypedParameter, ...]
-    positions: Mapping[str, int]
-    declared: tuple[ColumnType | None, ...] = ()
-    origins: tuple[Origin | None, ...] = ()
-    piecewise: Piecewise | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Piecewise:
-    """What a query of one table says of each row by itself, for `limit` rows at most.
-
-    Where it is `ordered`, then by columns that the table's primary key begins with: the parts, read
-    in key order, are sorted each by itself.
-    """
-
-    limit: Scalar | None
-    ordered: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

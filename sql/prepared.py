@@ -24,10 +24,11 @@ from ..catalog.type_kinds import TypeKind
 from ..catalog.users import ROOT
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.txn import Transaction
+from .analytic_select import AnalyticSelect
 from .authorization import require
 from .binder import tables_of
 from .column_origins import with_origins
-from .errors import from_duckdb
+from .evaluator_errors import from_duckdb
 from .executor.ddl import DDL
 from .expression_types import Hints
 from .named_enums import DeclaredType, DeclaredTypes, bind_named_enums, resolve_hints
@@ -50,7 +51,7 @@ from .parser.statements import (
 from .plan_cache import Prepared, zoned
 from .planned import holds
 from .planner import plan_statement
-from .plans import AnalyticSelect, MergePlan, Plan, SelectPlan, WithPlan
+from .plans import MergePlan, Plan, SelectPlan, WithPlan
 from .relations import LeaseScope, changed_tables, resolve_all
 from .result_shape import plain_columns
 from .results import ResultColumn

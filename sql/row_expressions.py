@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from ..catalog.arrow_columns import column_array
+from ..catalog.arrow_columns import broad_schema, column_array
 from ..catalog.column_types import ColumnType, Datum, coerce
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.elements import CheckConstraint
@@ -25,10 +25,9 @@ from ..catalog.session_zone import plain_texts
 from ..catalog.type_kinds import TypeKind
 from .as_of import datetime_of
 from .binder import check_columns, row_scope
-from .errors import from_duckdb
+from .evaluator_errors import from_duckdb
 from .executor.duckdb import Analytics
 from .parser import parse_expression
-from .plans import broad_schema
 from .postgres.blanks import without_blanks
 from .predicates import Comparison, Membership, Predicate, bind_predicates, compile_predicates
 from .results import Row

@@ -39,10 +39,10 @@ from .parser import ParsedText, statements
 from .parser.cursor_statements import CursorStatement, FetchCursor
 from .parser.merge_statements import Merge
 from .parser.rights_statements import ActAs, RightsChange
+from .parser.statements import PlannedStatement
 from .parser.transaction_statements import TransactionStatement
 from .plan_cache import Prepared
 from .planned import Execution, run_planned
-from .planner import Planned
 from .prepared import Asked, PreparedStatement, Preparing, asked_of, joins_batch, statements_of
 from .prepared_names import PreparedNames
 from .result_shape import check_columns_same, known_columns
@@ -411,7 +411,7 @@ class Session:
         """Runs a statement, as one of the open transaction if there is one."""
         return await (work() if self._open is None else self._open.statement(work))
 
-    def _execution(self, asked: Asked, statement: Planned) -> Execution:
+    def _execution(self, asked: Asked, statement: PlannedStatement) -> Execution:
         return Execution(
             prepared=asked.prepared,
             index=asked.index,

@@ -9,13 +9,14 @@ from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
 
+from ..catalog.catalog_changes import jobs_begun
 from ..catalog.errors import SQLError
 from ..kvlayer.errors import KVError, RetryableTransaction, StoreClosed
 from ..kvlayer.txn import Transaction
 from .advisory_locks import AdvisoryLocks
 from .as_of import datetime_of, resolve_as_of
 from .authorization import changes_rights
-from .executor.ddl import jobs_begun, wait_until_seen
+from .executor.ddl import wait_until_seen
 from .implicit import ATTEMPTS_MAX, pause_before
 from .parser import transaction_statements as statements
 from .parser.show_statements import SHOWN
@@ -230,7 +231,7 @@ class SessionTransactions:
         if said.as_of is not None:
             now = await self._store.now()
             bindings = Bindings(given, datetime_of(now))
-            at = resolve_as_of(said.as_of, bindings, now, self._store.settings)
+            at = resolve_as_of(said.as_of, bindings.parameters, now, self._store.settings)
             modes = replace(modes, as_of=at, read_only=True)
         elif said.read_only is False and modes.as_of is not None:
             raise SQLError("25006", "a transaction AS OF SYSTEM TIME reads only")

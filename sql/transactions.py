@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from ..catalog.catalog_changes import tables_changed
 from ..catalog.errors import SQLError
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.errors import KVError, RetryableTransaction, WriteConflict
 from ..kvlayer.savepoint import Savepoint
 from ..kvlayer.transaction_modes import Isolation, Priority
 from ..kvlayer.txn import Transaction
-from .executor.ddl import tables_changed
 from .relations import LeaseScope
 from .services import Services
 from .variables import LOCK_TIMEOUT, SessionVariables, VariableMark

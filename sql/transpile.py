@@ -25,6 +25,7 @@ from ..catalog.errors import SQLError
 from ..catalog.interval import Interval
 from ..catalog.json_text import write_json
 from ..catalog.type_kinds import TypeKind
+from .analytic_select import AnalyticSelect, TableScan, TypedParameter
 from .binder import Relations, column_type, scopes_in, tables_in
 from .client_functions import CLIENT_NODES, client_fact
 from .column_origins import column_origins
@@ -38,7 +39,6 @@ from .named_windows import spell_out_windows
 from .output_types import declared_enums, declared_types
 from .parser import folded, position_of
 from .parser.queries import table_name
-from .plans import AnalyticSelect, TableScan, TypedParameter
 from .postgres.literal_casts import literal_cast
 from .postgres.meaning import mean_as_postgres
 from .postgres.output_names import output_name

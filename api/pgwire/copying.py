@@ -9,7 +9,7 @@ from itertools import islice
 from ...catalog.errors import SQLError
 from ...sql import ClosedOnError, Result, ResultBatches, Session
 from ...sql.executor.copy import CopyIn
-from ...sql.parser.copy_options import CopyFormat
+from ...sql.parser.copy_statements import CopyFormat
 from ...sql.parser.statements import CopyFrom, CopyTo
 from . import replies
 from .channel import Channel, HangUp

@@ -14,17 +14,10 @@ It must never know: how the range stores, replicates or locks. It sees the range
 """
 
 from .budget import MemoryBudget
-from .host import (
-    TICK_INTERVAL,
-    DurableEntry,
-    PushOutcome,
-    PushVerdict,
-    RangeFeedHost,
-    RangeRouter,
-    TickedFeed,
-)
+from .host import TICK_INTERVAL, DurableEntry, PushOutcome, PushVerdict, RangeFeedHost
 from .processor import RangeFeeds
 from .registration import RangeFeed
+from .router import RangeRouter, TickedFeed
 from .span_feed import SpanFeed
 
 __all__ = [

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from enum import Enum
 from random import Random
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -18,9 +18,6 @@ from ..metrics import Metrics
 from ..settings import Settings, declare_duration
 from ..span import Span
 from .budget import MemoryBudget
-
-if TYPE_CHECKING:
-    from .registration import RangeFeed
 
 TICK_INTERVAL = declare_duration(
     "kv.closed_timestamp.side_transport_interval",
@@ -159,41 +156,4 @@ class RangeFeedHost(Protocol):
 
         Intents of a transaction that has ended are resolved on the way.
         """
-        ...
-
-
-class TickedFeed(Protocol):
-    """A span feed, as its router's ticks see it."""
-
-    def tick(self, closed: Timestamp, now_ns: int, interval_ns: int) -> None:
-        """`closed` took effect in every range at the monotonic time `now_ns`."""
-        ...
-
-
-class RangeRouter(Protocol):
-    """Where the ranges are: what a span feed asks of its store."""
-
-    @property
-    def clock(self) -> Clock: ...
-
-    def divide(self, span: Span) -> Sequence[Span]:
-        """`span` cut at the borders of ranges, in key order."""
-        ...
-
-    def range_feed(
-        self, span: Span, start_after: Timestamp, *, with_previous: bool = False
-    ) -> RangeFeed:
-        """`RangeFeeds.register` of the range that holds `span`.
-
-        Raises RangeFeedEnded (split or merged) when no one range holds it any more.
-        """
-        ...
-
-    def gather(self, feed: TickedFeed) -> None:
-        """From now on the feed may be told of closings by `TickedFeed.tick`, once for all its
-        pieces in ranges that have nothing unresolved. A router may do without."""
-        ...
-
-    def release(self, feed: TickedFeed) -> None:
-        """The feed is closed. Releasing twice is once."""
         ...

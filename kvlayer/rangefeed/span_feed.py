@@ -13,8 +13,8 @@ from ..events import Checkpoint, Event, SteadyState
 from ..frontier import Frontier
 from ..span import Span, subtract
 from .doorbell import Doorbell
-from .host import RangeRouter
 from .registration import FeedState, RangeFeed
+from .router import RangeRouter
 
 CATCH_UPS_MAX = 16
 """Pieces that catch up at one time; each pins a snapshot of its engine."""

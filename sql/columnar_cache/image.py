@@ -21,11 +21,11 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from ...catalog.arrow_columns import broad_schema
 from ...catalog.column_types import ColumnType, Datum
 from ...catalog.descriptor import Column, TableDescriptor
 from ...catalog.row_codec import codec_for
 from ...kvlayer.clock import Timestamp
-from ..plans import broad_schema
 
 CHUNK_ROWS = 8192
 """Rows of a new chunk: copying one takes a fraction of a millisecond, and DuckDB, which works on

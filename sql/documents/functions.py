@@ -20,7 +20,7 @@ from ...catalog.column_types import ColumnType, array_of, coerce
 from ...catalog.errors import SQLError
 from ...catalog.json_text import read_json
 from ...catalog.type_kinds import TypeKind
-from ..errors import passed_on
+from ..passed_errors import passed_on
 from . import casts, operators, order, paths, slices
 from .datums import Documents, documents_in, documents_of, names_of
 from .json_paths import answers

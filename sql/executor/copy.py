@@ -36,7 +36,7 @@ from ..transactions import OpenTransaction
 from ..views import refuse_view
 from .cascades import write_in
 from .mutations import Mutation
-from .sequences import StoredSequences
+from .stored_sequences import StoredSequences
 
 
 class CopyIn:

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from ...catalog.catalog import ColumnDefinition, TableDefinition
-from ...catalog.catalog_changes import CatalogChanges
 from ...catalog.descriptor import Column, TableDescriptor
 from ...catalog.errors import SQLError
 from ...catalog.leases import LeaseWaitTimeout
@@ -151,25 +150,6 @@ async def _one_version(services: Services, table_ids: Sequence[int]) -> str | No
         except (LockTimeout, RetryableTransaction) as error:
             return f"the change is committed, but it is not known who has seen it: {error}"
     return None
-
-
-def tables_changed(transaction: Transaction) -> tuple[int, ...]:
-    """The tables that existed before the transaction and have a new version in it."""
-    if not transaction.commit_checks:
-        return ()
-    changes = CatalogChanges.of(transaction)
-    return tuple(
-        descriptor.id
-        for descriptor in changes.published
-        if isinstance(descriptor, TableDescriptor) and not changes.created(descriptor.id)
-    )
-
-
-def jobs_begun(transaction: Transaction) -> tuple[int, ...]:
-    """The schema changes that begin with the transaction."""
-    if not transaction.commit_checks:
-        return ()
-    return tuple(CatalogChanges.of(transaction).jobs)
 
 
 async def _create_table(

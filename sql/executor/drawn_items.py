@@ -14,7 +14,7 @@ from ...catalog.column_types import ColumnType, Datum
 from ...catalog.errors import SQLError
 from ...catalog.physical import to_physical
 from ..drawn_items import DRAWN, OPERAND, DrawnCall, DrawnItem, DrawnItems
-from ..errors import from_duckdb
+from ..evaluator_errors import from_duckdb
 from ..given_tables import ROW_NUMBER, filled, given_table
 from ..results import Result, ResultColumn, Row
 from ..scalars import Bindings, Scalar

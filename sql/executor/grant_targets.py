@@ -14,7 +14,7 @@ from ..parser.names import ObjectName
 from ..parser.rights_statements import GrantTarget, TargetKind
 from ..relations import find_table, unknown_relation
 from .enum_types import find_type, unknown
-from .sequences import find_sequence
+from .stored_sequences import find_sequence
 
 K = TypeVar("K", SequenceDescriptor, TypeDescriptor)
 

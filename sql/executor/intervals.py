@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ...catalog.errors import SQLError
 from ...catalog.interval import DAY, MONTH_DAYS, Interval, interval_of
-from ..errors import passed_on
+from ..passed_errors import passed_on
 
 _DAY_SECONDS = 86_400
 

@@ -35,7 +35,7 @@ from ..sequence_functions import Drawing
 from ..services import Services
 from .foreign_keys import has_references
 from .mutations import Mutation
-from .sequences import StoredSequences
+from .stored_sequences import StoredSequences
 
 ROWS_PER_TRANSACTION = 1000
 PENDING_MAX = 8

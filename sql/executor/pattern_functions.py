@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...catalog.errors import SQLError
-from ..errors import passed_on
+from ..passed_errors import passed_on
 from ..patterns import searches
 from ..patterns.matching import Budget
 from ..patterns.native import native_of

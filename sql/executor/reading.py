@@ -17,16 +17,17 @@ from ...catalog.row_codec import RowCodec, codec_for
 from ...kvlayer.span import Span
 from ...kvlayer.transaction_modes import WhenLocked
 from ...kvlayer.txn import Transaction
+from ..analytic_select import AnalyticSelect, TableScan
 from ..column_origins import with_origins
-from ..errors import from_duckdb
-from ..introspection.virtual_table import is_virtual
+from ..evaluator_errors import from_duckdb
 from ..key_access import KeyAccess
-from ..plans import AnalyticSelect, NativeSelect, SelectPlan, TableScan
+from ..plans import NativeSelect, SelectPlan
 from ..predicates import bind_predicates
 from ..results import Result, Row
 from ..scalars import Bindings, Scalar
 from ..table_reads import Images, Source, TableRead
 from ..transpile import parameter_values
+from ..virtual_ids import is_virtual
 from .drawn_items import with_draws
 from .duckdb import Analytics, Answer
 from .index_entries import rows_of_entries

@@ -24,9 +24,10 @@ from ...catalog.row_codec import codec_for
 from ...kvlayer.errors import BatchTimestampBeforeGC
 from ...kvlayer.span import Span
 from ...kvlayer.txn import Transaction
+from ..analytic_select import AnalyticSelect, TableScan
 from ..column_origins import with_origins
-from ..errors import from_duckdb
-from ..plans import AnalyticSelect, SelectPlan, TableScan
+from ..evaluator_errors import from_duckdb
+from ..plans import SelectPlan
 from ..result_batches import ResultBatches, WaitingResults
 from ..results import Result
 from ..scalars import Bindings

@@ -42,7 +42,7 @@ from ..services import Services
 from .mutations import Mutation
 from .new_names import new_table_name
 from .reading import run_select
-from .sequences import StoredSequences
+from .stored_sequences import StoredSequences
 
 SLICE_ROWS = 1000
 """Rows that are written before the loop gets a turn."""

@@ -18,7 +18,7 @@ from ...catalog.errors import SQLError
 from ...catalog.physical import to_physical
 from ...catalog.session_zone import SessionZone, follow, forget
 from ...catalog.type_kinds import TypeKind
-from ..errors import passed_on
+from ..passed_errors import passed_on
 
 PREFIX = "text_as_"
 READ = (

@@ -18,7 +18,7 @@ from ...catalog.view_query import ViewQuery
 from ...kvlayer.access import Transaction
 from ..authorization import require
 from ..binder import Relations, tables_of
-from ..errors import from_duckdb
+from ..evaluator_errors import from_duckdb
 from ..needs import needs_of
 from ..parser import parse
 from ..parser import schema_statements as s

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ...catalog.errors import SQLError
 from ...kvlayer.clock import WallClock
-from ..errors import passed_on
+from ..passed_errors import passed_on
 from ..postgres.macros import PREFIX
 from . import (
     byte_strings,

@@ -70,16 +70,3 @@ class VirtualTable:
 def virtual_columns(**columns: ColumnType) -> dict[str, ColumnType]:
     """Columns in the order written."""
     return columns
-
-
-GIVEN_ID = -1_000_000
-"""Of the first table that a statement makes while it runs (`given_tables`); others are below it."""
-
-
-def in_catalog(descriptor: TableDescriptor) -> bool:
-    """Whether the table is one of the catalog's, whose types are not PostgreSQL's."""
-    return GIVEN_ID < descriptor.id < 0
-
-
-def is_virtual(descriptor: TableDescriptor) -> bool:
-    return descriptor.id < 0

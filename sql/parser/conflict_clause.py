@@ -1,8 +1,9 @@
-"""ON CONFLICT, as the parser hands it on."""
+"""Clauses of INSERT, as the parser hands them on: ON CONFLICT and OVERRIDING."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from sqlglot import exp
 
@@ -21,3 +22,10 @@ class OnConflict:
     assignments: tuple[tuple[exp.Column, exp.Expr], ...] = ()
     where: exp.Expr | None = None
     position: int | None = None
+
+
+class Overriding(Enum):
+    """Whose values an INSERT writes into identity columns, whatever they are declared as."""
+
+    SYSTEM = "system"
+    USER = "user"

@@ -15,7 +15,8 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from ...catalog.errors import SQLError
-from .copy_options import CopyOptions, build_options
+from .copy_options import build_options
+from .copy_statements import CopyOptions
 from .cursor import Cursor, LexemeKind
 from .queries import parse_query, parse_tree
 from .statements import CopyFrom, CopyTo, ObjectName, Query

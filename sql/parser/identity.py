@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
 from sqlglot.tokenizer_core import Token
 
 from ...catalog.elements import Identity
+from .conflict_clause import Overriding
 from .cursor import Cursor, syntax_error
 from .schema_statements import AddIdentity, DropIdentity, IdentityClause, SetIdentity
 from .sequences import sequence_option, sequence_options
 from .type_statements import SequenceChange
-
-
-class Overriding(Enum):
-    """Whose values an INSERT writes into identity columns, whatever they are declared as."""
-
-    SYSTEM = "system"
-    USER = "user"
 
 
 def identity_mode(cursor: Cursor) -> Identity | None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from .identity import Overriding, overriding_at
+from .conflict_clause import Overriding
+from .identity import overriding_at
 from .statements import InsertMode
 from .tree_names import position_of
 

@@ -8,7 +8,7 @@ from enum import Enum
 
 from sqlglot import exp
 
-from .identity import Overriding
+from .conflict_clause import Overriding
 from .names import ObjectName
 
 

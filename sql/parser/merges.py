@@ -7,8 +7,9 @@ from sqlglot.tokenizer_core import Token
 
 from ...catalog.errors import SQLError
 from .assignments import assignments
+from .conflict_clause import Overriding
 from .cursor import syntax_error
-from .identity import Overriding, overriding_at
+from .identity import overriding_at
 from .merge_statements import Merge, MergeAction, MergeWhen
 from .queries import parse_tree
 from .tree_names import folded, position_of, table_name

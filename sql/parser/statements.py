@@ -13,10 +13,9 @@ from enum import Enum
 from sqlglot import exp
 
 from .as_of_clause import AsOf
-from .conflict_clause import OnConflict
-from .copy_options import CopyOptions
+from .conflict_clause import OnConflict, Overriding
+from .copy_statements import CopyOptions
 from .cursor_statements import CursorStatement
-from .identity import Overriding
 from .maintenance_statements import Maintain
 from .merge_statements import Merge
 from .names import ObjectName as ObjectName
@@ -206,6 +205,10 @@ class WithWrites:
     main: Query | Insert | Update | Delete
 
 
+PlannedStatement = Query | Insert | Update | Delete | WithWrites | Merge
+"""A query or DML: what the planner makes a plan of."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateChangefeed:
     """`sink` is None for a feed whose rows go to the client; `text` is the statement as written."""
@@ -358,12 +361,7 @@ Statement = (
     | ShowRanges
     | SchemaStatement
     | ExplainChange
-    | Insert
-    | Update
-    | Delete
-    | Merge
-    | Query
-    | WithWrites
+    | PlannedStatement
     | TransactionStatement
     | CreateChangefeed
     | ShowJobs

@@ -19,11 +19,11 @@ from ...catalog.column_types import ColumnType, array_of
 from ...catalog.type_kinds import FLOATS, TypeKind
 from ..binder import Relations, scopes_in
 from ..expression_types import FUNCTIONS as DOCUMENT_FUNCTIONS
-from ..introspection.virtual_table import in_catalog
 from ..parser import folded
 from ..parser.queries import table_name
 from ..parser.tree_names import CAST_TYPE
 from ..scalars import broad_type_of_cast, type_of_cast
+from ..virtual_ids import in_catalog
 from .derived_types import (
     FLOAT4,
     FLOAT8,

@@ -16,8 +16,9 @@ import pytest
 from tailrace.catalog.errors import SQLError
 from tailrace.kvlayer.clock import SystemWallClock
 from tailrace.kvlayer.offload import ThreadOffload
-from tailrace.sql.errors import from_duckdb, passed_on
+from tailrace.sql.evaluator_errors import from_duckdb
 from tailrace.sql.executor.duckdb import Analytics, Answer
+from tailrace.sql.passed_errors import passed_on
 from tests.harness.pg_door import PATIENCE_SECONDS
 from tests.harness.simulation import Simulation
 

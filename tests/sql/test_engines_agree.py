@@ -11,12 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tailrace.catalog.column_types import Datum
+from tailrace.sql.analytic_select import AnalyticSelect
 from tailrace.sql.executor.duckdb import Analytics
 from tailrace.sql.executor.reading import run_select
 from tailrace.sql.parser import parse
 from tailrace.sql.parser.statements import Query
 from tailrace.sql.planner import plan_statement
-from tailrace.sql.plans import AnalyticSelect, SelectPlan
+from tailrace.sql.plans import SelectPlan
 from tailrace.sql.scalars import Bindings
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from ....catalog.errors import SQLError
-from ....sql.parser.copy_options import CopyFormat, CopyOptions
+from ....sql.parser.copy_statements import CopyFormat, CopyOptions
 from ..column_texts import text_bytes
 from .batches import BatchBuilder
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from ....catalog.errors import SQLError
-from ....sql.parser.copy_options import CopyOptions, Header
+from ....sql.parser.copy_statements import CopyOptions, Header
 from .batches import BATCH_ROWS, BatchBuilder, in_slices
 from .blocks import BlockReader
 from .lines import END_OF_DATA, LineSplitter

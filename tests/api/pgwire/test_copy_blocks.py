@@ -14,7 +14,8 @@ from tailrace.catalog.column_types import ColumnType
 from tailrace.catalog.descriptor import Column
 from tailrace.catalog.errors import SQLError
 from tailrace.catalog.type_kinds import TypeKind
-from tailrace.sql.parser.copy_options import CopyOptions, build_options
+from tailrace.sql.parser.copy_options import build_options
+from tailrace.sql.parser.copy_statements import CopyOptions
 
 TYPES = (
     ColumnType(TypeKind.INT8),

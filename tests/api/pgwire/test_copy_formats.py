@@ -15,7 +15,7 @@ from tailrace.catalog.errors import SQLError
 from tailrace.catalog.type_kinds import TypeKind
 from tailrace.sql import Result, ResultColumn, Row
 from tailrace.sql.parser import parse
-from tailrace.sql.parser.copy_options import CopyOptions
+from tailrace.sql.parser.copy_statements import CopyOptions
 from tailrace.sql.parser.statements import CopyFrom, CopyTo
 
 COLUMNS = (
