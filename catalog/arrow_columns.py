@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .column_types import ColumnType, Datum
-from .descriptor import TableDescriptor
 from .errors import SQLError
 from .interval import Interval, interval_of
 from .json_text import normal_json
@@ -244,14 +243,3 @@ def _check_years(type: ColumnType, numbers: AnyArray, column: str) -> None:
             f'column "{column}": {type.sql_name} out of range',
             detail="Dates and timestamps lie in the years 0001 to 9999.",
         )
-
-
-def broad_schema(descriptor: TableDescriptor, places: Sequence[int]) -> pa.Schema:
-    """The columns at `places`, in the broad types that expressions are computed in."""
-    columns = [descriptor.visible_columns[place] for place in places]
-    return pa.schema(
-        [
-            pa.field(column.name, column.type.broad.arrow_type, nullable=column.nullable)
-            for column in columns
-        ]
-    )

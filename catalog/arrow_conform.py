@@ -7,6 +7,7 @@ just what an INSERT takes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -131,3 +132,14 @@ def _exact(type: ColumnType, given: pa.DataType) -> bool:
             return False
         case TypeKind.BOOL | TypeKind.UUID | TypeKind.ARRAY | TypeKind.INTERVAL:
             return False
+
+
+def broad_schema(descriptor: TableDescriptor, places: Sequence[int]) -> pa.Schema:
+    """The columns at `places`, in the broad types that expressions are computed in."""
+    columns = [descriptor.visible_columns[place] for place in places]
+    return pa.schema(
+        [
+            pa.field(column.name, column.type.broad.arrow_type, nullable=column.nullable)
+            for column in columns
+        ]
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ..catalog.arrow_columns import broad_schema
+from ..catalog.arrow_conform import broad_schema
 from ..catalog.column_types import ColumnType
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.row_codec import codec_for

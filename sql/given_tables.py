@@ -13,7 +13,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from ..catalog.arrow_columns import broad_schema, column_array
+from ..catalog.arrow_columns import column_array
+from ..catalog.arrow_conform import broad_schema
 from ..catalog.column_types import ColumnType
 from ..catalog.descriptor import Column, TableDescriptor
 from ..catalog.physical import to_physical

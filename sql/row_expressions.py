@@ -15,7 +15,8 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from ..catalog.arrow_columns import broad_schema, column_array
+from ..catalog.arrow_columns import column_array
+from ..catalog.arrow_conform import broad_schema
 from ..catalog.column_types import ColumnType, Datum, coerce
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.elements import CheckConstraint

@@ -21,7 +21,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from ...catalog.arrow_columns import broad_schema
+from ...catalog.arrow_conform import broad_schema
 from ...catalog.column_types import ColumnType, Datum
 from ...catalog.descriptor import Column, TableDescriptor
 from ...catalog.row_codec import codec_for
