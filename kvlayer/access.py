@@ -25,6 +25,7 @@ from .clock import Timestamp, WallClock
 from .errors import WriteConflict
 from .events import Event
 from .frontier import Frontier
+from .history import StorePosition
 from .metrics import Metrics
 from .savepoint import Savepoint
 from .settings import Settings
@@ -217,6 +218,16 @@ class StoreAccess(Protocol):
         ...
 
     async def now(self) -> Timestamp: ...
+
+    @property
+    def position(self) -> StorePosition:
+        """At or above everything of the log that this process has been given."""
+        ...
+
+    async def holds(self, position: StorePosition) -> bool:
+        """Whether everything up to `position` is in the store's log: False for what was seen of a
+        store that was put back from an older copy since, or of another copy of it."""
+        ...
 
     def begin(
         self,

@@ -9,7 +9,7 @@ import grpc
 import grpc.aio
 
 from .join_token import JoinToken
-from .service import ProtocolMismatch, StoreService
+from .service import NodeTurnedAway, StoreService
 
 SERVICE = "tailrace.Store"
 TOKEN_METADATA = "authorization"
@@ -68,8 +68,8 @@ class RpcServer:
                 async with aclosing(self._service.stream(method, body)) as answers:
                     async for answer in answers:
                         yield answer
-            except ProtocolMismatch as mismatch:
-                await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(mismatch))
+            except NodeTurnedAway as turned:
+                await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(turned))
 
         return grpc.unary_stream_rpc_method_handler(handle)
 

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from ..access import Evaluation, Version
 from ..clock import Timestamp, WallClock
 from ..errors import StoreUnreachable
+from ..history import StorePosition
 from ..metrics import Metrics
 from ..settings import Settings
 from ..span import Span
@@ -17,7 +18,7 @@ from .channel import Channel
 from .connection import Connection, RemoteClock
 from .evaluation import run_one_phase
 from .feed import RemoteFeed
-from .messages import Now
+from .messages import Holds, Now
 from .snapshot import RemoteSnapshot, remote_versions
 from .transaction import RemoteTransaction
 
@@ -91,6 +92,14 @@ class RemoteStore:
     async def now(self) -> Timestamp:
         question = Now(await self._connection.ready())
         return await self._connection.read("now", question, Timestamp)
+
+    @property
+    def position(self) -> StorePosition:
+        return self._connection.position
+
+    async def holds(self, position: StorePosition) -> bool:
+        question = Holds(await self._connection.ready(), position)
+        return await self._connection.read("holds", question, bool)
 
     def begin(
         self,
