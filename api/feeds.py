@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 
 from ..catalog.jobs import JobContext, JobRecord, JobRegistry, RetryableJobError
 from ..catalog.schema_change.job import JOB_KIND as SCHEMA_CHANGE
@@ -13,6 +13,7 @@ from ..changefeed import JOB_KIND, Changefeeds, FeedStatus
 from ..changefeed import ChangefeedStream as FeedStream
 from ..changefeed.attempt import retryable
 from ..kvlayer.clock import ZERO
+from ..kvlayer.errors import StoreClosed
 from ..kvlayer.txn import Transaction
 from ..sql import ChangefeedRequest, ChangefeedStream, JobSummary, Row
 from ..sql.parser.statements import JobAction
@@ -42,15 +43,22 @@ class ChangefeedResumer:
         self._feeds = feeds
 
     async def resume(self, context: JobContext) -> None:
-        try:
-            await self._feeds.run(_Claim(context))
-        except Exception as error:  # the feed knows which of its errors another attempt may mend
-            if retryable(error):
-                raise RetryableJobError(str(error)) from error
-            raise
+        await _retried(self._feeds.run(_Claim(context)))
 
     async def on_cancel(self, context: JobContext) -> None:
-        await self._feeds.cancel(_Claim(context))
+        await _retried(self._feeds.cancel(_Claim(context)))
+
+
+async def _retried(work: Awaitable[None]) -> None:
+    """Tells the registry which errors another attempt may mend: the feed knows."""
+    try:
+        await work
+    except StoreClosed:
+        raise
+    except Exception as error:
+        if retryable(error):
+            raise RetryableJobError(str(error)) from error
+        raise
 
 
 class FeedServices:

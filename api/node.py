@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from secrets import token_urlsafe
@@ -28,6 +29,7 @@ from ..catalog.type_change import TypeChanger
 from ..catalog.users import ROOT
 from ..changefeed import JOB_KIND, Changefeeds, ChangefeedServices, LiveFeed
 from ..changefeed.export import Positions
+from ..changefeed.reservations import lives
 from ..changefeed.sinks import SinkKinds, default_kinds
 from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader
 from ..changefeed.sinks.locations import SCHEME, MirrorLocations
@@ -235,14 +237,14 @@ async def _assemble(
         store,
         session,
         resumers,
-        accepts=lambda job: job.kind != JOB_KIND or feeds.runs_here(job.id, job.payload),
+        accepts=lambda job: feeds.accepts(job),
     )
     feeds = Changefeeds(
         ChangefeedServices(
             store=store,
             descriptors=descriptors,
             leases=leases,
-            kinds=_sink_kinds(files, options, offload),
+            kinds=_sink_kinds(store, files, options, offload),
             offload=offload,
             protections=ProtectedTimestamps(store, always=PROTECTED_WITH_ALL),
             node_id=node_id,
@@ -255,6 +257,8 @@ async def _assemble(
     rows = AnalyticRows(store, descriptors, analytics)
     resumers[SCHEMA_CHANGE] = SchemaChanger(store, descriptors, leases, rows)
     resumers[TYPE_CHANGE] = TypeChanger(store, descriptors, leases)
+    if isinstance(store, Store):  # nobody else has begun to write
+        await feeds.release_orphans()
     await registry.start()
     closing.callback(feeds.close)
     closing.push_async_callback(registry.close)
@@ -310,10 +314,12 @@ async def _watch_settings_and_rights(store: StoreAccess, closing: AsyncExitStack
     return rights
 
 
-def _sink_kinds(files: DuckDBFiles, options: NodeOptions, offload: Offload) -> SinkKinds:
+def _sink_kinds(
+    store: StoreAccess, files: DuckDBFiles, options: NodeOptions, offload: Offload
+) -> SinkKinds:
     """Every sink that a node can feed: those without files, DuckDB mirrors, each lake format."""
     kinds = default_kinds()
-    kinds.register(SCHEME, DuckDBKind(files))
+    kinds.register(SCHEME, DuckDBKind(files, partial(lives, store)))
     lakes = SparkKind(options.mirror_roots, offload, options.server_url, options.server_token)
     for format in FORMATS:
         kinds.register(f"{SCHEME_PREFIX}{format}", lakes)

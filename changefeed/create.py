@@ -11,13 +11,20 @@ from ..catalog.system_tables import FIRST_USER_ID
 from ..kvlayer.clock import Timestamp, format_timestamp
 from ..kvlayer.keys import table_span
 from ..kvlayer.protected_timestamp import ProtectionRefused
+from ..kvlayer.settings import declare_duration
 from ..kvlayer.txn import Transaction
 from .details import ChangefeedDetails, TableTarget
 from .options import parse_options
-from .reservations import check_free
+from .reservations import PROTECTION_OWNER, check_free
 from .services import ChangefeedServices
 from .sinks.protocol import SinkRefused
 from .sinks.worker import WorkerKind
+
+PROTECTION_MAX_AGE = declare_duration(
+    "changefeed.protect_timestamp.max_age",
+    96 * 3600.0,
+    "how long a changefeed that makes no progress keeps rows from garbage collection (0: for ever)",
+)
 
 
 class FeedRequest(Protocol):
@@ -142,9 +149,10 @@ async def _protect(
     try:
         return await services.protections.protect(
             transaction,
-            owner="changefeed",
+            owner=PROTECTION_OWNER,
             spans=[table_span(table.id) for table in tables],
             timestamp=start_at,
+            max_age_seconds=services.store.settings.get(PROTECTION_MAX_AGE),
         )
     except ProtectionRefused as refused:
         raise SQLError("22023", f"changefeed cannot start: {refused}") from refused

@@ -7,7 +7,8 @@ A claim of the job runs one attempt (`attempt`). How it ends decides what become
     SinkRefused, dropped table, too old    the job has failed, with this error
     cancelled, or the claim is lost        left as it is, for whoever claims the job next
 
-When a feed will not come back, its protected timestamp and its sink's names are released.
+When a feed will not come back, its protected timestamp and its sink's names are released, and only
+then is the job over: what cannot be released now is tried again as everything else of a job is.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import asyncio
 from typing import Protocol
 
 from ..catalog.jobs import JobFenced
-from ..kvlayer.clock import Timestamp, duration
-from ..kvlayer.errors import KVError, StoreClosed
+from ..kvlayer.clock import ZERO, Timestamp, duration
+from ..kvlayer.errors import StoreClosed
 from .attempt import Destination, FeedPlan, retryable, run_attempt
 from .details import (
     decode_details,
@@ -26,7 +27,7 @@ from .details import (
 )
 from .live import FeedState, LiveFeed
 from .services import ChangefeedServices
-from .sinks.protocol import FeedIdentity, SinkContext, SinkError, SinkProgress, SinkRefused
+from .sinks.protocol import FeedIdentity, SinkContext, SinkProgress, SinkRefused
 from .sinks.worker import WorkerFeed, WorkerKind
 
 PROTECTION_INTERVAL = duration(seconds=10.0)
@@ -60,7 +61,7 @@ class ChangefeedJob:
         self._claim = claim
         self._live = live
         self._details = decode_details(claim.payload)
-        self._protected_at = self._details.start_at
+        self._protected_at = ZERO
         self._identity = FeedIdentity(
             store_id=services.store.id, job_id=claim.job_id, epoch=claim.epoch
         )
@@ -101,6 +102,7 @@ class ChangefeedJob:
             details.sink_uri,
             SinkContext(
                 identity=self._identity,
+                position=lambda: services.store.position,
                 clock=services.store.clock,
                 offload=services.offload,
                 settings=services.store.settings,
@@ -116,10 +118,12 @@ class ChangefeedJob:
             known=decode_progress(found) if found else None,
             save=self._save,
         )
+        self._protected_at = await self._read_protection()
         plan = FeedPlan(
             table_ids=[target.table_id for target in details.targets],
             start_at=details.start_at,
             options=options,
+            protected_at=self._protected_at,
         )
         await run_attempt(services, plan, destination, self._live)
 
@@ -150,6 +154,14 @@ class ChangefeedJob:
         if progress.resolved - self._protected_at > PROTECTION_INTERVAL:
             await self._protect(progress.resolved)
 
+    async def _read_protection(self) -> Timestamp:
+        """Above it, nothing that the feed reads may have been collected."""
+        store = self._services.store
+        record = await self._services.protections.read(
+            store.snapshot(await store.now()), self._details.protection_id
+        )
+        return ZERO if record is None else record.timestamp
+
     async def _protect(self, resolved: Timestamp) -> None:
         transaction = self._services.store.begin()
         try:
@@ -170,19 +182,23 @@ class ChangefeedJob:
             )
 
     async def _let_go(self) -> None:
-        """Releases what the feed held. What cannot be released now stays, and is counted.
+        """Releases what the feed held, the protected timestamp first.
 
-        Raises JobFenced when the claim is lost: then all of it belongs to the next holder.
+        A target that is a file of another node stays as it is: that node finds the job over when
+        it next opens the file. Raises what `retryable` knows where something cannot be released
+        now, and JobFenced when the claim is lost: then all of it belongs to the next holder.
         """
         found = await self._claim.read_progress()
         await self._claim.save_progress(found or b"")
         self._live.stop()
+        services, details = self._services, self._details
+        transaction = services.store.begin()
         try:
-            transaction = self._services.store.begin()
-            await self._services.protections.release(transaction, self._details.protection_id)
+            await services.protections.release(transaction, details.protection_id)
             await transaction.commit()
-            kind = self._services.kinds.kind_of(self._details.sink_uri)
-            await kind.release(self._details.sink_uri, self._identity)
-        except (KVError, SinkError) as error:
-            self._services.store.metrics.add("changefeed_release_failures_total")
-            self._live.last_error = self._live.last_error or str(error)
+        except BaseException:
+            await transaction.rollback()
+            raise
+        kind = services.kinds.kind_of(details.sink_uri)
+        if not kind.local or details.node_id == services.node_id:
+            await kind.release(details.sink_uri, self._identity)

@@ -58,10 +58,15 @@ class ProtectedTimestamp(msgspec.Struct, array_like=True, frozen=True, kw_only=T
         return any(start < span.end and span.start < end for start, end in self.spans)
 
 
-class Writer(Protocol):
-    """A transaction, as far as a record needs one."""
+class Getter(Protocol):
+    """A transaction or a snapshot, as far as reading one record needs it."""
 
     async def get(self, key: bytes) -> bytes | None: ...
+
+
+class Writer(Getter, Protocol):
+    """A transaction, as far as a record needs one."""
+
     async def put(self, keys: Sequence[bytes], bodies: Sequence[bytes]) -> None: ...
     async def delete(self, keys: Sequence[bytes]) -> None: ...
 
@@ -135,9 +140,9 @@ class ProtectedTimestamps:
         await self._write(transaction, moved)
         return True
 
-    async def read(self, transaction: Writer, record_id: bytes) -> ProtectedTimestamp | None:
+    async def read(self, reader: Getter, record_id: bytes) -> ProtectedTimestamp | None:
         """The record, or None when it was released; it may be expired."""
-        body = await transaction.get(KEYSPACE + record_id)
+        body = await reader.get(KEYSPACE + record_id)
         return None if body is None else _decoder.decode(body)
 
     async def read_all(self, reader: Scanner) -> list[ProtectedTimestamp]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 
@@ -43,7 +43,7 @@ class JobRegistry:
         session: LivenessSession,
         resumers: Mapping[str, Resumer],
         *,
-        accepts: Callable[[JobRecord], bool] = lambda _: True,
+        accepts: Callable[[JobRecord], Awaitable[bool]] | None = None,
     ) -> None:
         self._store = store
         self._session = session
@@ -155,7 +155,9 @@ class JobRegistry:
             resumer = self._resumers.get(job.kind)
             if resumer is None:
                 continue
-            if not job.state.claimable or not self._accepts(job):
+            if not job.state.claimable:
+                continue
+            if self._accepts is not None and not await self._accepts(job):
                 continue
             incarnation = self._session.incarnation
             claimed = await self._jobs.claim(job.id, incarnation)

@@ -20,7 +20,7 @@ from ..changes import ChangeBatch
 from ..encode import JSONEncoder
 from ..encode.json import encode_resolved
 from ..options import ChangefeedOptions
-from .protocol import SinkProgress
+from .protocol import SinkProgress, SinkStand
 
 
 class ChangefeedRow(NamedTuple):
@@ -55,8 +55,11 @@ class SinklessSink:
         self._taken_count = 0
         self._closed = False
 
-    async def open(self, tables: Sequence[TableDescriptor]) -> SinkProgress | None:
+    async def stand(self) -> SinkStand | None:
         return None
+
+    async def open(self, tables: Sequence[TableDescriptor]) -> None:
+        """There is nothing to prepare."""
 
     def emit(self, batch: ChangeBatch) -> None:
         table = batch.descriptor.name

@@ -80,7 +80,9 @@ class TargetKind:
 
     def create(self, uri: str, context: SinkContext) -> Sink:
         target = self.targets.setdefault(uri, Target())
-        return TargetSink(self.sim, target, seconds=0.001, fail=self.fail)
+        return TargetSink(
+            self.sim, target, position=context.position(), seconds=0.001, fail=self.fail
+        )
 
     async def release(self, uri: str, identity: FeedIdentity) -> None:
         self.released.append(identity.job_id)

@@ -21,7 +21,8 @@ from tailrace.changefeed.live import LiveFeed
 from tailrace.changefeed.options import ChangefeedOptions, SchemaFeedKind
 from tailrace.changefeed.services import ChangefeedServices
 from tailrace.changefeed.sinks import SinkKinds
-from tailrace.changefeed.sinks.protocol import SinkError, SinkProgress
+from tailrace.changefeed.sinks.protocol import SinkError, SinkProgress, SinkStand
+from tailrace.kvlayer.access import StoreAccess
 from tailrace.kvlayer.clock import Timestamp, WallClock
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.schemafeed import TableEvent
@@ -152,8 +153,15 @@ def _rewrites(step: Step, follows: bool) -> bool:
 class RecordingSink:
     """Implements `Sink`. It is slow and fails as the seed says."""
 
-    def __init__(self, record: Record, model: Mapping[int, TableModel], sim: Simulation) -> None:
+    def __init__(
+        self,
+        record: Record,
+        model: Mapping[int, TableModel],
+        sim: Simulation,
+        store: StoreAccess,
+    ) -> None:
         self._record = record
+        self._store = store
         self._models = model
         self._sim = sim
         self._wall: WallClock = sim.wall
@@ -161,8 +169,11 @@ class RecordingSink:
         self._batches: list[ChangeBatch] = []
         record.unflushed = []
 
-    async def open(self, tables: Sequence[TableDescriptor]) -> SinkProgress | None:
-        return self._record.known
+    async def stand(self) -> SinkStand | None:
+        known = self._record.known
+        return None if known is None else SinkStand(progress=known, position=self._store.position)
+
+    async def open(self, tables: Sequence[TableDescriptor]) -> None: ...
 
     @property
     def _deaf(self) -> bool:
@@ -262,7 +273,7 @@ class StormFeed:
                 options=ChangefeedOptions(schema_feed=self.kind),
             ),
             Destination(
-                sink=RecordingSink(record, self.models, self._sim),
+                sink=RecordingSink(record, self.models, self._sim, node.store),
                 transactional=True,
                 columnar=False,
                 follows_schema=self.follows,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -105,6 +106,15 @@ class MirrorFile:
     def close_cursor(self, cursor: duckdb.DuckDBPyConnection) -> None:
         self._cursors.discard(cursor)
         cursor.close()
+
+    @contextmanager
+    def using_cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """`cursor` and `close_cursor` around a block; what it began and did not end is undone."""
+        cursor = self.cursor()
+        try:
+            yield cursor
+        finally:
+            self.close_cursor(cursor)
 
     def note_error(self, error: BaseException) -> None:
         """After an error that DuckDB does not survive, the next `acquire` opens the file anew."""

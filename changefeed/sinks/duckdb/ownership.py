@@ -15,6 +15,7 @@ change of the primary key at `staged_at`. Changes that were decoded under a vers
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import duckdb
@@ -27,7 +28,7 @@ from . import progress_table
 from .schema_step import same_shape
 from .table_schema import SCHEMA, TableSchema, drop_statements
 
-FORMAT = 2
+FORMAT = 3
 
 DDL = f"""
 CREATE SCHEMA {SCHEMA};
@@ -84,12 +85,23 @@ def check_file(cursor: duckdb.DuckDBPyConnection, store_id: str, *, path: object
     for format_number, owner in rows:
         if format_number != FORMAT:
             raise SinkRefused(
-                f"mirror file {path} has format {format_number}; this version reads {FORMAT}"
+                f"mirror file {path} has format {format_number}, and this version reads {FORMAT}: "
+                "remove it and create its changefeeds again"
             )
         if owner != store_id:
             raise SinkRefused(
                 f"mirror file {path} belongs to store {owner}, and this is store {store_id}"
             )
+
+
+def owners_of(cursor: duckdb.DuckDBPyConnection, names: Sequence[str]) -> list[int]:
+    """The jobs that own mirror tables of these names."""
+    found = cursor.execute(
+        f"SELECT DISTINCT job_id FROM {SCHEMA}.mirrors WHERE job_id IS NOT NULL "
+        "AND lower(mirror_table) IN (SELECT lower(unnest($1))) ORDER BY ALL",
+        [list(names)],
+    ).fetchall()
+    return [owner for (owner,) in found]
 
 
 def prepare_file(cursor: duckdb.DuckDBPyConnection, store_id: str, *, path: object) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tailrace.catalog.descriptor import TableDescriptor
 from tailrace.changefeed.sinks.duckdb import DuckDBSink, mirror_file
 from tests.harness.descriptors import table
-from tests.harness.mirrors import Mirrors, progress_of, rows_batch, run
+from tests.harness.mirrors import Mirrors, begin, progress_of, rows_batch, run
 from tests.harness.simulation import Simulation
 
 ORDERS = table()
@@ -121,7 +121,7 @@ def test_killed_process_leaves_its_last_flush(tmp_path: Path) -> None:
 
     async def scenario(mirrors: Mirrors) -> None:
         sink = mirrors.sink(epoch=2)
-        saved = await sink.open([ORDERS])
+        saved = await begin(sink, [ORDERS])
         assert saved is not None
         assert saved.resolved >= acknowledged
         model = {ts % 7: None if ts % 5 == 0 else str(ts) for ts in range(1, saved.resolved + 1)}
@@ -140,7 +140,7 @@ def test_simulated_machine_can_mirror(tmp_path: Path) -> None:
         mirrors = Mirrors(tmp_path, simulation.offload, wall=simulation.wall)
         for epoch in range(1, 8):
             sink = mirrors.sink(epoch=epoch)
-            saved = await sink.open([ORDERS])
+            saved = await begin(sink, [ORDERS])
             start = saved.resolved if saved is not None else 0
             flushing = asyncio.ensure_future(flush_all(sink, start))
             await asyncio.sleep(simulation.random.random() * 0.05)

@@ -13,9 +13,8 @@ from tailrace.catalog.descriptor import TableDescriptor
 from tailrace.catalog.errors import SQLError
 from tailrace.changefeed.sinks.duckdb.errors import MirrorHeld
 from tailrace.changefeed.sinks.protocol import SinkRefused
-from tailrace.kvlayer.clock import duration
 from tests.harness.descriptors import table
-from tests.harness.mirrors import Mirrors, progress_of, rows_batch, run
+from tests.harness.mirrors import Mirrors, begin, progress_of, rows_batch, run
 
 ORDERS = table()
 ITEMS = table(id=105, name="items")
@@ -35,7 +34,7 @@ def test_file_of_another_store_is_refused(tmp_path: Path) -> None:
 
     async def second(mirrors: Mirrors) -> None:
         with pytest.raises(SinkRefused, match="store store-1, and this is store store-2"):
-            await mirrors.sink(job_id=9).open([ITEMS])
+            await begin(mirrors.sink(job_id=9), [ITEMS])
         error = await refusal(mirrors, ITEMS)
         assert error.sqlstate == "55000"
         assert "store-1" in error.message
@@ -50,7 +49,7 @@ def test_second_feed_into_a_table_is_refused(tmp_path: Path) -> None:
         async with mirrors.open(ORDERS):
             for taken in (table(), table(id=200, name="ORDERS")):
                 with pytest.raises(SinkRefused, match="belongs to changefeed job 7"):
-                    await mirrors.sink(job_id=8).open([taken])
+                    await begin(mirrors.sink(job_id=8), [taken])
                 assert "job 7" in (await refusal(mirrors, taken)).message
             other = f"{URI}?table=orders2"
             await mirrors.kind.validate(other, [ORDERS], store_id="store-1")
@@ -64,7 +63,7 @@ def test_refused_open_leaves_nothing(tmp_path: Path) -> None:
     async def scenario(mirrors: Mirrors) -> None:
         async with mirrors.open(ORDERS):
             with pytest.raises(SinkRefused):
-                await mirrors.sink(job_id=8).open([ITEMS, ORDERS])
+                await begin(mirrors.sink(job_id=8), [ITEMS, ORDERS])
             assert await mirrors.reader.tables("mirror.duckdb") == ["orders"]
             assert await mirrors.read("SELECT job_id FROM _tailrace.progress") == [(7,)]
 
@@ -101,7 +100,7 @@ def test_somebodys_own_table_is_refused(tmp_path: Path) -> None:
     async def scenario(mirrors: Mirrors) -> None:
         assert "no changefeed made it" in (await refusal(mirrors, ORDERS)).message
         with pytest.raises(SinkRefused, match='"Orders" is already a table'):
-            await mirrors.sink().open([ORDERS])
+            await begin(mirrors.sink(), [ORDERS])
         async with mirrors.open(ITEMS):
             assert await mirrors.read("FROM Orders") == []
 
@@ -123,7 +122,7 @@ def test_file_that_another_process_holds(tmp_path: Path) -> None:
 
     async def scenario(mirrors: Mirrors) -> None:
         with pytest.raises(MirrorHeld, match=rf"{path} is held by another process.*{holder.pid}"):
-            await mirrors.sink().open([ORDERS])
+            await begin(mirrors.sink(), [ORDERS])
         error = await refusal(mirrors, ORDERS)
         assert error.sqlstate == "55006"
         assert str(path) in error.message
@@ -146,18 +145,7 @@ def test_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     async def scenario(mirrors: Mirrors) -> None:
         assert "not a DuckDB database" in (await refusal(mirrors, ORDERS)).message
         with pytest.raises(SinkRefused, match="not a DuckDB database"):
-            await mirrors.sink().open([ORDERS])
-
-    run(tmp_path, scenario)
-
-
-def test_progress_ahead_of_the_clock_is_refused(tmp_path: Path) -> None:
-    async def scenario(mirrors: Mirrors) -> None:
-        ahead = mirrors.clock.now() + duration(seconds=3600)
-        async with mirrors.open(ORDERS) as sink:
-            await sink.flush(progress_of(ORDERS, ahead))
-        with pytest.raises(SinkRefused, match="ahead of the store's clock"):
-            await mirrors.sink(epoch=2).open([ORDERS])
+            await begin(mirrors.sink(), [ORDERS])
 
     run(tmp_path, scenario)
 
@@ -172,7 +160,7 @@ def test_greater_epoch_fences_a_smaller_one(tmp_path: Path) -> None:
             await new.flush(progress_of(ORDERS, 10))
             assert await mirrors.read("FROM orders") == [(1, "new")]
         with pytest.raises(SinkRefused, match="fenced"):
-            await mirrors.sink(epoch=1).open([ORDERS])
+            await begin(mirrors.sink(epoch=1), [ORDERS])
 
     run(tmp_path, scenario)
 
