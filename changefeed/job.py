@@ -7,8 +7,9 @@ A claim of the job runs one attempt (`attempt`). How it ends decides what become
     SinkRefused, dropped table, too old    the job has failed, with this error
     cancelled, or the claim is lost        left as it is, for whoever claims the job next
 
-When a feed will not come back, its protected timestamp and its sink's names are released, and only
-then is the job over: what cannot be released now is tried again as everything else of a job is.
+When a feed will not come back, its progress says so first. Then its protected timestamp and its
+sink's names are released, and only then is the job over: what cannot be released now is tried again
+as everything else of a job is, and nothing of the feed runs meanwhile, which would find it gone.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from ..kvlayer.errors import StoreClosed
 from .attempt import Destination, FeedPlan, retryable, run_attempt
 from .details import (
     decode_details,
+    decode_end,
     decode_progress,
     encode_progress,
+    with_end,
 )
 from .live import FeedState, LiveFeed
 from .services import ChangefeedServices
@@ -53,6 +56,10 @@ class Claim(Protocol):
         ...
 
 
+class FeedEnded(Exception):
+    """The feed has ended under an earlier claim, by the error that the message tells."""
+
+
 class ChangefeedJob:
     """One claim of one changefeed's job."""
 
@@ -72,24 +79,28 @@ class ChangefeedJob:
         An error that `retryable` knows leaves everything as it is, for the next attempt. Any other
         is the feed's end.
         """
-        try:
-            self._check_store()
-            await self._attempt()
-        except (StoreClosed, JobFenced, asyncio.CancelledError):
-            self._live.state = FeedState.WAITING
-            raise
-        except Exception as error:  # whatever it was, it is the feed's to tell
-            self._live.last_error = str(error)
-            if retryable(error):
-                self._live.state = FeedState.BACKOFF
+        ended = decode_end(await self._claim.read_progress())
+        failure: Exception | None = FeedEnded(ended) if ended else None
+        if ended is None:
+            try:
+                self._check_store()
+                await self._attempt()
+            except (StoreClosed, JobFenced, asyncio.CancelledError):
+                self._live.state = FeedState.WAITING
                 raise
-            await self._let_go()
-            raise
-        await self._let_go()
+            except Exception as error:  # whatever it was, it is the feed's to tell
+                self._live.last_error = str(error)
+                if retryable(error):
+                    self._live.state = FeedState.BACKOFF
+                    raise
+                failure = error
+        await self._let_go("" if failure is None else str(failure) or type(failure).__name__)
+        if failure is not None:
+            raise failure
 
     async def cancel(self) -> None:
         """The job was cancelled, and no attempt is running."""
-        await self._let_go()
+        await self._let_go("the job was canceled")
 
     async def _attempt(self) -> None:
         services, details, options = self._services, self._details, self._details.parsed_options
@@ -181,15 +192,14 @@ class ChangefeedJob:
                 f"and this is store {self._services.store.id}"
             )
 
-    async def _let_go(self) -> None:
-        """Releases what the feed held, the protected timestamp first.
+    async def _let_go(self, why: str) -> None:
+        """Notes that the feed has ended, and releases what it held, the protected timestamp first.
 
         A target that is a file of another node stays as it is: that node finds the job over when
         it next opens the file. Raises what `retryable` knows where something cannot be released
         now, and JobFenced when the claim is lost: then all of it belongs to the next holder.
         """
-        found = await self._claim.read_progress()
-        await self._claim.save_progress(found or b"")
+        await self._claim.save_progress(with_end(await self._claim.read_progress(), why))
         self._live.stop()
         services, details = self._services, self._details
         transaction = services.store.begin()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tailrace.catalog.descriptor import TableDescriptor
 from tailrace.catalog.errors import SQLError
 from tailrace.changefeed import Changefeeds, ChangefeedServices
-from tailrace.changefeed.sinks import FeedIdentity, Sink, SinkContext, default_kinds
+from tailrace.changefeed.sinks import FeedIdentity, Sink, SinkContext, SinkError, default_kinds
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.kvlayer.txn import Transaction
@@ -70,6 +70,8 @@ class TargetKind:
     targets: dict[str, Target] = field(default_factory=dict)
     released: list[int] = field(default_factory=list)
     fail: float = 0.0
+    away: bool = False
+    """Whether targets can be released at present."""
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         if uri in self.targets:
@@ -85,6 +87,8 @@ class TargetKind:
         )
 
     async def release(self, uri: str, identity: FeedIdentity) -> None:
+        if self.away:
+            raise SinkError(f"target {uri!r} is away")
         self.released.append(identity.job_id)
 
     def redacted(self, uri: str) -> str:
@@ -115,6 +119,7 @@ class FeedBench:
             kinds=kinds,
             offload=sim.offload,
             protections=self.protections,
+            node_id=node.session.node_id,
         )
         self.jobs = MemoryJobs()
         self.feeds = Changefeeds(self.services, self.jobs)

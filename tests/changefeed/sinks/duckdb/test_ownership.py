@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -70,6 +72,65 @@ def test_refused_open_leaves_nothing(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
+@pytest.mark.parametrize("uri", [URI, "duckdb:///mirror.duckdb?table=Items"])
+def test_table_of_a_job_that_is_over_is_free(tmp_path: Path, uri: str) -> None:
+    """Nobody released it: the job ended where the file could not be reached."""
+
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(ITEMS, uri=uri) as sink:
+            sink.emit(rows_batch(ITEMS, [((1,), 10, (1, "old"))]))
+            await sink.flush(progress_of(ITEMS, 10))
+        async with mirrors.open(ORDERS, job_id=6):
+            pass
+        mirrors.ended = {7}
+        await mirrors.kind.validate(URI, [ITEMS], store_id="store-1")
+        async with mirrors.open(ITEMS, job_id=8):
+            assert await mirrors.read("FROM items") == []
+        with pytest.raises(SinkRefused, match="belongs to changefeed job 6"):
+            await begin(mirrors.sink(job_id=8), [ORDERS])
+
+    run(tmp_path, scenario)
+
+
+def test_sink_of_an_orphaned_table_takes_it_over(tmp_path: Path) -> None:
+    """The job that owns it ended after the new feed had been created."""
+
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(ORDERS):
+            pass
+        mirrors.ended = {7}
+        async with mirrors.open(ORDERS, job_id=8):
+            owners = "SELECT job_id FROM _tailrace.mirrors"
+            assert await mirrors.read(owners) == [(8,)]
+
+    run(tmp_path, scenario)
+
+
+def test_own_progress_is_no_orphan(tmp_path: Path) -> None:
+    async def scenario(mirrors: Mirrors) -> None:
+        mirrors.ended = {7}
+        async with mirrors.open(ORDERS) as sink:
+            await sink.flush(progress_of(ORDERS, 10))
+        again = mirrors.sink(epoch=2)
+        assert await begin(again, [ORDERS]) == progress_of(ORDERS, 10)
+        await again.close()
+
+    run(tmp_path, scenario)
+
+
+def test_release_waits_for_who_holds_the_file(tmp_path: Path) -> None:
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(ORDERS):
+            pass
+        held = held_elsewhere(tmp_path / "mirror.duckdb")
+        with held, pytest.raises(MirrorHeld, match="is held by another process"):
+            await mirrors.kind.release(URI, mirrors.identity())
+        await mirrors.kind.release(URI, mirrors.identity())
+        assert await mirrors.read("SELECT job_id FROM _tailrace.mirrors") == [(None,)]
+
+    run(tmp_path, scenario)
+
+
 def test_released_table_starts_anew(tmp_path: Path) -> None:
     async def scenario(mirrors: Mirrors) -> None:
         async with mirrors.open(ORDERS) as sink:
@@ -107,8 +168,9 @@ def test_somebodys_own_table_is_refused(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-def test_file_that_another_process_holds(tmp_path: Path) -> None:
-    path = tmp_path / "mirror.duckdb"
+@contextmanager
+def held_elsewhere(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process has the file open, until the end of the block or of its standard input."""
     program = (
         "import duckdb, sys\n"
         f"connection = duckdb.connect({str(path)!r})\n"
@@ -116,9 +178,17 @@ def test_file_that_another_process_holds(tmp_path: Path) -> None:
         "sys.stdin.read()\n"
         "connection.close()\n"
     )
-    holder = subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        yield holder
+
+
+def test_file_that_another_process_holds(tmp_path: Path) -> None:
+    path = tmp_path / "mirror.duckdb"
 
     async def scenario(mirrors: Mirrors) -> None:
         with pytest.raises(MirrorHeld, match=rf"{path} is held by another process.*{holder.pid}"):
@@ -133,9 +203,7 @@ def test_file_that_another_process_holds(tmp_path: Path) -> None:
         async with mirrors.open(ORDERS):
             assert await mirrors.read("FROM orders") == []
 
-    with holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
+    with held_elsewhere(path) as holder:
         run(tmp_path, scenario)
 
 
