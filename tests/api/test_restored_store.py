@@ -12,7 +12,7 @@ import pytest
 from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.api.node import NodeOptions
 from tailrace.catalog.jobs import JobState
-from tailrace.changefeed import FeedStopped
+from tailrace.changefeed import JOB_KIND, FeedStopped
 
 CREATE = "CREATE TABLE orders (id INT8 PRIMARY KEY, note STRING)"
 INTO_MIRROR = "CREATE CHANGEFEED FOR TABLE orders INTO 'duckdb:///mirror.duckdb'"
@@ -54,10 +54,8 @@ class House:
 
 
 async def job_id(database: AsyncDatabase) -> int:
-    rows = (await database.sql("SHOW CHANGEFEED JOBS")).fetch_rows()
-    found = max(row[0] for row in rows)
-    assert isinstance(found, int)
-    return found
+    """The feed that was created last."""
+    return max(job.id for job in await database.node.jobs.list() if job.kind == JOB_KIND)
 
 
 async def settled(database: AsyncDatabase) -> None:
