@@ -77,8 +77,15 @@ class MemoryBudget:
             self._room.clear()
             await self._room.wait()
 
-    async def wait_until_released(self) -> None:
-        """Returns when less than the limit waits at boundaries."""
-        while self.overheld:
+    async def wait_until_released(self, *, unless: Callable[[], bool]) -> None:
+        """Returns when less than the limit waits at boundaries, or `unless` says not to wait.
+
+        `unless` is asked again whenever bytes are released, and at each `recheck`.
+        """
+        while self.overheld and not unless():
             self._room.clear()
             await self._room.wait()
+
+    def recheck(self) -> None:
+        """What a wait depends on may have changed."""
+        self._room.set()
