@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.errors import SQLError
@@ -10,11 +11,13 @@ from ...catalog.privileges import SYSTEM, Privilege
 from ...catalog.rights import Rights
 from ...catalog.users import ROOT
 from ...kvlayer.access import Transaction
+from ...kvlayer.errors import KVError
 from ..authorization import Actor, current_rights
+from ..errors import from_kv
 from ..needs import missing, needs_on
 from ..parser.statements import ControlJobs, CreateChangefeed, JobAction, ShowJobs
 from ..relations import LeaseScope, full_name, resolve_all
-from ..results import INT8, Result, listing
+from ..results import INT8, Result, Row, listing
 from ..services import ChangefeedRequest, JobSummary, Services
 from .ownership import own_jobs
 from .show import show_changefeed_jobs, show_jobs
@@ -71,10 +74,20 @@ async def create_changefeed(
     if statement.sink is None:
         stream = await services.changefeeds.stream(request)
         columns = tuple(stream.columns)
-        return Result(tag="CREATE CHANGEFEED", columns=columns, stream=stream.rows)
+        return Result(tag="CREATE CHANGEFEED", columns=columns, stream=_rows(stream.rows))
     job_id = await services.changefeeds.create(transaction, request, statement.sink)
     await own_jobs(transaction, user, [job_id])
     return listing("CREATE CHANGEFEED", [("job_id", INT8)], [(job_id,)])
+
+
+async def _rows(rows: AsyncGenerator[Row, None]) -> AsyncGenerator[Row, None]:
+    """The rows; what the store says in their midst, in the words of SQL."""
+    async with aclosing(rows):
+        try:
+            async for row in rows:
+                yield row
+        except KVError as error:
+            raise from_kv(error) from error
 
 
 async def _check_rights(
