@@ -168,12 +168,14 @@ def test_nothing_is_lost_by_an_attempt_that_failed() -> None:
         async with open_bench(sim) as bench:
             store, feeds = on_a_faulty_store(bench)
             written = [b"[1]", b"[2]"]
-            async with await feeds.stream(bench.request(resolved=None)) as stream:
+            request = bench.request(resolved=None, min_checkpoint_frequency="10ms")
+            async with await feeds.stream(request) as stream:
                 assert await keys_until(stream, b"[2]") == written
                 for k in range(3, 13):
                     if k % 3 == 0:
                         store.faults.append(RetryableTransaction("the store asks for patience"))
                     await bench.table.write((k, "new"))
+                    await asyncio.sleep(0.1)
                 found = await keys_until(stream, b"[12]")
             assert store.feeds_opened >= 3, "no attempt failed"
             assert list(dict.fromkeys(found)) == [b"[%d]" % k for k in range(3, 13)]
