@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Sequence
+from contextlib import suppress
 
-from ..catalog.jobs import JobContext, JobRecord, JobRegistry, RetryableJobError
+from ..catalog.jobs import (
+    JobContext,
+    JobNotFound,
+    JobRecord,
+    JobRegistry,
+    RetryableJobError,
+)
 from ..catalog.schema_change.job import JOB_KIND as SCHEMA_CHANGE
 from ..catalog.schema_change.payload import decode_change, decode_progress
 from ..catalog.schema_change.status import status_of
@@ -82,6 +89,13 @@ class FeedServices:
             if job.kind == JOB_KIND or not changefeeds_only
         ]
 
+    async def find(self, job_ids: Sequence[int]) -> Sequence[JobSummary]:
+        found: list[JobSummary] = []
+        for job_id in job_ids:
+            with suppress(JobNotFound):
+                found.append(await self._summary(await self._registry.get(job_id)))
+        return found
+
     async def control(self, job_id: int, action: JobAction) -> None:
         request = {
             JobAction.CANCEL: self._registry.request_cancel,
@@ -116,7 +130,7 @@ class FeedServices:
             created=job.created,
             started=job.started,
             finished=job.finished,
-            modified=await self._registry.modified(job.id),
+            modified=job.finished or await self._registry.modified(job.id),
             error=job.error if job.state.final else None,
             running_status=running_status,
             user_name=job.owner or ROOT,

@@ -37,7 +37,7 @@ async def check_free(
         rows = await transaction.scan(JOBS.primary_span)
     for key, body in rows:
         job = JobRecord.decode(key, body)
-        if job.kind != JOB_KIND or job.state.final:
+        if job.kind != JOB_KIND:
             continue
         taken = wanted & await _reserved_by(services, transaction, job)
         if taken:

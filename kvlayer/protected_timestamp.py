@@ -128,17 +128,20 @@ class ProtectedTimestamps:
 
     async def advance(self, transaction: Writer, record_id: bytes, timestamp: Timestamp) -> bool:
         """Moves a record up; says whether it moved. Raises KeyError when it was released."""
-        body = await transaction.get(KEYSPACE + record_id)
-        if body is None:
-            raise KeyError(record_id.hex())
-        record = _decoder.decode(body)
+        record = await self._existing(transaction, record_id)
         if timestamp <= record.timestamp:
             return False
-        moved = msgspec.structs.replace(
-            record, timestamp=timestamp, created_at=await self._store.now()
-        )
-        await self._write(transaction, moved)
+        await self._move(transaction, record, timestamp)
         return True
+
+    async def renew(self, transaction: Writer, record_id: bytes, timestamp: Timestamp) -> None:
+        """Begins a record's age anew, and moves it up where `timestamp` is above it.
+
+        Raises ProtectionRefused where it had expired and garbage collection has overtaken it: then
+        roll back; KeyError when it was released.
+        """
+        record = await self._existing(transaction, record_id)
+        await self._move(transaction, record, max(timestamp, record.timestamp))
 
     async def read(self, reader: Getter, record_id: bytes) -> ProtectedTimestamp | None:
         """The record, or None when it was released; it may be expired."""
@@ -152,6 +155,19 @@ class ProtectedTimestamps:
     async def release(self, transaction: Writer, record_id: bytes) -> None:
         """Removes a record. Releasing twice is once."""
         await transaction.delete([KEYSPACE + record_id])
+
+    async def _existing(self, transaction: Writer, record_id: bytes) -> ProtectedTimestamp:
+        body = await transaction.get(KEYSPACE + record_id)
+        if body is None:
+            raise KeyError(record_id.hex())
+        return _decoder.decode(body)
+
+    async def _move(
+        self, transaction: Writer, record: ProtectedTimestamp, timestamp: Timestamp
+    ) -> None:
+        now = await self._store.now()
+        moved = msgspec.structs.replace(record, timestamp=timestamp, created_at=now)
+        await self._write(transaction, moved)
 
     async def _write(self, transaction: Writer, record: ProtectedTimestamp) -> None:
         await transaction.put([KEYSPACE + record.id], [_encoder.encode(record)])

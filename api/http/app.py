@@ -118,5 +118,5 @@ async def _look(node: Node) -> Health:
 async def _feed_count(node: Node) -> int:
     """Changefeeds that have not ended. A read of the store, so it also says whether that works."""
     node.store.check_open()
-    jobs = await node.jobs.list()
-    return sum(job.kind == JOB_KIND and not job.state.final for job in jobs)
+    await node.store.now()
+    return sum(job.kind == JOB_KIND for job in node.jobs.live())

@@ -14,7 +14,7 @@ scan then ends early without a word), and its backward iterators ignore them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
@@ -76,13 +76,9 @@ class RocksSnapshot:
         found = self.first(key, key + b"\x00")
         return None if found is None else found[1]
 
-    def get_fixed(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        values: list[bytes | None] = list(map(self._database.get, keys))
-        if None in values:  # collected since
-            for place, value in enumerate(values):
-                if value is None:
-                    values[place] = self.get(keys[place])
-        return values
+    def get_fixed(self, key: bytes) -> bytes | None:
+        value: bytes | None = self._database.get(key)
+        return self.get(key) if value is None else value  # it may have been collected since
 
     def first(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
         self._mover = object()
@@ -160,8 +156,8 @@ class RocksEngine:
         value: bytes | None = self._database.get(key)
         return value
 
-    def get_fixed(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return list(map(self._database.get, keys))
+    def get_fixed(self, key: bytes) -> bytes | None:
+        return self.get(key)
 
     def first(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
         if self._seeker is None:

@@ -333,9 +333,10 @@ def test_stream_raises_what_ended_it() -> None:
             async with stream:
                 await bench.table.publish(locked=False)
                 await bench.table.publish(state=DescriptorState.DROPPED)
-                with pytest.raises(TableDropped):
+                with pytest.raises(SQLError, match=r'table "orders" .* was dropped') as raised:
                     async for _ in stream:
                         pass
+                assert raised.value.sqlstate == "42P01"
 
     sim = Simulation(16)
     sim.run(scenario())
