@@ -8,8 +8,15 @@ from contextlib import suppress
 from datetime import datetime
 
 from ...kvlayer.access import StoreAccess
-from ...kvlayer.errors import LockTimeout, OutcomeUnknown, RetryableTransaction, StoreClosed
+from ...kvlayer.errors import (
+    ClockStopped,
+    LockTimeout,
+    OutcomeUnknown,
+    RetryableTransaction,
+    StoreClosed,
+)
 from ...kvlayer.events import ValueBatch
+from ...kvlayer.log import LogFull
 from ...kvlayer.settings import declare_duration
 from ...kvlayer.txn import Transaction
 from ..leases.incarnation import Incarnation
@@ -137,7 +144,7 @@ class JobRegistry:
             self._wanted.clear()
             try:
                 await self._adopt()
-            except (LockTimeout, OutcomeUnknown, RetryableTransaction):
+            except (ClockStopped, LockTimeout, LogFull, OutcomeUnknown, RetryableTransaction):
                 pass  # the next look finds what this one did not get
             except StoreClosed:
                 return
