@@ -172,9 +172,13 @@ def _refuse_clauses(table: exp.Table) -> None:
 def scopes_in(tree: exp.Expr) -> list[QueryScope]:
     """sqlglot's scopes of a query, innermost first."""
     try:
-        return traverse_scope(tree)
+        scopes = traverse_scope(tree)
+        for scope in scopes:
+            _ = scope.selected_sources  # looks for names that are there twice
     except OptimizeError as error:
-        raise SQLError("42712", f"{error}".strip().rstrip(".").lower()) from error
+        name = f"{error}".rpartition(": ")[2]
+        raise SQLError("42712", f'table name "{name}" specified more than once') from error
+    return scopes
 
 
 def row_scope(descriptor: TableDescriptor) -> Scope:

@@ -28,7 +28,7 @@ from .given_tables import ROW_NUMBER, given_table
 from .identity import refuse_updated
 from .parser import folded, position_of
 from .parser.conflict_clause import OnConflict
-from .parser.statements import Insert
+from .parser.statements import Insert, InsertMode
 from .plans import AnalyticSelect, Assignment, ConflictPlan
 from .postgres.blanks import without_blanks
 from .predicates import Predicate, compile_predicates
@@ -41,15 +41,37 @@ _PAIRS = ("$conflict", "pairs")
 
 def plan_conflict(statement: Insert, relations: Relations) -> ConflictPlan | None:
     """The plan of the statement's ON CONFLICT clause, if it has one. Raises SQLError."""
+    descriptor = relations[statement.table.parts]
     clause = statement.conflict
+    if statement.mode is InsertMode.UPSERT:
+        clause = _of_upsert(statement, descriptor)
     if clause is None:
         return None
-    descriptor = relations[statement.table.parts]
     arbiters = _arbiters(clause, descriptor)
     if not clause.updates:
         return ConflictPlan(arbiters=arbiters, updates=False)
     return _Updating(descriptor, statement.alias or descriptor.name, relations).plan(
         clause, arbiters
+    )
+
+
+def _of_upsert(statement: Insert, descriptor: TableDescriptor) -> OnConflict | None:
+    """The clause that changes the columns that an UPSERT lists, and no other, of a row that is
+    there. None where it lists every one, or none: it replaces the row without looking."""
+    listed = {folded(name) for name in statement.columns or ()}
+    written = [column for column in descriptor.visible_columns if column.computed is None]
+    if not listed or listed.issuperset(column.name for column in written):
+        return None
+    key = descriptor.key_columns
+    return OnConflict(
+        columns=tuple(exp.to_identifier(column.name, quoted=True) for column in key),
+        constraint=None,
+        updates=True,
+        assignments=tuple(
+            (exp.column(name, quoted=True), exp.column(name, table=EXCLUDED, quoted=True))
+            for name in (column.name for column in written if column not in key)
+            if name in listed
+        ),
     )
 
 

@@ -37,6 +37,8 @@ from .parser import ParsedText
 from .parser.cursor_statements import DeclareCursor
 from .parser.merge_statements import Merge
 from .parser.statements import (
+    CopyFrom,
+    CopyTo,
     CreateChangefeed,
     Delete,
     ExecutePrepared,
@@ -117,13 +119,15 @@ def statements_of(services: Services, text: str) -> list[PreparedStatement]:
     """The statements of a text that has no parameters."""
     prepared = services.plans.prepare(text)
     if prepared.parameter_count:
-        raise SQLError(
-            "42P02",
-            "there is no parameter $1",
-            hint="Parameters need the extended protocol: PREPARE, or a driver's arguments.",
+        raise _no_parameter(
+            "Parameters need the extended protocol: PREPARE, or a driver's arguments."
         )
     count = len(prepared.statements)
     return [PreparedStatement(text, prepared, index, ()) for index in range(count)]
+
+
+def _no_parameter(hint: str) -> SQLError:
+    return SQLError("42P02", "there is no parameter $1", hint=hint)
 
 
 class Preparing:
@@ -173,6 +177,8 @@ class Preparing:
                 statement.text, self._services.plans.read(statement.text), hints
             )
             return PreparedStatement(text, prepared, 0, inner.parameter_types)
+        if count and isinstance(statement, CopyFrom | CopyTo):
+            raise _no_parameter("COPY takes none: write the values.")
         if not isinstance(statement, PLANNED):
             types = tuple(hint or STRING for hint in [*hints, *([None] * count)][:count])
             return PreparedStatement(text, prepared, 0, types)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from typing import NoReturn
 
 from ..catalog.errors import SQLError
 from ..catalog.session_zone import SessionZone
@@ -23,7 +24,7 @@ from .catalog_statements import (
 )
 from .client_variables import APPLICATION_NAME
 from .cursors import Cursors
-from .errors import from_kv
+from .errors import told_of
 from .executor.cluster_settings import set_cluster_setting
 from .executor.copy import CopyIn, begin_copy, copy_refused, query_of_copy
 from .executor.ddl import DDL
@@ -156,14 +157,16 @@ class Session:
                 await self.cursors.forget_ended()
                 return results
             except BaseException as error:
-                raise await self._failed(error) from error.__cause__
+                await self._failed(error)
 
-    async def _failed(self, error: BaseException) -> BaseException:
-        """The error to raise, the transaction having failed with it."""
+    async def _failed(self, error: BaseException) -> NoReturn:
+        """Raises what the client is told of an error, the transaction having failed with it."""
         # A cancelled statement has done who knows what: the transaction cannot go on.
         await self._transactions.fail()
         await self.cursors.forget_ended()
-        return from_kv(error) if isinstance(error, KVError) else error
+        if not isinstance(error, Exception) or isinstance(error, SQLError):
+            raise error
+        raise told_of(error) from error
 
     # Prepared statements, and batches of them that are one transaction
 
@@ -180,7 +183,7 @@ class Session:
             try:
                 return await self._prepare(text, hints)
             except BaseException as error:
-                raise await self._failed(error) from error.__cause__
+                await self._failed(error)
 
     async def describe(self, prepared: PreparedStatement) -> tuple[ResultColumn, ...]:
         """The columns of a statement's result; empty where it returns no rows.
@@ -191,7 +194,7 @@ class Session:
             try:
                 return await self._describe(prepared)
             except BaseException as error:
-                raise await self._failed(error) from error.__cause__
+                await self._failed(error)
 
     async def run(
         self,
@@ -223,7 +226,7 @@ class Session:
                         check_columns_same(prepared.columns, result.columns)
                 return result
             except BaseException as error:
-                raise await self._failed(error) from error.__cause__
+                await self._failed(error)
 
     @asynccontextmanager
     async def sending(self, result: Result) -> AsyncIterator[None]:
@@ -238,8 +241,11 @@ class Session:
                     with self.activity.running(self.activity.last_text or ""):
                         async with self._transactions.time_limit():
                             yield
-            except BaseException as error:
-                raise await self._failed(error) from error.__cause__
+            except (KVError, SQLError) as error:
+                await self._failed(error)
+            except BaseException:  # of whoever takes them, and tells of it
+                await self.fail()
+                raise
 
     async def end_batch(self) -> None:
         """Commits what `run` began by itself. Raises SQLError where that fails."""
@@ -249,7 +255,7 @@ class Session:
             try:
                 await self._transactions.commit(self._store.clock.wall.monotonic_ns())
             except BaseException as error:
-                raise await self._failed(error) from error.__cause__
+                await self._failed(error)
 
     async def copy_in(self, statement: statements.CopyFrom) -> CopyIn:
         """Begins a COPY FROM in the open transaction, or in that of the batch. Raises SQLError.
@@ -268,7 +274,7 @@ class Session:
                 opened.statement_count += 1
                 return await begin_copy(self._services, self.database, statement, opened, self.user)
             except BaseException as error:
-                raise await self._failed(error) from error.__cause__
+                await self._failed(error)
 
     async def copy_out(self, statement: statements.CopyTo, *, more: bool = False) -> Result:
         """The rows of a COPY TO. Raises SQLError."""
@@ -338,8 +344,8 @@ class Session:
             if isinstance(statement, TransactionStatement):
                 return await self._transactions.run(statement, asked.parameters)
             return await self._transactions.timed(self._run(asked))
-        except (KVError, SQLError) as error:
-            told = from_kv(error) if isinstance(error, KVError) else error
+        except Exception as error:
+            told = told_of(error)
             told.statement = asked.index
             raise told from error.__cause__ if told is error else error
 

@@ -11,6 +11,7 @@ from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import (
     BatchTimestampBeforeGC,
+    ClockStopped,
     KVError,
     LockTimeout,
     OutcomeUnknown,
@@ -18,6 +19,7 @@ from ...kvlayer.errors import (
     StoreClosed,
 )
 from ...kvlayer.events import ValueBatch
+from ...kvlayer.log import LogFull
 from ...kvlayer.settings import declare_duration
 from ...kvlayer.txn import Transaction
 from ..leases.incarnation import Incarnation
@@ -166,7 +168,7 @@ class JobRegistry:
             self._wanted.clear()
             try:
                 await self._adopt()
-            except (LockTimeout, OutcomeUnknown, RetryableTransaction):
+            except (ClockStopped, LockTimeout, LogFull, OutcomeUnknown, RetryableTransaction):
                 pass  # the next look finds what this one did not get
             except StoreClosed:
                 return

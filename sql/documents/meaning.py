@@ -109,7 +109,7 @@ class _Meaning:
             name = "json_extract" if isinstance(node, exp.JSONExtract) else "json_extract_string"
             raise _no_function(node, name, hint="-> and #> give members of documents.")
         sign = "->" if isinstance(node, exp.JSONExtract) else "->>"
-        self._check_document(node, node.this, sign)
+        self._check_document(node, node.this, sign, node.expression)
         texts = "" if sign == "->" else "_text"
         step = _constant_step(node.expression)
         if step is None:
@@ -127,7 +127,9 @@ class _Meaning:
             return call(_BY_NAMES[name], base, written, text_path(path))
         return call(name, base, text_path(path))
 
-    def _check_document(self, node: exp.Expr, operand: exp.Expr, sign: str) -> None:
+    def _check_document(
+        self, node: exp.Expr, operand: exp.Expr, sign: str, beside: exp.Expr
+    ) -> None:
         """Raises SQLError for an operand that is known to be no document."""
         type = self._types.of(operand)
         if is_literal(operand):
@@ -138,7 +140,7 @@ class _Meaning:
                 hint="Cast the text: '…'::JSONB.",
             )
         if type is not None and type != JSONB:
-            raise no_operator(sign, type, self._types.given(node.expression), node)
+            raise no_operator(sign, type, self._types.given(beside), node)
 
     def _cast(self, node: exp.Cast) -> exp.Expr | None:
         source, target = self._types.of(node.this), self._types.of(node)
@@ -164,7 +166,7 @@ class _Meaning:
 
     def _by_path(self, node: exp.Expr, sign: str, base: exp.Expr, path: exp.Expr) -> exp.Expr:
         if not is_literal(base):
-            self._check_document(node, base, sign)
+            self._check_document(node, base, sign, path)
         name = "jsonb_path_exists_silently" if sign == "@?" else "jsonb_path_match_silently"
         return call(name, self._as_document(base), path)
 

@@ -35,6 +35,9 @@ _COMMANDS |= {TokenType.RENAME}
 SEARCH_TRIES_MAX = 64
 """How many quotes are tried as the start of an unterminated literal, from the last one back."""
 
+DIGITS_MAX = 4300
+"""Of one number: Python reads no longer ones as integers, for that takes quadratic time."""
+
 
 def is_string(token: Token) -> bool:
     return token.token_type in _LITERALS
@@ -46,9 +49,22 @@ def tokenize(text: str) -> list[Token]:
         tokens = _tokenize(text)
     except TokenError as error:
         raise _unterminated(text) from error
+    if len(text) > DIGITS_MAX:
+        _refuse_long_numbers(tokens)
     if any(token.token_type in _COMMANDS for token in tokens):
         tokens = _open_commands(text, tokens)
     return with_escapes_read(text, tokens)
+
+
+def _refuse_long_numbers(tokens: list[Token]) -> None:
+    for token in tokens:
+        if token.token_type == TokenType.NUMBER and len(token.text) > DIGITS_MAX:
+            raise SQLError(
+                "22003",
+                "value overflows numeric format",
+                detail=f"A number in a statement has at most {DIGITS_MAX:,} digits.",
+                position=token.start + 1,
+            )
 
 
 def _tokenize(text: str) -> list[Token]:

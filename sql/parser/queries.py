@@ -20,6 +20,7 @@ from .as_of_clause import AsOf
 from .called_types import plain_names
 from .catalog_functions import expand, plain_tokens
 from .cursor import syntax_error
+from .derived_tables import plain_derived
 from .interval_fields import field_tokens
 from .json_functions import plain_documents
 from .lexer import POSTGRES, is_string
@@ -63,6 +64,7 @@ def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
 
 _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]], ...] = (
     (plain_rows, (exp.Star, exp.Values)),
+    (plain_derived, (exp.Join, exp.Lateral)),
     (plain_calls, (exp.Anonymous, exp.JSONBContains)),
     (plain_intervals, (exp.MakeInterval,)),
     (plain_forms, (exp.Anonymous,)),
@@ -179,7 +181,10 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
         if kind == TokenType.PLACEHOLDER and tokens[index - 1].token_type in _OPERANDS:
             continue
         following = tokens[index + 1] if index + 1 < len(tokens) else None
-        if kind == TokenType.COMMA:
+        if kind == TokenType.L_PAREN:
+            if following is not None and following.token_type == TokenType.R_PAREN:
+                _check_empty(text, tokens, index)
+        elif kind == TokenType.COMMA:
             if following is None or following.token_type in _NEVER_AFTER_COMMA:
                 start = following.start if following is not None else token.end + 1
                 end = following.end + 1 if following is not None else start
@@ -193,14 +198,36 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
             )
 
 
+def _check_empty(text: str, tokens: list[Token], index: int) -> None:
+    """Refuses `()` as an operand or a list: it is a call without operands, or a grouping set."""
+    before = tokens[index - 1].token_type if index else TokenType.SELECT
+    sets = index > 1 and tokens[index - 2].token_type == TokenType.GROUPING_SETS
+    if before in _NEVER_BEFORE_EMPTY and not sets:
+        raise syntax_error(text, tokens[index + 1].start, tokens[index + 1].end + 1)
+
+
 # fmt: off
+_NEVER_BEFORE_EMPTY = frozenset({
+    TokenType.IN, TokenType.SELECT, TokenType.L_PAREN, TokenType.WHERE, TokenType.HAVING,
+    TokenType.VALUES, TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.WHEN, TokenType.THEN,
+    TokenType.ELSE, TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT,
+    TokenType.GTE,
+})
 _OPERANDS = frozenset({
     TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.R_PAREN, TokenType.R_BRACKET,
     TokenType.JSON, TokenType.JSONB, TokenType.END,
 })
 # fmt: on
 """What ends an operand: a question mark behind it is the operator on documents."""
-_SUSPECT = frozenset({TokenType.COMMA, TokenType.EQ, TokenType.PARAMETER, TokenType.PLACEHOLDER})
+_SUSPECT = frozenset(
+    {
+        TokenType.COMMA,
+        TokenType.EQ,
+        TokenType.L_PAREN,
+        TokenType.PARAMETER,
+        TokenType.PLACEHOLDER,
+    }
+)
 _NEVER_AFTER_COMMA = frozenset(
     {
         TokenType.FROM,

@@ -155,6 +155,7 @@ class Clients:
             # A job that is paused goes on later.
             outcome = Outcome.DONE if result.notice is None else Outcome.IN_DOUBT
         except (SQLError, KVError) as error:
+            assert not (isinstance(error, SQLError) and error.sqlstate == "XX000"), (text, error)
             if _refused(error):
                 outcome = Outcome.REFUSED
         except NodeDied:
