@@ -14,6 +14,7 @@
     default_privileges (database_id, schema_id, role, kind, grantee)
     web_sessions       token_hash -> user, created, expires            who is logged in over HTTP
     view_dependency    (table_id, view_id)                            see `view_dependencies`
+    secrets            (name) -> value                                see `secrets`
 
 They live in the same key space as all tables, under ids below `FIRST_USER_ID`, are read and written
 by the same codec, and can be queried. Timestamps in them are the store's 64-bit ones. Their
@@ -148,6 +149,7 @@ WEB_SESSIONS = _table(
 )
 
 VIEW_DEPENDENCY = _table(16, "view_dependency", {"table_id": _INT8, "view_id": _INT8}, {})
+SECRETS = _table(20, "secrets", {"name": _STRING}, {"value": _BYTES})
 
 SYSTEM_TABLES = (
     DESCRIPTOR,
@@ -164,6 +166,7 @@ SYSTEM_TABLES = (
     DEFAULT_PRIVILEGES,
     WEB_SESSIONS,
     VIEW_DEPENDENCY,
+    SECRETS,
 )
 
 INITIAL_DESCRIPTORS: tuple[Descriptor, ...] = (
