@@ -243,8 +243,10 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def read_json(request: Request, type: type[T], *, bytes_max: int = BODY_BYTES_MAX) -> T:
-    """The body as `type`. Raises HTTPException 415, 400 or 422, and SQLError 54000."""
+async def read_json(request: Request, type: type[T], *, bytes_max: int | None = None) -> T:
+    """The body as `type`, of `bytes_max` or what bodies may have. Raises HTTPException 415, 400 or
+    422, and SQLError 54000."""
+    bytes_max = bytes_max or BODY_BYTES_MAX
     if media_type(request) != JSON:
         # Also what keeps web pages of other origins out: a browser asks before it sends this type.
         await drain(request.stream(), bytes_max)
@@ -267,15 +269,18 @@ async def _read_whole(chunks: AsyncIterator[bytes], bytes_max: int) -> bytearray
             raise SQLError(
                 "54000",
                 f"the body has more than {bytes_max} bytes",
-                hint="Load rows through /v1/tables/{table}/rows, which takes any number of them.",
+                hint=None
+                if bytes_max < BODY_BYTES_MAX
+                else "Load rows through /v1/tables/{table}/rows, which takes any number of them.",
             )
     return body
 
 
-async def drain(chunks: AsyncIterator[bytes], bytes_max: int = BODY_BYTES_MAX) -> None:
+async def drain(chunks: AsyncIterator[bytes], bytes_max: int | None = None) -> None:
     """Reads what is left of a body, within reason. `bytes_max` is what the body may have."""
+    drained_max = DRAINED_BODIES_MAX * (bytes_max or BODY_BYTES_MAX)
     dropped = 0
     async for chunk in chunks:
         dropped += len(chunk)
-        if dropped > DRAINED_BODIES_MAX * bytes_max:
+        if dropped > drained_max:
             return
