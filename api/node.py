@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ from ..catalog.rights_watcher import RightsWatcher
 from ..catalog.schema_change.job import JOB_KIND as SCHEMA_CHANGE
 from ..catalog.schema_change.job import SchemaChanger
 from ..catalog.schema_change.jobs import SchemaChanges
+from ..catalog.secrets import store_secret
 from ..catalog.system_tables import DEFAULT_DATABASE, DESCRIPTOR, NAMESPACE
 from ..catalog.type_change import JOB_KIND as TYPE_CHANGE
 from ..catalog.type_change import TypeChanger
@@ -51,6 +53,7 @@ from .feeds import ChangefeedResumer, FeedServices
 from .joined_store import JoinTarget, identify, join_store
 from .loop_delay import LoopDelay
 from .node_folder import NodeFolder
+from .passwords import Guesses, Passwords
 from .refusal import NodeRefused
 from .rpc import JoinToken, JoinTokenError, RpcServer, StoreService
 from .served_store import MIRROR_FOLDER, open_storage, start_store
@@ -87,6 +90,8 @@ class Node:
         node_id: int,
         served: Store | None,
         own_token: str,
+        passwords: Passwords,
+        decoy_key: bytes,
     ) -> None:
         self.id = node_id
         self.store = services.store
@@ -102,6 +107,9 @@ class Node:
             ProtectedTimestamps(services.store, always=PROTECTED_WITH_ALL),
         )
         self.own_token = own_token
+        self.passwords = passwords
+        self.decoy_key = decoy_key
+        """What the salts of users who do not exist are made of."""
         self.loop_delay = LoopDelay(services.store.clock.wall)
         self._files = files
         self._closing = AsyncExitStack()
@@ -286,10 +294,17 @@ async def _assemble(
         node_id=node_id,
         served=served,
         own_token=options.server_token,
+        passwords=_passwords(store, offload),
+        decoy_key=await store_secret(store, "decoy salts"),
     )
     node.loop_delay.start()
     closing.callback(node.loop_delay.close)
     return node
+
+
+def _passwords(store: StoreAccess, offload: Offload) -> Passwords:
+    guesses = Guesses(store.metrics, asyncio.get_running_loop().time)
+    return Passwords(offload.lane("passwords"), guesses)
 
 
 async def _start_leases(
@@ -333,5 +348,5 @@ def _with_roots(own: Path, options: NodeOptions) -> NodeOptions:
             raise NodeRefused(f"mirror root {root} is not a folder: make it, or name another")
     if options.mirror_roots:
         return options
-    own.mkdir(exist_ok=True)
+    own.mkdir(exist_ok=True, mode=0o700)
     return replace(options, mirror_roots=(own,))

@@ -16,6 +16,7 @@
     default_privileges (database_id, schema_id, role, kind, grantee)
     web_sessions       token_hash -> user, created, expires            who is logged in over HTTP
     view_dependency    (table_id, view_id)                            see `view_dependencies`
+    secrets            (name) -> value                                see `secrets`
 
 They live in the same key space as all tables, under ids below `FIRST_USER_ID`, are read and written
 by the same codec, and can be queried. Timestamps in them are the store's 64-bit ones. Their
@@ -146,6 +147,7 @@ WEB_SESSIONS = _table(
 )
 
 VIEW_DEPENDENCY = _table(16, "view_dependency", {"table_id": _INT8, "view_id": _INT8}, {})
+SECRETS = _table(20, "secrets", {"name": _STRING}, {"value": _BYTES})
 
 FINISHED_JOBS = _table(
     17,
@@ -173,6 +175,7 @@ SYSTEM_TABLES = (
     VIEW_DEPENDENCY,
     FINISHED_JOBS,
     JOB_ENDS,
+    SECRETS,
 )
 
 INITIAL_DESCRIPTORS: tuple[Descriptor, ...] = (

@@ -10,6 +10,7 @@ A node knows its own sessions. Ids are of that node and that run of it; they are
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from types import TracebackType
@@ -23,6 +24,16 @@ from .as_of import datetime_of
 
 STATEMENT_SHOWN_MAX = 10_000
 """Characters of a statement that are shown: a load of megabytes is known by how it begins."""
+
+
+_PASSWORD = re.compile(
+    r"""(\bpassword(?:\s|--[^\n]*\n|/\*.*?\*/)*)
+    (?: (?:E|N|U&)? '(?:[^'\\]|''|\\.)*(?:'|\\?$)
+      | \$(?P<tag>\w*)\$ .*? (?:\$(?P=tag)\$|$) )""",
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+"""A literal behind the word, in any of its forms. Read without a parser, which a text that is wrong
+would fail: it may hide more than a password, and never less."""
 
 
 class Activity:
@@ -214,7 +225,10 @@ class SessionView(Protocol):
 
 
 def shown(text: str | None) -> str:
-    return "" if text is None else text[:STATEMENT_SHOWN_MAX]
+    """The beginning of a statement, without passwords."""
+    if text is None:
+        return ""
+    return _PASSWORD.sub(r"\1'********'", text[: 2 * STATEMENT_SHOWN_MAX])[:STATEMENT_SHOWN_MAX]
 
 
 def started(activity: Activity) -> datetime | None:

@@ -46,7 +46,7 @@ class NamedStatements:
         match statement:
             case statements.Prepare(name=name, text=text):
                 hints = declared_types(statement)
-                names.check_new(name)
+                names.check_new(name, text)
                 names.keep(name, await self._preparing().prepare(text, hints), from_sql=True)
                 return Result(tag="PREPARE")
             case statements.ExecutePrepared():

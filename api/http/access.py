@@ -26,13 +26,14 @@ from ...catalog.users import (
     SALT_BYTES,
     Verifier,
     find_user,
-    password_matches,
 )
 from ...catalog.web_sessions import find_web_session
 from ...kvlayer.errors import KVError
 from ...sql.as_of import datetime_of
 from ...sql.errors import from_kv
+from ..admission import Place
 from ..node import Node
+from .connections import PLACE
 from .problems import Problem, problem
 
 REMEMBERED_MAX = 1_000
@@ -68,8 +69,9 @@ class Doorkeeper:
         # What nobody's password matches: it takes as long to be refused as with a real one.
         self._nobody = Verifier(ITERATIONS, self._key[:SALT_BYTES], self._key, self._key)
 
-    async def user(self, header: str | None) -> str | None:
-        """The user behind an Authorization header; None for nobody."""
+    async def user(self, header: str | None, address: str) -> str | None:
+        """The user behind an Authorization header; None for nobody. Raises SQLError 53300 for an
+        address that was wrong too often."""
         if self.trust:
             return ROOT
         credentials = None if header is None else parse_authorization(header)
@@ -77,7 +79,7 @@ class Doorkeeper:
             return None
         if credentials.token is not None:
             return await self._of_token(credentials.token)
-        return await self.check_password(credentials.name, credentials.password)
+        return await self.check_password(credentials.name, credentials.password, address)
 
     async def _of_token(self, token: str) -> str | None:
         if secrets.compare_digest(token.encode(), self._node.own_token.encode()):
@@ -90,15 +92,16 @@ class Doorkeeper:
         user = await find_user(reader, session.user)
         return None if user is None or not user.login else user.name
 
-    async def check_password(self, name: str, password: str) -> str | None:
-        """The name, if the password is its user's."""
+    async def check_password(self, name: str, password: str, address: str) -> str | None:
+        """The name, if the password is its user's. Raises SQLError 53300."""
         reader = self._node.store.snapshot(await self._node.store.now())
         user = await find_user(reader, name)
         verifier = self._nobody if user is None or user.verifier is None else user.verifier
         text = f"{name}\0{verifier}\0{password}".encode(errors="surrogatepass")
         digest = hashlib.blake2b(text, key=self._key).digest()
         if digest not in self._right:
-            if not password_matches(password, verifier):
+            match = self._node.passwords.match
+            if not await match(password, verifier, user=name, address=address):
                 return None
             if len(self._right) >= REMEMBERED_MAX:
                 self._right.clear()
@@ -123,6 +126,11 @@ def parse_authorization(header: str) -> Credentials | None:
     return None
 
 
+def address_of(request: Request) -> str:
+    """Where a request comes from, without the port."""
+    return "local" if request.client is None else request.client.host
+
+
 class Access:
     """Lets requests through with their user in the scope, or answers 401 or 403."""
 
@@ -137,9 +145,13 @@ class Access:
             return
         request = Request(scope)
         try:
-            user = await self._doorkeeper.user(request.headers.get("authorization"))
+            header = request.headers.get("authorization")
+            user = await self._doorkeeper.user(header, address_of(request))
         except KVError as error:
             await problem(from_kv(error)).response()(scope, receive, send)
+            return
+        except SQLError as error:
+            await problem(error).response()(scope, receive, send)
             return
         if user is None:
             await _unauthorized().response({"WWW-Authenticate": 'Basic realm="tailrace"'})(
@@ -150,8 +162,22 @@ class Access:
         if lacking is not None:
             await problem(lacking).response()(scope, receive, send)
             return
+        refused = self._take_place(scope, user)
+        if refused is not None:
+            await problem(refused).response({"connection": "close"})(scope, receive, send)
+            return
         scope.setdefault("state", {})["user"] = user
         await self._app(scope, receive, send)
+
+    def _take_place(self, scope: Scope, user: str) -> SQLError | None:
+        """The connection is from now on one of that user's, unless there are too many."""
+        place: Place | None = scope.get("state", {}).get(PLACE)
+        if place is not None:
+            try:
+                place.known(user, admin=self._node.services.rights.current.admin(user))
+            except SQLError as error:
+                return error
+        return None
 
     def _lacking(self, user: str, path: str) -> SQLError | None:
         rights = self._node.services.rights.current

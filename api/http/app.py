@@ -24,6 +24,7 @@ from .load_routes import load_routes
 from .login_routes import login_routes
 from .metrics_routes import metrics_routes
 from .openapi import described, install_openapi
+from .origin_check import SameOrigin
 from .position_routes import answer_unknown_position, position_routes
 from .problems import (
     answer_bad_request,
@@ -71,6 +72,7 @@ def create_app(
     for router in more:
         app.include_router(router)
     app.add_middleware(Access, node=node, doorkeeper=doorkeeper)
+    app.add_middleware(SameOrigin)
     if loopback:
         app.add_middleware(LoopbackHosts)
     app.add_exception_handler(SQLError, answer_sql_error)

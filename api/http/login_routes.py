@@ -15,11 +15,14 @@ from ...kvlayer.access import Transaction
 from ...sql.as_of import datetime_of
 from ...sql.implicit import attempts, in_transaction
 from ..node import Node
-from .access import Doorkeeper, parse_authorization
+from .access import Doorkeeper, address_of, parse_authorization
 from .bodies import JSON, LoginReply, LoginRequest, read_json
 from .openapi import described
 
 TOKEN_BYTES = 32
+
+LOGIN_BYTES_MAX = 8 * 1024
+"""A body that anybody may send: a name, and a password of 1 KiB in JSON."""
 
 
 def login_routes(node: Node, doorkeeper: Doorkeeper) -> APIRouter:
@@ -28,8 +31,8 @@ def login_routes(node: Node, doorkeeper: Doorkeeper) -> APIRouter:
     @router.post("/v1/login", **described(request=LoginRequest, reply=LoginReply))
     async def login(request: Request) -> Response:
         """A token for `Authorization: Bearer`, until it expires or is logged out."""
-        asked = await read_json(request, LoginRequest)
-        user = await doorkeeper.check_password(asked.user, asked.password)
+        asked = await read_json(request, LoginRequest, bytes_max=LOGIN_BYTES_MAX)
+        user = await doorkeeper.check_password(asked.user, asked.password, address_of(request))
         if user is None:
             raise SQLError("28P01", f'password authentication failed for user "{asked.user}"')
         token = secrets.token_urlsafe(TOKEN_BYTES)

@@ -45,6 +45,10 @@ BLOOM_BITS_PER_KEY = 10
 BACKGROUND_JOBS = 2
 """One flush and one compaction; more would take the loop's processor."""
 
+OPEN_FILES_MAX = 256
+"""Each holds a descriptor. Of what lies in more files than that, the oldest opened is opened anew:
+its index is in the block cache."""
+
 DIAGNOSTIC_FILES_KEPT = 3
 _STALL_MESSAGE = "Result incomplete"
 
@@ -223,6 +227,7 @@ def _options() -> Options:
     options.set_write_buffer_size(MEMTABLE_BYTES)
     options.set_max_write_buffer_number(MEMTABLE_COUNT_MAX)
     options.set_max_background_jobs(BACKGROUND_JOBS)
+    options.set_max_open_files(OPEN_FILES_MAX)
     options.set_level_compaction_dynamic_level_bytes(True)
     options.set_compression_type(DBCompressionType.lz4())
     options.set_bottommost_compression_type(DBCompressionType.zstd())

@@ -15,7 +15,9 @@ and a column that is plainly one of a table's has the type that the table gives 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -72,8 +74,8 @@ class Answer:
 
 
 ZONES_MAX = 16
-"""Time zones that one node's sessions may have at once: each is a DuckDB of its own, with its own
-limit of memory."""
+"""Time zones in which queries may be under way at once: each is a DuckDB of its own, with its own
+limit of memory. Those that nobody uses make room."""
 
 
 class Analytics:
@@ -83,6 +85,8 @@ class Analytics:
         assert lanes >= 1, lanes
         self._connections: dict[str, duckdb.DuckDBPyConnection] = {}
         """By time zone: DuckDB's is a whole database's, once its settings are locked."""
+        self._used: Counter[str] = Counter()
+        """Cursors that are open, by time zone."""
         self._lanes = [offload.lane(f"analytics-{number}") for number in range(lanes)]
         self._idle = list(self._lanes)
         self._running: set[duckdb.DuckDBPyConnection] = set()
@@ -101,10 +105,10 @@ class Analytics:
         """Runs one query. Raises duckdb.Error."""
         assert not self._closed, "a closed evaluator is asked"
         async with self._slots:
-            cursor = self._connect().cursor()
-            return await self._in_lane(
-                cursor, lambda: _run(cursor, sql, tables, parameters, declared)
-            )
+            with self._cursor() as cursor:
+                return await self._in_lane(
+                    cursor, lambda: _run(cursor, sql, tables, parameters, declared)
+                )
 
     async def answers(
         self,
@@ -119,17 +123,17 @@ class Analytics:
         what DuckDB has computed ahead. Raises duckdb.Error.
         """
         assert not self._closed, "a closed evaluator is asked"
-        cursor = self._connect().cursor()
-        query = OpenQuery(cursor, lambda: _start(cursor, sql, tables, parameters, declared))
-        self._open.add(query)
-        try:
-            while not query.ended:
-                async with self._slots:
-                    answer = await self._in_lane(cursor, query.next)
-                yield answer
-        finally:
-            self._open.discard(query)
-            query.close()
+        with self._cursor() as cursor:
+            query = OpenQuery(cursor, lambda: _start(cursor, sql, tables, parameters, declared))
+            self._open.add(query)
+            try:
+                while not query.ended:
+                    async with self._slots:
+                        answer = await self._in_lane(cursor, query.next)
+                    yield answer
+            finally:
+                self._open.discard(query)
+                query.close()
 
     async def _in_lane(self, cursor: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
         """What a call of the cursor's returns; its caller has a slot."""
@@ -173,17 +177,34 @@ class Analytics:
             connection.close()
         self._connections.clear()
 
-    def _connect(self) -> duckdb.DuckDBPyConnection:
-        """Of the session's time zone."""
+    @contextmanager
+    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A cursor of the session's time zone."""
         zone = zone_name()
+        connection = self._connect(zone)
+        self._used[zone] += 1
+        try:
+            yield connection.cursor()
+        finally:
+            self._used[zone] -= 1
+
+    def _make_room(self) -> None:
+        """Lets go of the time zone that was opened first of those that nobody uses."""
+        unused = next((zone for zone in self._connections if not self._used[zone]), None)
+        if unused is None:
+            raise SQLError(
+                "53000",
+                f"queries in more than {ZONES_MAX} time zones at once",
+                hint="SET TIME ZONE 'UTC', and write AT TIME ZONE where another is wanted.",
+            )
+        self._connections.pop(unused).close()
+        del self._used[unused]
+
+    def _connect(self, zone: str) -> duckdb.DuckDBPyConnection:
         known = self._connections.get(zone)
         if known is None:
             if len(self._connections) >= ZONES_MAX:
-                raise SQLError(
-                    "53000",
-                    f"more than {ZONES_MAX} time zones at once",
-                    hint="SET TIME ZONE 'UTC', and write AT TIME ZONE where another is wanted.",
-                )
+                self._make_room()
             connection = duckdb.connect(
                 ":memory:",
                 config={

@@ -32,6 +32,10 @@ _LITERALS = {
 _COMMANDS = {TokenType.COMMAND, TokenType.SHOW, TokenType.EXECUTE, TokenType.FETCH, TokenType.LOCK}
 _COMMANDS |= {TokenType.RENAME}
 
+NUMBER_LENGTH_MAX = 1000
+"""Characters of a number. No type holds more than a few hundred digits, and Python refuses to read
+an integer of more than 4,300."""
+
 SEARCH_TRIES_MAX = 64
 """How many quotes are tried as the start of an unterminated literal, from the last one back."""
 
@@ -53,6 +57,14 @@ def tokenize(text: str) -> list[Token]:
         _refuse_long_numbers(tokens)
     if any(token.token_type in _COMMANDS for token in tokens):
         tokens = _open_commands(text, tokens)
+    for token in tokens:
+        if token.token_type is TokenType.NUMBER and len(token.text) > NUMBER_LENGTH_MAX:
+            raise SQLError(
+                "22003",
+                f"a number of {len(token.text)} digits is out of range",
+                position=token.start + 1,
+                hint=f"A number in a statement has at most {NUMBER_LENGTH_MAX} characters.",
+            )
     return with_escapes_read(text, tokens)
 
 

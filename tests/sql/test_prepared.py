@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tailrace.catalog.errors import SQLError
-from tailrace.sql import SessionState
+from tailrace.sql import SessionState, prepared_names
 from tailrace.sql.results import STRING
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
@@ -176,5 +176,21 @@ def test_prepare_execute_and_deallocate_by_sql() -> None:
         assert (await node.error("EXECUTE find (1)")).sqlstate == "26000"
         await node.sql("DEALLOCATE ALL")
         assert (await node.error("EXECUTE put (1, '')")).sqlstate == "26000"
+
+    on_table(work)
+
+
+def test_prepared_statements_have_a_length_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepared_names, "TEXT_MAX", 200)
+
+    async def work(node: SqlNode) -> None:
+        long = f"SELECT '{'x' * 55}'"
+        await node.sql(f"PREPARE a AS {long}")
+        await node.sql(f"PREPARE b AS {long}")
+        assert (await node.error(f"PREPARE c AS {long}")).sqlstate == "53400"
+        await node.sql("DEALLOCATE a")
+        await node.sql(f"PREPARE c AS {long}")
+        await node.sql("DEALLOCATE ALL")
+        await node.sql(f"PREPARE a AS {long}")
 
     on_table(work)

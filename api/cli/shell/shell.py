@@ -17,26 +17,28 @@ from .commands import HELP, statements_of
 from .completion import CatalogCompleter
 from .errors import told
 from .formats import Format, write
+from .harmless import Harmless, harmless
 from .splitting import split
 
 CHANGES_CATALOG = ("ALTER", "CREATE", "DROP", "TRUNCATE", "COMMIT")
 
 
 class Shell:
-    """One connection. Results go to `out`, everything else to `err`."""
+    """One connection. Results go to `out`, everything else to `err`: harmless on a terminal, where
+    a program that reads results gets them as they are."""
 
     def __init__(self, client: Client, format: Format, out: TextIO, err: TextIO) -> None:
         self.format = format
         self.timing = False
         self._client = client
-        self._out = out
-        self._err = err
+        self._out = Harmless(out) if out.isatty() else out
+        self._err = Harmless(err)
         self._completer = CatalogCompleter(self._names)
 
     @classmethod
     def connect(cls, url: str, format: Format, out: TextIO, err: TextIO) -> Shell:
         """Raises ConnectFailed."""
-        client = Client(url, lambda notice: print(notice, file=err))
+        client = Client(url, lambda notice: print(harmless(notice), file=err))
         return cls(client, format, out, err)
 
     def close(self) -> None:
