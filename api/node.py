@@ -14,6 +14,7 @@ import pyarrow as pa
 from ..catalog.catalog import Catalog
 from ..catalog.cluster_settings import SettingsWatcher
 from ..catalog.descriptor_store import DescriptorStore
+from ..catalog.errors import SQLError
 from ..catalog.jobs import JobRegistry, Resumer
 from ..catalog.leases import LeaseManager, LivenessSession
 from ..catalog.names import TableName
@@ -29,7 +30,7 @@ from ..catalog.users import ROOT
 from ..changefeed import JOB_KIND, Changefeeds, ChangefeedServices, LiveFeed
 from ..changefeed.export import Positions
 from ..changefeed.sinks import SinkKinds, default_kinds
-from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader
+from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader, MirrorSources
 from ..changefeed.sinks.locations import SCHEME, MirrorLocations
 from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, SparkKind
 from ..kvlayer.access import StoreAccess
@@ -48,12 +49,18 @@ from ..sql.executor.load import ROWS_PER_TRANSACTION, Batches
 from .feeds import ChangefeedResumer, FeedServices
 from .joined_store import JoinTarget, identify, join_store
 from .loop_delay import LoopDelay
+from .mirror_rights import check_mirror, refused
 from .node_folder import NodeFolder
 from .refusal import NodeRefused
 from .rpc import JoinToken, JoinTokenError, RpcServer, StoreService
 from .served_store import MIRROR_FOLDER, open_storage, start_store
 
 MIRROR_SCHEME = f"{SCHEME}:"
+NO_SUCH_FILE = "58P01"
+
+MIRROR_RESULT_BYTES_MAX = 256 * 1024 * 1024
+"""What a query of a mirror may return: it is held whole until its reply is written."""
+
 PROTECTED_WITH_ALL = (DESCRIPTOR.primary_span, NAMESPACE.primary_span)
 """What a feed needs to read its tables as of any time: kept as long as anything is."""
 
@@ -187,6 +194,45 @@ class Node:
             self.services, name, data, mode=mode, rows_per_transaction=rows_per_transaction
         )
 
+    async def read_mirror(
+        self, location: str, sql: str, parameters: Sequence[object] = (), *, user: str = ROOT
+    ) -> pa.Table:
+        """The rows of one SELECT of DuckDB's SQL on a mirror: a statement of a session of its own,
+        which is listed, cancelled and timed as any other. Raises SQLError."""
+        session = self.session(user=user)
+        try:
+            return await session.run_apart(
+                sql, lambda: self._mirror_rows(location, sql, parameters, user)
+            )
+        finally:
+            await session.close()
+
+    async def _mirror_rows(
+        self, location: str, sql: str, parameters: Sequence[object], user: str
+    ) -> pa.Table:
+        """Judges the right to read by what the file holds as the query sees it, and again at each
+        change of rights while it runs."""
+        seen: MirrorSources | None = None
+
+        async def check() -> None:
+            if seen is not None:
+                await check_mirror(self.services, user, location, seen)
+
+        async def permit(sources: MirrorSources) -> None:
+            nonlocal seen
+            seen = sources
+            await check()
+
+        read = self.mirrors.read(
+            location, sql, parameters, permit=permit, bytes_max=MIRROR_RESULT_BYTES_MAX
+        )
+        try:
+            return await self.services.rights.during(check, read)
+        except SQLError as error:
+            if error.sqlstate == NO_SUCH_FILE and not self.services.rights.current.admin(user):
+                raise refused(user, location) from error
+            raise
+
     def feed(self, job_id: int) -> LiveFeed:
         """A changefeed as this node knows it; one that has not begun yet is waited for."""
         return self.feeds.watch(job_id)
@@ -245,6 +291,7 @@ async def _assemble(
             kinds=_sink_kinds(files, options, offload),
             offload=offload,
             protections=ProtectedTimestamps(store, always=PROTECTED_WITH_ALL),
+            rights=rights,
             node_id=node_id,
         ),
         registry,
@@ -272,6 +319,7 @@ async def _assemble(
         images=images,
         rights=rights,
     )
+    rights.on_logins_ended(services.sessions.end_login)
     closing.push_async_callback(services.waiting_results.close)
     served = store if isinstance(store, Store) else None
     node = Node(

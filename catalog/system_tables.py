@@ -14,6 +14,7 @@
     default_privileges (database_id, schema_id, role, kind, grantee)
     web_sessions       token_hash -> user, created, expires            who is logged in over HTTP
     view_dependency    (table_id, view_id)                            see `view_dependencies`
+    sink_places        (node_id, path) -> owner                       see `changefeed.places`
 
 They live in the same key space as all tables, under ids below `FIRST_USER_ID`, are read and written
 by the same codec, and can be queried. Timestamps in them are the store's 64-bit ones. Their
@@ -149,6 +150,8 @@ WEB_SESSIONS = _table(
 
 VIEW_DEPENDENCY = _table(16, "view_dependency", {"table_id": _INT8, "view_id": _INT8}, {})
 
+SINK_PLACES = _table(20, "sink_places", {"node_id": _INT8, "path": _STRING}, {"owner": _STRING})
+
 SYSTEM_TABLES = (
     DESCRIPTOR,
     NAMESPACE,
@@ -164,6 +167,7 @@ SYSTEM_TABLES = (
     DEFAULT_PRIVILEGES,
     WEB_SESSIONS,
     VIEW_DEPENDENCY,
+    SINK_PLACES,
 )
 
 INITIAL_DESCRIPTORS: tuple[Descriptor, ...] = (

@@ -14,6 +14,7 @@ from ..kvlayer.protected_timestamp import ProtectionRefused
 from ..kvlayer.txn import Transaction
 from .details import ChangefeedDetails, TableTarget
 from .options import parse_options
+from .places import claim_place
 from .reservations import check_free
 from .services import ChangefeedServices
 from .sinks.protocol import SinkRefused
@@ -42,6 +43,9 @@ class FeedRequest(Protocol):
     @property
     def at(self) -> Timestamp: ...
 
+    @property
+    def user(self) -> str: ...
+
 
 async def plan_changefeed(
     services: ChangefeedServices,
@@ -63,6 +67,7 @@ async def plan_changefeed(
     if isinstance(kind, WorkerKind):
         kind.check_options(request.options)
     await check_start(services, request, options.cursor)
+    await claim_place(services, transaction, sink_uri, user_name)
     try:
         await kind.validate(sink_uri, request.tables, store_id=services.store.id)
     except SinkRefused as refused:
@@ -78,6 +83,7 @@ async def plan_changefeed(
         options=dict(request.options),
         statement=request.statement.replace(sink_uri, kind.redacted(sink_uri)),
         user_name=user_name,
+        owner_logs_in=services.rights.current.may_log_in(user_name),
         start_at=start_at,
         protection_id=await _protect(services, transaction, request.tables, start_at),
     )

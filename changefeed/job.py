@@ -24,6 +24,7 @@ from .details import (
     decode_progress,
     encode_progress,
 )
+from .feed_rights import check_feed_rights
 from .live import FeedState, LiveFeed
 from .services import ChangefeedServices
 from .sinks.protocol import FeedIdentity, SinkContext, SinkError, SinkProgress, SinkRefused
@@ -73,7 +74,7 @@ class ChangefeedJob:
         """
         try:
             self._check_store()
-            await self._attempt()
+            await self._services.rights.during(self._check_rights, self._attempt())
         except (StoreClosed, JobFenced, asyncio.CancelledError):
             self._live.state = FeedState.WAITING
             raise
@@ -161,6 +162,13 @@ class ChangefeedJob:
             await transaction.rollback()
             raise
         self._protected_at = resolved
+
+    async def _check_rights(self) -> None:
+        details = self._details
+        tables = [target.table_id for target in details.targets]
+        await check_feed_rights(
+            self._services, details.user_name, tables, logs_in=details.owner_logs_in
+        )
 
     def _check_store(self) -> None:
         if self._details.store_id != self._services.store.id:

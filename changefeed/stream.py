@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+from ..catalog.privileges import Privilege
 from .attempt import Destination, FeedPlan, run_attempt
 from .create import FeedRequest, check_start
+from .feed_rights import check_feed_rights
 from .live import LiveFeed
 from .options import parse_options
 from .services import ChangefeedServices
@@ -19,6 +21,8 @@ from .sinks.sinkless import ChangefeedRow, SinklessSink
 
 STREAM_JOB_ID = 0
 """Streams have no job."""
+
+_STREAM_PRIVILEGES = (Privilege.SELECT, Privilege.CHANGEFEED)
 
 
 class ChangefeedStream:
@@ -72,9 +76,14 @@ async def open_stream(services: ChangefeedServices, request: FeedRequest) -> Cha
     destination = Destination(
         sink=sink, transactional=False, columnar=False, known=None, save=_keep_nothing
     )
-    task = asyncio.create_task(
-        run_attempt(services, plan, destination, live), name="sinkless changefeed"
-    )
+
+    async def check() -> None:
+        await check_feed_rights(
+            services, request.user, plan.table_ids, any_of=_STREAM_PRIVILEGES, logs_in=False
+        )
+
+    running = services.rights.during(check, run_attempt(services, plan, destination, live))
+    task = asyncio.create_task(running, name="sinkless changefeed")
     return ChangefeedStream(sink, live, task)
 
 

@@ -33,6 +33,7 @@ from ...catalog.type_kinds import TypeKind
 from ...changefeed.sinks.duckdb.interruption import end_query, interrupt
 from ...kvlayer.clock import WallClock
 from ...kvlayer.offload import Offload
+from ..analytic_lanes import LANES_MAX, Lanes, QueryTime, asker
 from ..documents import functions as documents
 from ..functions import installed
 from ..postgres.macros import definitions
@@ -43,9 +44,6 @@ from .intervals import install_intervals
 from .pattern_functions import install_pattern_functions
 from .styled_texts import install_styled_texts
 from .text_casts import install_text_casts
-
-LANES_MAX = 2
-"""Queries that run at once: each uses all of DuckDB's threads, and more would only share them."""
 
 MEMORY_LIMIT = "2GB"
 
@@ -80,14 +78,11 @@ class Analytics:
     """An in-memory DuckDB without access to anything but what each query is given."""
 
     def __init__(self, offload: Offload, wall: WallClock, *, lanes: int = LANES_MAX) -> None:
-        assert lanes >= 1, lanes
         self._connections: dict[str, duckdb.DuckDBPyConnection] = {}
         """By time zone: DuckDB's is a whole database's, once its settings are locked."""
-        self._lanes = [offload.lane(f"analytics-{number}") for number in range(lanes)]
-        self._idle = list(self._lanes)
+        self._lanes = Lanes(offload, lanes)
         self._running: set[duckdb.DuckDBPyConnection] = set()
         self._open: set[OpenQuery[Answer]] = set()
-        self._slots = asyncio.Semaphore(lanes)
         self._wall = wall
         self._closed = False
 
@@ -100,10 +95,11 @@ class Analytics:
     ) -> Answer:
         """Runs one query. Raises duckdb.Error."""
         assert not self._closed, "a closed evaluator is asked"
-        async with self._slots:
+        who = asker()
+        async with self._lanes.one(who) as lane, QueryTime(who).running():
             cursor = self._connect().cursor()
             return await self._in_lane(
-                cursor, lambda: _run(cursor, sql, tables, parameters, declared)
+                lane, cursor, lambda: _run(cursor, sql, tables, parameters, declared)
             )
 
     async def answers(
@@ -122,18 +118,21 @@ class Analytics:
         cursor = self._connect().cursor()
         query = OpenQuery(cursor, lambda: _start(cursor, sql, tables, parameters, declared))
         self._open.add(query)
+        who = asker()  # for all of the query: whoever takes a later batch may be a FETCH
+        time = QueryTime(who)
         try:
             while not query.ended:
-                async with self._slots:
-                    answer = await self._in_lane(cursor, query.next)
+                async with self._lanes.one(who) as lane, time.running():
+                    answer = await self._in_lane(lane, cursor, query.next)
                 yield answer
         finally:
             self._open.discard(query)
             query.close()
 
-    async def _in_lane(self, cursor: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
-        """What a call of the cursor's returns; its caller has a slot."""
-        lane = self._idle.pop()
+    async def _in_lane(
+        self, lane: Offload, cursor: duckdb.DuckDBPyConnection, call: Callable[[], T]
+    ) -> T:
+        """What a call of the cursor's returns, in a lane that its caller has."""
         self._running.add(cursor)
         task = lane.run(call)
         try:
@@ -143,7 +142,6 @@ class Analytics:
             raise
         finally:
             self._running.discard(cursor)
-            self._idle.append(lane)
 
     async def describe(
         self,
@@ -165,7 +163,7 @@ class Analytics:
         self._closed = True
         for cursor in self._running:
             interrupt(cursor)
-        for lane in self._lanes:
+        for lane in self._lanes.all:
             lane.close()
         for query in self._open:
             query.close()

@@ -10,6 +10,7 @@ from pathlib import Path
 from ....catalog.descriptor import TableDescriptor
 from ....catalog.errors import SQLError
 from ....kvlayer.offload import Offload
+from ..place import Place, place_at
 from ..protocol import FeedIdentity, SinkRefused
 from ..worker import WorkerFeed, WorkerKind
 from .application import LakeApplication
@@ -47,6 +48,10 @@ class SparkKind(WorkerKind):
         missing = await self._lane.run(partial(_obstacle, location.path))
         if missing is not None:
             raise SQLError("58030", f"a changefeed into a lake cannot run: {missing}")
+
+    def place(self, uri: str) -> Place:
+        """The lake's folder, and those around it."""
+        return place_at(LakeLocation.read(uri, self._roots).path)
 
     def check_options(self, given: Mapping[str, str | None]) -> None:
         for name in given:
