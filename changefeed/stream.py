@@ -77,9 +77,11 @@ async def open_stream(services: ChangefeedServices, request: FeedRequest) -> Cha
         sink=sink, transactional=False, columnar=False, known=None, save=_keep_nothing
     )
 
+    logs_in = services.rights.current.may_log_in(request.user)
+
     async def check() -> None:
         await check_feed_rights(
-            services, request.user, plan.table_ids, any_of=_STREAM_PRIVILEGES, logs_in=False
+            services, request.user, plan.table_ids, any_of=_STREAM_PRIVILEGES, logs_in=logs_in
         )
 
     running = services.rights.during(check, run_attempt(services, plan, destination, live))

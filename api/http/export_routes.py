@@ -6,8 +6,9 @@ Timestamps are decimal integers here, as the store keeps them, and keys are hexa
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -38,7 +39,7 @@ from .access import user_of
 from .arrow_writer import ArrowWriter
 from .bodies import ARROW_STREAM, JSON, SpansReply, TableReply
 from .openapi import described
-from .table_lookup import find_table, moment
+from .table_lookup import check_table, find_table, moment
 
 Table = Annotated[str, Path(description="its name, which dots may qualify, or its id")]
 Database = Annotated[str, Query()]
@@ -139,7 +140,8 @@ def _add_export(router: APIRouter, node: Node) -> None:
             first = await anext(batches, None)  # what is wrong from the start is an answer
         except MarkUnreadable as error:
             raise HTTPException(422, f"mark: {error}") from error
-        return StreamingResponse(_stream(schema, first, batches), media_type=ARROW_STREAM)
+        check = partial(check_table, node, descriptor, user_of(request))
+        return StreamingResponse(_stream(schema, first, batches, check), media_type=ARROW_STREAM)
 
 
 def _table(node: Node, descriptor: TableDescriptor, at: Timestamp) -> dict[str, Any]:
@@ -157,12 +159,16 @@ async def _stream(
     schema: pa.Schema,
     first: ExportBatch | None,
     batches: AsyncGenerator[ExportBatch, None],
+    check: Callable[[], Awaitable[None]],
 ) -> AsyncIterator[bytes]:
+    """The stream, broken off where the right to the table ends: a client takes it up again, and is
+    told why it may not."""
     writer = ArrowWriter(schema)
     async with aclosing(batches):
         if first is not None:
             yield writer.write(first.rows, first.mark)
         async for batch in batches:
+            await check()
             yield writer.write(batch.rows, batch.mark)
         yield writer.end()
 
