@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from secrets import token_urlsafe
@@ -32,7 +32,8 @@ from ..changefeed.export import Positions
 from ..changefeed.sinks import SinkKinds, default_kinds
 from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader, MirrorSources
 from ..changefeed.sinks.locations import SCHEME, MirrorLocations
-from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, SparkKind
+from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, LakeServer, SparkKind
+from ..changefeed.sinks.worker_tokens import WorkerTokens
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.data_folder import DataFolderError
@@ -57,6 +58,7 @@ from .served_store import MIRROR_FOLDER, open_storage, start_store
 
 MIRROR_SCHEME = f"{SCHEME}:"
 NO_SUCH_FILE = "58P01"
+WORKER_TOKEN_BYTES = 32
 
 MIRROR_RESULT_BYTES_MAX = 256 * 1024 * 1024
 """What a query of a mirror may return: it is held whole until its reply is written."""
@@ -69,14 +71,12 @@ PROTECTED_WITH_ALL = (DESCRIPTOR.primary_span, NAMESPACE.primary_span)
 class NodeOptions:
     """How a node runs. `mirror_roots` are the folders where mirrors and lakes may lie.
 
-    Without any, they lie in the folder `mirrors` of the data folder. `server_url` is where the
-    node's HTTP door will be, for applications that ask it; None if there will be none.
+    Without any, they lie in the folder `mirrors` of the data folder. `server` is where the node's
+    HTTP door will be, for applications that ask it; None if there will be none.
     """
 
     mirror_roots: tuple[Path, ...] = ()
-    server_url: str | None = None
-    server_token: str = field(default_factory=lambda: token_urlsafe(32), repr=False)
-    """What lets those applications in, as root; another one for each start."""
+    server: LakeServer | None = None
 
 
 class Node:
@@ -91,7 +91,7 @@ class Node:
         *,
         node_id: int,
         served: Store | None,
-        own_token: str,
+        worker_tokens: WorkerTokens,
     ) -> None:
         self.id = node_id
         self.store = services.store
@@ -106,7 +106,7 @@ class Node:
             services.catalog.descriptors,
             ProtectedTimestamps(services.store, always=PROTECTED_WITH_ALL),
         )
-        self.own_token = own_token
+        self.worker_tokens = worker_tokens
         self.loop_delay = LoopDelay(services.store.clock.wall)
         self._files = files
         self._closing = AsyncExitStack()
@@ -276,6 +276,7 @@ async def _assemble(
     descriptors = DescriptorStore(store)
     session, leases = await _start_leases(store, descriptors, node_id, closing)
     files = DuckDBFiles(MirrorLocations(options.mirror_roots), offload)
+    worker_tokens = WorkerTokens(lambda: token_urlsafe(WORKER_TOKEN_BYTES))
     resumers: dict[str, Resumer] = {}
     registry = JobRegistry(
         store,
@@ -288,7 +289,7 @@ async def _assemble(
             store=store,
             descriptors=descriptors,
             leases=leases,
-            kinds=_sink_kinds(files, options, offload),
+            kinds=_sink_kinds(files, options, offload, worker_tokens, store),
             offload=offload,
             protections=ProtectedTimestamps(store, always=PROTECTED_WITH_ALL),
             rights=rights,
@@ -329,7 +330,7 @@ async def _assemble(
         files,
         node_id=node_id,
         served=served,
-        own_token=options.server_token,
+        worker_tokens=worker_tokens,
     )
     node.loop_delay.start()
     closing.callback(node.loop_delay.close)
@@ -358,11 +359,17 @@ async def _watch_settings_and_rights(store: StoreAccess, closing: AsyncExitStack
     return rights
 
 
-def _sink_kinds(files: DuckDBFiles, options: NodeOptions, offload: Offload) -> SinkKinds:
+def _sink_kinds(
+    files: DuckDBFiles,
+    options: NodeOptions,
+    offload: Offload,
+    worker_tokens: WorkerTokens,
+    store: StoreAccess,
+) -> SinkKinds:
     """Every sink that a node can feed: those without files, DuckDB mirrors, each lake format."""
     kinds = default_kinds()
     kinds.register(SCHEME, DuckDBKind(files))
-    lakes = SparkKind(options.mirror_roots, offload, options.server_url, options.server_token)
+    lakes = SparkKind(options.mirror_roots, offload, options.server, worker_tokens, store.settings)
     for format in FORMATS:
         kinds.register(f"{SCHEME_PREFIX}{format}", lakes)
     return kinds

@@ -150,7 +150,7 @@ WEB_SESSIONS = _table(
 
 VIEW_DEPENDENCY = _table(16, "view_dependency", {"table_id": _INT8, "view_id": _INT8}, {})
 
-SINK_PLACES = _table(20, "sink_places", {"node_id": _INT8, "path": _STRING}, {"owner": _STRING})
+SINK_PLACES = _table(21, "sink_places", {"node_id": _INT8, "path": _STRING}, {"owner": _STRING})
 
 SYSTEM_TABLES = (
     DESCRIPTOR,

@@ -132,6 +132,7 @@ class ChangefeedJob:
             identity=self._identity,
             uri=details.sink_uri,
             table_id=details.targets[0].table_id,
+            user=details.user_name,
             start_at=details.start_at,
             resolved=decode_progress(found).resolved if found else details.start_at,
             options=details.parsed_options,

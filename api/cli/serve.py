@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from ...catalog.users import ROOT, find_user
-from ..http.server import HttpOptions, HttpServer, bind, http_options, url_of
+from ..http.server import HttpOptions, HttpServer, bind, http_options, server_for_lakes, url_of
 from ..node import Node, NodeOptions
 from ..pgwire import PostgresOptions, serve_postgres
 from ..pgwire.authentication import Method
@@ -68,7 +68,7 @@ def serve(
     web = http_options(host, insecure=insecure, cert=cert, key=key)
     listener = bind(host, port)
     url = url_of(host, listener, web.scheme)
-    options = NodeOptions(mirror_roots=tuple(mirror_root or ()), server_url=url)
+    options = NodeOptions(mirror_roots=tuple(mirror_root or ()), server=server_for_lakes(url, web))
     postgres = postgres_options(pg_host, pg_auth, insecure=insecure, cert=cert, key=key)
     target = join_target(join, join_token, rpc_port)
     rpc = None if rpc_port is None else (host, rpc_port)

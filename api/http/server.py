@@ -10,6 +10,7 @@ from pathlib import Path
 
 import uvicorn
 
+from ...changefeed.sinks.spark import LakeServer
 from ..node import Node
 from ..refusal import NodeRefused
 from ..web import Dashboard
@@ -39,7 +40,7 @@ def http_options(host: str, *, insecure: bool, cert: Path | None, key: Path | No
     """The options of a server on `host`. Raises NodeRefused for what would let anybody in, or
     would send passwords in the clear."""
     if is_loopback(host):
-        return HttpOptions(trust=insecure)
+        return HttpOptions(trust=insecure, cert=cert, key=key)
     if insecure:
         raise NodeRefused(
             f"will not listen on {host} with --insecure: without passwords only a loopback "
@@ -119,6 +120,22 @@ def bind(host: str, port: int) -> socket.socket:
         listener.close()
         raise NodeRefused(f"cannot listen on {host}:{port}: {error.strerror}") from error
     return listener
+
+
+def server_for_lakes(url: str, options: HttpOptions) -> LakeServer:
+    """What the programs that this process starts need to ask it. Raises NodeRefused."""
+    if options.cert is None:
+        return LakeServer(url)
+    try:
+        text = options.cert.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise NodeRefused(f"certificate {options.cert} cannot be read: {error}") from error
+    # The first is the server's own; those behind it vouch for others, too.
+    end = "-----END CERTIFICATE-----"
+    own, found, _ = text.partition(end)
+    if not found:
+        raise NodeRefused(f"certificate {options.cert} has none in PEM")
+    return LakeServer(url, own[own.index("-----BEGIN") :] + found + "\n")
 
 
 def url_of(host: str, listener: socket.socket, scheme: str = "http") -> str:
