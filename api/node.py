@@ -187,11 +187,17 @@ class Node:
         mode: LoadMode = LoadMode.ERROR,
         database: str = DEFAULT_DATABASE,
         rows_per_transaction: int = ROWS_PER_TRANSACTION,
+        user: str = ROOT,
     ) -> LoadReport:
         """Bulk-loads `data` into the table of that name, which may be qualified by dots."""
         name = TableName.resolve(table.split("."), current_database=database)
         return await load(
-            self.services, name, data, mode=mode, rows_per_transaction=rows_per_transaction
+            self.services,
+            name,
+            data,
+            mode=mode,
+            rows_per_transaction=rows_per_transaction,
+            user=user,
         )
 
     async def read_mirror(

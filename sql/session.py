@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from ..catalog.errors import SQLError
+from ..catalog.key_errors import told_to
 from ..catalog.session_zone import SessionZone
 from ..catalog.system_tables import DEFAULT_DATABASE
 from ..catalog.users import ROOT
@@ -172,7 +173,11 @@ class Session:
         # A cancelled statement has done who knows what: the transaction cannot go on.
         await self._transactions.fail()
         await self.cursors.forget_ended()
-        return from_kv(error) if isinstance(error, KVError) else error
+        if isinstance(error, KVError):
+            return from_kv(error)
+        if isinstance(error, SQLError):
+            return told_to(error, self._services.rights.current, self.user)
+        return error
 
     # Prepared statements, and batches of them that are one transaction
 
