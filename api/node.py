@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -31,6 +31,7 @@ from ..changefeed import JOB_KIND, Changefeeds, ChangefeedServices, LiveFeed
 from ..changefeed.export import Positions
 from ..changefeed.sinks import SinkKinds, default_kinds
 from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader, MirrorSources
+from ..changefeed.sinks.duckdb.files import READ_LANES
 from ..changefeed.sinks.locations import SCHEME, MirrorLocations
 from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, LakeServer, SparkKind
 from ..changefeed.sinks.worker_tokens import WorkerTokens
@@ -44,6 +45,7 @@ from ..kvlayer.protected_timestamp import ProtectedTimestamps
 from ..kvlayer.span import Span
 from ..kvlayer.store import Store
 from ..sql import Analytics, LoadMode, LoadReport, Services, Session, load
+from ..sql.analytic_lanes import Lanes, asker
 from ..sql.analytic_rows import AnalyticRows
 from ..sql.columnar_cache import ColumnarCache
 from ..sql.executor.load import ROWS_PER_TRANSACTION, Batches
@@ -109,6 +111,7 @@ class Node:
         self.worker_tokens = worker_tokens
         self.loop_delay = LoopDelay(services.store.clock.wall)
         self._files = files
+        self._mirror_lanes = Lanes(READ_LANES)
         self._closing = AsyncExitStack()
 
     @classmethod
@@ -229,11 +232,14 @@ class Node:
             seen = sources
             await check()
 
-        read = self.mirrors.read(
-            location, sql, parameters, permit=permit, bytes_max=MIRROR_RESULT_BYTES_MAX
-        )
+        def read() -> Coroutine[None, None, pa.Table]:
+            return self.mirrors.read(
+                location, sql, parameters, permit=permit, bytes_max=MIRROR_RESULT_BYTES_MAX
+            )
+
         try:
-            return await self.services.rights.during(check, read)
+            async with self._mirror_lanes.one(asker()):
+                return await self.services.rights.during(check, read)
         except SQLError as error:
             if error.sqlstate == NO_SUCH_FILE and not self.services.rights.current.admin(user):
                 raise refused(user, location) from error

@@ -47,9 +47,9 @@ class RightsWatcher:
         self._on_logins_ended.append(call)
 
     async def during(
-        self, check: Callable[[], Awaitable[None]], work: Coroutine[None, None, T]
+        self, check: Callable[[], Awaitable[None]], work: Callable[[], Coroutine[None, None, T]]
     ) -> T:
-        """What `work` returns, while `check` raises nothing: before it, and after each change.
+        """What `work()` returns, while `check` raises nothing: before it, and after each change.
 
         When `check` raises, `work` is cancelled, and this raises the same once `work` has ended.
         """
@@ -58,14 +58,12 @@ class RightsWatcher:
             while task is None or not task.done():
                 change = self._next_change()
                 await check()
-                task = task or asyncio.create_task(work)
+                task = task or asyncio.create_task(work())
                 either = (task, cast("asyncio.Future[T]", change))  # one is not asked for a result
                 await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             return task.result()
         finally:
-            if task is None:
-                work.close()
-            elif not task.done():
+            if task is not None and not task.done():
                 task.cancel()
                 await asyncio.wait([task])
 

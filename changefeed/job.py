@@ -74,7 +74,7 @@ class ChangefeedJob:
         """
         try:
             self._check_store()
-            await self._services.rights.during(self._check_rights, self._attempt())
+            await self._services.rights.during(self._check_rights, self._attempt)
         except (StoreClosed, JobFenced, asyncio.CancelledError):
             self._live.state = FeedState.WAITING
             raise

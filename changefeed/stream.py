@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 
 from ..catalog.privileges import Privilege
 from .attempt import Destination, FeedPlan, run_attempt
@@ -84,7 +85,7 @@ async def open_stream(services: ChangefeedServices, request: FeedRequest) -> Cha
             services, request.user, plan.table_ids, any_of=_STREAM_PRIVILEGES, logs_in=logs_in
         )
 
-    running = services.rights.during(check, run_attempt(services, plan, destination, live))
+    running = services.rights.during(check, partial(run_attempt, services, plan, destination, live))
     task = asyncio.create_task(running, name="sinkless changefeed")
     return ChangefeedStream(sink, live, task)
 

@@ -2,7 +2,7 @@
 
 A node computes a few analytical queries at once, each in a *lane*. A user that is no admin has at
 most two of them, and one lane is for admins and for the node itself alone: whatever users run, an
-admin's query begins.
+admin's query begins. Queries of mirrors have lanes of their own, by the same rules.
 
     four lanes      ada's 1st    ada's 2nd    bo's 1st    (admins)
     waiting         ada's 3rd
@@ -20,7 +20,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 from ..catalog.errors import SQLError
-from ..kvlayer.offload import Offload
 from ..kvlayer.settings import declare_duration
 
 ANALYTICAL_TIMEOUT = declare_duration(
@@ -100,52 +99,53 @@ class QueryTime:
 
 
 class Lanes:
-    """The lanes of a node. Who waits longest is next, of those whose share is not used up."""
+    """Who has how many of a node's lanes. Who waits longest is next, of those whose share is not
+    used up."""
 
-    def __init__(self, offload: Offload, count: int) -> None:
+    def __init__(self, count: int) -> None:
         assert count >= 1, count
-        self.all = [offload.lane(f"analytics-{number}") for number in range(count)]
-        self._idle = list(self.all)
+        self._kept = 1 if count > 1 else 0
+        self._free = count
         self._used: Counter[str] = Counter()
         """By users that are no admins."""
-        self._waiting: deque[tuple[Asker | None, asyncio.Future[Offload]]] = deque()
+        self._waiting: deque[tuple[Asker | None, asyncio.Future[None]]] = deque()
 
     @asynccontextmanager
-    async def one(self, who: Asker | None) -> AsyncIterator[Offload]:
-        """A lane that nobody else uses for the time of the block."""
-        lane = await self._taken(who)
+    async def one(self, who: Asker | None) -> AsyncIterator[None]:
+        """A lane for the time of the block."""
+        await self._taken(who)
         try:
-            yield lane
+            yield
         finally:
-            self._give_back(who, lane)
+            self._give_back(who)
 
-    async def _taken(self, who: Asker | None) -> Offload:
+    async def _taken(self, who: Asker | None) -> None:
         if self._may(who):
-            return self._take(who)
-        turn: asyncio.Future[Offload] = asyncio.get_running_loop().create_future()
+            self._take(who)
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((who, turn))
         try:
-            return await turn
+            await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._give_back(who, turn.result())
+                self._give_back(who)
             else:
                 self._waiting.remove((who, turn))
             raise
 
     def _may(self, who: Asker | None) -> bool:
         if who is None or who.admin:
-            return bool(self._idle)
-        kept = 1 if len(self.all) > 1 else 0
-        return len(self._idle) > kept and self._used[who.user] < USER_LANES_MAX
+            return self._free > 0
+        return self._free > self._kept and self._used[who.user] < USER_LANES_MAX
 
-    def _take(self, who: Asker | None) -> Offload:
+    def _take(self, who: Asker | None) -> None:
+        self._free -= 1
         if who is not None and not who.admin:
             self._used[who.user] += 1
-        return self._idle.pop()
 
-    def _give_back(self, who: Asker | None, lane: Offload) -> None:
-        self._idle.append(lane)
+    def _give_back(self, who: Asker | None) -> None:
+        self._free += 1
         if who is not None and not who.admin:
             self._used[who.user] -= 1
             if not self._used[who.user]:
@@ -153,4 +153,5 @@ class Lanes:
         for waiting in list(self._waiting):
             if not waiting[1].done() and self._may(waiting[0]):  # one that gave up removes itself
                 self._waiting.remove(waiting)
-                waiting[1].set_result(self._take(waiting[0]))
+                self._take(waiting[0])
+                waiting[1].set_result(None)

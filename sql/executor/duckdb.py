@@ -80,7 +80,9 @@ class Analytics:
     def __init__(self, offload: Offload, wall: WallClock, *, lanes: int = LANES_MAX) -> None:
         self._connections: dict[str, duckdb.DuckDBPyConnection] = {}
         """By time zone: DuckDB's is a whole database's, once its settings are locked."""
-        self._lanes = Lanes(offload, lanes)
+        self._offloads = [offload.lane(f"analytics-{number}") for number in range(lanes)]
+        self._idle = list(self._offloads)
+        self._lanes = Lanes(lanes)
         self._running: set[duckdb.DuckDBPyConnection] = set()
         self._open: set[OpenQuery[Answer]] = set()
         self._wall = wall
@@ -96,10 +98,10 @@ class Analytics:
         """Runs one query. Raises duckdb.Error."""
         assert not self._closed, "a closed evaluator is asked"
         who = asker()
-        async with self._lanes.one(who) as lane, QueryTime(who).running():
+        async with self._lanes.one(who), QueryTime(who).running():
             cursor = self._connect().cursor()
             return await self._in_lane(
-                lane, cursor, lambda: _run(cursor, sql, tables, parameters, declared)
+                cursor, lambda: _run(cursor, sql, tables, parameters, declared)
             )
 
     async def answers(
@@ -122,17 +124,16 @@ class Analytics:
         time = QueryTime(who)
         try:
             while not query.ended:
-                async with self._lanes.one(who) as lane, time.running():
-                    answer = await self._in_lane(lane, cursor, query.next)
+                async with self._lanes.one(who), time.running():
+                    answer = await self._in_lane(cursor, query.next)
                 yield answer
         finally:
             self._open.discard(query)
             query.close()
 
-    async def _in_lane(
-        self, lane: Offload, cursor: duckdb.DuckDBPyConnection, call: Callable[[], T]
-    ) -> T:
-        """What a call of the cursor's returns, in a lane that its caller has."""
+    async def _in_lane(self, cursor: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
+        """What a call of the cursor's returns; its caller has a lane."""
+        lane = self._idle.pop()
         self._running.add(cursor)
         task = lane.run(call)
         try:
@@ -142,6 +143,7 @@ class Analytics:
             raise
         finally:
             self._running.discard(cursor)
+            self._idle.append(lane)
 
     async def describe(
         self,
@@ -163,7 +165,7 @@ class Analytics:
         self._closed = True
         for cursor in self._running:
             interrupt(cursor)
-        for lane in self._lanes.all:
+        for lane in self._offloads:
             lane.close()
         for query in self._open:
             query.close()

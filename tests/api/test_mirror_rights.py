@@ -179,6 +179,15 @@ def test_a_read_has_an_analytical_querys_time(town: Town) -> None:
     assert town.may_read(ADA)
 
 
+def test_one_users_reads_leave_lanes_to_others(town: Town) -> None:
+    town.sql(ADA, "GRANT SELECT ON secret TO bo")
+    reads = [reading(town, BO) for _ in range(5)]
+    assert town.may_read(ADA) and town.may_read(ADMIN)
+    town.sql(ADMIN, "ALTER USER bo NOLOGIN")
+    for thread, _ in reads:
+        thread.join()
+
+
 @pytest.mark.parametrize(
     ("path", "query"),
     [

@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from tailrace.catalog.errors import SQLError
-from tailrace.kvlayer.offload import ThreadOffload
 from tailrace.sql.analytic_lanes import USER_LANES_MAX, Asker, Lanes, QueryTime
 from tailrace.sql.parser import parse
 from tailrace.sql.parser.statements import CopyTo
@@ -22,7 +21,7 @@ class Held:
     """Lanes that are had until they are let go."""
 
     def __init__(self, count: int) -> None:
-        self.lanes = Lanes(ThreadOffload("test"), count)
+        self.lanes = Lanes(count)
         self.having: list[str] = []
         self.tasks: list[asyncio.Task[None]] = []
 
