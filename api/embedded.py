@@ -39,7 +39,7 @@ class AsyncMirror:
 
     async def sql(self, text: str, params: Sequence[Datum] = ()) -> pa.Table:
         """The rows of a query in DuckDB's SQL. Raises SQLError 25006 on a statement that writes."""
-        return await self._node.mirrors.read(self._location, text, params)
+        return await self._node.read_mirror(self._location, text, params)
 
     async def wait(self, until: Timestamp | None = None) -> Timestamp:
         """Waits until every feed into this mirror holds all that is committed by now.

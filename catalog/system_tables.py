@@ -17,6 +17,7 @@
     web_sessions       token_hash -> user, created, expires            who is logged in over HTTP
     view_dependency    (table_id, view_id)                            see `view_dependencies`
     secrets            (name) -> value                                see `secrets`
+    sink_places        (node_id, path) -> owner                       see `changefeed.places`
 
 They live in the same key space as all tables, under ids below `FIRST_USER_ID`, are read and written
 by the same codec, and can be queried. Timestamps in them are the store's 64-bit ones. Their
@@ -158,6 +159,8 @@ FINISHED_JOBS = _table(
 )
 JOB_ENDS = _table(18, "job_ends", {"id": _INT8}, {"finished": _TIMESTAMPTZ})
 
+SINK_PLACES = _table(21, "sink_places", {"node_id": _INT8, "path": _STRING}, {"owner": _STRING})
+
 SYSTEM_TABLES = (
     DESCRIPTOR,
     NAMESPACE,
@@ -176,6 +179,7 @@ SYSTEM_TABLES = (
     FINISHED_JOBS,
     JOB_ENDS,
     SECRETS,
+    SINK_PLACES,
 )
 
 INITIAL_DESCRIPTORS: tuple[Descriptor, ...] = (

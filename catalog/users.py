@@ -168,6 +168,14 @@ async def require_role(reader: DescriptorReader, name: str) -> None:
         raise unknown_user(name)
 
 
+def ended_login(key: bytes, body: bytes | None) -> str | None:
+    """The name of the user that may not log in any more with this change of a row of `users`."""
+    if body is None:
+        return str(_users.decode_key(key)[0])
+    user = _user(key, body)
+    return None if user.login else user.name
+
+
 def _check_name(name: str) -> None:
     if name in _RESERVED:
         raise SQLError("42939", f'role name "{name}" is reserved')

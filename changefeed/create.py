@@ -15,6 +15,7 @@ from ..kvlayer.settings import declare_duration
 from ..kvlayer.txn import Transaction
 from .details import ChangefeedDetails, TableTarget
 from .options import parse_options
+from .places import claim_place
 from .reservations import PROTECTION_OWNER, check_free
 from .services import ChangefeedServices
 from .sinks.protocol import SinkRefused
@@ -49,6 +50,9 @@ class FeedRequest(Protocol):
     @property
     def at(self) -> Timestamp: ...
 
+    @property
+    def user(self) -> str: ...
+
 
 async def plan_changefeed(
     services: ChangefeedServices,
@@ -70,6 +74,7 @@ async def plan_changefeed(
     if isinstance(kind, WorkerKind):
         kind.check_options(request.options)
     await check_start(services, request, options.cursor)
+    await claim_place(services, transaction, sink_uri, user_name)
     try:
         await kind.validate(sink_uri, request.tables, store_id=services.store.id)
     except SinkRefused as refused:
@@ -85,6 +90,7 @@ async def plan_changefeed(
         options=dict(request.options),
         statement=request.statement.replace(sink_uri, kind.redacted(sink_uri)),
         user_name=user_name,
+        owner_logs_in=services.rights.current.may_log_in(user_name),
         start_at=start_at,
         protection_id=await _protect(services, transaction, request.tables, start_at),
     )

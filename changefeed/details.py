@@ -47,6 +47,8 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
     options: Mapping[str, str | None]
     statement: str
     user_name: str
+    owner_logs_in: bool = False
+    """Whether the owner could log in when the feed was made: then it ends with the login."""
     start_at: Timestamp
     protection_id: bytes
     """The protected timestamp that keeps what the feed has not read yet."""

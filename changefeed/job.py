@@ -28,6 +28,7 @@ from .details import (
     encode_progress,
     with_end,
 )
+from .feed_rights import check_feed_rights
 from .live import FeedState, LiveFeed
 from .services import ChangefeedServices
 from .sinks.protocol import FeedIdentity, SinkContext, SinkProgress, SinkRefused
@@ -84,7 +85,7 @@ class ChangefeedJob:
         if ended is None:
             try:
                 self._check_store()
-                await self._attempt()
+                await self._services.rights.during(self._check_rights, self._attempt)
             except (StoreClosed, JobFenced, asyncio.CancelledError):
                 self._live.state = FeedState.WAITING
                 raise
@@ -146,6 +147,7 @@ class ChangefeedJob:
             identity=self._identity,
             uri=details.sink_uri,
             table_id=details.targets[0].table_id,
+            user=details.user_name,
             start_at=details.start_at,
             resolved=decode_progress(found).resolved if found else details.start_at,
             options=details.parsed_options,
@@ -184,6 +186,13 @@ class ChangefeedJob:
             await transaction.rollback()
             raise
         self._protected_at = resolved
+
+    async def _check_rights(self) -> None:
+        details = self._details
+        tables = [target.table_id for target in details.targets]
+        await check_feed_rights(
+            self._services, details.user_name, tables, logs_in=details.owner_logs_in
+        )
 
     def _check_store(self) -> None:
         if self._details.store_id != self._services.store.id:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ..catalog.descriptor_store import DescriptorStore
 from ..catalog.leases import LeaseManager
 from ..catalog.node_ids import FIRST_NODE_ID
+from ..catalog.rights_watcher import RightsWatcher
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.offload import Offload
 from ..kvlayer.protected_timestamp import ProtectedTimestamps
@@ -43,6 +44,7 @@ class ChangefeedServices:
     kinds: SinkKinds
     offload: Offload
     protections: ProtectedTimestamps
+    rights: RightsWatcher
     node_id: int = FIRST_NODE_ID
 
     def schema_feed(self, kind: SchemaFeedKind | None = None) -> SchemaFeed:

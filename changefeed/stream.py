@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator
 
 from ..catalog.errors import SQLError
 from ..catalog.jobs import BACKOFF_MAX, BACKOFF_MIN, Backoff
+from ..catalog.privileges import Privilege
 from ..catalog.row_codec import RowUnreadable
 from ..kvlayer.clock import Timestamp, format_timestamp
 from ..kvlayer.errors import StoreClosed
@@ -23,6 +24,7 @@ from ..schemafeed.feed import SchemaFeedError, TableDropped
 from .attempt import Destination, FeedPlan, retryable, run_attempt
 from .boundary import SchemaChangeEnd
 from .create import FeedRequest, check_start
+from .feed_rights import check_feed_rights
 from .live import FeedState, LiveFeed
 from .options import parse_options
 from .pipeline import RangeDeletion
@@ -33,6 +35,8 @@ from .stream_protection import StreamProtection, protect_stream
 
 STREAM_JOB_ID = 0
 """Streams have no job."""
+
+_STREAM_PRIVILEGES = (Privilege.SELECT, Privilege.CHANGEFEED)
 
 
 class ChangefeedStream:
@@ -47,8 +51,11 @@ class ChangefeedStream:
         plan: FeedPlan,
         sink: SinklessSink,
         protection: StreamProtection,
+        user: str,
     ) -> None:
         self.live = LiveFeed(STREAM_JOB_ID)
+        self._user = user
+        self._logged_in = services.rights.current.may_log_in(user)
         self._services = services
         self._plan = plan
         self._sink = sink
@@ -98,7 +105,7 @@ class ChangefeedStream:
     async def _run(self) -> None:
         keeper = asyncio.create_task(self._protection.keep(lambda: self._needed_from))
         try:
-            await self._attempts()
+            await self._services.rights.during(self._check_rights, self._attempts)
         except Exception as error:
             told = _told(error)
             if told is error:
@@ -109,6 +116,15 @@ class ChangefeedStream:
             keeper.cancel()
             await asyncio.wait([keeper])
             await self._protection.release()
+
+    async def _check_rights(self) -> None:
+        await check_feed_rights(
+            self._services,
+            self._user,
+            self._plan.table_ids,
+            any_of=_STREAM_PRIVILEGES,
+            logs_in=self._logged_in,
+        )
 
     async def _attempts(self) -> None:
         """Attempt after attempt, until one ends the feed."""
@@ -150,7 +166,7 @@ async def open_stream(services: ChangefeedServices, request: FeedRequest) -> Cha
         table_ids=[table.id for table in request.tables], start_at=start_at, options=parsed
     )
     sink = SinklessSink(services.store.clock.wall, parsed)
-    return ChangefeedStream(services, plan, sink, protection)
+    return ChangefeedStream(services, plan, sink, protection, request.user)
 
 
 def _told(error: Exception) -> Exception:

@@ -100,6 +100,18 @@ def declare_bool(name: str, default: bool, description: str) -> Setting[bool]:
     return setting
 
 
+def declare_text(
+    name: str, default: str, description: str, parse: Callable[[str], str]
+) -> Setting[str]:
+    """Registers a setting whose text `parse` checks: it raises SettingError."""
+    setting = Setting(
+        name=name, default=default, description=description, parse=parse, kind="string"
+    )
+    assert name not in REGISTRY, name
+    REGISTRY[name] = setting
+    return setting
+
+
 def declare_choice(
     name: str, default: str, choices: Sequence[str], description: str
 ) -> Setting[str]:

@@ -19,6 +19,7 @@ from typing import Protocol
 from ..catalog.column_types import ColumnType
 from ..catalog.errors import SQLError
 from ..kvlayer.access import StoreAccess
+from ..kvlayer.clock import Timestamp
 from .advisory_locks import AdvisoryLock
 from .as_of import datetime_of
 
@@ -48,7 +49,8 @@ class Activity:
         self.process_id = number % 0x8000_0000
         """What PostgreSQL's clients know a session by: a positive number of 31 bits."""
         self.user = user
-        self.began = datetime_of(store.clock.last)
+        self.began_at = store.clock.last
+        self.began = datetime_of(self.began_at)
         self.client_address = ""
         self.last_text: str | None = None
         self.text: str | None = None
@@ -165,6 +167,12 @@ class Sessions:
         if session is None or session.activity.text is None:
             return None
         return session if session.activity.query_id == query_id.lower() else None
+
+    def end_login(self, user: str, at: Timestamp) -> None:
+        """Terminates the sessions that a user began before it lost its login."""
+        for session in self:
+            if session.activity.user == user and session.activity.began_at < at:
+                session.terminate()
 
     def __iter__(self) -> Iterator[SessionView]:
         """In the order in which they began."""

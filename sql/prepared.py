@@ -77,6 +77,8 @@ class PreparedStatement:
     parameter_types: tuple[ColumnType, ...]
     columns: tuple[ResultColumn, ...] | None = None
     lasting: bool = True
+    timed: bool = True
+    """Whether it may compute no longer than an analytical query: not a COPY."""
     _plan: Plan | None = field(default=None, repr=False)
 
     @property
@@ -101,6 +103,7 @@ class Asked:
     parameters: Sequence[object]
     described: tuple[ResultColumn, ...] | None = None
     streamed: bool = False
+    timed: bool = True
 
     @property
     def statement(self) -> Statement:
@@ -111,7 +114,12 @@ def asked_of(
     statement: PreparedStatement, parameters: Sequence[object], *, streamed: bool
 ) -> Asked:
     return Asked(
-        statement.prepared, statement.index, parameters, statement.columns, streamed=streamed
+        statement.prepared,
+        statement.index,
+        parameters,
+        statement.columns,
+        streamed=streamed,
+        timed=statement.timed,
     )
 
 

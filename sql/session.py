@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from ..catalog.errors import SQLError
+from ..catalog.key_errors import told_to
 from ..catalog.session_zone import SessionZone
 from ..catalog.system_tables import DEFAULT_DATABASE
 from ..catalog.users import ROOT
@@ -15,6 +16,7 @@ from ..kvlayer.errors import KVError
 from .acting_user import act_as, act_as_login, begin_as, current_user, session_user
 from .activity import Activity
 from .advisory_locks import AdvisoryLocks
+from .analytic_lanes import ANALYTICAL_TIMEOUT, Asker, untimed
 from .authorization import Actor, check_database
 from .catalog_statements import (
     as_variables_say,
@@ -54,7 +56,9 @@ from .session_state import SessionState
 from .session_transactions import SessionTransactions
 from .session_turn import SessionTurn
 from .transactions import OpenTransaction, lock_timeout
-from .variables import SessionVariables
+from .variables import STATEMENT_TIMEOUT, SessionVariables
+
+T = TypeVar("T")
 
 
 class Session:
@@ -75,7 +79,7 @@ class Session:
         self._services = services
         self._store = services.store
         self._transactions = SessionTransactions(services, self.variables)
-        self._turn = SessionTurn(self.variables)
+        self._turn = SessionTurn(self.variables, self._asker)
         self._sequences = SessionSequences()
         self.prepared_names = names = PreparedNames(services.store.clock)
         self._named = NamedStatements(names, self._store, self._preparing, self._run_prepared)
@@ -104,6 +108,11 @@ class Session:
     def terminated(self) -> SQLError | None:
         """Why the session is over, if it is: it is then for closing."""
         return self._transactions.terminated
+
+    def _asker(self) -> Asker:
+        own_limit = self.variables.get(STATEMENT_TIMEOUT)
+        seconds = 0.0 if own_limit else self._store.settings.get(ANALYTICAL_TIMEOUT)
+        return Asker(self.user, self._services.rights.current.admin(self.user), seconds)
 
     @property
     def advisory_locks(self) -> AdvisoryLocks:
@@ -164,7 +173,9 @@ class Session:
         # A cancelled statement has done who knows what: the transaction cannot go on.
         await self._transactions.fail()
         await self.cursors.forget_ended()
-        if not isinstance(error, Exception) or isinstance(error, SQLError):
+        if isinstance(error, SQLError):
+            raise told_to(error, self._services.rights.current, self.user) from error.__cause__
+        if not isinstance(error, Exception):
             raise error
         raise told_of(error) from error
 
@@ -247,6 +258,21 @@ class Session:
                 await self.fail()
                 raise
 
+    async def run_apart(self, text: str, work: Callable[[], Awaitable[T]]) -> T:
+        """What `work` returns, which is no statement of the store's: a query of a mirror.
+
+        It is listed as `text`, may be cancelled, and has the time of an analytical query.
+        """
+        async with self._turn, self._transactions.attended():
+            try:
+                with self.activity.running(text):
+                    async with self._transactions.time_limit(
+                        self._store.settings.get(ANALYTICAL_TIMEOUT)
+                    ):
+                        return await work()
+            except BaseException as error:
+                await self._failed(error)
+
     async def end_batch(self) -> None:
         """Commits what `run` began by itself. Raises SQLError where that fails."""
         if not self.in_batch:
@@ -280,7 +306,8 @@ class Session:
         """The rows of a COPY TO. Raises SQLError."""
         query = await query_of_copy(self._services, self.database, statement, self._open)
         prepared = Prepared(ParsedText((query,), 0))
-        return await self.run(PreparedStatement("", prepared, 0, ()), more=more, streamed=True)
+        copied = PreparedStatement("", prepared, 0, (), timed=False)
+        return await self.run(copied, more=more, streamed=True)
 
     async def fail(self) -> None:
         """What is open has failed, because of something outside: its client could not be served."""
@@ -300,6 +327,7 @@ class Session:
     async def _run_text(self, text: str, parameters: Sequence[object], *, streamed: bool) -> Result:
         """The result of a query that is part of a statement."""
         query = await self._preparing().prepare(text, ())
+        untimed()  # a cursor's, whose rows are fetched as slowly as its client likes
         return await self._run_prepared(query, parameters, streamed=streamed)
 
     async def _run_prepared(
@@ -340,6 +368,8 @@ class Session:
     async def _run_at(self, asked: Asked) -> Result:
         """As `_run`; its errors are SQLErrors that say which statement failed."""
         statement = asked.statement
+        if not asked.timed:
+            untimed()
         try:
             if isinstance(statement, TransactionStatement):
                 return await self._transactions.run(statement, asked.parameters)

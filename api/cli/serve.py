@@ -17,7 +17,7 @@ import typer
 
 from ...catalog.users import ROOT, find_user
 from ..descriptors import door_bounds, raise_limit
-from ..http.server import HttpOptions, HttpServer, bind, http_options, url_of
+from ..http.server import HttpOptions, HttpServer, bind, http_options, server_for_lakes, url_of
 from ..node import Node, NodeOptions
 from ..pgwire import PostgresOptions, serve_postgres
 from ..pgwire.authentication import Method
@@ -82,7 +82,7 @@ def serve(
     rpc = rpc_address(rpc_host, rpc_port)
     listener = bind(host, port)
     url = url_of(host, listener, web.scheme)
-    options = NodeOptions(mirror_roots=tuple(mirror_root or ()), server_url=url)
+    options = NodeOptions(mirror_roots=tuple(mirror_root or ()), server=server_for_lakes(url, web))
     target = join_target(join, join_token, rpc_port)
     opening = partial(open_node, folder, options, rpc, target)
     serving = _serve(

@@ -1,7 +1,7 @@
 """Who asks, and whether they may come in: before any route is asked.
 
     Authorization: Basic …       a user and its password
-    Authorization: Bearer …      a token of POST /v1/login, or the node's own for what it starts
+    Authorization: Bearer …      a token of POST /v1/login, or one lent to a program of the node's
 
 A server that is insecure believes that everybody is `root`, and so listens on loopback only. Routes
 read `user_of(request)`, and what they run is run as that user. Doors into the node itself (its
@@ -28,6 +28,7 @@ from ...catalog.users import (
     find_user,
 )
 from ...catalog.web_sessions import find_web_session
+from ...changefeed.sinks.worker_tokens import Worker
 from ...kvlayer.errors import KVError
 from ...sql.as_of import datetime_of
 from ...sql.errors import from_kv
@@ -82,8 +83,6 @@ class Doorkeeper:
         return await self.check_password(credentials.name, credentials.password, address)
 
     async def _of_token(self, token: str) -> str | None:
-        if secrets.compare_digest(token.encode(), self._node.own_token.encode()):
-            return ROOT
         now = await self._node.store.now()
         reader = self._node.store.snapshot(now)
         session = await find_web_session(reader, token, datetime_of(now))
@@ -144,6 +143,15 @@ class Access:
             await self._app(scope, receive, send)
             return
         request = Request(scope)
+        worker = self._worker(request)
+        if worker is not None:
+            if not _may_ask(worker, scope["method"], scope["path"]):
+                refusal = SQLError("42501", "the token is for the export of one table alone")
+                await problem(refusal).response()(scope, receive, send)
+                return
+            scope.setdefault("state", {}).update(user=worker.user, worker=worker)
+            await self._app(scope, receive, send)
+            return
         try:
             header = request.headers.get("authorization")
             user = await self._doorkeeper.user(header, address_of(request))
@@ -179,6 +187,15 @@ class Access:
                 return error
         return None
 
+    def _worker(self, request: Request) -> Worker | None:
+        """The program of the node's own that asks, if it is one."""
+        if self._doorkeeper.trust:
+            return None
+        credentials = parse_authorization(request.headers.get("authorization", ""))
+        if credentials is None or credentials.token is None:
+            return None
+        return self._node.worker_tokens.find(credentials.token)
+
     def _lacking(self, user: str, path: str) -> SQLError | None:
         rights = self._node.services.rights.current
         if path.startswith(ADMIN_PATHS) and not rights.admin(user):
@@ -196,6 +213,22 @@ def _unauthorized() -> Problem:
         hint="Send a user and its password (Basic), or a token of POST /v1/login (Bearer). A new "
         "store has no passwords: start it with --insecure and ALTER USER root PASSWORD '…'.",
     )
+
+
+def _may_ask(worker: Worker, method: str, path: str) -> bool:
+    """Of a position's table its own route asks: see `check_readable`."""
+    table = f"/v1/tables/{worker.table_id}"
+    if path.startswith("/v1/positions/"):
+        return True
+    if method == "POST":
+        return path == f"{table}/positions"
+    return method == "GET" and path in (table, f"{table}/spans", f"{table}/export")
+
+
+def worker_of(request: Request) -> Worker | None:
+    """The program that asks, where it is one of the node's own."""
+    worker: Worker | None = getattr(request.state, "worker", None)
+    return worker
 
 
 def user_of(request: Request) -> str:

@@ -13,6 +13,7 @@ from typing import cast
 
 import uvicorn
 
+from ...changefeed.sinks.spark import LakeServer
 from ..admission import Admission, Bounds
 from ..descriptors import ACCEPTED_AT_ONCE, HTTP_BOUNDS
 from ..node import Node
@@ -149,6 +150,22 @@ def bind(host: str, port: int) -> socket.socket:
         listener.close()
         raise NodeRefused(f"cannot listen on {host}:{port}: {error.strerror}") from error
     return listener
+
+
+def server_for_lakes(url: str, options: HttpOptions) -> LakeServer:
+    """What the programs that this process starts need to ask it. Raises NodeRefused."""
+    if options.cert is None:
+        return LakeServer(url)
+    try:
+        text = options.cert.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise NodeRefused(f"certificate {options.cert} cannot be read: {error}") from error
+    # The first is the server's own; those behind it vouch for others, too.
+    end = "-----END CERTIFICATE-----"
+    own, found, _ = text.partition(end)
+    if not found:
+        raise NodeRefused(f"certificate {options.cert} has none in PEM")
+    return LakeServer(url, own[own.index("-----BEGIN") :] + found + "\n")
 
 
 def url_of(host: str, listener: socket.socket, scheme: str = "http") -> str:

@@ -23,6 +23,8 @@ class WorkerFeed:
     identity: FeedIdentity
     uri: str
     table_id: int
+    user: str
+    """The feed's owner, by whose rights the program reads."""
     start_at: Timestamp
     resolved: Timestamp
     options: ChangefeedOptions

@@ -35,6 +35,7 @@ from ...catalog.type_kinds import TypeKind
 from ...changefeed.sinks.duckdb.interruption import end_query, interrupt
 from ...kvlayer.clock import WallClock
 from ...kvlayer.offload import Offload
+from ..analytic_lanes import LANES_MAX, Lanes, QueryTime, asker
 from ..documents import functions as documents
 from ..functions import installed
 from ..postgres.macros import definitions
@@ -45,9 +46,6 @@ from .intervals import install_intervals
 from .pattern_functions import install_pattern_functions
 from .styled_texts import install_styled_texts
 from .text_casts import install_text_casts
-
-LANES_MAX = 2
-"""Queries that run at once: each uses all of DuckDB's threads, and more would only share them."""
 
 MEMORY_LIMIT = "2GB"
 
@@ -82,16 +80,15 @@ class Analytics:
     """An in-memory DuckDB without access to anything but what each query is given."""
 
     def __init__(self, offload: Offload, wall: WallClock, *, lanes: int = LANES_MAX) -> None:
-        assert lanes >= 1, lanes
         self._connections: dict[str, duckdb.DuckDBPyConnection] = {}
         """By time zone: DuckDB's is a whole database's, once its settings are locked."""
         self._used: Counter[str] = Counter()
         """Cursors that are open, by time zone."""
-        self._lanes = [offload.lane(f"analytics-{number}") for number in range(lanes)]
-        self._idle = list(self._lanes)
+        self._offloads = [offload.lane(f"analytics-{number}") for number in range(lanes)]
+        self._idle = list(self._offloads)
+        self._lanes = Lanes(lanes)
         self._running: set[duckdb.DuckDBPyConnection] = set()
         self._open: set[OpenQuery[Answer]] = set()
-        self._slots = asyncio.Semaphore(lanes)
         self._wall = wall
         self._closed = False
 
@@ -104,7 +101,8 @@ class Analytics:
     ) -> Answer:
         """Runs one query. Raises duckdb.Error."""
         assert not self._closed, "a closed evaluator is asked"
-        async with self._slots:
+        who = asker()
+        async with self._lanes.one(who), QueryTime(who).running():
             with self._cursor() as cursor:
                 return await self._in_lane(
                     cursor, lambda: _run(cursor, sql, tables, parameters, declared)
@@ -126,9 +124,11 @@ class Analytics:
         with self._cursor() as cursor:
             query = OpenQuery(cursor, lambda: _start(cursor, sql, tables, parameters, declared))
             self._open.add(query)
+            who = asker()  # for all of the query: whoever takes a later batch may be a FETCH
+            time = QueryTime(who)
             try:
                 while not query.ended:
-                    async with self._slots:
+                    async with self._lanes.one(who), time.running():
                         answer = await self._in_lane(cursor, query.next)
                     yield answer
             finally:
@@ -136,7 +136,7 @@ class Analytics:
                 query.close()
 
     async def _in_lane(self, cursor: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
-        """What a call of the cursor's returns; its caller has a slot."""
+        """What a call of the cursor's returns; its caller has a lane."""
         lane = self._idle.pop()
         self._running.add(cursor)
         task = lane.run(call)
@@ -169,7 +169,7 @@ class Analytics:
         self._closed = True
         for cursor in self._running:
             interrupt(cursor)
-        for lane in self._lanes:
+        for lane in self._offloads:
             lane.close()
         for query in self._open:
             query.close()

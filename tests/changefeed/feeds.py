@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from tailrace.catalog.descriptor import TableDescriptor
 from tailrace.catalog.errors import SQLError
+from tailrace.catalog.rights_watcher import RightsWatcher
 from tailrace.changefeed import Changefeeds, ChangefeedServices
 from tailrace.changefeed.sinks import FeedIdentity, Sink, SinkContext, SinkError, default_kinds
 from tailrace.kvlayer.clock import Timestamp
@@ -27,6 +28,7 @@ class Request:
     options: Mapping[str, str | None]
     statement: str
     at: Timestamp
+    user: str = "root"
 
 
 class MemoryClaim:
@@ -120,6 +122,7 @@ class FeedBench:
             offload=sim.offload,
             protections=self.protections,
             node_id=node.session.node_id,
+            rights=RightsWatcher(catalog.store),
         )
         self.jobs = MemoryJobs()
         self.feeds = Changefeeds(self.services, self.jobs)

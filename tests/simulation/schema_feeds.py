@@ -261,6 +261,7 @@ class StormFeed:
             kinds=SinkKinds({}),
             offload=self._sim.offload,
             protections=ProtectedTimestamps(node.store),
+            rights=node.services.rights,
         )
 
         async def save(progress: SinkProgress) -> None: ...

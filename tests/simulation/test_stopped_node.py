@@ -52,6 +52,7 @@ async def stream_on(sim: Simulation, node: SqlNode) -> ChangefeedStream:
         kinds=SinkKinds({}),
         offload=sim.offload,
         protections=ProtectedTimestamps(node.store),
+        rights=node.services.rights,
     )
     request = ChangefeedRequest(
         tables=[await table_of(node)],

@@ -10,6 +10,7 @@ import duckdb
 from ....catalog.descriptor import TableDescriptor
 from ....catalog.errors import SQLError
 from ..locations import MirrorTarget
+from ..place import Place, place_at
 from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused
 from .errors import MirrorHeld
 from .files import DuckDBFiles
@@ -59,6 +60,10 @@ class DuckDBKind:
                 await run_whole(file.lane, partial(_check, file, names))
             except duckdb.Error as error:
                 raise SinkError(f"mirror file {target.path} cannot be read: {error}") from error
+
+    def place(self, uri: str) -> Place:
+        """The file, and the folders around it."""
+        return place_at(self._files.locations.target(uri).path)
 
     def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
         """The mirror tables, file and all."""

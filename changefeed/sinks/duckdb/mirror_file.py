@@ -31,6 +31,8 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
     "autoinstall_known_extensions": "false",
     "python_enable_replacements": "false",  # nor does it see this process's variables
+    "memory_limit": "2GB",  # DuckDB's own, which one reader could take, is 80 % of the machine
+    "max_temp_directory_size": "4GB",  # and of the disk, 90 %
 }
 
 

@@ -79,6 +79,31 @@ def has_schema(cursor: duckdb.DuckDBPyConnection) -> bool:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class MirrorSources:
+    """What a reader of a file may come to see: rows of these tables of the store, and whether there
+    are tables that no changefeed made."""
+
+    table_ids: frozenset[int]
+    others: bool
+
+
+def sources_of(cursor: duckdb.DuckDBPyConnection) -> MirrorSources:
+    """Released mirror tables count: their rows are there."""
+    rows = (
+        cursor.execute(f"SELECT table_id FROM {SCHEMA}.mirrors").fetchall()
+        if has_schema(cursor)
+        else []
+    )
+    others = cursor.execute(
+        "SELECT count(*) FROM duckdb_tables() WHERE database_name = current_database() "
+        "AND NOT internal AND schema_name <> $1",
+        [SCHEMA],
+    ).fetchone()
+    assert others is not None, "one row"
+    return MirrorSources(frozenset(table_id for (table_id,) in rows), bool(others[0]))
+
+
 def check_file(cursor: duckdb.DuckDBPyConnection, store_id: str, *, path: object) -> None:
     """Raises SinkRefused when the file is another store's, or of a format we do not know."""
     rows = cursor.execute(f"SELECT format, store_id FROM {SCHEMA}.file").fetchall()

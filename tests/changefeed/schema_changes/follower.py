@@ -19,6 +19,7 @@ from typing import Any
 from tailrace.catalog.column_types import ColumnType, Datum
 from tailrace.catalog.descriptor import Column, TableDescriptor
 from tailrace.catalog.elements import ElementState, Index, IndexKind
+from tailrace.catalog.rights_watcher import RightsWatcher
 from tailrace.catalog.row_codec import RowCodec
 from tailrace.changefeed.attempt import Destination, FeedPlan, run_attempt
 from tailrace.changefeed.changes import ChangeBatch, ChangeKind
@@ -244,6 +245,7 @@ class Follower:
             kinds=SinkKinds({}),
             offload=self._sim.offload,
             protections=ProtectedTimestamps(store),
+            rights=RightsWatcher(store),
         )
         plan = FeedPlan(
             table_ids=[source.id for source in self.sources],
