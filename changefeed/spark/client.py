@@ -15,6 +15,8 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 import pyarrow as pa
 import pyarrow.ipc
 
+from ...error import Error
+
 TIMEOUT_SECONDS = 60.0
 
 RETRY_SECONDS = 60.0
@@ -35,7 +37,7 @@ TOKEN_VARIABLE = "TAILRACE_TOKEN"
 """Where a process finds the token that it shows, if its url names nobody."""
 
 
-class ServerRefused(Exception):
+class ServerRefused(Error):
     """The server answered, and the answer is no; the message is its own."""
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
@@ -49,7 +51,7 @@ class TableMissing(ServerRefused):
     """There is no such table, or no more."""
 
 
-class ServerAway(Exception):
+class ServerAway(Error):
     """No answer for longer than a restart takes."""
 
 

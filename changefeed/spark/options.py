@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...error import Error
 from .client import ExportClient, TableAddress
 
 TIMESTAMP_MAX = (1 << 63) - 1
@@ -13,7 +14,7 @@ KNOWN = ("url", "table", "database", "as_of", "columns", "start", "initial_scan"
 OF_STREAMS = ("start", "initial_scan", "schema_at")
 
 
-class OptionRefused(ValueError):
+class OptionRefused(Error, ValueError):
     """An option that is missing, unknown or wrong; the message says which and what to do."""
 
 
