@@ -321,11 +321,9 @@ def _sink_kinds(files: DuckDBFiles, options: NodeOptions, offload: Offload) -> S
 
 
 def _with_roots(own: Path, options: NodeOptions) -> NodeOptions:
-    """The options with the folders named, or with `own`. Raises NodeRefused."""
+    """The options with `own` behind the folders named. Raises NodeRefused."""
     for root in options.mirror_roots:
         if not root.is_dir():
             raise NodeRefused(f"mirror root {root} is not a folder: make it, or name another")
-    if options.mirror_roots:
-        return options
     own.mkdir(exist_ok=True)
-    return replace(options, mirror_roots=(own,))
+    return replace(options, mirror_roots=(*options.mirror_roots, own))

@@ -22,6 +22,7 @@ BENCHMARKS = (
     "pgbench",
     "ycsb",
     "leases",
+    "cli",
     "spark",
 )
 
