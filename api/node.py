@@ -25,6 +25,7 @@ from ..catalog.rights_watcher import RightsWatcher
 from ..catalog.schema_change.job import JOB_KIND as SCHEMA_CHANGE
 from ..catalog.schema_change.job import SchemaChanger
 from ..catalog.schema_change.jobs import SchemaChanges
+from ..catalog.secrets import store_secret
 from ..catalog.system_tables import DEFAULT_DATABASE, DESCRIPTOR, NAMESPACE
 from ..catalog.type_change import JOB_KIND as TYPE_CHANGE
 from ..catalog.type_change import TypeChanger
@@ -406,11 +407,9 @@ def _sink_kinds(
 
 
 def _with_roots(own: Path, options: NodeOptions) -> NodeOptions:
-    """The options with the folders named, or with `own`. Raises NodeRefused."""
+    """The options with `own` behind the folders named. Raises NodeRefused."""
     for root in options.mirror_roots:
         if not root.is_dir():
             raise NodeRefused(f"mirror root {root} is not a folder: make it, or name another")
-    if options.mirror_roots:
-        return options
     own.mkdir(exist_ok=True, mode=0o700)
-    return replace(options, mirror_roots=(own,))
+    return replace(options, mirror_roots=(*options.mirror_roots, own))

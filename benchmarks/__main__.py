@@ -23,6 +23,7 @@ BENCHMARKS = (
     "ycsb",
     "leases",
     "jobs",
+    "cli",
     "spark",
 )
 

@@ -8,6 +8,7 @@ from enum import Enum
 from heapq import heappop, heappush
 from itertools import count
 
+from ..error import Error
 from ..kvlayer.clock import ZERO, Timestamp, format_timestamp, seconds_between
 from .sinks.protocol import SinkProgress
 from .stage_times import StageRecorder
@@ -26,7 +27,7 @@ class FeedState(Enum):
     STOPPED = "stopped"  # has ended; a wait for it fails
 
 
-class FeedStopped(Exception):
+class FeedStopped(Error):
     """The feed ended before it had got as far as was waited for."""
 
 

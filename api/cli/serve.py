@@ -91,17 +91,24 @@ def serve(
     asyncio.run(serving)
 
 
-async def _set_root_password(node: Node) -> None:
+async def _set_root_password(node: Node, method: Method) -> None:
     """Where root has none yet: one that was set since is not undone by a restart."""
+    root = await find_user(node.store.snapshot(await node.store.now()), ROOT)
+    if root is None or root.verifier is not None:
+        return
     password = os.environ.get(ROOT_PASSWORD)
     if not password:
+        if method is not Method.TRUST:
+            print(
+                f"tailrace: root has no password, and so cannot log in: start with {ROOT_PASSWORD} "
+                "set to give it one, or with --insecure on loopback",
+                flush=True,
+            )
         return
     session = node.session()
     try:
-        root = await find_user(node.store.snapshot(await node.store.now()), ROOT)
-        if root is not None and root.verifier is None:
-            quoted = password.replace("'", "''")
-            await session.execute(f"ALTER USER root PASSWORD '{quoted}'")
+        quoted = password.replace("'", "''")
+        await session.execute(f"ALTER USER root PASSWORD '{quoted}'")
     finally:
         await session.close()
 
@@ -121,7 +128,7 @@ async def _serve(
         for stop in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(stop, server.stop)
         try:
-            await _set_root_password(node)
+            await _set_root_password(node, postgres.method)
             if node.notice:
                 print(f"tailrace: {node.notice}", flush=True)
             pg_shown = f"{postgres_address[0]}:{pg.getsockname()[1]}"

@@ -62,7 +62,7 @@ async def settled(database: AsyncDatabase) -> None:
     """The mirror has reached the present, and equals its table."""
     feed = database.feed(await job_id(database))
     await asyncio.wait_for(feed.wait_until(await database.node.store.now()), 30)
-    expected = (await database.sql("SELECT * FROM orders ORDER BY id")).fetch_arrow()
+    expected = (await database.sql("SELECT * FROM orders ORDER BY id")).arrow()
     found = await database.mirror("mirror.duckdb").sql("SELECT * FROM orders ORDER BY id")
     assert found.to_pylist() == expected.to_pylist()
 
