@@ -111,8 +111,11 @@ class Changefeeds:
         A feed that is to be paused or canceled needs its own node for that only while that node
         lives: of a node that died nothing but the job is left.
         """
-        if job.kind != JOB_KIND or self.runs_here(job.id, job.payload):
-            return True
+        try:
+            if job.kind != JOB_KIND or self.runs_here(job.id, job.payload):
+                return True
+        except UnknownFormat:
+            return False  # a newer version of this program wrote it, and runs it
         if job.state not in (JobState.PAUSE_REQUESTED, JobState.CANCEL_REQUESTED):
             return False
         return not await node_lives(self._services.store, decode_details(job.payload).node_id)
