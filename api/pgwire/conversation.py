@@ -11,7 +11,9 @@ from typing import assert_never
 
 from ...catalog.errors import SQLError
 from ...catalog.session_zone import follow
+from ...kvlayer.errors import KVError
 from ...sql import Session
+from ...sql.errors import from_kv
 from . import replies
 from .channel import Channel, HangUp
 from .extended import Extended
@@ -101,6 +103,8 @@ class Conversation:
                 self._stopping = False  # its client has been told
                 raise HangUp from error
             await self._fail(error)
+        except KVError as error:
+            await self._fail(from_kv(error))
         if self._channel.machine.state is State.BUSY:
             self._ready()
 

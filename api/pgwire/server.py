@@ -14,6 +14,8 @@ import ssl
 from collections.abc import AsyncIterator
 
 from ...catalog.errors import SQLError
+from ...kvlayer.errors import KVError
+from ...sql.errors import from_kv
 from ..node import Node
 from . import replies
 from .channel import Channel, HangUp
@@ -93,6 +95,8 @@ class PostgresServer:
             pass
         except SQLError as error:
             channel.write(replies.error(error, Severity.FATAL))
+        except KVError as error:  # the store is away, and there is no statement to tell it to
+            channel.write(replies.error(from_kv(error), Severity.FATAL))
         except Exception as error:  # a fault of ours: it ends one connection, and is told to both
             fault = SQLError("XX000", f"internal error: {error!r}")
             channel.write(replies.error(fault, Severity.FATAL))

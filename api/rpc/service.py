@@ -43,6 +43,7 @@ class StoreService:
         self._calls: dict[str, Callable[[bytes], Awaitable[bytes]]] = {
             "heartbeat": self._heartbeat,
             "now": self._now,
+            "threshold": self._threshold,
             "evaluate": self._evaluate,
             "one_phase": self._one_phase,
             "begin": self._begin,
@@ -124,6 +125,11 @@ class StoreService:
     async def _now(self, body: bytes) -> bytes:
         self._connection(decode(body, messages.Now).connection)
         return encode(await self._store.now())
+
+    async def _threshold(self, body: bytes) -> bytes:
+        asked = decode(body, messages.Threshold)
+        self._connection(asked.connection)
+        return encode(await self._store.gc_threshold_over(messages.spans_of(asked.spans)))
 
     # One-phase transactions
 

@@ -6,6 +6,7 @@ release of one program, and `PROTOCOL` says so. Structs are arrays on the wire.
     session      Hello         -> Reply(Welcome), and nothing more until the end of the connection
     heartbeat    Heartbeat     -> Reply(None)
     now          Now           -> Reply(Timestamp)
+    threshold    Threshold     -> Reply(Timestamp)      of garbage collection in some spans
     evaluate     Evaluate      -> Reply(Evaluated)      reads of a one-phase transaction
     one_phase    OnePhase      -> Reply(Committed | Evaluated)
     begin        Begin         -> Reply(TransactionState)
@@ -26,7 +27,7 @@ import msgspec
 from ..clock import Timestamp
 from ..span import Span
 
-PROTOCOL = 2
+PROTOCOL = 3
 """To be raised with every change of a message."""
 
 WireSpan = tuple[bytes, bytes]
@@ -72,6 +73,11 @@ class Heartbeat(Message, frozen=True):
 
 class Now(Message, frozen=True):
     connection: int
+
+
+class Threshold(Message, frozen=True):
+    connection: int
+    spans: list[WireSpan]
 
 
 # One-phase transactions
