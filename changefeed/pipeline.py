@@ -186,11 +186,9 @@ class Pipeline:
         try:
             while True:
                 sliced = self._take(await feed.next())
-                if self.budget.full:
-                    await self.budget.wait_for_room()
-                elif self.budget.overheld and not self._settling:
-                    await self.budget.wait_until_released()
-                elif sliced:
+                await self.budget.wait_for_room()
+                await self.budget.wait_until_released(unless=self._settling)
+                if sliced:
                     await asyncio.sleep(0)
         finally:
             feed.close()
@@ -258,8 +256,8 @@ class Pipeline:
         lane = self._lanes[backfill.table.id]
         lane.backfilled()
         self._wake(lane)
+        self.budget.recheck()  # what the lane holds may need the range feed from here on
 
-    @property
     def _settling(self) -> bool:
         """Whether a lane needs the range feed to go on, whatever it holds."""
         return any(lane.settling for lane in self._lanes.values())
