@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from ..kvlayer.events import ValueBatch
 from ..kvlayer.settings import declare_int
+from .decode import Versions
 
 MEMORY_LIMIT = declare_int(
     "changefeed.memory.per_changefeed_limit",
@@ -18,7 +19,7 @@ ROW_OVERHEAD_BYTES = 120
 """What a row costs beside its bytes: two Python objects' headers, a timestamp, list slots."""
 
 
-def batch_bytes(batch: ValueBatch) -> int:
+def batch_bytes(batch: ValueBatch | Versions) -> int:
     """What a batch is charged: its keys and values and a flat sum for each row."""
     values = sum([len(value) for value in batch.values if value is not None])
     return values + sum(map(len, batch.keys)) + ROW_OVERHEAD_BYTES * len(batch)

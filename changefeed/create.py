@@ -136,7 +136,8 @@ async def _check_cursor(
     if cursor > await services.store.now():
         raise SQLError("22023", f"changefeed cursor {shown} is in the future")
     # Other tables may be collected further: what counts is what the feed reads.
-    threshold = max(services.store.gc_threshold_of(table.primary_span) for table in tables)
+    spans = [table.primary_span for table in tables]
+    threshold = await services.store.gc_threshold_over(spans)
     if cursor <= threshold:
         raise SQLError(
             "22023",

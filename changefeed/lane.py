@@ -47,6 +47,9 @@ would otherwise queue a hundred a second."""
 
 CHECKPOINT_BYTES = 128
 
+SLICE_BYTES = 2 * 1024 * 1024
+"""Bytes decoded in one step of the loop: rows may be large, and `slice_rows` counts columns."""
+
 FIRST_INDEX_ID = 1
 """A table that has had no other index has all its keys in this one."""
 
@@ -97,7 +100,11 @@ class _Taken:
     proof: Proof
     versions: Versions = field(default_factory=Versions)
     commits: list[tuple[int, int]] = field(default_factory=list)
+    """Those of the batches that end in the slice."""
     size: int = 0
+    """The bytes that these batches were charged."""
+    bytes: int = 0
+    """About what the slice's own versions are of it."""
 
 
 class LaneEnd(Protocol):
@@ -236,7 +243,7 @@ class TableLane:
             proof = gate.try_prove(self.table_id, head.upto)
             if proof is None:
                 return LaneState.BLOCKED
-            if self._pass_versions(proof) >= self._rows_max and waiting:
+            if self._pass_versions(proof) and waiting:
                 return LaneState.SLICED
         self._check_dropped()
         return LaneState.EMPTY
@@ -382,19 +389,23 @@ class TableLane:
 
     # Versions
 
-    def _pass_versions(self, proof: Proof) -> int:
-        """Decodes and emits one slice of the queue's head; returns how many rows it had."""
+    def _pass_versions(self, proof: Proof) -> bool:
+        """Decodes and emits one slice of the queue's head; says whether that was a whole one."""
         stages = StageTimes(gated=self._monotonic_ns())
         taken = self._take(proof)
         if taken.commits:
             stages.commit_called, stages.durable = taken.commits[0]
-        rows = len(taken.versions)
+        whole = self._whole(taken)
         segments = taken.proof.segments
         if len(segments) == 1 and segments[0].descriptor.version <= self._current.version:
             self._emit(taken, taken.versions, segments[0].descriptor, stages)
-            return rows
-        for descriptor, positions in taken.proof.split(taken.versions.timestamps):
+            return whole
+        parts = taken.proof.split(taken.versions.timestamps)
+        size = taken.size
+        for number, (descriptor, positions) in enumerate(parts, start=1):
             part = taken.versions.pick(positions)
+            taken.size = size if number == len(parts) else min(size, batch_bytes(part))
+            size -= taken.size
             oldest = min(part.timestamps)
             if descriptor.version > self._current.version:
                 self._reach(taken.proof, oldest)
@@ -404,10 +415,13 @@ class TableLane:
             else:
                 assert bar is None or max(part.timestamps) < bar, (part.timestamps, bar)
                 self._emit(taken, part, descriptor, stages)
-            # The bytes and the commits belong to the first part alone: they are counted once.
-            taken.commits, taken.size = [], 0
+            taken.commits = []  # those of the first part: a commit is counted once
             stages = StageTimes(gated=stages.gated)
-        return rows
+        return whole
+
+    def _whole(self, taken: _Taken) -> bool:
+        """Whether it is as much as one step of the loop decodes."""
+        return len(taken.versions) >= self._rows_max or taken.bytes >= SLICE_BYTES
 
     def _hold_versions(self, taken: _Taken, part: Versions, bar: Timestamp) -> None:
         called, durable = taken.commits[0] if taken.commits else (0, 0)
@@ -437,11 +451,14 @@ class TableLane:
         self._end.emit(Emission(batch, taken.commits, taken.size))
 
     def _take(self, proof: Proof) -> _Taken:
-        """A slice from the head of the queue: whole batches while they fit and are proven."""
+        """A slice from the head of the queue: whole batches while they fit and are proven.
+
+        Rows of a batch are taken to be of one size; one row at least is taken, however large.
+        """
         waiting = self._waiting
         taken = _Taken(proof)
         versions = taken.versions
-        while waiting and len(versions) < self._rows_max:
+        while waiting and not self._whole(taken):
             head = waiting[0]
             if isinstance(head, _Mark):
                 break
@@ -451,7 +468,10 @@ class TableLane:
                     break
                 taken.proof = further
             batch = head.batch
-            stop = min(head.start + self._rows_max - len(versions), len(batch))
+            row_bytes = head.size // len(batch) + 1
+            room = min(self._rows_max - len(versions), (SLICE_BYTES - taken.bytes) // row_bytes + 1)
+            stop = min(head.start + room, len(batch))
+            taken.bytes += row_bytes * (stop - head.start)
             if head.start == 0 and stop == len(batch):
                 versions.keys += batch.keys
                 versions.values += batch.values

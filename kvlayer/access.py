@@ -209,8 +209,8 @@ class StoreAccess(Protocol):
         """At or below it, versions may be gone. Current as of the last awaited call."""
         ...
 
-    def gc_threshold_of(self, span: Span) -> Timestamp:
-        """As `gc_threshold`, of the span's keys alone; never below what it is."""
+    async def gc_threshold_over(self, spans: Sequence[Span]) -> Timestamp:
+        """As `gc_threshold`, of the keys of these spans alone. It is asked of the store."""
         ...
 
     def check_open(self) -> None:

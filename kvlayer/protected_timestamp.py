@@ -83,7 +83,7 @@ class ProtectedStore(Protocol):
     async def now(self) -> Timestamp: ...
     @property
     def random(self) -> Random: ...
-    def gc_threshold_of(self, span: Span) -> Timestamp: ...
+    async def gc_threshold_over(self, spans: Sequence[Span]) -> Timestamp: ...
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -171,7 +171,7 @@ class ProtectedTimestamps:
 
     async def _write(self, transaction: Writer, record: ProtectedTimestamp) -> None:
         await transaction.put([KEYSPACE + record.id], [_encoder.encode(record)])
-        threshold = max(self._store.gc_threshold_of(Span(*span)) for span in record.spans)
+        threshold = await self._store.gc_threshold_over([Span(*span) for span in record.spans])
         if record.timestamp <= threshold:
             raise ProtectionRefused(record.timestamp, threshold)
 

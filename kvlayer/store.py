@@ -396,6 +396,10 @@ class Store:
         """At or below it, versions of the span's keys may be gone, and a read of them fails."""
         return self._ranges.gc_threshold_of(span)
 
+    async def gc_threshold_over(self, spans: Sequence[Span]) -> Timestamp:
+        """The greatest of `gc_threshold_of`: see `StoreAccess`."""
+        return max(map(self.gc_threshold_of, spans))
+
     async def collect_garbage(self, span: Span, threshold: Timestamp) -> int:
         """Removes versions of the span that no reader above `threshold` can see; says how many.
 

@@ -15,6 +15,8 @@ from collections.abc import AsyncIterator
 from functools import partial
 
 from ...catalog.errors import SQLError
+from ...kvlayer.errors import KVError
+from ...sql.errors import from_kv
 from ..admission import Admission, Place
 from ..descriptors import ACCEPTED_AT_ONCE
 from ..node import Node
@@ -89,6 +91,8 @@ class PostgresServer:
             pass
         except SQLError as error:
             channel.write(replies.error(error, Severity.FATAL))
+        except KVError as error:  # the store is away, and there is no statement to tell it to
+            channel.write(replies.error(from_kv(error), Severity.FATAL))
         except Exception as error:  # a fault of ours: it ends one connection, and is told to both
             fault = SQLError("XX000", f"internal error: {error!r}")
             channel.write(replies.error(fault, Severity.FATAL))

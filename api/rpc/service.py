@@ -44,6 +44,7 @@ class StoreService:
             "heartbeat": self._heartbeat,
             "now": self._now,
             "holds": self._holds,
+            "threshold": self._threshold,
             "evaluate": self._evaluate,
             "one_phase": self._one_phase,
             "begin": self._begin,
@@ -140,6 +141,11 @@ class StoreService:
         asked = decode(body, messages.Holds)
         self._connection(asked.connection)
         return encode(await self._store.holds(asked.position))
+
+    async def _threshold(self, body: bytes) -> bytes:
+        asked = decode(body, messages.Threshold)
+        self._connection(asked.connection)
+        return encode(await self._store.gc_threshold_over(messages.spans_of(asked.spans)))
 
     # One-phase transactions
 

@@ -7,6 +7,7 @@ release of one program, and `PROTOCOL` says so. Structs are arrays on the wire.
     heartbeat    Heartbeat     -> Reply(None)
     now          Now           -> Reply(Timestamp)
     holds        Holds         -> Reply(bool)           whether a position is in the store's past
+    threshold    Threshold     -> Reply(Timestamp)      of garbage collection in some spans
     evaluate     Evaluate      -> Reply(Evaluated)      reads of a one-phase transaction
     one_phase    OnePhase      -> Reply(Committed | Evaluated)
     begin        Begin         -> Reply(TransactionState)
@@ -84,6 +85,11 @@ class Now(Message, frozen=True):
 class Holds(Message, frozen=True):
     connection: int
     position: StorePosition
+
+
+class Threshold(Message, frozen=True):
+    connection: int
+    spans: list[WireSpan]
 
 
 # One-phase transactions

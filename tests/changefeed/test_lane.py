@@ -18,7 +18,7 @@ from tailrace.catalog.column_types import Datum
 from tailrace.catalog.descriptor import Column, TableDescriptor
 from tailrace.catalog.elements import Index, IndexKind
 from tailrace.catalog.row_codec import RowCodec, codec_for
-from tailrace.changefeed import crossing
+from tailrace.changefeed import crossing, lane
 from tailrace.changefeed.boundary import Boundary, plan_boundary
 from tailrace.changefeed.boundary_kind import BoundaryKind
 from tailrace.changefeed.budget import MemoryBudget
@@ -412,3 +412,24 @@ def test_row_sizes_are_charged_once() -> None:
     bench.advance()
     assert sum(bench.sizes) == bench.budget.used == charged
     assert codec_for(KEY_CHANGE[-1]).decode_key(bench.row(1, 120)[0])[0] == "v1"
+
+
+def test_rows_that_wait_are_charged_to_the_boundary() -> None:
+    """A slice with rows from both sides leaves those from above with the bytes that they have."""
+    bench = Bench(*KEY_CHANGE)
+    bench.push((1, 90), *[(k, 120 + k) for k in range(20)])
+    charged = bench.budget.used
+    bench.advance()
+    assert bench.budget.held > 0.9 * charged
+    assert bench.budget.held + bench.budget.used == charged
+
+
+def test_large_rows_are_cut_into_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane, "SLICE_BYTES", 1_000)
+    bench = Bench()
+    bench.push(*[(k, 60 + k) for k in range(30)])
+    assert bench.lane.advance() is LaneState.SLICED
+    assert 1 <= len(bench.shown) < 10
+    bench.advance()
+    assert len(bench.shown) == 30
+    assert sum(bench.sizes) == bench.budget.used

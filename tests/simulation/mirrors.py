@@ -84,10 +84,14 @@ class DuckDBMirror:
         return DuckDBMirror(folder)
 
     async def read(self, table_id: int) -> MirrorState:
-        """As of one commit, through the server's own reader."""
+        """As of one commit."""
+        return _state(await self.query(_state_sql(table_id)))
+
+    async def query(self, sql: str) -> list[Row]:
+        """The rows of one SELECT, through the server's own reader."""
         assert self._reader is not None
-        found = await self._reader.read(FILE, _state_sql(table_id))
-        return _state([tuple(row.values()) for row in found.to_pylist()])
+        found = await self._reader.read(FILE, sql)
+        return [tuple(row.values()) for row in found.to_pylist()]
 
     def look(self, table_id: int) -> MirrorState:
         """What a dead process left, without changing the file."""

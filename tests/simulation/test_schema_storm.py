@@ -30,6 +30,8 @@ def test_a_storm_has_everything_in_it() -> None:
     assert sum(outcome.shown for outcome in outcomes) > 50
     assert sum(outcome.crashes for outcome in outcomes) > 0
     assert sum(outcome.reads for outcome in outcomes) > 0
+    assert sum(outcome.pauses for outcome in outcomes) > 0
+    assert sum(outcome.mirrored for outcome in outcomes) > 20
 
 
 def test_a_seed_is_one_run_wherever_it_is_run() -> None:

@@ -20,6 +20,14 @@ WAL_BYTES_MAX = 64 * 1024 * 1024
 COMMITS_MAX = 20_000
 """A checkpoint is due at the latest now: reopening replays about 2,500 small commits a second."""
 
+RETRY_SECONDS_MIN = 1.0
+RETRY_SECONDS_MAX = 300.0
+"""Behind a checkpoint that failed, and twice as long behind each one more: each reads the whole
+log, and the disk that had no room for it has none a flush later."""
+
+FAILURES_COUNTED_MAX = 10
+"""By then the pause has reached its limit."""
+
 IDLE_COMMITS_MIN = 500
 IDLE_SECONDS = 1.0
 """A checkpoint of a million rows takes a quarter of a second, so it waits for a quiet moment."""
@@ -73,6 +81,9 @@ class MirrorFile:
         self._wal_path = f"{path}.wal"
         self._idle: asyncio.TimerHandle | None = None
         self._checkpointing: asyncio.Task[None] | None = None
+        self._failures = 0
+        """Checkpoints in a row that failed."""
+        self._retry_at = 0.0
 
     async def acquire(self) -> None:
         """Opens the file if nobody has. Raises SinkError or SinkRefused, naming the file."""
@@ -136,6 +147,8 @@ class MirrorFile:
     def after_flush(self) -> None:
         """Called in the loop after each flush: decides when the next checkpoint is."""
         self._cancel_idle()
+        if asyncio.get_running_loop().time() < self._retry_at:
+            return
         if self._commits >= COMMITS_MAX or self._wal_bytes >= WAL_BYTES_MAX:
             self._start_checkpoint()
         elif self._commits >= IDLE_COMMITS_MIN or self._wal_bytes >= WAL_BYTES_MAX // 16:
@@ -149,19 +162,27 @@ class MirrorFile:
 
     async def _checkpoint(self) -> None:
         try:
-            await self.lane.run(self._checkpoint_now)
+            if await self.lane.run(self._checkpoint_now):
+                self._failures, self._retry_at = 0, 0.0
+            else:
+                pause = min(RETRY_SECONDS_MIN * 2**self._failures, RETRY_SECONDS_MAX)
+                self._retry_at = asyncio.get_running_loop().time() + pause
+                self._failures = min(self._failures + 1, FAILURES_COUNTED_MAX)
         finally:
             self._checkpointing = None
 
-    def _checkpoint_now(self) -> None:
+    def _checkpoint_now(self) -> bool:
+        """Says whether it did not fail: what is committed is in the log, and a later one may
+        succeed."""
         if self._instance is None or self._broken:
-            return
+            return True
         try:
             self._instance.execute("CHECKPOINT")
         except duckdb.Error as error:
-            self.note_error(error)  # what is committed is in the log; the next one may succeed
-            return
+            self.note_error(error)
+            return False
         self._commits = self._wal_bytes = 0
+        return True
 
     def _cancel_idle(self) -> None:
         if self._idle is not None:

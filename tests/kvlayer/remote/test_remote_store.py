@@ -439,3 +439,18 @@ def test_a_node_stays_with_the_history_that_it_joined(restored: bool) -> None:
 
     sim = Simulation(77)
     sim.run(main())
+
+
+def test_each_table_has_its_own_threshold_from_afar() -> None:
+    other = Span(b"t\x00\x00\x00\x66", b"t\x00\x00\x00\x67")
+
+    async def scenario(on: Joined) -> None:
+        await put(on.near, A, b"1")
+        collected = await on.near.now()
+        await on.near.collect_garbage(other, collected)
+        assert await on.far.now() > collected
+        assert on.far.gc_threshold == collected
+        assert await on.far.gc_threshold_over([ALL]) < collected
+        assert await on.far.gc_threshold_over([ALL, other]) == collected
+
+    run(41, scenario)

@@ -156,3 +156,42 @@ def test_simulated_machine_can_mirror(tmp_path: Path) -> None:
             await sink.flush(progress_of(ORDERS, ts))
 
     simulation.run(feed())
+
+
+def test_a_failing_checkpoint_is_not_tried_with_every_flush(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor ever after given up: it succeeds once it can."""
+    monkeypatch.setattr(mirror_file, "WAL_BYTES_MAX", 1)
+    monkeypatch.setattr(mirror_file, "RETRY_SECONDS_MIN", 0.2)
+    tried: list[bool] = []
+    checkpoint = mirror_file.MirrorFile._checkpoint_now
+
+    def noted(self: mirror_file.MirrorFile) -> bool:
+        tried.append(checkpoint(self))
+        return tried[-1]
+
+    monkeypatch.setattr(mirror_file.MirrorFile, "_checkpoint_now", noted)
+
+    async def scenario(mirrors: Mirrors) -> None:
+        file = await mirrors.files.acquire(tmp_path / "mirror.duckdb")
+        other = file.cursor()
+        other.execute("BEGIN")
+        other.execute("CREATE TABLE held (k INT)")  # no checkpoint passes a transaction that writes
+        async with mirrors.open(ORDERS) as sink:
+            for k in range(30):
+                sink.emit(rows_batch(ORDERS, [((k,), 10 + k, (k, "a"))]))
+                await sink.flush(None)
+                await asyncio.sleep(0)
+            assert tried == [False]
+            other.execute("ROLLBACK")
+            async with asyncio.timeout(10):
+                k = 30
+                while tried[-1] is False:
+                    sink.emit(rows_batch(ORDERS, [((k,), 10 + k, (k, "a"))]))
+                    await sink.flush(None)
+                    k += 1
+        file.close_cursor(other)
+        await file.release()
+
+    run(tmp_path, scenario)
