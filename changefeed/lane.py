@@ -173,6 +173,7 @@ class TableLane:
         self._rows_max = slice_rows(table)
         self._waiting: deque[_Queued | _Mark] = deque()
         self._held: deque[_Queued | _Mark] = deque()
+        self._held_bytes = 0
         self._held_from = ZERO
         """The least bar at which something was held; it counts only while something is."""
         self._ahead: Boundary | None = None
@@ -229,13 +230,13 @@ class TableLane:
         Raises TableDropped or SchemaChangeEnd once everything below has been emitted, and the
         frontier is moved up to it.
         """
-        waiting, gate = self._waiting, self._gate
+        gate = self._gate
         while True:
             if self._held:
                 self._lift()
-            if not waiting:
+            if not self._waiting:
                 break
-            head = waiting[0]
+            head = self._waiting[0]
             if isinstance(head, _Mark):
                 if not self._pass_mark(head):
                     return LaneState.BLOCKED
@@ -243,7 +244,7 @@ class TableLane:
             proof = gate.try_prove(self.table_id, head.upto)
             if proof is None:
                 return LaneState.BLOCKED
-            if self._pass_versions(proof) and waiting:
+            if self._pass_versions(proof) and self._waiting:
                 return LaneState.SLICED
         self._check_dropped()
         return LaneState.EMPTY
@@ -324,14 +325,17 @@ class TableLane:
         bar = self._bar
         if bar is not None and bar <= self._held_from:
             return
-        for item in self._held:
-            self._budget.take_back(_charged(item))
-        self._waiting.extendleft(reversed(self._held))
-        self._held.clear()
+        self._budget.take_back(self._held_bytes)
+        self._held_bytes = 0
+        # Many may be held, a row each; few wait.
+        self._held.extend(self._waiting)
+        self._waiting, self._held = self._held, deque()
 
     def _hold(self, item: _Queued | _Mark, bar: Timestamp) -> None:
         self._held_from = min(self._held_from, bar) if self._held else bar
-        self._budget.set_aside(_charged(item))
+        size = item.size if isinstance(item, _Queued) else CHECKPOINT_BYTES
+        self._budget.set_aside(size)
+        self._held_bytes += size
         self._held.append(item)
 
     def _hold_mark(self, mark: _Mark, bar: Timestamp) -> None:
@@ -507,18 +511,14 @@ class TableLane:
             assert ahead is None or backfill.at < ahead.at, (backfill, ahead)
             settled = self._arrived.low_water >= backfill.below
             assert backfill.started == settled, (backfill, self._arrived)
-        charged = sum(map(_charged, held))
-        assert charged <= self._budget.held, (charged, self._budget.held)
+        sizes = [item.size if isinstance(item, _Queued) else CHECKPOINT_BYTES for item in held]
+        assert sum(sizes) == self._held_bytes, (sizes, self._held_bytes)
+        assert self._held_bytes <= self._budget.held, (self._held_bytes, self._budget.held)
 
     def __repr__(self) -> str:
         ahead = f" ahead {self._ahead.event}" if self._ahead else ""
         queues = f"waiting={len(self._waiting)} held={len(self._held)}"
         return f"<TableLane {self._current} {queues}{ahead}>"
-
-
-def _charged(item: _Queued | _Mark) -> int:
-    """The bytes that it is charged."""
-    return item.size if isinstance(item, _Queued) else CHECKPOINT_BYTES
 
 
 def _of_index(versions: Versions, descriptor: TableDescriptor) -> Versions:
