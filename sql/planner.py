@@ -56,7 +56,7 @@ from .returned_rows import Returning, refuse_unreturned, returned_table
 from .returning import projection
 from .scalars import NotNative, Scalar
 from .transpile import transpile
-from .values_query import takes_query, values_query, without_defaults
+from .values_query import refuse_aggregates, takes_query, values_query, without_defaults
 from .views import expand_views, refuse_view
 
 _WRITING = {
@@ -144,6 +144,8 @@ def _refuse_target(statement: Insert | Update | Delete | Merge, relations: Relat
 def plan_select(tree: exp.Expr, relations: Relations) -> SelectPlan:
     """Native where the shape allows it. DuckDB's plan is made at once where there is no other, and
     otherwise when a key range turns out to be too long to be read row by row."""
+    if isinstance(tree, exp.Values):
+        refuse_aggregates(tree)
     tree = without_blanks(tree, relations)
     drawn = split_items(tree)
     if drawn is not None:
@@ -187,6 +189,8 @@ def _plan_drawn(
 def _insert(statement: Insert, relations: Relations) -> InsertPlan:
     descriptor = relations[statement.table.parts]
     targets = places_of(statement.columns, descriptor)
+    if isinstance(statement.source, exp.Values):
+        refuse_aggregates(statement.source)
     rows: tuple[tuple[Scalar, ...], ...] = ()
     query = None
     if statement.source is None:

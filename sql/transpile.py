@@ -451,9 +451,10 @@ def _name_columns(query: exp.Query) -> None:
 
 def _name_values(values: exp.Values) -> None:
     alias = values.args.get("alias")
-    if alias is not None and not alias.columns and values.expressions:
-        width = len(values.expressions[0].expressions)
-        alias.set("columns", [exp.to_identifier(f"column{place + 1}") for place in range(width)])
+    if alias is not None and values.expressions:
+        width, given = len(values.expressions[0].expressions), alias.columns
+        others = [exp.to_identifier(f"column{place + 1}") for place in range(len(given), width)]
+        alias.set("columns", [*given, *others])
 
 
 def _first_select(query: exp.Expr) -> exp.Expr:

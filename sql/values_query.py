@@ -28,6 +28,19 @@ def takes_query(values: exp.Values) -> bool:
     return any(_foreign(item) for row in values.expressions for item in items_of(row))
 
 
+def refuse_aggregates(values: exp.Values) -> None:
+    """Raises SQLError for what is computed of several rows, where there are none."""
+    for found in values.find_all(exp.AggFunc, exp.Window):
+        if found.find_ancestor(exp.Select, exp.Values) is not values:
+            continue
+        if isinstance(found, exp.Window):
+            message = "window functions are not allowed in VALUES"
+            raise SQLError("42P20", message, position=position_of(found))
+        if not isinstance(found.parent, exp.Window):
+            message = "aggregate functions are not allowed in VALUES"
+            raise SQLError("42803", message, position=position_of(found))
+
+
 def items_of(row: exp.Expr) -> Sequence[exp.Expr]:
     """The items of one row of VALUES."""
     return row.expressions if isinstance(row, exp.Tuple) else [row]

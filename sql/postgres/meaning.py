@@ -115,6 +115,7 @@ def _meant_aggregate(node: exp.Expr, types: Types) -> bool:
     match node:
         case exp.ArrayAgg() | exp.GroupConcat():
             aggregates.sorted_distinct(node)
+            aggregates.joined_by_nothing(node)
         case exp.WithinGroup(this=exp.PercentileCont() | exp.PercentileDisc()):
             percentile(node, types)
         case exp.WithinGroup(this=exp.Mode()):
