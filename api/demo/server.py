@@ -10,8 +10,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from ..descriptors import door_bounds, raise_limit
 from ..embedded import AsyncDatabase, aopen
-from ..http.server import HttpServer, bind, url_of
+from ..http.server import HttpOptions, HttpServer, bind, url_of
 from ..node import NodeOptions
 
 LOOPBACK = "127.0.0.1"
@@ -23,7 +24,8 @@ async def demo_server(folder: Path, console: Console) -> AsyncIterator[AsyncData
     with closing(bind(LOOPBACK, 0)) as listener:
         options = NodeOptions(server_url=url_of(LOOPBACK, listener))
         async with await aopen(folder, options) as database:
-            server = HttpServer(database.node, listener)
+            bounds = door_bounds(raise_limit()).http
+            server = HttpServer(database.node, listener, HttpOptions(bounds=bounds))
             listener.listen()
             serving = asyncio.create_task(server.run(), name="demo server")
             console.print(f"dashboard: {options.server_url}")
