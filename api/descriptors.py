@@ -15,8 +15,8 @@ from .refusal import NodeRefused
 
 STORE_DESCRIPTORS = 768
 """The engine's open files (`RocksEngine` has 256 at most), segments, mirrors with their WALs,
-pipes to children, and connections that are accepted and not yet counted (`ACCEPTED_AT_ONCE` for
-each door)."""
+pipes to children, connections of nodes (100), and connections that are accepted and not yet
+counted (`ACCEPTED_AT_ONCE` for each door)."""
 
 ACCEPTED_AT_ONCE = 128
 """The loop accepts so many connections of a listener before it looks at any."""

@@ -17,6 +17,13 @@ TOKEN_METADATA = "authorization"
 MESSAGE_BYTES_MAX = 256 * 1024 * 1024
 """What a feed has at one moment is one message; its buffers are bounded well below this."""
 
+CONNECTIONS_MAX = 100
+"""Of nodes, and of whoever else finds the port: each holds a descriptor. A node needs one."""
+
+HANDSHAKE_MS_MAX = 10_000
+IDLE_MS_MAX = 30_000
+"""A connection without a call; a node's has its session for as long as it lives."""
+
 STOP_PATIENCE_SECONDS = 1.0
 
 CHANNEL_OPTIONS = (
@@ -38,7 +45,14 @@ class RpcServer:
     def __init__(self, service: StoreService, token: JoinToken) -> None:
         self._service = service
         self._token = token
-        self._server = grpc.aio.server(options=CHANNEL_OPTIONS)
+        self._server = grpc.aio.server(
+            options=(
+                *CHANNEL_OPTIONS,
+                ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
+                ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS_MAX),
+                ("grpc.max_connection_idle_ms", IDLE_MS_MAX),
+            )
+        )
         self.port = 0
 
     async def start(self, host: str, port: int) -> int:

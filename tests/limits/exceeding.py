@@ -23,9 +23,11 @@ import pyarrow as pa
 
 from tailrace.api.admission import Bounds
 from tailrace.api.http.server import HttpOptions
+from tailrace.api.node import Node
 from tailrace.api.passwords import Guesses, Passwords
 from tailrace.api.pgwire import PostgresOptions
 from tailrace.api.pgwire.authentication import Method
+from tailrace.api.rpc import JoinToken
 from tailrace.api.tls import server_context
 from tailrace.catalog.errors import SQLError
 from tailrace.catalog.users import make_verifier
@@ -33,7 +35,7 @@ from tailrace.kvlayer.metrics import Metrics
 from tailrace.kvlayer.offload import ThreadOffload
 from tests.harness.certificates import certificate
 from tests.harness.http_door import ARROW, JSON_LINES, HttpDoor, problem_of
-from tests.harness.pg_door import PgDoor, WireClient, WireError, pg_door
+from tests.harness.pg_door import PATIENCE_SECONDS, PgDoor, WireClient, WireError, pg_door
 from tests.limits.table import Limit
 
 SMALL = 3
@@ -390,6 +392,33 @@ def passwords_waiting(limit: Limit, folder: Path) -> str:
         return last.sqlstate if isinstance(last, SQLError) else "compared"
 
     return asyncio.run(work())
+
+
+# Nodes
+
+
+async def _at_nodes(connections: int) -> str:
+    """What becomes of the last of so many connections that say nothing."""
+    node = await Node.open(":memory:")
+    port = await node.serve_nodes("127.0.0.1", 0, JoinToken("right"))
+    opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(connections)]
+    try:
+        reader = opened[-1][0]
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await reader.read()
+    finally:
+        for _, writer in opened:
+            writer.close()
+        await node.close()
+    return "closed"
+
+
+def nodes(limit: Limit, folder: Path) -> str:
+    return asyncio.run(_at_nodes(SMALL + 1))
+
+
+def handshake_of_node(limit: Limit, folder: Path) -> str:
+    return asyncio.run(_at_nodes(1))
 
 
 # SQL

@@ -18,6 +18,7 @@ from tailrace.api.descriptors import HTTP_BOUNDS, POSTGRES_BOUNDS
 from tailrace.api.http import arrow_stream, bodies, connections, json_lines, login_routes
 from tailrace.api.http import transactions as http_transactions
 from tailrace.api.pgwire import extended, greeting, server, states
+from tailrace.api.rpc import grpc_server
 from tailrace.catalog import users, web_sessions
 from tailrace.changefeed.sinks import locations
 from tailrace.kvlayer.txn import limits as stored
@@ -33,6 +34,7 @@ class Unit(Enum):
     BYTES = "bytes"
     CHARACTERS = " characters"
     SECONDS = " s"
+    MILLISECONDS = " ms"
 
     def shown(self, number: float) -> str:
         if self is not Unit.BYTES:
@@ -69,7 +71,7 @@ class Limit:
         return f"| {self.door} | {self.what} | {self.of} | {shown} | {self.answer} |"
 
 
-POSTGRES, HTTP, BOTH, SQL = "Postgres", "HTTP", "both", "SQL"
+POSTGRES, HTTP, BOTH, NODES, SQL = "Postgres", "HTTP", "both", "nodes", "SQL"
 B, C, S = Unit.BYTES, Unit.CHARACTERS, Unit.SECONDS
 
 
@@ -271,6 +273,17 @@ LIMITS: tuple[Limit, ...] = (
         passwords,
         "WAITING_MAX",
         "53300",
+    ),
+    _row("nodes", NODES, "connections", "the server", grpc_server, "CONNECTIONS_MAX", "closed"),
+    _row(
+        "handshake_of_node",
+        NODES,
+        "handshake",
+        "a connection",
+        grpc_server,
+        "HANDSHAKE_MS_MAX",
+        "closed",
+        Unit.MILLISECONDS,
     ),
     _row("prepared", SQL, "prepared statements", "a session", prepared_names, "NAMES_MAX", "53400"),
     _row(

@@ -20,6 +20,7 @@ SMALL = {
     Unit.BYTES: exceeding.SMALL_BYTES,
     Unit.CHARACTERS: exceeding.SMALL_BYTES,
     Unit.SECONDS: exceeding.SMALL_SECONDS,
+    Unit.MILLISECONDS: int(1000 * exceeding.SMALL_SECONDS),
 }
 AS_IT_IS = {"key", "mirror_name", *exceeding.BY_BOUNDS}
 """What is small already, or what a smaller bound would keep from starting."""

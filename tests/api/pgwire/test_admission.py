@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable
-
-import psycopg
-import pytest
+from pathlib import Path
 
 from tailrace.api.admission import Bounds
 from tailrace.api.pgwire import PostgresOptions
 from tailrace.api.pgwire.authentication import Method
+from tailrace.api.tls import server_context
+from tests.harness.certificates import certificate
 from tests.harness.pg_door import PgDoor, WireError, pg_door
 
 SMALL = Bounds(known=8, unknown=6, unknown_per_address=3, kept_for_admins=2)
 
 
-def at_door(work: Callable[[PgDoor], Awaitable[None]]) -> None:
+TRUSTING = PostgresOptions(method=Method.TRUST, bounds=SMALL)
+
+
+def at_door(work: Callable[[PgDoor], Awaitable[None]], options: PostgresOptions = TRUSTING) -> None:
     async def run() -> None:
-        async with pg_door(PostgresOptions(method=Method.TRUST, bounds=SMALL)) as door:
+        async with pg_door(options) as door:
             session = door.node.session()
             await session.execute("CREATE USER ada; CREATE USER eve; CREATE USER bob")
             await session.close()
@@ -47,21 +51,23 @@ def test_silent_sockets_exclude_nobody() -> None:
     at_door(work)
 
 
-def test_a_crowd_is_told_53300_before_tls() -> None:
+def test_a_crowd_is_told_53300_before_tls(tmp_path: Path) -> None:
+    """In the clear, where a client that will ask for TLS reads it; inside of TLS, where it has."""
+    cert, key = certificate(tmp_path)
+    options = PostgresOptions(tls=server_context(cert, key), tls_only=True, bounds=SMALL)
+
     async def work(door: PgDoor) -> None:
-        waiting = asyncio.create_task(
-            psycopg.AsyncConnection.connect(
-                host="127.0.0.1", port=door.port, user="ada", password="", sslmode="require"
-            )
-        )
-        with pytest.raises(psycopg.OperationalError):
-            await waiting
-        first = await door.connect()
+        first, second = await door.connect(), await door.connect()
+        second.raw(bytes.fromhex("0000000804d2162f"))
+        assert await second.reader.readexactly(1) == b"S"
+        trusted = ssl.create_default_context(cafile=str(cert))
+        await second.writer.start_tls(trusted, server_hostname="127.0.0.1")
         for _ in range(SMALL.unknown_per_address):
             await door.connect()
-        assert WireError((await first.frame())[1]).sqlstate == "53300"
+        for told in (first, second):
+            assert WireError((await told.frame())[1]).sqlstate == "53300"
 
-    at_door(work)
+    at_door(work, options)
 
 
 def test_one_user_leaves_room_for_others() -> None:
