@@ -32,6 +32,9 @@ PARAMETERS = {
 }
 """What may stand behind the `?`, and the values that each takes (None: any)."""
 
+DUCKDB_SUFFIXES = frozenset((".wal", ".tmp"))
+"""What DuckDB puts behind a mirror's name: a mirror `m.duckdb.wal` would be another one's log."""
+
 
 @dataclass(frozen=True, slots=True)
 class MirrorTarget:
@@ -68,6 +71,8 @@ class MirrorLocations:
         path = path_under(self.roots, text, shown=shown, what="mirror")
         if path.is_dir():
             raise _bad_uri(shown, "the path is a folder")
+        if {path.suffix.lower(), path.parent.suffix.lower()} & DUCKDB_SUFFIXES:
+            raise _bad_uri(shown, "DuckDB keeps files of its own under names in .wal and .tmp")
         return path
 
     def read_target(self, location: str) -> Path:
