@@ -76,7 +76,8 @@ class MirrorLocations:
         path = path_under(self.roots, text, shown=shown, what="mirror")
         if path.is_dir():
             raise _bad_uri(shown, "the path is a folder")
-        if OWN_SUFFIXES & {suffix.casefold() for suffix in path.suffixes}:
+        suffixes = (*path.suffixes, path.parent.suffix)
+        if OWN_SUFFIXES & {suffix.casefold() for suffix in suffixes}:
             raise _bad_uri(shown, "DuckDB keeps a mirror's own files under such names")
         return path
 

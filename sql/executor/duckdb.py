@@ -49,6 +49,9 @@ from .text_casts import install_text_casts
 
 MEMORY_LIMIT = "2GB"
 
+VALUE_BYTES_MAX = 64 * 1024 * 1024
+"""Of one value in a result: as many as a stored one may have."""
+
 T = TypeVar("T")
 
 _CONFIGURATION = (
@@ -278,7 +281,9 @@ def _start(
 def _answer(
     names: Sequence[str], types: Sequence[str], found: pa.Table, declared: Declared
 ) -> Answer:
-    """What DuckDB found, in our types. Raises duckdb.Error for values that those do not hold."""
+    """What DuckDB found, in our types. Raises duckdb.Error for values that those do not hold, and
+    SQLError 54000 for one that is too large."""
+    _check_sizes(found)
     columns: list[ResultColumn] = []
     arrays: list[pa.ChunkedArray[pa.Scalar[pa.DataType]]] = []
     for name, type_name, array in zip(names, types, found.columns, strict=True):
@@ -290,6 +295,31 @@ def _answer(
         arrays.append(converted)
     fields = [pa.field(column.name, column.type.arrow_type) for column in columns]
     return Answer(tuple(columns), pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
+
+
+def _check_sizes(found: pa.Table) -> None:
+    """Whatever function made a value: writing one out to a client is one step of the loop."""
+    if found.nbytes <= VALUE_BYTES_MAX:
+        return
+    for column in found.columns:
+        if pa.types.is_nested(column.type) or not _is_varying(column.type):
+            continue
+        longest = pc.max(pc.binary_length(column)).as_py() or 0
+        if longest > VALUE_BYTES_MAX:
+            raise SQLError(
+                "54000",
+                f"a value of the result has {longest} bytes",
+                detail=f"A value has at most {VALUE_BYTES_MAX}.",
+            )
+
+
+def _is_varying(type: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(type)
+        or pa.types.is_large_string(type)
+        or pa.types.is_binary(type)
+        or pa.types.is_large_binary(type)
+    )
 
 
 def narrowed(broad: ColumnType, declared: Declared, place: int) -> ColumnType:

@@ -353,3 +353,7 @@ def _cast(tree: exp.Cast) -> exp.Expr | None:
         made.meta[CAST_TYPE] = known
         return made
     return registered_cast(tree)
+
+
+CATALOG_CALLS = frozenset((*FUNCTIONS, *_TABLES, *_EMPTY_FUNCTIONS))
+"""The names of all functions that are queries of the catalogs."""

@@ -23,6 +23,7 @@ from .cursor import syntax_error
 from .derived_tables import plain_derived
 from .interval_fields import field_tokens
 from .json_functions import plain_documents
+from .known_calls import known_calls
 from .lexer import POSTGRES, is_string
 from .meant_tokens import meant_tokens
 from .named_operands import plain_intervals
@@ -73,6 +74,7 @@ _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]]
     (plain_documents, (exp.Anonymous, exp.JSONExtract)),
     (plain_sets, (exp.Anonymous, exp.Unnest)),
     (plain_arrays, (exp.Anonymous, exp.Bracket, exp.Any)),
+    (known_calls, (exp.Anonymous,)),
 )
 """What brings a tree into the form that everything behind it reads, in this order, and nodes of
 which it has something to look for. What one pass makes is of no kind that a later one alone is for:
