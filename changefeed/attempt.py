@@ -115,6 +115,7 @@ async def _run_pipeline(
             scan_at=plan.start_at,
             options=plan.options,
             live=live,
+            pace=services.pace,
         )
         await pipeline.run()
     finally:

@@ -195,6 +195,11 @@ class TableLane:
         """Whether rows wait for others that the range feed has still to bring."""
         return self._ahead is not None and self._backfill is None
 
+    @property
+    def resting(self) -> bool:
+        """Whether nothing waits here, neither for a proof nor for a checkpoint."""
+        return not (self._waiting or self._held or self._ahead or self._backfill)
+
     def advance(self) -> LaneState:
         """Lets go on what is proven, at most one slice of it.
 
