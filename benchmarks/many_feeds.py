@@ -6,7 +6,8 @@
 with all of them. `create_last_over_first` compares the time from CREATE CHANGEFEED until the mirror
 holds its table: median of the last ten feeds over that of the first ten. `emit_p99_over_one_feed`
 is the emit p99 of the one table that is written, beside all feeds over beside none, each the least
-of five rounds: a burst of another program's work spoils a round. `idle_cpu_percent` is of one core, while nothing is written.
+of five rounds: a burst of another program's work spoils a round. `idle_cpu_percent` is of one core,
+while nothing is written.
 """
 
 from __future__ import annotations
