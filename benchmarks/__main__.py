@@ -16,6 +16,7 @@ BENCHMARKS = (
     "resolved_lag",
     "intent_queue",
     "feed_fanout",
+    "many_feeds",
     "pgwire",
     "protocol_steps",
     "analytics",

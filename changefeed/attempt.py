@@ -162,6 +162,7 @@ async def _run_pipeline(
             scan_at=scan_at,
             options=plan.options,
             live=live,
+            pace=services.pace,
         )
         await pipeline.run()
     finally:

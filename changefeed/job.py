@@ -34,8 +34,9 @@ from .services import ChangefeedServices
 from .sinks.protocol import FeedIdentity, SinkContext, SinkProgress, SinkRefused
 from .sinks.worker import WorkerFeed, WorkerKind
 
-PROTECTION_INTERVAL = duration(seconds=10.0)
-"""How far the resolved timestamp runs ahead of the protected one before that one follows."""
+PROTECTION_INTERVAL = duration(seconds=60.0)
+"""How far the resolved timestamp runs ahead of the protected one before that one follows: little
+beside any time to live, and a commit for each feed each time."""
 
 
 class Claim(Protocol):

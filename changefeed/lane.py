@@ -224,6 +224,11 @@ class TableLane:
         backfill = self._backfill
         return self._ahead is not None if backfill is None else not backfill.started
 
+    @property
+    def resting(self) -> bool:
+        """Whether nothing waits here, neither for a proof nor for a checkpoint."""
+        return not (self._waiting or self._held or self._ahead or self._backfill)
+
     def advance(self) -> LaneState:
         """Lets go on what is proven, at most one slice of it.
 

@@ -49,6 +49,8 @@ class LiveFeed:
         self.scanned_rows = 0
         self.backfills = 0
         """How many tables show their rows as of a schema change."""
+        self.paced_seconds = 0.0
+        """Between checkpoints, where the node has so many idle feeds that they come less often."""
         self.last_error: str | None = None
         self.progress: SinkProgress | None = None
         self.on_wait: Callable[[], None] = nothing
@@ -83,6 +85,8 @@ class LiveFeed:
                 return f"{state.value}: {self.scanned_rows} rows, {lag}"
             case FeedState.BACKOFF:
                 return f"{self.state.value}: {lag}: {self.last_error}"
+            case FeedState.STEADY if self.paced_seconds:
+                return f"{self.state.value}: {lag}, checkpoint every {self.paced_seconds:.1f} s"
             case _:
                 return f"{self.state.value}: {lag}"
 

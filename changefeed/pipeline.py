@@ -34,6 +34,7 @@ from .changes import ChangeKind
 from .checkpointer import Checkpointer
 from .crossing import OpenBackfill
 from .gate import SchemaGate
+from .idle_pace import IdlePace
 from .initial_scan import InitialScan, RowEmitter, ScanReader
 from .lane import Emission, LaneState, TableLane
 from .live import FeedState, LiveFeed
@@ -47,6 +48,8 @@ class EventFeed(Protocol):
     """Events of some spans, each from its own start (exclusive): `Store.span_feed_from`'s."""
 
     async def next(self) -> list[Event]: ...
+
+    def space_checkpoints(self, seconds: float) -> None: ...
 
     def close(self) -> None: ...
 
@@ -100,6 +103,7 @@ class Pipeline:
         scan_at: Timestamp,
         options: ChangefeedOptions,
         live: LiveFeed,
+        pace: IdlePace,
     ) -> None:
         self._source = source
         self._tables = tables
@@ -116,13 +120,15 @@ class Pipeline:
             options=options,
             transactional=end.transactional,
             save=end.save,
+            pace=pace,
         )
         self._writer = SinkWriter(
             end.sink,
             self.progress,
             budget=self.budget,
             live=live,
-            checkpoint_seconds=options.min_checkpoint_frequency,
+            options=options,
+            pace=pace,
             on_flushed=self._checkpointer.note_flushed,
         )
         plan = partial(plan_boundary, options=options, follows_schema=end.follows_schema)
@@ -183,6 +189,7 @@ class Pipeline:
             return
         self._live.state = FeedState.CATCH_UP
         feed = self._source.span_feed_from(self.progress.capture().frontier)
+        self._writer.on_spacing = feed.space_checkpoints
         try:
             while True:
                 sliced = self._take(await feed.next())
@@ -282,6 +289,8 @@ class Pipeline:
         sliced = False
         for lane in lanes.values():
             sliced = self._wake(lane) or sliced
+            if not lane.resting:
+                self._writer.stir()
         return sliced
 
     def _wake(self, lane: TableLane) -> bool:

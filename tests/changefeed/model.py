@@ -31,6 +31,7 @@ class ModelFeed:
         self.spans = tuple(spans)
         self.waiting: list[Event] = []
         self.closed = False
+        self.spacing = 0.0
         self.taken = 0
         self._arrived = asyncio.Event()
 
@@ -45,6 +46,10 @@ class ModelFeed:
         events, self.waiting = self.waiting, []
         self.taken += len(events)
         return events
+
+    def space_checkpoints(self, seconds: float) -> None:
+        """They come when the test says so, whatever the consumer would have."""
+        self.spacing = seconds
 
     def close(self) -> None:
         self.closed = True

@@ -180,7 +180,7 @@ def test_protection_follows_the_feed_and_ends_with_it() -> None:
             [before] = records(bench.store.engine)
             assert before.timestamp == decode_details(claim.payload).start_at
             async with bench.running(job_id):
-                await asyncio.sleep(30)
+                await asyncio.sleep(70)
                 assert claim.progress is not None
                 [moved] = records(bench.store.engine)
                 resolved = decode_progress(claim.progress).resolved

@@ -14,6 +14,7 @@ from tailrace.changefeed.boundary import SchemaChangeEnd
 from tailrace.changefeed.budget import MEMORY_LIMIT
 from tailrace.changefeed.changes import ChangeKind
 from tailrace.changefeed.gate import SchemaGate
+from tailrace.changefeed.idle_pace import IdlePace
 from tailrace.changefeed.live import FeedState, LiveFeed
 from tailrace.changefeed.options import ChangefeedOptions, ScanChoice
 from tailrace.changefeed.pipeline import Pipeline, SinkEnd
@@ -40,6 +41,7 @@ class Bench:
         self.target = Target()
         self.sink = TargetSink(sim, self.target)
         self.live = LiveFeed(1)
+        self.pace = IdlePace()
         self.saved: list[SinkProgress] = []
         self.options = NO_SCAN
         self.transactional = True
@@ -65,6 +67,7 @@ class Bench:
             scan_at=self.start_at,
             options=self.options,
             live=self.live,
+            pace=self.pace,
         )
 
     async def _save(self, progress: SinkProgress) -> None:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import duckdb
 
-from ....kvlayer.offload import Offload
+from ....kvlayer.offload import OffloadLane
 from .errors import breaks_database, open_error
 
 T = TypeVar("T")
@@ -34,6 +34,7 @@ IDLE_SECONDS = 1.0
 
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,  # the fastest for small commits; readers and the writer have a thread each
+    "async_threads": 0,  # eight a file otherwise; who waits for a block reads it himself
     "checkpoint_threshold": "1GB",  # DuckDB's own would stop a commit at any moment: see above
     "enable_external_access": "false",  # a reader's SQL opens no files
     "autoload_known_extensions": "false",
@@ -44,7 +45,7 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
-async def run_whole(lane: Offload, call: Callable[[], T]) -> T:
+async def run_whole(lane: OffloadLane, call: Callable[[], T]) -> T:
     """Runs `call` in its lane to the end, even where the caller is cancelled meanwhile.
 
     A cancelled caller that went on while its transaction still ran would not know whether it holds.
@@ -67,7 +68,7 @@ class MirrorFile:
     while it has users; the last one to go checkpoints it, and no write-ahead log is left.
     """
 
-    def __init__(self, path: Path, lane: Offload) -> None:
+    def __init__(self, path: Path, lane: OffloadLane) -> None:
         self.path = path
         self.lane = lane
         self.epochs: dict[int, int] = {}

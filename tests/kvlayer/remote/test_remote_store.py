@@ -18,7 +18,7 @@ from tailrace.kvlayer.errors import (
     StoreClosed,
     TransactionAborted,
 )
-from tailrace.kvlayer.events import Checkpoint, ValueBatch
+from tailrace.kvlayer.events import Checkpoint, Event, ValueBatch
 from tailrace.kvlayer.remote import RemoteStore
 from tailrace.kvlayer.span import Span
 from tailrace.kvlayer.store import Store
@@ -454,3 +454,32 @@ def test_each_table_has_its_own_threshold_from_afar() -> None:
         assert await on.far.gc_threshold_over([ALL, other]) == collected
 
     run(41, scenario)
+
+
+def test_a_feed_holds_back_checkpoints_that_come_too_soon() -> None:
+    async def scenario(on: Joined) -> None:
+        feed = on.far.span_feed([Span(A, B)], ZERO)
+        told: list[list[Event]] = []
+
+        async def follow() -> None:
+            while True:
+                told.append(await feed.next())
+
+        following = asyncio.create_task(follow())
+        await asyncio.sleep(0.5)
+        feed.space_checkpoints(1.0)
+        told.clear()
+        await asyncio.sleep(4.0)
+        assert 3 <= len(told) <= 5
+        assert all(len(events) == 1 for events in told)
+        told.clear()
+        written = await put(on.near, A, b"1")
+        await asyncio.sleep(0.3)
+        assert any(isinstance(event, ValueBatch) for events in told for event in events)
+        feed.space_checkpoints(0.0)
+        await asyncio.sleep(0.3)
+        assert feed.frontier.low_water >= written
+        feed.close()
+        following.cancel()
+
+    run(1, scenario)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -31,6 +32,20 @@ def test_file_is_open_while_somebody_uses_it(tmp_path: Path) -> None:
         assert mirrors.files.open_files == [path]
         await second.release()
         assert mirrors.files.open_files == []
+
+    run(tmp_path, scenario)
+
+
+def test_open_files_have_no_threads(tmp_path: Path) -> None:
+    """Whoever calls does the work; by itself DuckDB starts eight for each file, for its reads."""
+
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.files.using(tmp_path / "first.duckdb"):
+            before = len(os.listdir("/proc/self/task"))
+            others = [await mirrors.files.acquire(tmp_path / f"{n}.duckdb") for n in range(5)]
+            assert len(os.listdir("/proc/self/task")) - before <= len(others)  # the node's own
+            for file in others:
+                await file.release()
 
     run(tmp_path, scenario)
 
