@@ -19,6 +19,7 @@ from .identity import without_overriding
 from .queries import parse_tree, word_at
 from .statements import Delete, Insert, InsertMode, Update
 from .tree_names import folded, position_of, table_name
+from .walks import find_all
 
 
 def parse_insert(text: str, tokens: list[Token], mode: InsertMode) -> Insert:
@@ -140,7 +141,7 @@ def _refuse_sets(assigned: Sequence[Assigned]) -> None:
                 "42804", "a whole row cannot be assigned to a column", position=position_of(value)
             )
         for kind, sqlstate, message in _OF_SETS:
-            for node in value.find_all(kind):
+            for node in find_all(value, kind):
                 if node.find_ancestor(exp.Query, exp.Subquery) is None:
                     raise SQLError(sqlstate, message, position=position_of(node))
 
