@@ -21,7 +21,7 @@ OPERATORS_MAX = 500
 """Operators in a row, which are as many nodes within one another. DuckDB evaluates no expression of
 more than 1,000, and some operators become two of its."""
 PIECES_MAX = 20_000
-"""Of one text, its lists of constants aside."""
+"""Words and signs of one text, constants and the commas between them aside."""
 PIECES_PER_CUT = 256
 """Pieces that are tokenized in one call."""
 SMALL_LENGTH = 256
@@ -42,14 +42,21 @@ _PIECE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _WORDS = re.compile(r"\w+|[^\w\s]")
+_CONSTANT = re.compile(r"[$\d,;]|(?:null|true|false|default)$", re.IGNORECASE)
 _COMMENT = re.compile(r"/\*|\*/")
 _CUT_BEFORE = frozenset({",", "+", "||", "=", "*", "and", "or"})
 """No token of the tokenizer goes on across one of these."""
+COLUMNS_MAX = 1664
+"""Items of a SELECT, as in PostgreSQL."""
 _ENDS = frozenset(
     {"select", "from", "where", "and", "or", "when", "then", "else", "end", "on", "join", "using",
      "group", "order", "by", "having", "limit", "union", "values", "set", "as"}
 )  # fmt: skip
 """Words behind which an expression is another one."""
+_BEHIND_ITEMS = frozenset(
+    {"from", "where", "group", "having", "order", "limit", "offset", "fetch", "union", "window",
+     "except", "intersect", "into", "values", ";"}
+)  # fmt: skip
 _PREFIXES = frozenset("-+~@")
 
 
@@ -87,6 +94,8 @@ class _Reader:
         self._depth = 0
         self._operators = [0]
         """How many there are in a row, at each depth of parentheses."""
+        self._items = [0]
+        """How many items the SELECT at each depth has so far; zero outside its list."""
         self._prefixes = 0
 
     def read(self, at: int) -> int:
@@ -98,10 +107,11 @@ class _Reader:
             return end
         if kind == "comment":
             return self._behind_comment(at)
-        self._count += 1
         self._since_cut += 1
-        if not self._count % 32:
+        if not self._since_cut % 32:
             give_way()
+        if kind in ("word", "sign") and not _CONSTANT.match(found.group()):
+            self._count += 1
         if self._count > PIECES_MAX:
             raise SQLError(
                 "54000",
@@ -118,10 +128,12 @@ class _Reader:
             case "open":
                 self._deepen(at)
                 self._operators.append(0)
+                self._items.append(0)
                 self._prefixes = 0
             case "close":
                 if len(self._operators) > 1:
                     self._operators.pop()
+                    self._items.pop()
                 self._depth = max(self._depth - 1, 0)
                 self._prefixes = 0
             case "word" | "sign":
@@ -134,6 +146,7 @@ class _Reader:
         if self._since_cut > PIECES_PER_CUT and piece in _CUT_BEFORE:
             self.cuts.append(at)
             self._since_cut = 0
+        self._count_items(at, piece)
         if piece in _ENDS or piece == "," or piece == ";":
             self._operators[-1] = 0
         elif not piece[0].isalnum() and piece[0] not in "_$.":
@@ -153,6 +166,20 @@ class _Reader:
             self._deepen(at)
         elif piece == "end":
             self._depth = max(self._depth - 1, 0)
+
+    def _count_items(self, at: int, piece: str) -> None:
+        if piece == "," and self._items[-1]:
+            self._items[-1] += 1
+            if self._items[-1] > COLUMNS_MAX:
+                raise SQLError(
+                    "54011",
+                    f"target lists can have at most {COLUMNS_MAX} entries",
+                    position=at + 1,
+                )
+        elif piece == "select":
+            self._items[-1] = 1
+        elif piece in _BEHIND_ITEMS:
+            self._items[-1] = 0
 
     def _deepen(self, at: int) -> None:
         self._depth += 1
