@@ -53,7 +53,7 @@ async def create_feed(database: AsyncDatabase, number: int) -> tuple[LiveFeed, f
     made = await database.sql(
         f"CREATE CHANGEFEED FOR TABLE small_{number} INTO 'duckdb:///small_{number}.duckdb'"
     )
-    job_id = made.fetch_rows()[0][0]
+    job_id = made.fetchall()[0][0]
     assert isinstance(job_id, int)
     live = database.feed(job_id)
     await live.wait_until(await database.node.store.now())

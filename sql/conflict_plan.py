@@ -29,6 +29,7 @@ from .identity import refuse_updated
 from .parser import folded, position_of
 from .parser.conflict_clause import OnConflict
 from .parser.statements import Insert, InsertMode
+from .parser.walks import find_all
 from .plans import AnalyticSelect, Assignment, ConflictPlan
 from .postgres.blanks import without_blanks
 from .predicates import Predicate, compile_predicates
@@ -180,7 +181,7 @@ class _Updating:
         """The expression with the proposed row's columns by their names in the wider row."""
         root = exp.Paren(this=tree.copy())
         self._take_rows_apart(root)
-        for column in list(root.find_all(exp.Column)):
+        for column in list(find_all(root, exp.Column)):
             if not isinstance(column.this, exp.Identifier):
                 continue
             qualifier = column.args.get("table")
@@ -196,10 +197,10 @@ class _Updating:
     def _take_rows_apart(self, tree: exp.Expr) -> None:
         """`t IS DISTINCT FROM excluded` in terms of their columns, NULLs being alike."""
         for test, alike in ((exp.EQ, exp.NullSafeEQ), (exp.NEQ, exp.NullSafeNEQ)):
-            for found in list(tree.find_all(test)):
+            for found in list(find_all(tree, test)):
                 if self._row(found.this) and self._row(found.expression):
                     found.replace(alike(this=found.this, expression=found.expression))
-        for column in list(tree.find_all(exp.Column)):
+        for column in list(find_all(tree, exp.Column)):
             if not self._row(column):
                 continue
             names = [found.name for found in self._descriptor.shown_columns]

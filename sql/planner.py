@@ -23,6 +23,7 @@ from .binder import (
 )
 from .column_values import is_default, refuse_computed, value_for
 from .conflict_plan import plan_conflict
+from .constant_values import constant_rows
 from .default_expressions import default_of
 from .drawn_items import DrawnItems, split_items, without_draws
 from .element_assignments import whole_value
@@ -35,6 +36,7 @@ from .locking_plan import plan_locking
 from .merge_plan import plan_merge
 from .native_select import native_select, scan_access
 from .parser import folded, position_of
+from .parser.constant_rows import ROWS, Row
 from .parser.merge_statements import Merge
 from .parser.statements import Delete, Insert, Query, Update, WithWrites
 from .piecewise import piecewise
@@ -202,6 +204,8 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
         rows = tuple(
             _row(values, targets, statement, descriptor) for values in statement.source.expressions
         )
+        if more := statement.source.meta.get(ROWS):
+            rows = (*rows, *_further_rows(more, targets, statement, descriptor))
     else:
         columns = [descriptor.visible_columns[place] for place in targets]
         check_inserted(statement, columns, relations)
@@ -250,6 +254,17 @@ def _row(
             refuse_inserted(column, statement.overriding, item)
             row[place] = value_for(item, descriptor, place, {}, None)
     return tuple(row)
+
+
+def _further_rows(
+    rows: Sequence[Row], targets: Sequence[int], statement: Insert, descriptor: TableDescriptor
+) -> list[tuple[Scalar, ...]]:
+    """The rows of VALUES behind the first one, which has said what is wrong with their columns."""
+    places = [
+        None if ignores(descriptor.visible_columns[place], statement.overriding) else place
+        for place in targets
+    ]
+    return constant_rows(rows, descriptor, places, _defaults(descriptor))
 
 
 def _update(statement: Update, relations: Relations) -> UpdatePlan:

@@ -13,6 +13,7 @@ from ..catalog.column_types import ColumnType
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.elements import Index
 from ..catalog.row_codec import RowCodec, codec_for
+from ..kvlayer.fibre import in_slices
 from ..kvlayer.transaction_modes import LockMode, WhenLocked
 from .drawn_items import DrawnItems
 from .key_access import KeyAccess
@@ -184,6 +185,12 @@ class SelectPlan:
     @cached_property
     def analytic(self) -> AnalyticSelect:
         return self.make_analytic()
+
+    async def analysed(self) -> AnalyticSelect:
+        """As `analytic`, made in slices of the loop."""
+        if "analytic" not in self.__dict__:
+            await in_slices(lambda: self.analytic)
+        return self.analytic
 
     @property
     def shape(self) -> AnalyticSelect:

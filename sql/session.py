@@ -153,7 +153,7 @@ class Session:
         """
         async with self._turn, self._transactions.attended():
             try:
-                prepared = self._services.plans.prepare(text)
+                prepared = await self._services.plans.prepared(text)
                 given = check_parameters(parameters, prepared.parameter_count)
                 with self.activity.running(text):
                     count = len(prepared.statements)
@@ -181,9 +181,10 @@ class Session:
 
     # Prepared statements, and batches of them that are one transaction
 
-    def parse(self, text: str) -> list[PreparedStatement]:
+    async def parse(self, text: str) -> list[PreparedStatement]:
         """The statements of a text without parameters, ready for `run`. Raises SQLError."""
-        return statements_of(self._services, text)
+        async with self._turn:
+            return await statements_of(self._services, text)
 
     async def prepare(self, text: str, hints: DeclaredTypes = ()) -> PreparedStatement:
         """The one statement of `text`, its parameters typed. Raises SQLError.
@@ -336,7 +337,7 @@ class Session:
         return await self._run_at(asked_of(prepared, parameters, streamed=streamed))
 
     async def _prepare(self, text: str, hints: DeclaredTypes) -> PreparedStatement:
-        parsed = self._services.plans.read(text)
+        parsed = await self._services.plans.reading(text)
         if not all(isinstance(found, TransactionStatement) for found in parsed.statements):
             self._transactions.refuse_failed()
         return await self._preparing().prepare(text, hints)

@@ -19,6 +19,7 @@ from ..catalog.show_create import default_text
 from .column_values import is_default, refuse_computed
 from .default_expressions import volatile
 from .parser import parse_expression, position_of
+from .parser.walks import find_all
 from .postgres.sets import check_listed_series
 from .scalars import NotNative, compile_scalar
 
@@ -52,7 +53,7 @@ def _foreign(item: exp.Expr) -> bool:
     try:
         compile_scalar(item, {})
     except NotNative:
-        columns = item.find_all(exp.Column)
+        columns = find_all(item, exp.Column)
         return all(column.find_ancestor(exp.Query) is not None for column in columns)
     return False
 

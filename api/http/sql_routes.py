@@ -52,7 +52,7 @@ def sql_routes(node: Node, held: HeldTransactions) -> APIRouter:
         """
         form = accepted(request)
         asked = await read_json(request, SqlRequest)
-        _refuse_streams(node, asked.sql)
+        await _refuse_streams(node, asked.sql)
         if asked.transaction is None:
             return await while_connected(request, _run(node, asked, form, user_of(request)))
         transaction = held.find(asked.transaction, user_of(request))
@@ -139,9 +139,9 @@ def _left_open() -> SQLError:
     )
 
 
-def _refuse_streams(node: Node, text: str) -> None:
+async def _refuse_streams(node: Node, text: str) -> None:
     """Before anything runs: what never ends cannot be a reply, nor can what stands behind it."""
-    for place, statement in enumerate(node.services.plans.read(text).statements):
+    for place, statement in enumerate((await node.services.plans.reading(text)).statements):
         if isinstance(statement, CreateChangefeed) and statement.sink is None:
             error = SQLError(
                 "0A000",

@@ -20,6 +20,7 @@ from ...catalog.errors import SQLError
 from ...catalog.json_text import write_json
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
+from ..parser.walks import find_all, stepping, walk
 from ..postgres.macros import PREFIX
 from ..postgres.resolution import no_operator
 from ..postgres.sets import check_order_of_distinct
@@ -44,14 +45,14 @@ _TEXTS = array_of(ColumnType(TypeKind.STRING))
 def mean_documents(query: exp.Query, types: Types) -> exp.Query:
     """The query with documents' operators and functions as DuckDB has them. Raises SQLError for
     what PostgreSQL does not do with documents."""
-    for node in list(query.walk()):
+    for node in list(walk(query)):
         types.of(node)  # before anything is replaced
-    for select in list(query.find_all(exp.Select)):
+    for select in list(find_all(query, exp.Select)):
         check_order_of_distinct(select)
         grouping.group(select, types)
-    nodes = list(query.walk())
+    nodes = list(walk(query))
     meaning = _Meaning(types)
-    for node in reversed(nodes):
+    for node in stepping(reversed(nodes)):
         made = meaning.of(node)
         if made is not None and made is not node:
             types.say(made, types.of(node))
@@ -265,10 +266,10 @@ class _Meaning:
         if not self._types.strict:
             return None
         function = isinstance(node, exp.Func) and not isinstance(node, _FOR_ANY)
-        if function and _name_of(node) not in _NAMES_FOR_ANY:
-            for argument in _arguments(node):
-                if self._document(argument):
-                    raise _no_function(node, f"{_name_of(node)}(jsonb)")
+        if function and any(map(self._document, _arguments(node))):
+            name = _name_of(node)
+            if name not in _NAMES_FOR_ANY:
+                raise _no_function(node, f"{name}(jsonb)")
         return None
 
 

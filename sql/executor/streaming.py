@@ -58,9 +58,10 @@ async def stream_select(
             return await run_native(plan.native, transaction, bindings)
         except TooManyRows:
             pass
-    answers = await _answers(plan.analytic, transaction, bindings, analytics)
+    analytic = await plan.analysed()
+    answers = await _answers(analytic, transaction, bindings, analytics)
     result = await result_of(answers, waiting)
-    return replace(result, columns=with_origins(result.columns, plan.analytic.origins))
+    return replace(result, columns=with_origins(result.columns, analytic.origins))
 
 
 async def result_of(answers: Answers, waiting: WaitingResults) -> Result:

@@ -70,6 +70,9 @@ class FaultyFeed:
             raise self._store.faults.pop()
         return events
 
+    def space_checkpoints(self, seconds: float) -> None:
+        self._feed.space_checkpoints(seconds)
+
     def close(self) -> None:
         self._feed.close()
 

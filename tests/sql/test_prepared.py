@@ -135,7 +135,9 @@ def test_a_described_result_never_changes_its_type() -> None:
 def test_a_batch_is_one_transaction() -> None:
     async def work(node: SqlNode) -> None:
         session = node.first
-        one, two = session.parse("INSERT INTO t (id) VALUES (1); INSERT INTO t (id) VALUES (1)")
+        one, two = await session.parse(
+            "INSERT INTO t (id) VALUES (1); INSERT INTO t (id) VALUES (1)"
+        )
         await session.run(one, more=True)
         assert session.state is SessionState.IDLE
         with pytest.raises(SQLError):
@@ -152,7 +154,7 @@ def test_a_batch_is_one_transaction() -> None:
 def test_begin_in_a_batch_takes_over_what_ran_before_it() -> None:
     async def work(node: SqlNode) -> None:
         session = node.first
-        insert, begin = session.parse("INSERT INTO t (id) VALUES (1); BEGIN")
+        insert, begin = await session.parse("INSERT INTO t (id) VALUES (1); BEGIN")
         await session.run(insert, more=True)
         await session.run(begin, more=True)
         await session.end_batch()

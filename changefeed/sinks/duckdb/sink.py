@@ -221,9 +221,9 @@ class DuckDBSink:
             # would be two more calls, a fifth of a lone row's time.
             [(mirror, changes)] = flush.tables
             mirror.write(changes, self._tombstones)
-        elif flush.progress is not None and not flush.tables and not self._tombstones.prunable:
+        elif flush.stand is not None and not flush.tables and not self._tombstones.prunable:
             # So it is with a checkpoint of an idle feed, and of those there may be many.
-            self._row.save(cursor, flush.progress, self._wall.unix_us())
+            self._row.save(cursor, flush.stand, self._wall.unix_us())
         else:
             self._transact(cursor, flush)
         committed = self._wall.monotonic_ns()
