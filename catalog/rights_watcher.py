@@ -63,9 +63,11 @@ class RightsWatcher:
                 await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             return task.result()
         finally:
-            if task is not None and not task.done():
+            if task is not None:
                 task.cancel()
                 await asyncio.wait([task])
+                if not task.cancelled():
+                    task.exception()  # seen: whoever cancels this has no more questions
 
     def _next_change(self) -> asyncio.Future[None]:
         if self._change is None or self._change.done():

@@ -21,6 +21,7 @@ from ..catalog.jobs import JobFenced
 from ..kvlayer.clock import ZERO, Timestamp, duration
 from ..kvlayer.errors import StoreClosed
 from .attempt import Destination, FeedPlan, retryable, run_attempt
+from .create import PROTECTION_MAX_AGE
 from .details import (
     decode_details,
     decode_end,
@@ -34,9 +35,10 @@ from .services import ChangefeedServices
 from .sinks.protocol import FeedIdentity, SinkContext, SinkProgress, SinkRefused
 from .sinks.worker import WorkerFeed, WorkerKind
 
-PROTECTION_INTERVAL = duration(seconds=60.0)
+PROTECTION_SECONDS = 60.0
 """How far the resolved timestamp runs ahead of the protected one before that one follows: little
-beside any time to live, and a commit for each feed each time."""
+beside any time to live, and a commit for each feed each time. Of what protects for less than four
+times as long a quarter."""
 
 
 class Claim(Protocol):
@@ -165,7 +167,9 @@ class ChangefeedJob:
 
     async def _save(self, progress: SinkProgress) -> None:
         await self._claim.save_progress(encode_progress(progress))
-        if progress.resolved - self._protected_at > PROTECTION_INTERVAL:
+        age = self._services.store.settings.get(PROTECTION_MAX_AGE)
+        behind = min(PROTECTION_SECONDS, age / 4) if age else PROTECTION_SECONDS
+        if progress.resolved - self._protected_at > duration(seconds=behind):
             await self._protect(progress.resolved)
 
     async def _read_protection(self) -> Timestamp:
