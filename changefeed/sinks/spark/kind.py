@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from ....catalog.descriptor import TableDescriptor
 from ....catalog.errors import SQLError
 from ....kvlayer.offload import Offload
-from ..protocol import FeedIdentity, SinkRefused
+from ..protocol import FeedIdentity, PastUnknown, SinkProgress, SinkRefused
 from ..worker import WorkerFeed, WorkerKind
 from .application import LakeApplication
 from .java import why_no_spark
+from .lake_record import LakeRecord
 from .location import LakeLocation
 
 OPTIONS = ("cursor", "initial_scan", "min_checkpoint_frequency")
@@ -63,7 +65,19 @@ class SparkKind(WorkerKind):
 
     async def run(self, feed: WorkerFeed) -> None:
         location = LakeLocation.read(feed.uri, self._roots)
-        application = LakeApplication(location, feed, self._url(), self._token)
+        name = f"_checkpoint_{feed.identity.job_id}.position"
+        record = LakeRecord(location.path / name, self._lane)
+        seen = await record.read()
+        if seen is not None and not await feed.holds(seen):
+            raise PastUnknown(feed.identity.store_id, seen)
+        await record.write(feed.position())
+
+        async def report(progress: SinkProgress, rows: int) -> None:
+            await record.write(feed.position())
+            await feed.report(progress, rows)
+
+        recorded = replace(feed, report=report)
+        application = LakeApplication(location, recorded, self._url(), self._token)
         await application.run()
 
     async def release(self, uri: str, identity: FeedIdentity) -> None:
