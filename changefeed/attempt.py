@@ -106,8 +106,10 @@ async def run_attempt(
             services, plan, destination, tables, progress, at=at, scan_at=scan_at, live=live
         )
     except BatchTimestampBeforeGC as error:
+        if not destination.transactional:
+            raise
         raise SinkRefused(
-            f"the feed stands where rows have been garbage collected since: {error}; create the "
+            f"the sink stands where rows have been garbage collected since: {error}; create the "
             "changefeed again, with an initial scan"
         ) from error
     finally:
