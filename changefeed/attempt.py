@@ -19,7 +19,7 @@ from .options import ChangefeedOptions, ScanChoice
 from .pipeline import Pipeline, RangeDeletion, SinkEnd
 from .progress import covering, progress_at
 from .services import ChangefeedServices
-from .sinks.protocol import Sink, SinkError, SinkProgress, SinkRefused
+from .sinks.protocol import PastUnknown, Sink, SinkError, SinkProgress, SinkRefused
 
 TERMINAL = (
     SinkRefused,
@@ -106,8 +106,10 @@ async def run_attempt(
             services, plan, destination, tables, progress, at=at, scan_at=scan_at, live=live
         )
     except BatchTimestampBeforeGC as error:
+        if not destination.transactional:
+            raise
         raise SinkRefused(
-            f"the feed stands where rows have been garbage collected since: {error}; create the "
+            f"the sink stands where rows have been garbage collected since: {error}; create the "
             "changefeed again, with an initial scan"
         ) from error
     finally:
@@ -120,13 +122,7 @@ async def _find_progress(store: StoreAccess, destination: Destination) -> SinkPr
     if destination.transactional:
         stand = await destination.sink.stand()
         if stand is not None and not await store.holds(stand.position):
-            raise SinkRefused(
-                f"the sink was fed from a past that store {store.id} does not have (incarnation "
-                f"{stand.position.incarnation} up to log index {stand.position.index}): the store "
-                "was put back from an older copy, or another copy of it fed the sink, which may "
-                "hold changes that this store has not; create the changefeed again: it begins the "
-                "mirror anew"
-            )
+            raise PastUnknown(store.id, stand.position)
         progress = None if stand is None else stand.progress
     if progress is not None:
         check_progress(progress, await store.now())

@@ -154,6 +154,8 @@ class ChangefeedJob:
             start_at=details.start_at,
             resolved=decode_progress(found).resolved if found else details.start_at,
             options=details.parsed_options,
+            position=lambda: self._services.store.position,
+            holds=self._services.store.holds,
             report=self._note_batch,
         )
         await kind.run(feed)

@@ -28,6 +28,18 @@ class SinkRefused(Exception):
     """The sink will never take this feed: the job fails with this message."""
 
 
+class PastUnknown(SinkRefused):
+    """The sink has seen what the store never wrote."""
+
+    def __init__(self, store_id: str, seen: StorePosition) -> None:
+        super().__init__(
+            f"the sink was fed from a past that store {store_id} does not have (incarnation "
+            f"{seen.incarnation} up to log index {seen.index}): the store was put back from an "
+            "older copy, or another copy of it fed the sink, which may hold changes that this "
+            "store has not; create the changefeed again: it begins anew"
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedIdentity:
     """Whose progress it is. The epoch is the job's claim: a greater one fences off a smaller."""

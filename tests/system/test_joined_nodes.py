@@ -189,6 +189,22 @@ def wait_for_claim(server: ServerProcess, job: int, other_than: int | None) -> i
     raise AssertionError("nobody claims the job")
 
 
+def test_a_killed_nodes_mirror_is_canceled_from_another(tmp_path: Path) -> None:
+    """Its file stays as it is; the protected timestamp goes with the job."""
+    with two_nodes(tmp_path) as (first, second):
+        job = second.rows("CREATE CHANGEFEED FOR TABLE t INTO 'duckdb:///m.duckdb'")[0][0]
+        mark = second.sql("INSERT INTO t VALUES (1, 'mirrored')")[0]["commit_timestamp"]
+        second.wait_for_feeds(mark)
+        second.kill()
+        first.sql(f"CANCEL JOB {job}")
+        deadline = time.monotonic() + 30
+        state = "SELECT state FROM system.jobs WHERE id = $1"
+        while time.monotonic() < deadline and first.rows(state, job) != [["canceled"]]:
+            time.sleep(0.2)
+        assert first.rows(state, job) == [["canceled"]]
+        assert (tmp_path / "node" / "mirrors" / "m.duckdb").exists()
+
+
 def test_who_lacks_the_token_is_not_let_in(tmp_path: Path) -> None:
     with ServerProcess(tmp_path / "store", "--rpc-port", "0") as first:
         false = tmp_path / "false.token"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,11 +13,12 @@ from ....catalog.errors import SQLError
 from ....kvlayer.offload import Offload
 from ....kvlayer.settings import Settings
 from ..place import Place, place_at
-from ..protocol import FeedIdentity, SinkRefused
+from ..protocol import FeedIdentity, PastUnknown, SinkProgress, SinkRefused
 from ..worker import WorkerFeed, WorkerKind
 from ..worker_tokens import Worker, WorkerTokens
 from .application import LakeApplication, LakeServer
 from .java import why_no_spark
+from .lake_record import LakeRecord
 from .location import LakeLocation
 from .masters import MASTERS, check_master
 
@@ -79,9 +81,21 @@ class SparkKind(WorkerKind):
             location = self._location(feed.uri)
         except SQLError as error:  # the list of masters, or the roots, were others before
             raise SinkRefused(error.message) from error
+        name = f"_checkpoint_{feed.identity.job_id}.position"
+        record = LakeRecord(location.path / name, self._lane)
+        seen = await record.read()
+        if seen is not None and not await feed.holds(seen):
+            raise PastUnknown(feed.identity.store_id, seen)
+        await record.write(feed.position())
+
+        async def report(progress: SinkProgress, rows: int) -> None:
+            await record.write(feed.position())
+            await feed.report(progress, rows)
+
+        recorded = replace(feed, report=report)
         server = self._asked()
         with self._tokens.lent(Worker(feed.user, feed.table_id)) as token:
-            await LakeApplication(location, feed, server, token).run()
+            await LakeApplication(location, recorded, server, token).run()
 
     async def release(self, uri: str, identity: FeedIdentity) -> None:
         """The lake stays as it is; the application's position ends by its age."""

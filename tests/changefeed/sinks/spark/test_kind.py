@@ -9,12 +9,17 @@ from pathlib import Path
 import pytest
 
 from tailrace.catalog.errors import SQLError
-from tailrace.changefeed.sinks.protocol import SinkRefused
+from tailrace.changefeed.options import ChangefeedOptions
+from tailrace.changefeed.sinks.protocol import FeedIdentity, SinkProgress, SinkRefused
 from tailrace.changefeed.sinks.spark import LakeLocation, LakeServer, SparkKind
 from tailrace.changefeed.sinks.spark.application import child_environment
 from tailrace.changefeed.sinks.spark.java import java_version, why_no_spark
+from tailrace.changefeed.sinks.spark.lake_record import LakeRecord
 from tailrace.changefeed.sinks.spark.masters import MASTERS, check_master
+from tailrace.changefeed.sinks.worker import WorkerFeed
 from tailrace.changefeed.sinks.worker_tokens import Worker, WorkerTokens
+from tailrace.kvlayer.clock import Timestamp
+from tailrace.kvlayer.history import StorePosition
 from tailrace.kvlayer.offload import Offload, ThreadOffload
 from tailrace.kvlayer.settings import SettingError, Settings
 from tests.harness.java import fake_java
@@ -119,6 +124,46 @@ def test_new_java_will_do(java: None) -> None:
 def test_node_without_a_server_refuses_lakes(java: None, tmp_path: Path) -> None:
     error = refusal_of(tmp_path, "spark+parquet:///lake", url=None)
     assert "tailrace serve" in str(error)
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_lake_of_another_past_is_refused(tmp_path: Path, held: bool) -> None:
+    """Its checkpoint would go on from a timestamp, whatever history that is of."""
+    offload = ThreadOffload()
+    seen = StorePosition(incarnation="lost", index=12)
+    now = StorePosition(incarnation="present", index=7)
+
+    async def holds(position: StorePosition) -> bool:
+        assert position == seen
+        return held
+
+    async def report(progress: SinkProgress, rows: int) -> None: ...
+
+    async def scenario() -> StorePosition | None:
+        record = LakeRecord(tmp_path / "lake" / "_checkpoint_7.position", offload.lane("test"))
+        await record.write(seen)
+        kind = kind_of(tmp_path, offload, None)
+        feed = WorkerFeed(
+            identity=FeedIdentity(store_id="s", job_id=7, epoch=1),
+            uri="spark+parquet:///lake",
+            table_id=104,
+            user="ada",
+            start_at=Timestamp(1),
+            resolved=Timestamp(1),
+            options=ChangefeedOptions(),
+            position=lambda: now,
+            holds=holds,
+            report=report,
+        )
+        # Without a server no application is started.
+        with pytest.raises(SinkRefused, match="tailrace serve" if held else "from a past that"):
+            await kind.run(feed)
+        return await record.read()
+
+    try:
+        assert asyncio.run(scenario()) == (now if held else seen)
+    finally:
+        offload.close()
 
 
 def test_options_without_meaning_are_refused(tmp_path: Path) -> None:
