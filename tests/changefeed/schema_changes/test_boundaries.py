@@ -247,8 +247,8 @@ def test_catching_up_passes_a_rewrite_with_little_memory(
 ) -> None:
     """More rows lie behind the change than may wait, and than a backfill remembers keys of.
 
-    What the feed holds is bounded all the while: the limit for what is on its way, as much again for
-    what waits at the boundary, and what one read brings.
+    What the feed holds is bounded all the while: the limit for what is on its way, as much again
+    for what waits at the boundary, and what one read brings.
     """
     held: list[int] = []
     charge = MemoryBudget.charge
