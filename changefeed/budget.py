@@ -63,6 +63,11 @@ class MemoryBudget:
         self.charge(size)
         self._room.set()
 
+    def drop(self, size: int) -> None:
+        """They are there no longer."""
+        assert 0 <= size <= self.held, (size, self.held)
+        self.held -= size
+
     def charge(self, size: int) -> None:
         assert size >= 0, size
         self.used += size
@@ -77,16 +82,3 @@ class MemoryBudget:
         while self.full:
             self._room.clear()
             await self._room.wait()
-
-    async def wait_until_released(self, *, unless: Callable[[], bool]) -> None:
-        """Returns when less than the limit waits at boundaries, or `unless` says not to wait.
-
-        `unless` is asked again whenever bytes are released, and at each `recheck`.
-        """
-        while self.overheld and not unless():
-            self._room.clear()
-            await self._room.wait()
-
-    def recheck(self) -> None:
-        """What a wait depends on may have changed."""
-        self._room.set()

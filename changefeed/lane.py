@@ -128,6 +128,11 @@ class LaneEnd(Protocol):
         """Every row below the boundary was emitted: those as of it may follow."""
         ...
 
+    def read_again(self, table_id: int, starts: Sequence[tuple[Span, Timestamp]]) -> None:
+        """What the range feed has brought of the table above `starts` was forgotten: it is to bring
+        it again, and nothing of the table before that."""
+        ...
+
 
 class TableLane:
     """One table between its range feed and the sink.
@@ -137,6 +142,13 @@ class TableLane:
     that cannot be crossed yet, or of one whose backfill can remember no more keys. What lies at or
     above the bar waits in `_held`, in order, while what lies below still goes on. So a table waits
     at its own boundaries alone.
+
+    Where that is more than the feed may hold, the lane is told to *forget* it. It then drops what
+    lies at or above the bar, and when the bar is lifted it has the table read again, from where
+    everything went on:
+
+        arrived 90, bar at 100          110 and 120 are held, forgotten; 130 is dropped; 95 goes on
+        the bar is lifted               the range feed begins again from 99: 110, 120, 130
 
     Promises, each for as long as the lane lives:
 
@@ -173,9 +185,12 @@ class TableLane:
         self._rows_max = slice_rows(table)
         self._waiting: deque[_Queued | _Mark] = deque()
         self._held: deque[_Queued | _Mark] = deque()
-        self._held_bytes = 0
+        self.held_bytes = 0
+        """What waits at a bar."""
         self._held_from = ZERO
         """The least bar at which something was held; it counts only while something is."""
+        self._forgot = False
+        """Whether something that should be held was dropped."""
         self._ahead: Boundary | None = None
         self._started_at = min((at for _, at in start), default=ZERO)
         self._backfill: OpenBackfill | None = None
@@ -214,15 +229,12 @@ class TableLane:
         head = self._waiting[0]
         return head.resolved if isinstance(head, _Mark) else head.upto
 
-    @property
-    def settling(self) -> bool:
-        """Whether rows wait for others that the range feed has still to bring.
-
-        They do at a boundary that is to be crossed, and while the backfill of one that was crossed
-        waits for rows below it. A backfill that has started needs nothing more to end.
-        """
-        backfill = self._backfill
-        return self._ahead is not None if backfill is None else not backfill.started
+    def forget(self) -> None:
+        """Drops what waits at a bar, to have it read again when the bar is lifted."""
+        self._budget.drop(self.held_bytes)
+        self.held_bytes = 0
+        self._held.clear()
+        self._forgot = True
 
     @property
     def resting(self) -> bool:
@@ -237,7 +249,7 @@ class TableLane:
         """
         gate = self._gate
         while True:
-            if self._held:
+            if self._held or self._forgot:
                 self._lift()
             if not self._waiting:
                 break
@@ -330,17 +342,32 @@ class TableLane:
         bar = self._bar
         if bar is not None and bar <= self._held_from:
             return
-        self._budget.take_back(self._held_bytes)
-        self._held_bytes = 0
+        if self._forgot:
+            self._read_again()
+            return
+        self._budget.take_back(self.held_bytes)
+        self.held_bytes = 0
         # Many may be held, a row each; few wait.
         self._held.extend(self._waiting)
         self._waiting, self._held = self._held, deque()
 
+    def _read_again(self) -> None:
+        """What waits goes too: it came behind what was forgotten, and comes behind it again."""
+        self._forgot = False
+        for item in self._waiting:
+            self._budget.release(_charged(item))
+        self._waiting.clear()
+        self._end.read_again(self.table_id, list(self._arrived.entries()))
+
     def _hold(self, item: _Queued | _Mark, bar: Timestamp) -> None:
-        self._held_from = min(self._held_from, bar) if self._held else bar
-        size = item.size if isinstance(item, _Queued) else CHECKPOINT_BYTES
+        waits = bool(self._held) or self._forgot
+        self._held_from = min(self._held_from, bar) if waits else bar
+        size = _charged(item)
+        if self._forgot:
+            self._budget.release(size)
+            return
         self._budget.set_aside(size)
-        self._held_bytes += size
+        self.held_bytes += size
         self._held.append(item)
 
     def _hold_mark(self, mark: _Mark, bar: Timestamp) -> None:
@@ -391,7 +418,7 @@ class TableLane:
     def _check_dropped(self) -> None:
         """Raises TableDropped when everything below the drop went on."""
         dropped = self._dropped
-        if dropped is None or self._held or self._backfill is not None:
+        if dropped is None or self._held or self._forgot or self._backfill is not None:
             return
         if self._ahead is None and self._arrived.low_water >= dropped.timestamp - 1:
             raise dropped
@@ -500,7 +527,9 @@ class TableLane:
     def check_invariants(self) -> None:
         """The promises of the class, looked at whole. They hold whenever `advance` has returned."""
         bar, held, ahead, backfill = self._bar, self._held, self._ahead, self._backfill
-        assert not held or (bar is not None and bar <= self._held_from), (bar, self._held_from)
+        assert not (held and self._forgot), self
+        waits = bool(held) or self._forgot
+        assert not waits or (bar is not None and bar <= self._held_from), (bar, self._held_from)
         for item in held:
             if isinstance(item, _Queued):
                 timestamps = item.batch.timestamps[item.start :]
@@ -516,14 +545,20 @@ class TableLane:
             assert ahead is None or backfill.at < ahead.at, (backfill, ahead)
             settled = self._arrived.low_water >= backfill.below
             assert backfill.started == settled, (backfill, self._arrived)
-        sizes = [item.size if isinstance(item, _Queued) else CHECKPOINT_BYTES for item in held]
-        assert sum(sizes) == self._held_bytes, (sizes, self._held_bytes)
-        assert self._held_bytes <= self._budget.held, (self._held_bytes, self._budget.held)
+        sizes = list(map(_charged, held))
+        assert sum(sizes) == self.held_bytes, (sizes, self.held_bytes)
+        assert self.held_bytes <= self._budget.held, (self.held_bytes, self._budget.held)
 
     def __repr__(self) -> str:
         ahead = f" ahead {self._ahead.event}" if self._ahead else ""
-        queues = f"waiting={len(self._waiting)} held={len(self._held)}"
+        held = "forgotten" if self._forgot else len(self._held)
+        queues = f"waiting={len(self._waiting)} held={held}"
         return f"<TableLane {self._current} {queues}{ahead}>"
+
+
+def _charged(item: _Queued | _Mark) -> int:
+    """The bytes that it is charged."""
+    return item.size if isinstance(item, _Queued) else CHECKPOINT_BYTES
 
 
 def _of_index(versions: Versions, descriptor: TableDescriptor) -> Versions:

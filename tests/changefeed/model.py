@@ -12,6 +12,7 @@ from tailrace.changefeed.changes import ChangeBatch
 from tailrace.changefeed.sinks import SinkError, SinkProgress, SinkStand
 from tailrace.kvlayer.clock import Clock, MemoryBoundStore, Timestamp
 from tailrace.kvlayer.events import Checkpoint, Event, SteadyState, ValueBatch
+from tailrace.kvlayer.frontier import Frontier
 from tailrace.kvlayer.history import StorePosition
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.span import Span
@@ -33,6 +34,7 @@ class ModelFeed:
         self.closed = False
         self.spacing = 0.0
         self.taken = 0
+        self.frontier = Frontier(spans)
         self._arrived = asyncio.Event()
 
     def put(self, *events: Event) -> None:
@@ -45,6 +47,10 @@ class ModelFeed:
             await self._arrived.wait()
         events, self.waiting = self.waiting, []
         self.taken += len(events)
+        for event in events:
+            if isinstance(event, Checkpoint):
+                for span in event.spans:
+                    self.frontier.forward(span, event.resolved)
         return events
 
     def space_checkpoints(self, seconds: float) -> None:

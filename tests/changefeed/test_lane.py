@@ -115,6 +115,7 @@ class Bench:
         self.backfill: OpenBackfill | None = None
         self.forwarded = start
         self.sizes: list[int] = []
+        self.starts: Sequence[tuple[Span, Timestamp]] = ()
         self.lane = TableLane(
             FIRST,
             start=[(WHOLE, Timestamp(start))],
@@ -218,6 +219,20 @@ class Bench:
         self.backfill = OpenBackfill(boundary, known)
         return self.backfill
 
+    def read_again(self, table_id: int, starts: Sequence[tuple[Span, Timestamp]]) -> None:
+        assert table_id == ID
+        self.starts = starts
+
+    def bring_again(self) -> None:
+        """What the range feed brings when it begins again."""
+        rows = [
+            row
+            for row, key in self.came.items()
+            if any(span.contains(key) and row[1] > at for span, at in self.starts)
+        ]
+        self.push(*sorted(rows, key=lambda row: row[1]))
+        self.starts = ()
+
     def start_backfill(self, backfill: OpenBackfill) -> None:
         below = {row for row in self.came if row[1] < backfill.at}
         assert below <= set(self.shown), below - set(self.shown)
@@ -307,28 +322,59 @@ def test_a_backfill_waits_for_the_rows_below_its_boundary() -> None:
     assert bench.shown == [(1, 90), (2, 110), (1, 95), (1, 100)]
 
 
-def test_a_backfill_that_waits_for_rows_settles() -> None:
-    """The reader may not stop while the range feed has still to bring rows below the boundary."""
-    bench = Bench(*REWRITE)
-    bench.push((1, 110))
+def test_what_was_forgotten_at_a_boundary_is_read_again() -> None:
+    versions = [*REWRITE, building(REWRITE[-1], 150), truncated(building(REWRITE[-1], 150), 200)]
+    bench = Bench(*versions)
+    bench.checkpoint(160)
     bench.advance()
-    assert bench.lane.settling
-    bench.checkpoint(99)
+    bench.backfill_all([])
+    bench.push((1, 210), (2, 215))
     bench.advance()
-    assert not bench.lane.settling
+    assert bench.budget.held > 0
+    bench.lane.forget()
+    bench.push((1, 220))
+    bench.advance()
+    assert (bench.budget.held, bench.budget.used) == (0, 0)
+    bench.push((3, 190))
+    bench.checkpoint(199)
+    bench.push((4, 230))
+    bench.advance()
+    assert bench.shown == [(3, 190)]
+    bench.bring_again()
+    bench.checkpoint(240)
+    bench.advance()
+    assert bench.shown == [(3, 190), (1, 210), (2, 215), (1, 220), (4, 230)]
 
 
-def test_a_boundary_behind_a_backfill_settles_when_that_ends() -> None:
-    bench = Bench(*REWRITE, building(REWRITE[-1], 150), truncated(building(REWRITE[-1], 150), 200))
+def test_what_was_forgotten_behind_a_backfill_is_read_again() -> None:
+    bench = Bench(*REWRITE, truncated(REWRITE[-1], 200))
     bench.push((1, 110), (1, 210))
     bench.checkpoint(120)
     bench.advance()
-    assert not bench.lane.settling
+    bench.lane.forget()
+    bench.advance()
+    assert bench.budget.held == 0
     bench.backfill_all([1])
-    assert bench.lane.settling
     bench.checkpoint(199)
     bench.advance()
+    bench.bring_again()
+    bench.checkpoint(220)
+    bench.advance()
     assert bench.shown == [(1, 110), (1, 210)]
+
+
+def test_a_drop_waits_for_what_was_forgotten() -> None:
+    """Progress passes nothing that was forgotten: `Bench.forward` looks at each."""
+    bench = Bench(*REWRITE, truncated(REWRITE[-1], 200))
+    bench.checkpoint(120)
+    bench.push((1, 210))
+    bench.checkpoint(215)
+    bench.advance()
+    bench.lane.forget()
+    bench.checkpoint(220)
+    bench.advance()
+    assert bench.lane.held_bytes == 0
+    assert bench.shown == []
 
 
 CHANGES = [

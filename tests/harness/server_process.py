@@ -97,6 +97,18 @@ class ServerProcess:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     @property
+    def resident_bytes_peak(self) -> int:
+        """The most memory that it has had since `forget_peak`, or its start."""
+        assert self._process is not None, "not running"
+        lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
+        [peak] = [line for line in lines if line.startswith("VmHWM:")]
+        return int(peak.split()[1]) * 1024
+
+    def forget_peak(self) -> None:
+        assert self._process is not None, "not running"
+        Path(f"/proc/{self._process.pid}/clear_refs").write_text("5")
+
+    @property
     def rpc_address(self) -> str:
         """Where nodes may join; it was started with --rpc-port."""
         [line] = [line for line in self.output if "nodes may join at " in line]

@@ -12,7 +12,7 @@ import pytest
 
 from tailrace.catalog.descriptor import Column
 from tailrace.changefeed import backfill, crossing
-from tailrace.changefeed.budget import MEMORY_LIMIT
+from tailrace.changefeed.budget import MEMORY_LIMIT, MemoryBudget
 from tailrace.changefeed.changes import ChangeKind
 from tailrace.changefeed.initial_scan import RowEmitter
 from tailrace.changefeed.options import ChangefeedOptions
@@ -245,7 +245,19 @@ def test_a_second_change_waits_for_the_backfill_of_the_first(tmp_path: Path) -> 
 def test_catching_up_passes_a_rewrite_with_little_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: tuple[int, ...]
 ) -> None:
-    """More rows lie behind the change than may wait, and than a backfill remembers keys of."""
+    """More rows lie behind the change than may wait, and than a backfill remembers keys of.
+
+    What the feed holds is bounded all the while: the limit for what is on its way, as much again
+    for what waits at the boundary, and what one read brings.
+    """
+    held: list[int] = []
+    charge = MemoryBudget.charge
+
+    def noted(self: MemoryBudget, size: int) -> None:
+        charge(self, size)
+        held.append(self.used + self.held)
+
+    monkeypatch.setattr(MemoryBudget, "charge", noted)
     monkeypatch.setattr(crossing, "BACKFILL_KEY_BYTES_MAX", 1_500)
     monkeypatch.setattr(catch_up, "SLICE_ROWS", 20)
 
@@ -259,8 +271,10 @@ def test_catching_up_passes_a_rewrite_with_little_memory(
             for number in range(600):
                 await source.write((number, "later", f"x{number}"))
             on.store.settings.set(MEMORY_LIMIT.name, "8000")
+            held.clear()
             on.start()
             await on.settle()
+            assert max(held) < 3 * 8_000, max(held)
             for versions in emitted(on, source.id).values():
                 assert versions == sorted(versions)
 
