@@ -91,7 +91,8 @@ class Admission:
         return place
 
     def know(self, place: Place, user: str, *, admin: bool) -> None:
-        assert place in self._unknown, "the place was given back"
+        if place not in self._unknown:  # it has yielded while its client was being authenticated
+            raise SQLError("53300", "too many connections that have not authenticated")
         bounds = self.bounds
         everybody = bounds.known - (0 if admin else bounds.kept_for_admins)
         if len(self._known) >= everybody:
@@ -116,6 +117,16 @@ class Admission:
             if not self._by_user[place.user]:
                 del self._by_user[place.user]
         self._tell()
+
+    def check_invariants(self) -> None:
+        bounds = self.bounds
+        assert len(self._unknown) <= bounds.unknown, len(self._unknown)
+        assert len(self._known) <= bounds.known, len(self._known)
+        by_address = [place for places in self._by_address.values() for place in places]
+        assert sorted(map(id, by_address)) == sorted(map(id, self._unknown)), by_address
+        for address, places in self._by_address.items():
+            assert 0 < len(places) <= bounds.unknown_per_address, (address, len(places))
+        assert self._by_user == Counter(place.user for place in self._known), self._by_user
 
     def _yield(self, place: Place) -> None:
         self._forget_unknown(place)

@@ -206,7 +206,7 @@ async def _select(
     bindings: Bindings,
 ) -> Result:
     if execution.streamed and plan.drawn is None:
-        waiting = services.waiting_results
+        waiting = services.waiting_results.of(execution.session_user)
         return await stream_select(plan, transaction, bindings, services.analytics, waiting)
     return await run_select(plan, transaction, bindings, services.analytics)
 

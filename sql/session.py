@@ -83,7 +83,9 @@ class Session:
         self._sequences = SessionSequences()
         self.prepared_names = names = PreparedNames(services.store.clock)
         self._named = NamedStatements(names, self._store, self._preparing, self._run_prepared)
-        self.cursors = Cursors(lambda: self._open, self._run_text, services.waiting_results)
+        self.cursors = Cursors(
+            lambda: self._open, self._run_text, services.waiting_results.of(user)
+        )
         self._calls = CallingSession(services, self, self._transactions)
         self.activity = Activity(services.sessions.next_number(), user, services.store)
         services.sessions.add(self)

@@ -27,7 +27,7 @@ from ...kvlayer.txn import Transaction
 from ..column_origins import with_origins
 from ..errors import from_duckdb
 from ..plans import AnalyticSelect, SelectPlan, TableScan
-from ..result_batches import ResultBatches, WaitingResults
+from ..result_batches import ResultBatches, ResultsOfUser
 from ..results import Result
 from ..scalars import Bindings
 from ..transpile import parameter_values
@@ -50,7 +50,7 @@ async def stream_select(
     transaction: Transaction,
     bindings: Bindings,
     analytics: Analytics,
-    waiting: WaitingResults,
+    waiting: ResultsOfUser,
 ) -> Result:
     """The rows of a query: a result that is whole where it is short, and else has `batches`."""
     if plan.native is not None:
@@ -64,7 +64,7 @@ async def stream_select(
     return replace(result, columns=with_origins(result.columns, analytic.origins))
 
 
-async def result_of(answers: Answers, waiting: WaitingResults) -> Result:
+async def result_of(answers: Answers, waiting: ResultsOfUser) -> Result:
     """The result that answers make: whole if there is but one."""
     try:
         first = await anext(answers)

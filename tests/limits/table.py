@@ -308,6 +308,15 @@ LIMITS: tuple[Limit, ...] = (
         "53400",
     ),
     _row(
+        "results",
+        SQL,
+        "results that wait for their clients",
+        "a user",
+        result_batches,
+        "WAITING_OF_USER_MAX",
+        "53400",
+    ),
+    _row(
         "zones", SQL, "time zones of queries under way", "the server", duckdb, "ZONES_MAX", "53000"
     ),
     _row("number", SQL, "a number", "a statement", lexer, "NUMBER_LENGTH_MAX", "22003", C),
