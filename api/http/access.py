@@ -146,8 +146,8 @@ class Access:
         worker = self._worker(request)
         if worker is not None:
             if not _may_ask(worker, scope["method"], scope["path"]):
-                refusal = SQLError("42501", "the token is for the export of one table alone")
-                await problem(refusal).response()(scope, receive, send)
+                told = SQLError("42501", "the token is for the export of one table alone")
+                await problem(told).response()(scope, receive, send)
                 return
             scope.setdefault("state", {}).update(user=worker.user, worker=worker)
             await self._app(scope, receive, send)
@@ -166,9 +166,9 @@ class Access:
                 scope, receive, send
             )
             return
-        lacking = self._lacking(user, scope["path"])
-        if lacking is not None:
-            await problem(lacking).response()(scope, receive, send)
+        refusal = lacking(self._node, user, scope["path"])
+        if refusal is not None:
+            await problem(refusal).response()(scope, receive, send)
             return
         refused = self._take_place(scope, user)
         if refused is not None:
@@ -196,13 +196,15 @@ class Access:
             return None
         return self._node.worker_tokens.find(credentials.token)
 
-    def _lacking(self, user: str, path: str) -> SQLError | None:
-        rights = self._node.services.rights.current
-        if path.startswith(ADMIN_PATHS) and not rights.admin(user):
-            return SQLError("42501", f"{path} is for users with the admin role")
-        if path.startswith(JOB_PATHS) and not rights.held(user, SYSTEM) & Privilege.VIEWJOB:
-            return SQLError("42501", f"user {user} does not have VIEWJOB system privilege")
-        return None
+
+def lacking(node: Node, user: str, path: str) -> SQLError | None:
+    """Why a user may not have what is behind a path, if so."""
+    rights = node.services.rights.current
+    if path.startswith(ADMIN_PATHS) and not rights.admin(user):
+        return SQLError("42501", f"{path} is for users with the admin role")
+    if path.startswith(JOB_PATHS) and not rights.held(user, SYSTEM) & Privilege.VIEWJOB:
+        return SQLError("42501", f"user {user} does not have VIEWJOB system privilege")
+    return None
 
 
 def _unauthorized() -> Problem:

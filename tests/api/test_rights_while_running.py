@@ -187,3 +187,12 @@ def test_an_export_ends_with_the_right_to_it(door: HttpDoor) -> None:
                 pass
     refused = door.client.get("/v1/tables/orders/export", auth=ADA)
     assert problem_of(refused)["sqlstate"] == "42501"
+
+
+def test_event_streams_end_with_the_right_to_them(door: HttpDoor) -> None:
+    as_root(door, "GRANT SYSTEM VIEWJOB TO ada")
+    with door.client.stream("GET", "/v1/overview/events", auth=ADA) as answer:
+        parts = answer.iter_raw()
+        next(parts)
+        as_root(door, "REVOKE SYSTEM VIEWJOB FROM ada")
+        assert sum(1 for _ in parts) < 10, "it has an end"
