@@ -7,6 +7,8 @@
         mirror = db.mirror("mirror.duckdb")
         mirror.wait()
         print(mirror.sql("SELECT * FROM orders"))
+        with db.transaction() as txn:
+            txn.sql("DELETE FROM orders WHERE id = $1", (1,))
 
 `Database` is `AsyncDatabase` with its loop on a thread of its own: each method blocks until the
 result is there. Every error of a statement is a `SQLError`.
@@ -14,20 +16,30 @@ result is there. Every error of a statement is a `SQLError`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+import atexit
+import threading
+import weakref
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from os import PathLike
 from types import TracebackType
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from ..catalog.column_types import Datum
 from ..catalog.names import quote_identifier
 from ..changefeed.live import LiveFeed
+from ..error import Error
 from ..kvlayer.clock import Timestamp
-from ..sql import LoadMode, LoadReport, Result, Row, Session
+from ..sql import LoadMode, LoadReport, Row
+from ..sql import Session as StatementSession
 from ..sql.executor.load import ROWS_PER_TRANSACTION, Batches
 from .loop_thread import LoopThread
 from .node import Node, NodeOptions
+from .result import Result
+
+T = TypeVar("T")
 
 
 class AsyncMirror:
@@ -39,7 +51,7 @@ class AsyncMirror:
 
     async def sql(self, text: str, params: Sequence[Datum] = ()) -> pa.Table:
         """The rows of a query in DuckDB's SQL. Raises SQLError 25006 on a statement that writes."""
-        return await self._node.mirrors.read(self._location, text, params)
+        return await self._node.read_mirror(self._location, text, params)
 
     async def wait(self, until: Timestamp | None = None) -> Timestamp:
         """Waits until every feed into this mirror holds all that is committed by now.
@@ -48,6 +60,27 @@ class AsyncMirror:
         timestamp that was waited for. Raises FeedStopped when a feed ends before that.
         """
         return await self._node.wait_for_mirror(self._location, until)
+
+
+class AsyncSession:
+    """Statements one after the other, in transactions apart from every other session's."""
+
+    def __init__(self, session: StatementSession) -> None:
+        self._session = session
+
+    async def sql(self, text: str, params: Sequence[object] = ()) -> Result:
+        """Runs the statements of `text` and returns the last one's result. Raises SQLError."""
+        return Result((await self._session.execute(text, params))[-1])
+
+    async def close(self) -> None:
+        """Rolls back what is open."""
+        await self._session.close()
+
+    async def __aenter__(self) -> AsyncSession:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
 
 
 class AsyncDatabase:
@@ -62,11 +95,25 @@ class AsyncDatabase:
 
         All calls share one session; `session` makes another, for a transaction of its own.
         """
-        return (await self._session.execute(text, params))[-1]
+        return Result((await self._session.execute(text, params))[-1])
 
-    def session(self, *, database: str | None = None) -> Session:
-        """A session of its own: its transactions are apart from every other's. Close it."""
-        return self.node.session(database=database)
+    def session(self, *, database: str | None = None) -> AsyncSession:
+        """A session of its own. Close it, or use it as a context."""
+        return AsyncSession(self.node.session(database=database))
+
+    @asynccontextmanager
+    async def transaction(
+        self, *, database: str | None = None
+    ) -> AsyncGenerator[AsyncSession, None]:
+        """A session in a transaction: committed at the end of the context, rolled back by an error.
+
+        A commit that meets another's raises SQLError 40001, and nothing of it has happened: run the
+        context again.
+        """
+        async with self.session(database=database) as session:
+            await session.sql("BEGIN")
+            yield session
+            await session.sql("COMMIT")
 
     async def load(
         self,
@@ -86,7 +133,7 @@ class AsyncDatabase:
 
         Options are those of CREATE CHANGEFEED: `resolved=True`, `cursor="…"`.
         """
-        result = await self.sql(changefeed_statement(tables, options))
+        result = (await self._session.execute(changefeed_statement(tables, options)))[-1]
         assert result.stream is not None, result
         async for row in result.stream:
             yield row
@@ -147,22 +194,69 @@ class Mirror:
         self._mirror = mirror
 
     def sql(self, text: str, params: Sequence[Datum] = ()) -> pa.Table:
-        return self._thread.run(self._mirror.sql(text, params))
+        return _outcome(self._thread, self._mirror.sql(text, params))
 
     def wait(self, until: Timestamp | None = None) -> Timestamp:
-        return self._thread.run(self._mirror.wait(until))
+        return _outcome(self._thread, self._mirror.wait(until))
+
+
+class Session:
+    """`AsyncSession` for programs without a loop."""
+
+    def __init__(self, thread: LoopThread, session: AsyncSession) -> None:
+        self._thread = thread
+        self._session = session
+
+    def sql(self, text: str, params: Sequence[object] = ()) -> Result:
+        return _outcome(self._thread, self._session.sql(text, params))
+
+    def close(self) -> None:
+        """Rolls back what is open. Nothing is open any more once its database is closed."""
+        if not self._thread.closed:
+            self._thread.run(self._session.close())
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 class Database:
-    """`AsyncDatabase` for programs without a loop. May be used by several threads."""
+    """`AsyncDatabase` for programs without a loop, for any number of threads.
+
+    Each thread has a session of its own for `sql`, so that a BEGIN of one is none of another. A
+    database that its program leaves open is closed when the interpreter exits.
+    """
 
     def __init__(self, thread: LoopThread, database: AsyncDatabase) -> None:
         self._thread = thread
         self._database = database
         self._closed = False
+        self._of_thread = threading.local()
+        # The engine and DuckDB end with their threads: an interpreter that exits under them aborts.
+        atexit.register(self.close)
 
     def sql(self, text: str, params: Sequence[object] = ()) -> Result:
-        return self._thread.run(self._database.sql(text, params))
+        """Runs the statements of `text` and returns the last one's result. Raises SQLError."""
+        session: Session | None = getattr(self._of_thread, "session", None)
+        if session is None:
+            session = self._of_thread.session = self.session()
+            # What a thread left open is rolled back when the thread has ended.
+            weakref.finalize(session, _close_later, self._thread, session._session).atexit = False
+        return session.sql(text, params)
+
+    def session(self, *, database: str | None = None) -> Session:
+        """A session of its own. Close it, or use it as a context."""
+        return Session(self._thread, self._thread.run(self._session(database)))
+
+    @contextmanager
+    def transaction(self, *, database: str | None = None) -> Generator[Session, None, None]:
+        """As `AsyncDatabase.transaction`."""
+        with self.session(database=database) as session:
+            session.sql("BEGIN")
+            yield session
+            session.sql("COMMIT")
 
     def load(
         self,
@@ -172,9 +266,11 @@ class Database:
         mode: LoadMode = LoadMode.ERROR,
         rows_per_transaction: int = ROWS_PER_TRANSACTION,
     ) -> LoadReport:
-        return self._thread.run(
-            self._database.load(table, data, mode=mode, rows_per_transaction=rows_per_transaction)
+        """Bulk-loads Arrow into a table, in transactions of `rows_per_transaction` rows."""
+        loading = self._database.load(
+            table, data, mode=mode, rows_per_transaction=rows_per_transaction
         )
+        return _outcome(self._thread, loading)
 
     def changefeed(self, *tables: str, **options: str | bool) -> Iterator[Row]:
         """Rows as they come; closing the iterator ends the feed."""
@@ -182,7 +278,7 @@ class Database:
         try:
             while True:
                 try:
-                    yield self._thread.run(_next(rows))
+                    yield _outcome(self._thread, _next(rows))
                 except StopAsyncIteration:
                     return
         finally:
@@ -190,6 +286,7 @@ class Database:
                 self._thread.run(_close(rows))
 
     def mirror(self, location: str) -> Mirror:
+        """A mirror, by the path or the URI that its changefeed was given."""
         return Mirror(self._thread, self._database.mirror(location))
 
     def close(self) -> None:
@@ -197,6 +294,7 @@ class Database:
         if self._closed:
             return
         self._closed = True
+        atexit.unregister(self.close)
         try:
             self._thread.run(self._database.close())
         finally:
@@ -212,6 +310,22 @@ class Database:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    async def _session(self, database: str | None) -> AsyncSession:
+        return self._database.session(database=database)
+
+
+def _outcome(thread: LoopThread, coroutine: Coroutine[Any, Any, T]) -> T:
+    """What the coroutine returns. An error of ours is raised without the frames of the loop."""
+    try:
+        return thread.run(coroutine)
+    except Error as error:
+        raise error.with_traceback(None) from None
+
+
+def _close_later(thread: LoopThread, session: AsyncSession) -> None:
+    if not thread.closed:
+        thread.submit(session.close())
 
 
 async def _next(rows: AsyncIterator[Row]) -> Row:

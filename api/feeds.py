@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
+from contextlib import suppress
 
-from ..catalog.jobs import JobContext, JobRecord, JobRegistry, RetryableJobError
+from ..catalog.jobs import (
+    JobContext,
+    JobNotFound,
+    JobRecord,
+    JobRegistry,
+    RetryableJobError,
+)
 from ..catalog.schema_change.job import JOB_KIND as SCHEMA_CHANGE
 from ..catalog.schema_change.payload import decode_change, decode_progress
 from ..catalog.schema_change.status import status_of
@@ -13,6 +20,7 @@ from ..changefeed import JOB_KIND, Changefeeds, FeedStatus
 from ..changefeed import ChangefeedStream as FeedStream
 from ..changefeed.attempt import retryable
 from ..kvlayer.clock import ZERO
+from ..kvlayer.errors import StoreClosed
 from ..kvlayer.txn import Transaction
 from ..sql import ChangefeedRequest, ChangefeedStream, JobSummary, Row
 from ..sql.parser.statements import JobAction
@@ -42,15 +50,22 @@ class ChangefeedResumer:
         self._feeds = feeds
 
     async def resume(self, context: JobContext) -> None:
-        try:
-            await self._feeds.run(_Claim(context))
-        except Exception as error:  # the feed knows which of its errors another attempt may mend
-            if retryable(error):
-                raise RetryableJobError(str(error)) from error
-            raise
+        await _retried(self._feeds.run(_Claim(context)))
 
     async def on_cancel(self, context: JobContext) -> None:
-        await self._feeds.cancel(_Claim(context))
+        await _retried(self._feeds.cancel(_Claim(context)))
+
+
+async def _retried(work: Awaitable[None]) -> None:
+    """Tells the registry which errors another attempt may mend: the feed knows."""
+    try:
+        await work
+    except StoreClosed:
+        raise
+    except Exception as error:
+        if retryable(error):
+            raise RetryableJobError(str(error)) from error
+        raise
 
 
 class FeedServices:
@@ -73,6 +88,13 @@ class FeedServices:
             for job in await self._registry.list()
             if job.kind == JOB_KIND or not changefeeds_only
         ]
+
+    async def find(self, job_ids: Sequence[int]) -> Sequence[JobSummary]:
+        found: list[JobSummary] = []
+        for job_id in job_ids:
+            with suppress(JobNotFound):
+                found.append(await self._summary(await self._registry.get(job_id)))
+        return found
 
     async def control(self, job_id: int, action: JobAction) -> None:
         request = {
@@ -108,7 +130,7 @@ class FeedServices:
             created=job.created,
             started=job.started,
             finished=job.finished,
-            modified=await self._registry.modified(job.id),
+            modified=job.finished or await self._registry.modified(job.id),
             error=job.error if job.state.final else None,
             running_status=running_status,
             user_name=job.owner or ROOT,

@@ -31,6 +31,14 @@ class LoopThread:
             future.cancel()
             raise
 
+    def submit(self, coroutine: Coroutine[Any, Any, object]) -> None:
+        """Begins the coroutine; nobody hears what comes of it."""
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    @property
+    def closed(self) -> bool:
+        return self._loop.is_closed()
+
     def close(self) -> None:
         """Ends what still runs, then the loop and its thread."""
         if self._loop.is_closed():

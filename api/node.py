@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from secrets import token_urlsafe
@@ -14,6 +16,7 @@ import pyarrow as pa
 from ..catalog.catalog import Catalog
 from ..catalog.cluster_settings import SettingsWatcher
 from ..catalog.descriptor_store import DescriptorStore
+from ..catalog.errors import SQLError
 from ..catalog.jobs import JobRegistry, Resumer
 from ..catalog.leases import LeaseManager, LivenessSession
 from ..catalog.names import TableName
@@ -22,16 +25,20 @@ from ..catalog.rights_watcher import RightsWatcher
 from ..catalog.schema_change.job import JOB_KIND as SCHEMA_CHANGE
 from ..catalog.schema_change.job import SchemaChanger
 from ..catalog.schema_change.jobs import SchemaChanges
+from ..catalog.secrets import store_secret
 from ..catalog.system_tables import DEFAULT_DATABASE, DESCRIPTOR, NAMESPACE
 from ..catalog.type_change import JOB_KIND as TYPE_CHANGE
 from ..catalog.type_change import TypeChanger
 from ..catalog.users import ROOT
 from ..changefeed import JOB_KIND, Changefeeds, ChangefeedServices, LiveFeed
 from ..changefeed.export import Positions
+from ..changefeed.reservations import lives
 from ..changefeed.sinks import SinkKinds, default_kinds
-from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader
+from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader, MirrorSources
+from ..changefeed.sinks.duckdb.files import READ_LANES
 from ..changefeed.sinks.locations import SCHEME, MirrorLocations
-from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, SparkKind
+from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, LakeServer, SparkKind
+from ..changefeed.sinks.worker_tokens import WorkerTokens
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.data_folder import DataFolderError
@@ -42,18 +49,27 @@ from ..kvlayer.protected_timestamp import ProtectedTimestamps
 from ..kvlayer.span import Span
 from ..kvlayer.store import Store
 from ..sql import Analytics, LoadMode, LoadReport, Services, Session, load
+from ..sql.analytic_lanes import Lanes, asker
 from ..sql.analytic_rows import AnalyticRows
 from ..sql.columnar_cache import ColumnarCache
 from ..sql.executor.load import ROWS_PER_TRANSACTION, Batches
 from .feeds import ChangefeedResumer, FeedServices
 from .joined_store import JoinTarget, identify, join_store
 from .loop_delay import LoopDelay
+from .mirror_rights import check_mirror, refused
 from .node_folder import NodeFolder
+from .passwords import Guesses, Passwords
 from .refusal import NodeRefused
 from .rpc import JoinToken, JoinTokenError, RpcServer, StoreService
 from .served_store import MIRROR_FOLDER, open_storage, start_store
 
 MIRROR_SCHEME = f"{SCHEME}:"
+NO_SUCH_FILE = "58P01"
+WORKER_TOKEN_BYTES = 32
+
+MIRROR_RESULT_BYTES_MAX = 256 * 1024 * 1024
+"""What a query of a mirror may return: it is held whole until its reply is written."""
+
 PROTECTED_WITH_ALL = (DESCRIPTOR.primary_span, NAMESPACE.primary_span)
 """What a feed needs to read its tables as of any time: kept as long as anything is."""
 
@@ -62,14 +78,12 @@ PROTECTED_WITH_ALL = (DESCRIPTOR.primary_span, NAMESPACE.primary_span)
 class NodeOptions:
     """How a node runs. `mirror_roots` are the folders where mirrors and lakes may lie.
 
-    Without any, they lie in the folder `mirrors` of the data folder. `server_url` is where the
-    node's HTTP door will be, for applications that ask it; None if there will be none.
+    Without any, they lie in the folder `mirrors` of the data folder. `server` is where the node's
+    HTTP door will be, for applications that ask it; None if there will be none.
     """
 
     mirror_roots: tuple[Path, ...] = ()
-    server_url: str | None = None
-    server_token: str = field(default_factory=lambda: token_urlsafe(32), repr=False)
-    """What lets those applications in, as root; another one for each start."""
+    server: LakeServer | None = None
 
 
 class Node:
@@ -84,7 +98,9 @@ class Node:
         *,
         node_id: int,
         served: Store | None,
-        own_token: str,
+        worker_tokens: WorkerTokens,
+        passwords: Passwords,
+        decoy_key: bytes,
     ) -> None:
         self.id = node_id
         self.store = services.store
@@ -99,9 +115,13 @@ class Node:
             services.catalog.descriptors,
             ProtectedTimestamps(services.store, always=PROTECTED_WITH_ALL),
         )
-        self.own_token = own_token
+        self.worker_tokens = worker_tokens
+        self.passwords = passwords
+        self.decoy_key = decoy_key
+        """What the salts of users who do not exist are made of."""
         self.loop_delay = LoopDelay(services.store.clock.wall)
         self._files = files
+        self._mirror_lanes = Lanes(READ_LANES)
         self._closing = AsyncExitStack()
 
     @classmethod
@@ -180,12 +200,60 @@ class Node:
         mode: LoadMode = LoadMode.ERROR,
         database: str = DEFAULT_DATABASE,
         rows_per_transaction: int = ROWS_PER_TRANSACTION,
+        user: str = ROOT,
     ) -> LoadReport:
         """Bulk-loads `data` into the table of that name, which may be qualified by dots."""
         name = TableName.resolve(table.split("."), current_database=database)
         return await load(
-            self.services, name, data, mode=mode, rows_per_transaction=rows_per_transaction
+            self.services,
+            name,
+            data,
+            mode=mode,
+            rows_per_transaction=rows_per_transaction,
+            user=user,
         )
+
+    async def read_mirror(
+        self, location: str, sql: str, parameters: Sequence[object] = (), *, user: str = ROOT
+    ) -> pa.Table:
+        """The rows of one SELECT of DuckDB's SQL on a mirror: a statement of a session of its own,
+        which is listed, cancelled and timed as any other. Raises SQLError."""
+        session = self.session(user=user)
+        try:
+            return await session.run_apart(
+                sql, lambda: self._mirror_rows(location, sql, parameters, user)
+            )
+        finally:
+            await session.close()
+
+    async def _mirror_rows(
+        self, location: str, sql: str, parameters: Sequence[object], user: str
+    ) -> pa.Table:
+        """Judges the right to read by what the file holds as the query sees it, and again at each
+        change of rights while it runs."""
+        seen: MirrorSources | None = None
+
+        async def check() -> None:
+            if seen is not None:
+                await check_mirror(self.services, user, location, seen)
+
+        async def permit(sources: MirrorSources) -> None:
+            nonlocal seen
+            seen = sources
+            await check()
+
+        def read() -> Coroutine[None, None, pa.Table]:
+            return self.mirrors.read(
+                location, sql, parameters, permit=permit, bytes_max=MIRROR_RESULT_BYTES_MAX
+            )
+
+        try:
+            async with self._mirror_lanes.one(asker()):
+                return await self.services.rights.during(check, read)
+        except SQLError as error:
+            if error.sqlstate == NO_SUCH_FILE and not self.services.rights.current.admin(user):
+                raise refused(user, location) from error
+            raise
 
     def feed(self, job_id: int) -> LiveFeed:
         """A changefeed as this node knows it; one that has not begun yet is waited for."""
@@ -230,21 +298,23 @@ async def _assemble(
     descriptors = DescriptorStore(store)
     session, leases = await _start_leases(store, descriptors, node_id, closing)
     files = DuckDBFiles(MirrorLocations(options.mirror_roots), offload)
+    worker_tokens = WorkerTokens(lambda: token_urlsafe(WORKER_TOKEN_BYTES))
     resumers: dict[str, Resumer] = {}
     registry = JobRegistry(
         store,
         session,
         resumers,
-        accepts=lambda job: job.kind != JOB_KIND or feeds.runs_here(job.id, job.payload),
+        accepts=lambda job: feeds.accepts(job),
     )
     feeds = Changefeeds(
         ChangefeedServices(
             store=store,
             descriptors=descriptors,
             leases=leases,
-            kinds=_sink_kinds(files, options, offload),
+            kinds=_sink_kinds(files, options, offload, worker_tokens, store),
             offload=offload,
             protections=ProtectedTimestamps(store, always=PROTECTED_WITH_ALL),
+            rights=rights,
             node_id=node_id,
         ),
         registry,
@@ -255,6 +325,8 @@ async def _assemble(
     rows = AnalyticRows(store, descriptors, analytics)
     resumers[SCHEMA_CHANGE] = SchemaChanger(store, descriptors, leases, rows)
     resumers[TYPE_CHANGE] = TypeChanger(store, descriptors, leases)
+    if isinstance(store, Store):  # nobody else has begun to write
+        await feeds.release_orphans()
     await registry.start()
     closing.callback(feeds.close)
     closing.push_async_callback(registry.close)
@@ -272,6 +344,7 @@ async def _assemble(
         images=images,
         rights=rights,
     )
+    rights.on_logins_ended(services.sessions.end_login)
     closing.push_async_callback(services.waiting_results.close)
     served = store if isinstance(store, Store) else None
     node = Node(
@@ -281,11 +354,18 @@ async def _assemble(
         files,
         node_id=node_id,
         served=served,
-        own_token=options.server_token,
+        worker_tokens=worker_tokens,
+        passwords=_passwords(store, offload),
+        decoy_key=await store_secret(store, "decoy salts"),
     )
     node.loop_delay.start()
     closing.callback(node.loop_delay.close)
     return node
+
+
+def _passwords(store: StoreAccess, offload: Offload) -> Passwords:
+    guesses = Guesses(store.metrics, asyncio.get_running_loop().time)
+    return Passwords(offload.lane("passwords"), guesses)
 
 
 async def _start_leases(
@@ -310,22 +390,26 @@ async def _watch_settings_and_rights(store: StoreAccess, closing: AsyncExitStack
     return rights
 
 
-def _sink_kinds(files: DuckDBFiles, options: NodeOptions, offload: Offload) -> SinkKinds:
+def _sink_kinds(
+    files: DuckDBFiles,
+    options: NodeOptions,
+    offload: Offload,
+    worker_tokens: WorkerTokens,
+    store: StoreAccess,
+) -> SinkKinds:
     """Every sink that a node can feed: those without files, DuckDB mirrors, each lake format."""
     kinds = default_kinds()
-    kinds.register(SCHEME, DuckDBKind(files))
-    lakes = SparkKind(options.mirror_roots, offload, options.server_url, options.server_token)
+    kinds.register(SCHEME, DuckDBKind(files, partial(lives, store)))
+    lakes = SparkKind(options.mirror_roots, offload, options.server, worker_tokens, store.settings)
     for format in FORMATS:
         kinds.register(f"{SCHEME_PREFIX}{format}", lakes)
     return kinds
 
 
 def _with_roots(own: Path, options: NodeOptions) -> NodeOptions:
-    """The options with the folders named, or with `own`. Raises NodeRefused."""
+    """The options with `own` behind the folders named. Raises NodeRefused."""
     for root in options.mirror_roots:
         if not root.is_dir():
             raise NodeRefused(f"mirror root {root} is not a folder: make it, or name another")
-    if options.mirror_roots:
-        return options
-    own.mkdir(exist_ok=True)
-    return replace(options, mirror_roots=(own,))
+    own.mkdir(exist_ok=True, mode=0o700)
+    return replace(options, mirror_roots=(*options.mirror_roots, own))

@@ -42,7 +42,8 @@ class NodeFolder:
                 f"{path} is the data folder of a store: a joined node needs a folder of its own"
             )
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path.chmod(0o700)
             lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise DataFolderError(f"cannot open node folder {path}: {error.strerror}") from error

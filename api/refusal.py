@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..error import Error
 
-class NodeRefused(Exception):
+
+class NodeRefused(Error):
     """The node cannot start as it was asked to; the message says why and what to do."""

@@ -16,12 +16,15 @@ BENCHMARKS = (
     "resolved_lag",
     "intent_queue",
     "feed_fanout",
+    "many_feeds",
     "pgwire",
     "protocol_steps",
     "analytics",
     "pgbench",
     "ycsb",
     "leases",
+    "jobs",
+    "cli",
     "spark",
 )
 

@@ -47,7 +47,7 @@ async def measure_bulk(folder: Path, rows: int) -> dict[str, float]:
     async with await aopen(folder) as database:
         await database.sql(CREATE_ORDERS)
         made = await database.sql(MIRROR_ORDERS)
-        job_id = made.fetch_rows()[0][0]
+        job_id = made.fetchall()[0][0]
         assert isinstance(job_id, int)
         live = database.feed(job_id)
         await live.wait_until(await database.node.store.now())

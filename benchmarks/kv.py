@@ -127,7 +127,7 @@ async def pipeline_cost(folder: Path, writes: int, writers: int) -> float:
             await sessions[number % writers].execute(insert, [next(ids)])
 
         made = await database.sql(MIRROR_ORDERS)
-        job_id = made.fetch_rows()[0][0]
+        job_id = made.fetchall()[0][0]
         assert isinstance(job_id, int)
         live = database.feed(job_id)
         await spread(work, writers, writers)

@@ -125,7 +125,7 @@ class Load:
             began, number = time.monotonic(), 0
             while True:
                 await asyncio.sleep(max(0.0, began + number / self._rate - time.monotonic()))
-                await session.execute(statement, (number % 1000,))
+                await session.sql(statement, (number % 1000,))
                 number += 1
         finally:
             await session.close()
@@ -160,7 +160,7 @@ async def measure_locked(folder: Path, *, rows: int, rate: float) -> dict[str, f
         print(HEADING)
         print(*(baseline, constant, rewritten, other), sep="\n")
         locked = await database.sql("SHOW CREATE TABLE orders")
-        assert "changefeed_optimized = true" in str(locked.fetch_rows()), locked
+        assert "changefeed_optimized = true" in str(locked.fetchall()), locked
     return {
         "baseline_emit_ms_p99": baseline.emit.p99,
         "locked_emit_ms_p99": constant.emit.p99,
@@ -188,7 +188,7 @@ async def measure_polling(folder: Path, *, rate: float) -> float:
 
 async def _feed(database: AsyncDatabase, statement: str) -> LiveFeed:
     made = await database.sql(statement)
-    job_id = made.fetch_rows()[0][0]
+    job_id = made.fetchall()[0][0]
     assert isinstance(job_id, int)
     live = database.feed(job_id)
     await live.wait_until(await database.node.store.now())

@@ -276,9 +276,7 @@ def _to_bytes(type: ColumnType, value: object) -> bytes:
 def _to_date(type: ColumnType, value: object) -> date:
     match value:
         case datetime():
-            if value.tzinfo is None and value.time() == time.min:
-                return value.date()
-            raise _mismatch(type, value)
+            return (value if value.tzinfo is None else clock_of(value)).date()
         case date():
             return value
         case str():

@@ -337,8 +337,8 @@ Descriptor = (
 def logically_equal(first: Descriptor, second: Descriptor) -> bool:
     """Whether the two differ in nothing but version, modification time and lock.
 
-    Which job is at work on a table is bookkeeping too, and so are comments: no row is read or
-    written by them.
+    Which job is at work on a table is bookkeeping too, and so are comments and the tables that
+    refer to it: no row is encoded or decoded by them.
     """
     return _without_bookkeeping(first) == _without_bookkeeping(second)
 
@@ -353,6 +353,7 @@ def _without_bookkeeping(descriptor: Descriptor) -> Descriptor:
             schema_change_job=None,
             drop_time=None,
             comment=None,
+            referenced_by=(),
             columns=tuple(replace(column, comment=None) for column in descriptor.columns),
         )
     return replace(descriptor, version=1, modification_time=ZERO)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ..error import Error
 
-class SQLError(Exception):
+
+class SQLError(Error):
     """What a client of SQL is told.
 
     The message is in lower case and without a full stop; detail and hint are sentences. `position`

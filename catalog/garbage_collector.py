@@ -130,7 +130,7 @@ class GarbageCollector:
 
     async def _run(self) -> None:
         while True:
-            await asyncio.sleep(self._store.settings.get(INTERVAL))
+            await self._store.settings.sleep(INTERVAL)
             try:
                 await self.collect()
             except StoreClosed:

@@ -6,6 +6,7 @@ digit of a second, or the offset of a time zone given for a TIMESTAMP.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, time
 from decimal import Decimal, InvalidOperation
 from math import isinf
@@ -167,6 +168,9 @@ def _read_moment(text: str, type_name: str) -> datetime:
         body = body[:-4] + "+00:00"
     if len(body) == len("1970-01-01Z") and body[-1] in "Zz":
         body = f"{body[:-1]}T00:00Z"
+    offset = _OFFSET.fullmatch(body)
+    if offset is not None:
+        body = _with_whole_offset(text, offset)
     try:
         moment = datetime.fromisoformat(body)
     except ValueError:
@@ -174,6 +178,25 @@ def _read_moment(text: str, type_name: str) -> datetime:
     if _finer_than_microseconds(body):
         raise SQLError("22007", f'{type_name} "{text}" is finer than a microsecond')
     return moment
+
+
+_OFFSET = re.compile(
+    r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d\S*?))? ?([+-])"
+    r"(?:(\d{1,2}):(\d{1,2})|(\d{1,2})(\d\d)|(\d{1,2}))"
+)
+"""A moment and an offset: hours, or hours and minutes, with and without what may be left out."""
+
+_OFFSET_HOURS_MAX = 15
+
+
+def _with_whole_offset(text: str, found: re.Match[str]) -> str:
+    """The moment with four digits of an offset. Raises SQLError 22009."""
+    day, clock, sign, *parts = found.groups()
+    hours, *rest = (int(part) for part in parts if part is not None)
+    minutes = rest[0] if rest else 0
+    if hours > _OFFSET_HOURS_MAX or minutes > 59:
+        raise SQLError("22009", f'time zone displacement out of range: "{text}"')
+    return f"{day}T{clock or '00:00'}{sign}{hours:02}:{minutes:02}"
 
 
 def _finer_than_microseconds(body: str) -> bool:

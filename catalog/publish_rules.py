@@ -5,7 +5,7 @@ to its predecessor and its successor because
 
 1. a version that changes the lock bit changes nothing else, and
 2. a locked descriptor is followed by nothing but its unlocking, or by a version that is logically
-   equal to it (a comment, or the job that will unlock it).
+   equal to it (a comment, a foreign key that goes, or the job that will unlock it).
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 from ..kvlayer.txn import Transaction
 from .catalog_changes import CatalogChanges
+from .descriptor import TableDescriptor
 from .descriptor_store import DescriptorReader
 from .errors import SQLError
 from .privileges import (
@@ -30,10 +31,11 @@ from .privileges import (
     Privilege,
     Securable,
     SecurableKind,
+    securable,
 )
 from .row_codec import codec_for
 from .system_tables import FIRST_USER_ID, PRIVILEGES, ROLE_MEMBERS
-from .users import ADMIN, PUBLIC, ROOT
+from .users import ADMIN, PUBLIC, ROOT, list_users
 
 _privileges = codec_for(PRIVILEGES)
 _members = codec_for(ROLE_MEMBERS)
@@ -62,8 +64,10 @@ class Rights:
         self,
         grants: Mapping[tuple[int, str], Grant],
         members: Mapping[tuple[str, str], bool],
+        logins: frozenset[str] = frozenset(),
     ) -> None:
         self._grants = grants
+        self._logins = logins
         self._memberships = members
         self._parents: dict[str, dict[str, bool]] = {}
         for (role, member), admin in members.items():
@@ -89,6 +93,18 @@ class Rights:
 
     def admin(self, user: str) -> bool:
         return ADMIN in self.roles_of(user)
+
+    def may_log_in(self, user: str) -> bool:
+        """False for a role without login, and for one that was dropped."""
+        return user == ROOT or user in self._logins
+
+    def allow(self, user: str, table: TableDescriptor, privileges: int) -> bool:
+        """Whether the user has all of the privileges on a table, and its schema's door."""
+        schema = Securable(SecurableKind.SCHEMA, table.schema_id, "", (table.database_id,))
+        return not (
+            privileges & ~self.held(user, securable(table))
+            or Privilege.USAGE & ~self.held(user, schema)
+        )
 
     def owner(self, object_id: int) -> str:
         return self._owners.get(object_id, ROOT)
@@ -185,7 +201,8 @@ async def read_rights(reader: DescriptorReader) -> Rights:
     for key, body in await reader.scan(ROLE_MEMBERS.primary_span):
         role, member, admin = _members.decode_row(key, body)
         members[str(role), str(member)] = admin is True
-    return Rights(grants, members)
+    logins = frozenset(user.name for user in await list_users(reader) if user.login)
+    return Rights(grants, members, logins)
 
 
 # Changes. None of them asks who makes it: that is for statements.

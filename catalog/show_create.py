@@ -21,6 +21,7 @@ from .elements import (
 )
 from .errors import SQLError
 from .index_codec import IndexCodec
+from .key_errors import ConstraintViolated
 from .names import quote_identifier
 from .publish_rules import LOCK_PARAMETER
 
@@ -157,10 +158,11 @@ def duplicate_key(table: TableDescriptor, key: Sequence[Datum]) -> SQLError:
     """What an INSERT of a key that exists is told; `key` holds the key columns' datums."""
     names = ", ".join(column.name for column in table.key_columns)
     values = ", ".join(map(plain_text, key))
-    return SQLError(
+    return ConstraintViolated(
         "23505",
         f'duplicate key value violates unique constraint "{primary_key_name(table)}"',
         detail=f"Key ({names})=({values}) already exists.",
+        tables=[table],
     )
 
 
@@ -170,8 +172,9 @@ def duplicate_values(table: TableDescriptor, codec: IndexCodec, body: bytes) -> 
     name = primary_key_name(table) if index.kind is IndexKind.PRIMARY else index.name
     names = ", ".join(table.column_by_id(id).name.partition("~")[0] for id in index.columns)
     values = ", ".join(map(plain_text, codec.values(body)))
-    return SQLError(
+    return ConstraintViolated(
         "23505",
         f'duplicate key value violates unique constraint "{name}"',
         detail=f"Key ({names})=({values}) already exists.",
+        tables=[table],
     )

@@ -4,8 +4,10 @@
     namespace          (parent_id, parent_schema_id, name) -> id       0 where there is no parent
     lease              (descriptor_id, version, node_id, session_id) -> expiration
     sqlliveness        session_id -> expiration, node_id, epoch        which sessions live
-    jobs               id -> kind, description, state, payload, claim, error
+    jobs               id -> kind, description, state, payload, claim, error    not those that ended
     job_progress       id -> progress, epoch                           written often, so apart
+    finished_jobs      (finished, id) -> the same as jobs              in order of their ends
+    job_ends           id -> finished                                  where to find one of those
     settings           name -> value                                   what SET changed
     id_sequence        name -> next                                    ids are never used again
     users              name -> verifier, login                         roles, and who may log in
@@ -14,6 +16,8 @@
     default_privileges (database_id, schema_id, role, kind, grantee)
     web_sessions       token_hash -> user, created, expires            who is logged in over HTTP
     view_dependency    (table_id, view_id)                            see `view_dependencies`
+    secrets            (name) -> value                                see `secrets`
+    sink_places        (node_id, path) -> owner                       see `changefeed.places`
 
 They live in the same key space as all tables, under ids below `FIRST_USER_ID`, are read and written
 by the same codec, and can be queried. Timestamps in them are the store's 64-bit ones. Their
@@ -94,26 +98,22 @@ SQLLIVENESS = _table(
     {"session_id": _STRING},
     {"expiration": _INT8, "node_id": _INT8, "epoch": _INT8},
 )
-JOBS = _table(
-    7,
-    "jobs",
-    {"id": _INT8},
-    {
-        "kind": _STRING,
-        "description": _STRING,
-        "state": _STRING,
-        "payload": _BYTES,
-        "created": _TIMESTAMPTZ,
-        "finished": _TIMESTAMPTZ,
-        "claim_session_id": _STRING,
-        "claim_node_id": _INT8,
-        "epoch": _INT8,
-        "error": _STRING,
-        "started": _TIMESTAMPTZ,
-        "owner": _STRING,
-    },
-    nullable="finished claim_session_id claim_node_id error started owner",
-)
+_JOB_COLUMNS = {
+    "kind": _STRING,
+    "description": _STRING,
+    "state": _STRING,
+    "payload": _BYTES,
+    "created": _TIMESTAMPTZ,
+    "finished": _TIMESTAMPTZ,
+    "claim_session_id": _STRING,
+    "claim_node_id": _INT8,
+    "epoch": _INT8,
+    "error": _STRING,
+    "started": _TIMESTAMPTZ,
+    "owner": _STRING,
+}
+_JOB_NULLABLE = "finished claim_session_id claim_node_id error started owner"
+JOBS = _table(7, "jobs", {"id": _INT8}, _JOB_COLUMNS, nullable=_JOB_NULLABLE)
 SETTINGS = _table(8, "settings", {"name": _STRING}, {"value": _STRING})
 ID_SEQUENCE = _table(9, "id_sequence", {"name": _STRING}, {"next": _INT8})
 JOB_PROGRESS = _table(10, "job_progress", {"id": _INT8}, {"progress": _BYTES, "epoch": _INT8})
@@ -148,6 +148,18 @@ WEB_SESSIONS = _table(
 )
 
 VIEW_DEPENDENCY = _table(16, "view_dependency", {"table_id": _INT8, "view_id": _INT8}, {})
+SECRETS = _table(20, "secrets", {"name": _STRING}, {"value": _BYTES})
+
+FINISHED_JOBS = _table(
+    17,
+    "finished_jobs",
+    {"finished": _TIMESTAMPTZ, "id": _INT8},
+    {name: type for name, type in _JOB_COLUMNS.items() if name != "finished"},
+    nullable=_JOB_NULLABLE.replace("finished ", ""),
+)
+JOB_ENDS = _table(18, "job_ends", {"id": _INT8}, {"finished": _TIMESTAMPTZ})
+
+SINK_PLACES = _table(21, "sink_places", {"node_id": _INT8, "path": _STRING}, {"owner": _STRING})
 
 SYSTEM_TABLES = (
     DESCRIPTOR,
@@ -164,6 +176,10 @@ SYSTEM_TABLES = (
     DEFAULT_PRIVILEGES,
     WEB_SESSIONS,
     VIEW_DEPENDENCY,
+    FINISHED_JOBS,
+    JOB_ENDS,
+    SECRETS,
+    SINK_PLACES,
 )
 
 INITIAL_DESCRIPTORS: tuple[Descriptor, ...] = (

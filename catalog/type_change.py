@@ -37,6 +37,9 @@ JOB_KIND = "TYPEDESC SCHEMA CHANGE"
 PAUSE_SECONDS = 0.02
 """Between two attempts at a table that somebody else is at."""
 
+PAUSED_SECONDS = 1.0
+"""Between two looks at a table whose own change is paused, until somebody resumes that."""
+
 LEASE_WAIT_SECONDS = 60.0
 """After which the tables are looked at anew; the job itself waits for as long as it takes."""
 
@@ -94,7 +97,7 @@ class TypeChanger:
             try:
                 await self._changes.wait_for_turn(table)
             except SQLError:  # that job is paused: this one waits for as long
-                await asyncio.sleep(PAUSE_SECONDS)
+                await asyncio.sleep(PAUSED_SECONDS)
             return
         await self._leases.wait_for_one_version(table.id, timeout=LEASE_WAIT_SECONDS)
         transaction = self._store.begin()

@@ -32,6 +32,9 @@ ITERATIONS = 4096
 """As PostgreSQL 15 has it: about two milliseconds for each guess."""
 
 SALT_BYTES = 16
+PASSWORD_BYTES_MAX = 1024
+"""Preparing a password costs time with its length: 3 seconds for a megabyte."""
+
 NAME_BYTES_MAX = 63
 _RESERVED = frozenset({PUBLIC, "none", "node", "current_user", "session_user"})
 
@@ -81,6 +84,8 @@ _BUILT_IN = {ROOT: User(ROOT, None), ADMIN: User(ADMIN, None, login=False)}
 
 def make_verifier(password: str, random: Random) -> Verifier:
     """The verifier of a password. Raises SQLError 22023 for a password that is none."""
+    if _too_long(password):
+        raise SQLError("22023", f"a password has at most {PASSWORD_BYTES_MAX} bytes")
     try:
         salt, stored, server, iterations = ScramMechanism(MECHANISM).make_auth_info(
             password, iteration_count=ITERATIONS, salt=random.randbytes(SALT_BYTES)
@@ -92,6 +97,8 @@ def make_verifier(password: str, random: Random) -> Verifier:
 
 def password_matches(password: str, verifier: Verifier) -> bool:
     """Whether a password is the one of a verifier. Takes milliseconds, on purpose."""
+    if _too_long(password):
+        return False
     try:
         _, stored, _, _ = ScramMechanism(MECHANISM).make_auth_info(
             password, iteration_count=verifier.iterations, salt=verifier.salt
@@ -99,6 +106,10 @@ def password_matches(password: str, verifier: Verifier) -> bool:
     except ScramException:
         return False  # a text that no password can be
     return hmac.compare_digest(stored, verifier.stored_key)
+
+
+def _too_long(password: str) -> bool:
+    return len(password.encode(errors="surrogatepass")) > PASSWORD_BYTES_MAX
 
 
 async def find_user(reader: DescriptorReader, name: str) -> User | None:
@@ -155,6 +166,14 @@ async def require_role(reader: DescriptorReader, name: str) -> None:
     """Raises SQLError 42704 for what is neither a role nor `public`."""
     if name != PUBLIC and await find_user(reader, name) is None:
         raise unknown_user(name)
+
+
+def ended_login(key: bytes, body: bytes | None) -> str | None:
+    """The name of the user that may not log in any more with this change of a row of `users`."""
+    if body is None:
+        return str(_users.decode_key(key)[0])
+    user = _user(key, body)
+    return None if user.login else user.name
 
 
 def _check_name(name: str) -> None:

@@ -67,6 +67,17 @@ async def remove_web_session(transaction: Transaction, token: str) -> None:
         await transaction.delete([key])
 
 
+async def remove_web_sessions(transaction: Transaction, user: str) -> None:
+    """Logs a user out everywhere: its password has changed, or it may not log in any more.
+
+    The row of the user is written in the same transaction, and whoever logs in reads it there.
+    """
+    rows = await transaction.scan(WEB_SESSIONS.primary_span)
+    keys = [key for key, body in rows if _decoded(key, body).user == user]
+    if keys:
+        await transaction.delete(keys)
+
+
 def _hash(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.row_codec import RowUnreadable
-from ..kvlayer.clock import Timestamp, format_timestamp
+from ..kvlayer.access import StoreAccess
+from ..kvlayer.clock import ZERO, Timestamp, format_timestamp
 from ..kvlayer.errors import BatchTimestampBeforeGC, KVError
 from ..kvlayer.keys import table_span
 from ..schemafeed.feed import SchemaFeedError, TableUnknown
@@ -18,7 +19,7 @@ from .options import ChangefeedOptions, ScanChoice
 from .pipeline import Pipeline, RangeDeletion, SinkEnd
 from .progress import covering, progress_at
 from .services import ChangefeedServices
-from .sinks.protocol import Sink, SinkError, SinkProgress, SinkRefused
+from .sinks.protocol import PastUnknown, Sink, SinkError, SinkProgress, SinkRefused
 
 TERMINAL = (
     SinkRefused,
@@ -40,16 +41,29 @@ def retryable(error: BaseException) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedPlan:
-    """What stays the same over a feed's attempts."""
+    """What stays the same over a feed's attempts.
+
+    `start_at` is where the feed was to begin. What lies below `protected_at` may have been
+    collected by now, so that a feed which begins anew scans there.
+    """
 
     table_ids: Sequence[int]
     start_at: Timestamp
     options: ChangefeedOptions
+    protected_at: Timestamp = ZERO
+
+    @property
+    def scan_at(self) -> Timestamp:
+        """Where a feed that holds nothing begins."""
+        if self.options.initial_scan is ScanChoice.NO:
+            return self.start_at
+        return max(self.start_at, self.protected_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """Where an attempt's rows and progress go. `known` is the job's copy of the progress."""
+    """Where an attempt's rows and progress go. `known` is the job's copy of the progress: it is
+    what holds where the sink keeps none itself."""
 
     sink: Sink
     transactional: bool
@@ -64,39 +78,68 @@ async def run_attempt(
 ) -> None:
     """Runs until it fails or is cancelled, or the feed has done its work.
 
-    Raises SinkRefused also when the progress found is ahead of this store's clock: then it belongs
-    to another store, or to a later state of this one than was restored.
+    Everything begins where the sink stands by its own record: its tables, the schema feed, the
+    scan. The job's copy of the progress may be of a later time, where the sink's target was removed
+    or put back from an older copy.
+
+    Raises SinkRefused also when the sink stands where this store has never been.
     """
     live.state = FeedState.STARTING
-    sink, known = destination.sink, destination.known
+    sink = destination.sink
     try:
-        at = plan.start_at if known is None else max(known.resolved, plan.start_at)
-        held = await sink.open(await read_tables(services, plan.table_ids, at))
-        progress = held if destination.transactional else known
-        if progress is not None:
-            check_progress(progress, await services.store.now())
-        await _run_pipeline(services, plan, destination, progress, live)
+        progress = await _find_progress(services.store, destination)
+        scan_at = plan.scan_at
+        if progress is None:
+            progress = progress_at(
+                [table_span(table_id) for table_id in plan.table_ids],
+                scan_at,
+                scan_complete=plan.options.initial_scan is ScanChoice.NO,
+            )
+        elif not progress.scan_complete:
+            scan_at = max(scanned_at for _, scanned_at in progress.frontier) or scan_at
+        progress = covering(progress, plan.table_ids)
+        at = progress.resolved if progress.scan_complete else scan_at
+        tables = await read_tables(services, plan.table_ids, at)
+        await sink.open(tables)
+        live.note_flushed(progress)
+        await _run_pipeline(
+            services, plan, destination, tables, progress, at=at, scan_at=scan_at, live=live
+        )
+    except BatchTimestampBeforeGC as error:
+        if not destination.transactional:
+            raise
+        raise SinkRefused(
+            f"the sink stands where rows have been garbage collected since: {error}; create the "
+            "changefeed again, with an initial scan"
+        ) from error
     finally:
         await sink.close()
+
+
+async def _find_progress(store: StoreAccess, destination: Destination) -> SinkProgress | None:
+    """How far the feed has come. Raises SinkRefused when that was in no past of this store."""
+    progress = destination.known
+    if destination.transactional:
+        stand = await destination.sink.stand()
+        if stand is not None and not await store.holds(stand.position):
+            raise PastUnknown(store.id, stand.position)
+        progress = None if stand is None else stand.progress
+    if progress is not None:
+        check_progress(progress, await store.now())
+    return progress
 
 
 async def _run_pipeline(
     services: ChangefeedServices,
     plan: FeedPlan,
     destination: Destination,
-    progress: SinkProgress | None,
+    tables: Sequence[TableDescriptor],
+    progress: SinkProgress,
+    *,
+    at: Timestamp,
+    scan_at: Timestamp,
     live: LiveFeed,
 ) -> None:
-    at = plan.start_at if progress is None else max(progress.resolved, plan.start_at)
-    tables = await read_tables(services, plan.table_ids, at)
-    if progress is None:
-        progress = progress_at(
-            [table_span(table.id) for table in tables],
-            plan.start_at,
-            scan_complete=plan.options.initial_scan is ScanChoice.NO,
-        )
-    progress = covering(progress, plan.table_ids)
-    live.note_flushed(progress)
     schema = services.schema_feed(plan.options.schema_feed)
     try:
         await schema.start(plan.table_ids, at)
@@ -112,9 +155,10 @@ async def _run_pipeline(
                 save=destination.save,
             ),
             start=progress,
-            scan_at=plan.start_at,
+            scan_at=scan_at,
             options=plan.options,
             live=live,
+            pace=services.pace,
         )
         await pipeline.run()
     finally:

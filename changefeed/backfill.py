@@ -57,7 +57,7 @@ class BackfillScan:
                     for first in range(0, len(rows), rows_max):
                         part = rows[first : first + rows_max]
                         await self._emitter.emit(part, table, wanted=backfill.wanted)
-                        backfill.advance(part[-1][0] + b"\\x00")
+                        backfill.advance(part[-1][0] + b"\x00")
                         self._progress.note_backfill(backfill.progress)
                         await give_way()
                         await self._budget.wait_for_room()

@@ -38,6 +38,10 @@ from .options import ChangefeedOptions, SchemaChangeEvents, SchemaChangePolicy
 class SchemaChangeEnd(SchemaFeedError):
     """A feed ended at a schema change, because it was to, or because it cannot follow it."""
 
+    def __init__(self, what: str, timestamp: Timestamp) -> None:
+        super().__init__(f"schema change occurred at {format_timestamp(timestamp)}: {what}")
+        self.timestamp = timestamp
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boundary:
@@ -107,8 +111,8 @@ def plan_boundary(
 
 
 def _end(event: TableEvent, what: str) -> Boundary:
-    why = SchemaChangeEnd(f"schema change occurred at {format_timestamp(event.timestamp)}: {what}")
-    return Boundary(event=event, kind=BoundaryKind.END, settles=True, end=why)
+    end = SchemaChangeEnd(what, event.timestamp)
+    return Boundary(event=event, kind=BoundaryKind.END, settles=True, end=end)
 
 
 def _counts(event: TableEvent, options: ChangefeedOptions) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from ..kvlayer.events import ValueBatch
 from ..kvlayer.settings import declare_int
+from .decode import Versions
 
 MEMORY_LIMIT = declare_int(
     "changefeed.memory.per_changefeed_limit",
@@ -18,7 +19,7 @@ ROW_OVERHEAD_BYTES = 120
 """What a row costs beside its bytes: two Python objects' headers, a timestamp, list slots."""
 
 
-def batch_bytes(batch: ValueBatch) -> int:
+def batch_bytes(batch: ValueBatch | Versions) -> int:
     """What a batch is charged: its keys and values and a flat sum for each row."""
     values = sum([len(value) for value in batch.values if value is not None])
     return values + sum(map(len, batch.keys)) + ROW_OVERHEAD_BYTES * len(batch)
@@ -62,6 +63,11 @@ class MemoryBudget:
         self.charge(size)
         self._room.set()
 
+    def drop(self, size: int) -> None:
+        """They are there no longer."""
+        assert 0 <= size <= self.held, (size, self.held)
+        self.held -= size
+
     def charge(self, size: int) -> None:
         assert size >= 0, size
         self.used += size
@@ -74,11 +80,5 @@ class MemoryBudget:
     async def wait_for_room(self) -> None:
         """Returns when less than the limit is charged."""
         while self.full:
-            self._room.clear()
-            await self._room.wait()
-
-    async def wait_until_released(self) -> None:
-        """Returns when less than the limit waits at boundaries."""
-        while self.overheld:
             self._room.clear()
             await self._room.wait()

@@ -11,11 +11,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from .idle_pace import IdlePace
 from .options import ChangefeedOptions
 from .sinks.protocol import Sink, SinkProgress
 
 SHOWN_PROGRESS_SECONDS = 1.0
 """How often the job's copy of progress follows where the sink holds the true one."""
+
+CHECKPOINTS_SHOWN = 5
+"""Of so many checkpoints at the pace of idle feeds the job's copy follows one."""
 
 
 class Checkpointer:
@@ -33,11 +37,13 @@ class Checkpointer:
         options: ChangefeedOptions,
         transactional: bool,
         save: Callable[[SinkProgress], Awaitable[None]],
+        pace: IdlePace,
     ) -> None:
         self._sink = sink
         self._options = options
         self._transactional = transactional
         self._save = save
+        self._pace = pace
         self._loop = asyncio.get_running_loop()
         self._flushed = start
         self._saved = start
@@ -70,7 +76,8 @@ class Checkpointer:
         if flushed is not self._saved and self._save_due():
             await self._save(flushed)
             self._saved = flushed
-            self._next_save_at = self._loop.time() + SHOWN_PROGRESS_SECONDS
+            seconds = max(SHOWN_PROGRESS_SECONDS, CHECKPOINTS_SHOWN * self._pace.seconds)
+            self._next_save_at = self._loop.time() + seconds
         durable = flushed if self._transactional else self._saved
         if self._resolved_due(durable):
             self._next_resolved_at = self._loop.time() + self._options.resolved_interval

@@ -11,13 +11,21 @@ from ..catalog.system_tables import FIRST_USER_ID
 from ..kvlayer.clock import Timestamp, format_timestamp
 from ..kvlayer.keys import table_span
 from ..kvlayer.protected_timestamp import ProtectionRefused
+from ..kvlayer.settings import declare_duration
 from ..kvlayer.txn import Transaction
 from .details import ChangefeedDetails, TableTarget
 from .options import parse_options
-from .reservations import check_free
+from .places import claim_place
+from .reservations import PROTECTION_OWNER, check_free
 from .services import ChangefeedServices
 from .sinks.protocol import SinkRefused
 from .sinks.worker import WorkerKind
+
+PROTECTION_MAX_AGE = declare_duration(
+    "changefeed.protect_timestamp.max_age",
+    96 * 3600.0,
+    "how long a changefeed that makes no progress keeps rows from garbage collection (0: for ever)",
+)
 
 
 class FeedRequest(Protocol):
@@ -42,6 +50,9 @@ class FeedRequest(Protocol):
     @property
     def at(self) -> Timestamp: ...
 
+    @property
+    def user(self) -> str: ...
+
 
 async def plan_changefeed(
     services: ChangefeedServices,
@@ -63,6 +74,7 @@ async def plan_changefeed(
     if isinstance(kind, WorkerKind):
         kind.check_options(request.options)
     await check_start(services, request, options.cursor)
+    await claim_place(services, transaction, sink_uri, user_name)
     try:
         await kind.validate(sink_uri, request.tables, store_id=services.store.id)
     except SinkRefused as refused:
@@ -78,6 +90,7 @@ async def plan_changefeed(
         options=dict(request.options),
         statement=request.statement.replace(sink_uri, kind.redacted(sink_uri)),
         user_name=user_name,
+        owner_logs_in=services.rights.current.may_log_in(user_name),
         start_at=start_at,
         protection_id=await _protect(services, transaction, request.tables, start_at),
     )
@@ -123,7 +136,8 @@ async def _check_cursor(
     if cursor > await services.store.now():
         raise SQLError("22023", f"changefeed cursor {shown} is in the future")
     # Other tables may be collected further: what counts is what the feed reads.
-    threshold = max(services.store.gc_threshold_of(table.primary_span) for table in tables)
+    spans = [table.primary_span for table in tables]
+    threshold = await services.store.gc_threshold_over(spans)
     if cursor <= threshold:
         raise SQLError(
             "22023",
@@ -142,9 +156,10 @@ async def _protect(
     try:
         return await services.protections.protect(
             transaction,
-            owner="changefeed",
+            owner=PROTECTION_OWNER,
             spans=[table_span(table.id) for table in tables],
             timestamp=start_at,
+            max_age_seconds=services.store.settings.get(PROTECTION_MAX_AGE),
         )
     except ProtectionRefused as refused:
         raise SQLError("22023", f"changefeed cannot start: {refused}") from refused

@@ -11,16 +11,19 @@ remembered, and the backfill leaves those out: a row as of the boundary may not 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ..catalog.descriptor import TableDescriptor
 from ..kvlayer.clock import Timestamp
 from .boundary import Boundary
 from .sinks.protocol import BackfillProgress
 
-BACKFILL_KEYS_MAX = 200_000
-"""Keys remembered while a backfill runs, some 30 MB of them: beyond, the table's rows wait for the
-backfill instead, and those of other tables go on."""
+BACKFILL_KEY_BYTES_MAX = 32 * 1024 * 1024
+"""Bytes of keys remembered while a backfill runs, some 200,000 keys: beyond, the table's rows wait
+for the backfill instead, and those of other tables go on."""
+
+KEY_OVERHEAD_BYTES = 120
+"""What a remembered key costs beside its bytes: its object, and its place in a set."""
 
 
 class OpenBackfill:
@@ -37,6 +40,9 @@ class OpenBackfill:
         self.started = False
         """Whether its rows are being read: every row below the boundary was emitted before."""
         self._emitted: set[bytes] = set()
+        """Keys at or above `position` alone."""
+        self._bytes = 0
+        self._full = False
 
     @property
     def at(self) -> Timestamp:
@@ -64,25 +70,38 @@ class OpenBackfill:
 
     @property
     def full(self) -> bool:
-        """Whether no more keys can be remembered."""
-        if len(self._emitted) < BACKFILL_KEYS_MAX:
-            return False
-        position = self.position
-        self._emitted = {key for key in self._emitted if key >= position}
-        return len(self._emitted) >= BACKFILL_KEYS_MAX
+        """Whether no more keys can be remembered: then no more live rows go on beside it."""
+        return self._full
 
     def note_emitted(self, keys: Sequence[bytes]) -> None:
         """Versions of these keys above the boundary went to the sink."""
-        self._emitted.update(keys)
+        assert not self._full, self
+        position = self.position
+        fresh = {key for key in keys if key >= position} - self._emitted
+        self._emitted |= fresh
+        self._bytes += _remembered_bytes(fresh)
+        self._full = self._bytes >= BACKFILL_KEY_BYTES_MAX
 
     def wanted(self, rows: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-        """The rows of which no later version was shown."""
+        """The rows of which no later version was shown. They are asked for once, in key order."""
         emitted = self._emitted
         if not emitted:
             return list(rows)
-        return [row for row in rows if row[0] not in emitted]
+        passed = {key for key, _ in rows if key in emitted}
+        emitted -= passed
+        self._bytes -= _remembered_bytes(passed)
+        return [row for row in rows if row[0] not in passed]
 
     def advance(self, position: bytes) -> None:
         """Every row below `position` was shown, or need not be."""
         assert position >= self.position, (position, self.position)
+        assert not self.done, self
         self.position = position
+
+    def __repr__(self) -> str:
+        state = "done" if self.done else "started" if self.started else "opened"
+        return f"<OpenBackfill of {self.table} {state} keys={len(self._emitted)}>"
+
+
+def _remembered_bytes(keys: Collection[bytes]) -> int:
+    return sum(map(len, keys)) + KEY_OVERHEAD_BYTES * len(keys)

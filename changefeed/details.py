@@ -1,7 +1,8 @@
 """Details: what a changefeed's job row says of it, in bytes.
 
 `ChangefeedDetails` is written once, with the job. `encode_progress` is the job's copy of how far
-the feed has come. Both begin with a format number, so that a later version can tell.
+the feed has come, and `with_end` adds how it ended: from then on what the feed held is released,
+and nothing of it runs again. All begin with a format number, so that a later version can tell.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 import msgspec
 
 from ..catalog.node_ids import FIRST_NODE_ID
-from ..kvlayer.clock import Timestamp
+from ..kvlayer.clock import ZERO, Timestamp
 from ..kvlayer.span import Span
 from .boundary_kind import BoundaryKind
 from .options import ChangefeedOptions, parse_options
@@ -46,6 +47,8 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
     options: Mapping[str, str | None]
     statement: str
     user_name: str
+    owner_logs_in: bool = False
+    """Whether the owner could log in when the feed was made: then it ends with the login."""
     start_at: Timestamp
     protection_id: bytes
     """The protected timestamp that keeps what the feed has not read yet."""
@@ -77,7 +80,10 @@ class _Progress(msgspec.Struct, frozen=True, kw_only=True):
     resolved: Timestamp
     scan_complete: bool
     backfills: list[_Backfill] = []
+    end: str | None = None
 
+
+NO_PROGRESS = _Progress(frontier=[], resolved=ZERO, scan_complete=False)
 
 _encode = msgspec.msgpack.Encoder().encode
 _details_decoder = msgspec.msgpack.Decoder(ChangefeedDetails)
@@ -136,6 +142,21 @@ def decode_progress(data: bytes) -> SinkProgress:
             for each in progress.backfills
         ),
     )
+
+
+def with_end(data: bytes | None, why: str) -> bytes:
+    """The progress of a feed that has ended: by the error `why`, or with its work done if empty."""
+    found = _progress_decoder.decode(data) if data else NO_PROGRESS
+    return _encode(msgspec.structs.replace(found, end=why))
+
+
+def decode_end(data: bytes | None) -> str | None:
+    """Why the feed has ended, or None if it has not. Raises UnknownFormat."""
+    if not data:
+        return None
+    progress = _progress_decoder.decode(data)
+    _check(progress.format, "progress")
+    return progress.end
 
 
 def _check(found: int, what: str) -> None:

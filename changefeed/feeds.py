@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..catalog.jobs import JobRecord, JobState
+from ..catalog.leases.liveness import node_lives
 from ..kvlayer.clock import ZERO, Timestamp, seconds_between
 from ..kvlayer.txn import Transaction
 from .create import FeedRequest, plan_changefeed
-from .details import decode_details, decode_progress, encode_details
+from .details import UnknownFormat, decode_details, decode_progress, encode_details
 from .job import ChangefeedJob, Claim
 from .live import FeedState, LiveFeed
-from .reservations import JOB_KIND
+from .reservations import JOB_KIND, release_orphans
 from .services import ChangefeedServices
 from .stream import ChangefeedStream, open_stream
 
@@ -102,6 +104,29 @@ class Changefeeds:
         created_at = Timestamp(job_id)  # ids of jobs are drawn from the clock
         age = seconds_between(created_at, self._services.store.clock.last)
         return age > HOME_FIRST_SECONDS
+
+    async def accepts(self, job: JobRecord) -> bool:
+        """Whether this node may claim the job: to run it, or to end it.
+
+        A feed that is to be paused or canceled needs its own node for that only while that node
+        lives: of a node that died nothing but the job is left.
+        """
+        try:
+            if job.kind != JOB_KIND or self.runs_here(job.id, job.payload):
+                return True
+        except UnknownFormat:
+            return False  # a newer version of this program wrote it, and runs it
+        if job.state not in (JobState.PAUSE_REQUESTED, JobState.CANCEL_REQUESTED):
+            return False
+        return not await node_lives(self._services.store, decode_details(job.payload).node_id)
+
+    async def release_orphans(self) -> None:
+        """Releases the protected timestamps that feeds which are over have left behind."""
+        try:
+            released = await release_orphans(self._services)
+        except UnknownFormat:
+            return  # a newer version of this program wrote the job, and sees to it
+        self._services.store.metrics.add("changefeed_orphans_released_total", released)
 
     # For those who look
 

@@ -47,6 +47,9 @@ would otherwise queue a hundred a second."""
 
 CHECKPOINT_BYTES = 128
 
+SLICE_BYTES = 2 * 1024 * 1024
+"""Bytes decoded in one step of the loop: rows may be large, and `slice_rows` counts columns."""
+
 FIRST_INDEX_ID = 1
 """A table that has had no other index has all its keys in this one."""
 
@@ -97,7 +100,11 @@ class _Taken:
     proof: Proof
     versions: Versions = field(default_factory=Versions)
     commits: list[tuple[int, int]] = field(default_factory=list)
+    """Those of the batches that end in the slice."""
     size: int = 0
+    """The bytes that these batches were charged."""
+    bytes: int = 0
+    """About what the slice's own versions are of it."""
 
 
 class LaneEnd(Protocol):
@@ -121,13 +128,36 @@ class LaneEnd(Protocol):
         """Every row below the boundary was emitted: those as of it may follow."""
         ...
 
+    def read_again(self, table_id: int, starts: Sequence[tuple[Span, Timestamp]]) -> None:
+        """What the range feed has brought of the table above `starts` was forgotten: it is to bring
+        it again, and nothing of the table before that."""
+        ...
+
 
 class TableLane:
     """One table between its range feed and the sink.
 
     `_current` is the descriptor of the last boundary that was crossed. A boundary that was met and
-    not crossed is `_ahead`; what lies at or above it waits in `_held`, in order, while what lies
-    below still goes on. So a table waits at its own boundaries alone.
+    not crossed is `_ahead`. The *bar* is the least timestamp that has to wait: that of a boundary
+    that cannot be crossed yet, or of one whose backfill can remember no more keys. What lies at or
+    above the bar waits in `_held`, in order, while what lies below still goes on. So a table waits
+    at its own boundaries alone.
+
+    Where that is more than the feed may hold, the lane is told to *forget* it. It then drops what
+    lies at or above the bar, and when the bar is lifted it has the table read again, from where
+    everything went on:
+
+        arrived 90, bar at 100          110 and 120 are held, forgotten; 130 is dropped; 95 goes on
+        the bar is lifted               the range feed begins again from 99: 110, 120, 130
+
+    Promises, each for as long as the lane lives:
+
+    - a version goes on under a descriptor whose boundary was crossed before;
+    - versions of a key go on in the order in which the range feed brought them: while anything is
+      held, the bar is at or below where it was held, and whatever sets it free puts it before all
+      that still waits;
+    - progress passes no version that came and has not gone on, and no boundary whose backfill is
+      open.
     """
 
     def __init__(
@@ -155,6 +185,12 @@ class TableLane:
         self._rows_max = slice_rows(table)
         self._waiting: deque[_Queued | _Mark] = deque()
         self._held: deque[_Queued | _Mark] = deque()
+        self.held_bytes = 0
+        """What waits at a bar."""
+        self._held_from = ZERO
+        """The least bar at which something was held; it counts only while something is."""
+        self._forgot = False
+        """Whether something that should be held was dropped."""
         self._ahead: Boundary | None = None
         self._started_at = min((at for _, at in start), default=ZERO)
         self._backfill: OpenBackfill | None = None
@@ -164,12 +200,15 @@ class TableLane:
 
     def push(self, batch: ValueBatch) -> None:
         """Versions came from the range feed."""
+        assert len(batch) > 0, batch
         size = batch_bytes(batch)
         self._budget.charge(size)
         self._waiting.append(_Queued(batch, max(batch.timestamps), size))
 
     def push_checkpoint(self, span: Span, resolved: Timestamp, *, now_ns: int) -> None:
         """A checkpoint came from the range feed: it holds for everything pushed before it."""
+        assert self.span.start <= span.start, (self.span, span)
+        assert span.end <= self.span.end, (self.span, span)
         waiting = self._waiting
         if len(waiting) > 1:
             # Behind a head that waits, a closely following checkpoint says it all.
@@ -190,10 +229,17 @@ class TableLane:
         head = self._waiting[0]
         return head.resolved if isinstance(head, _Mark) else head.upto
 
+    def forget(self) -> None:
+        """Drops what waits at a bar, to have it read again when the bar is lifted."""
+        self._budget.drop(self.held_bytes)
+        self.held_bytes = 0
+        self._held.clear()
+        self._forgot = True
+
     @property
-    def settling(self) -> bool:
-        """Whether rows wait for others that the range feed has still to bring."""
-        return self._ahead is not None and self._backfill is None
+    def resting(self) -> bool:
+        """Whether nothing waits here, neither for a proof nor for a checkpoint."""
+        return not (self._waiting or self._held or self._ahead or self._backfill)
 
     def advance(self) -> LaneState:
         """Lets go on what is proven, at most one slice of it.
@@ -201,11 +247,13 @@ class TableLane:
         Raises TableDropped or SchemaChangeEnd once everything below has been emitted, and the
         frontier is moved up to it.
         """
-        waiting, gate = self._waiting, self._gate
-        if self._held:
-            self._retry_held()
-        while waiting:
-            head = waiting[0]
+        gate = self._gate
+        while True:
+            if self._held or self._forgot:
+                self._lift()
+            if not self._waiting:
+                break
+            head = self._waiting[0]
             if isinstance(head, _Mark):
                 if not self._pass_mark(head):
                     return LaneState.BLOCKED
@@ -213,7 +261,7 @@ class TableLane:
             proof = gate.try_prove(self.table_id, head.upto)
             if proof is None:
                 return LaneState.BLOCKED
-            if self._pass_versions(proof) >= self._rows_max and waiting:
+            if self._pass_versions(proof) and self._waiting:
                 return LaneState.SLICED
         self._check_dropped()
         return LaneState.EMPTY
@@ -227,31 +275,31 @@ class TableLane:
 
     # Boundaries
 
-    def _reach(self, proof: Proof, upto: Timestamp) -> bool:
-        """Crosses the boundaries up to there; False where one cannot be crossed yet.
-
-        Also False where a crossing has set rows free: those go before whatever asked.
-        """
+    def _reach(self, proof: Proof, upto: Timestamp) -> None:
+        """Crosses the boundaries at or below `upto`, as far as they can be crossed yet."""
         while True:
-            if self._ahead is None:
+            ahead = self._ahead
+            if ahead is None:
                 segment = proof.after(self._current)
                 if segment is None:
-                    return True
-                self._ahead = self._plan(table_event(self._current, segment.descriptor))
-            if upto < self._ahead.at:
-                return True
-            if not self._crossable(self._ahead):
-                return False
-            if self._cross(self._ahead):
-                return False
+                    return
+                ahead = self._plan(table_event(self._current, segment.descriptor))
+                assert segment.start in (ZERO, ahead.at), (segment, ahead)
+                self._ahead = ahead
+            if upto < ahead.at or not self._crossable(ahead):
+                return
+            self._cross(ahead)
 
     def _crossable(self, boundary: Boundary) -> bool:
         if self._backfill is not None and not boundary.hidden:
             return False
         return not boundary.settles or self._arrived.low_water >= boundary.at - 1
 
-    def _cross(self, boundary: Boundary) -> bool:
-        """From here on rows are under the new schema. Returns whether held ones were set free."""
+    def _cross(self, boundary: Boundary) -> None:
+        """From here on rows are under the new schema."""
+        assert boundary is self._ahead, (boundary, self._ahead)
+        assert boundary.event.before is self._current, (boundary, self._current)
+        assert self._crossable(boundary), (boundary, self)
         passed = boundary.at <= self._started_at  # by an earlier life of the feed, wholly
         if boundary.end is not None and not passed:
             raise boundary.end
@@ -261,7 +309,6 @@ class TableLane:
         if boundary.kind is BoundaryKind.BACKFILL and not passed:
             self._backfill = self._end.open_backfill(boundary)
             self._start_backfill()
-        return self._release_held()
 
     def _start_backfill(self) -> None:
         """Once every row below the boundary was emitted: the rows as of it may not precede one."""
@@ -276,63 +323,77 @@ class TableLane:
     @property
     def _bar(self) -> Timestamp | None:
         """What lies at or above it has to wait; None where nothing has."""
+        bar: Timestamp | None = None
         if self._ahead is not None and not self._crossable(self._ahead):
-            return self._ahead.at
-        if self._backfill is not None and (self._held or self._backfill.full):
-            return self._backfill.at
-        return None
+            bar = self._ahead.at
+        backfill = self._backfill
+        if backfill is not None and backfill.full:
+            # Never above a boundary ahead: the backfill is that of an earlier one.
+            bar = backfill.at
+        return bar
 
-    def _hold(self, item: _Queued | _Mark) -> None:
-        self._budget.set_aside(item.size if isinstance(item, _Queued) else CHECKPOINT_BYTES)
+    def _lift(self) -> None:
+        """Sets free what is held, if the bar is above where it was held, or gone.
+
+        Called before anything else goes on: all of it came before what waits.
+        """
+        if self._ahead is not None and self._crossable(self._ahead):
+            self._cross(self._ahead)
+        bar = self._bar
+        if bar is not None and bar <= self._held_from:
+            return
+        if self._forgot:
+            self._read_again()
+            return
+        self._budget.take_back(self.held_bytes)
+        self.held_bytes = 0
+        # Many may be held, a row each; few wait.
+        self._held.extend(self._waiting)
+        self._waiting, self._held = self._held, deque()
+
+    def _read_again(self) -> None:
+        """What waits goes too: it came behind what was forgotten, and comes behind it again."""
+        self._forgot = False
+        for item in self._waiting:
+            self._budget.release(_charged(item))
+        self._waiting.clear()
+        self._end.read_again(self.table_id, list(self._arrived.entries()))
+
+    def _hold(self, item: _Queued | _Mark, bar: Timestamp) -> None:
+        waits = bool(self._held) or self._forgot
+        self._held_from = min(self._held_from, bar) if waits else bar
+        size = _charged(item)
+        if self._forgot:
+            self._budget.release(size)
+            return
+        self._budget.set_aside(size)
+        self.held_bytes += size
         self._held.append(item)
 
-    def _hold_mark(self, mark: _Mark) -> None:
+    def _hold_mark(self, mark: _Mark, bar: Timestamp) -> None:
         last = self._held[-1] if self._held else None
         if isinstance(last, _Mark) and last.span == mark.span:
             last.resolved = max(last.resolved, mark.resolved)
             self._budget.release(CHECKPOINT_BYTES)
         else:
-            self._hold(mark)
-
-    def _retry_held(self) -> None:
-        if self._ahead is None:
-            if self._backfill is None:
-                self._release_held()
-        elif self._crossable(self._ahead):
-            self._cross(self._ahead)
-
-    def _release_held(self) -> bool:
-        """Puts what was held before everything that waits, in its order."""
-        if not self._held:
-            return False
-        for item in self._held:
-            self._budget.take_back(item.size if isinstance(item, _Queued) else CHECKPOINT_BYTES)
-        self._waiting.extendleft(reversed(self._held))
-        self._held.clear()
-        return True
+            self._hold(mark, bar)
 
     # Checkpoints
 
     def _pass_mark(self, mark: _Mark) -> bool:
-        """Lets a checkpoint pass, or holds it at a bar; False where its schema is not proven."""
+        """Lets a checkpoint pass, or holds it at the bar; False where its schema is not proven."""
         proof, upto = self._prove_mark(mark)
         if proof is None:
             return False
-        if not self._reach(proof, upto) and self._waiting[0] is mark:
-            assert self._ahead is not None, self
-            self._arrive(mark.span, Timestamp(self._ahead.at - 1))
-            self._reach(proof, upto)
-        if self._waiting[0] is not mark:
-            return True  # rows that were set free go first
+        self._reach(proof, upto)
         self._waiting.popleft()
         bar = self._bar
-        if bar is not None and upto >= bar:
+        if bar is None or upto < bar:
+            self._budget.release(CHECKPOINT_BYTES)
+            self._arrive(mark.span, upto)
+        else:
+            self._hold_mark(mark, bar)
             self._arrive(mark.span, Timestamp(bar - 1))
-            self._hold_mark(mark)
-            return True
-        self._budget.release(CHECKPOINT_BYTES)
-        self._arrive(mark.span, upto)
-        self._check_dropped()
         return True
 
     def _prove_mark(self, mark: _Mark) -> tuple[Proof | None, Timestamp]:
@@ -357,43 +418,48 @@ class TableLane:
     def _check_dropped(self) -> None:
         """Raises TableDropped when everything below the drop went on."""
         dropped = self._dropped
-        if dropped is None or self._held or self._backfill is not None:
+        if dropped is None or self._held or self._forgot or self._backfill is not None:
             return
         if self._ahead is None and self._arrived.low_water >= dropped.timestamp - 1:
             raise dropped
 
     # Versions
 
-    def _pass_versions(self, proof: Proof) -> int:
-        """Decodes and emits one slice of the queue's head; returns how many rows it had."""
+    def _pass_versions(self, proof: Proof) -> bool:
+        """Decodes and emits one slice of the queue's head; says whether that was a whole one."""
         stages = StageTimes(gated=self._monotonic_ns())
         taken = self._take(proof)
         if taken.commits:
             stages.commit_called, stages.durable = taken.commits[0]
-        rows = len(taken.versions)
+        whole = self._whole(taken)
         segments = taken.proof.segments
         if len(segments) == 1 and segments[0].descriptor.version <= self._current.version:
             self._emit(taken, taken.versions, segments[0].descriptor, stages)
-            return rows
-        for descriptor, positions in taken.proof.split(taken.versions.timestamps):
+            return whole
+        parts = taken.proof.split(taken.versions.timestamps)
+        size = taken.size
+        for number, (descriptor, positions) in enumerate(parts, start=1):
             part = taken.versions.pick(positions)
-            if self._barred(taken.proof, descriptor, part):
-                self._hold_versions(taken, part)
+            taken.size = size if number == len(parts) else min(size, batch_bytes(part))
+            size -= taken.size
+            oldest = min(part.timestamps)
+            if descriptor.version > self._current.version:
+                self._reach(taken.proof, oldest)
+            bar = self._bar
+            if bar is not None and oldest >= bar:
+                self._hold_versions(taken, part, bar)
             else:
+                assert bar is None or max(part.timestamps) < bar, (part.timestamps, bar)
                 self._emit(taken, part, descriptor, stages)
-            # The bytes and the commits belong to the first part alone: they are counted once.
-            taken.commits, taken.size = [], 0
+            taken.commits = []  # those of the first part: a commit is counted once
             stages = StageTimes(gated=stages.gated)
-        return rows
+        return whole
 
-    def _barred(self, proof: Proof, descriptor: TableDescriptor, part: Versions) -> bool:
-        """Whether these versions have to wait at a boundary; crosses those that it can."""
-        if descriptor.version > self._current.version:
-            self._reach(proof, min(part.timestamps))
-        bar = self._bar
-        return bar is not None and min(part.timestamps) >= bar
+    def _whole(self, taken: _Taken) -> bool:
+        """Whether it is as much as one step of the loop decodes."""
+        return len(taken.versions) >= self._rows_max or taken.bytes >= SLICE_BYTES
 
-    def _hold_versions(self, taken: _Taken, part: Versions) -> None:
+    def _hold_versions(self, taken: _Taken, part: Versions, bar: Timestamp) -> None:
         called, durable = taken.commits[0] if taken.commits else (0, 0)
         batch = ValueBatch(
             keys=part.keys,
@@ -402,11 +468,12 @@ class TableLane:
             commit_called_ns=called,
             durable_ns=durable,
         )
-        self._hold(_Queued(batch, max(part.timestamps), taken.size))
+        self._hold(_Queued(batch, max(part.timestamps), taken.size), bar)
 
     def _emit(
         self, taken: _Taken, versions: Versions, descriptor: TableDescriptor, stages: StageTimes
     ) -> None:
+        assert descriptor.version <= self._current.version, (descriptor, self._current)
         if descriptor.next_index_id > FIRST_INDEX_ID + 1:
             versions = _of_index(versions, descriptor)
             if not versions.keys:
@@ -420,11 +487,14 @@ class TableLane:
         self._end.emit(Emission(batch, taken.commits, taken.size))
 
     def _take(self, proof: Proof) -> _Taken:
-        """A slice from the head of the queue: whole batches while they fit and are proven."""
+        """A slice from the head of the queue: whole batches while they fit and are proven.
+
+        Rows of a batch are taken to be of one size; one row at least is taken, however large.
+        """
         waiting = self._waiting
         taken = _Taken(proof)
         versions = taken.versions
-        while waiting and len(versions) < self._rows_max:
+        while waiting and not self._whole(taken):
             head = waiting[0]
             if isinstance(head, _Mark):
                 break
@@ -434,7 +504,10 @@ class TableLane:
                     break
                 taken.proof = further
             batch = head.batch
-            stop = min(head.start + self._rows_max - len(versions), len(batch))
+            row_bytes = head.size // len(batch) + 1
+            room = min(self._rows_max - len(versions), (SLICE_BYTES - taken.bytes) // row_bytes + 1)
+            stop = min(head.start + room, len(batch))
+            taken.bytes += row_bytes * (stop - head.start)
             if head.start == 0 and stop == len(batch):
                 versions.keys += batch.keys
                 versions.values += batch.values
@@ -451,10 +524,41 @@ class TableLane:
         assert len(versions) > 0, waiting
         return taken
 
+    def check_invariants(self) -> None:
+        """The promises of the class, looked at whole. They hold whenever `advance` has returned."""
+        bar, held, ahead, backfill = self._bar, self._held, self._ahead, self._backfill
+        assert not (held and self._forgot), self
+        waits = bool(held) or self._forgot
+        assert not waits or (bar is not None and bar <= self._held_from), (bar, self._held_from)
+        for item in held:
+            if isinstance(item, _Queued):
+                timestamps = item.batch.timestamps[item.start :]
+                assert min(timestamps) >= self._held_from, (timestamps, self._held_from)
+        for item in (*held, *self._waiting):
+            if isinstance(item, _Queued):
+                for key, ts in zip(item.batch.keys, item.batch.timestamps, strict=True):
+                    arrived = self._arrived.at(key)
+                    assert arrived is not None and arrived < ts, (key, ts, self._arrived)
+        assert ahead is None or ahead.event.before is self._current, (ahead, self._current)
+        if backfill is not None:
+            assert backfill.table.version <= self._current.version, (backfill.table, self)
+            assert ahead is None or backfill.at < ahead.at, (backfill, ahead)
+            settled = self._arrived.low_water >= backfill.below
+            assert backfill.started == settled, (backfill, self._arrived)
+        sizes = list(map(_charged, held))
+        assert sum(sizes) == self.held_bytes, (sizes, self.held_bytes)
+        assert self.held_bytes <= self._budget.held, (self.held_bytes, self._budget.held)
+
     def __repr__(self) -> str:
         ahead = f" ahead {self._ahead.event}" if self._ahead else ""
-        queues = f"waiting={len(self._waiting)} held={len(self._held)}"
+        held = "forgotten" if self._forgot else len(self._held)
+        queues = f"waiting={len(self._waiting)} held={held}"
         return f"<TableLane {self._current} {queues}{ahead}>"
+
+
+def _charged(item: _Queued | _Mark) -> int:
+    """The bytes that it is charged."""
+    return item.size if isinstance(item, _Queued) else CHECKPOINT_BYTES
 
 
 def _of_index(versions: Versions, descriptor: TableDescriptor) -> Versions:

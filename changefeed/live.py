@@ -8,6 +8,7 @@ from enum import Enum
 from heapq import heappop, heappush
 from itertools import count
 
+from ..error import Error
 from ..kvlayer.clock import ZERO, Timestamp, format_timestamp, seconds_between
 from .sinks.protocol import SinkProgress
 from .stage_times import StageRecorder
@@ -26,7 +27,7 @@ class FeedState(Enum):
     STOPPED = "stopped"  # has ended; a wait for it fails
 
 
-class FeedStopped(Exception):
+class FeedStopped(Error):
     """The feed ended before it had got as far as was waited for."""
 
 
@@ -48,6 +49,8 @@ class LiveFeed:
         self.scanned_rows = 0
         self.backfills = 0
         """How many tables show their rows as of a schema change."""
+        self.paced_seconds = 0.0
+        """Between checkpoints, where the node has so many idle feeds that they come less often."""
         self.last_error: str | None = None
         self.progress: SinkProgress | None = None
         self.on_wait: Callable[[], None] = nothing
@@ -82,6 +85,8 @@ class LiveFeed:
                 return f"{state.value}: {self.scanned_rows} rows, {lag}"
             case FeedState.BACKOFF:
                 return f"{self.state.value}: {lag}: {self.last_error}"
+            case FeedState.STEADY if self.paced_seconds:
+                return f"{self.state.value}: {lag}, checkpoint every {self.paced_seconds:.1f} s"
             case _:
                 return f"{self.state.value}: {lag}"
 

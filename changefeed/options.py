@@ -57,7 +57,8 @@ class ChangefeedOptions:
 
     `resolved` asks for resolved messages, at most one each `resolved_interval` (zero: as often as
     progress is saved). `cursor` is exclusive: the first change is above it. Without a `schema_feed`
-    the cluster setting `changefeed.schema_feed` chooses, at each start of the feed.
+    the cluster setting `changefeed.schema_feed` chooses, at each start of the feed. Where the
+    statement says no `min_checkpoint_frequency`, that of an idle feed is the node's (`idle_pace`).
     """
 
     updated: bool = False
@@ -67,6 +68,7 @@ class ChangefeedOptions:
     cursor: Timestamp | None = None
     initial_scan: ScanChoice = ScanChoice.YES
     min_checkpoint_frequency: float = MIN_CHECKPOINT_FREQUENCY_SECONDS
+    paced_when_idle: bool = True
     schema_feed: SchemaFeedKind | None = None
     schema_change_events: SchemaChangeEvents = SchemaChangeEvents.DEFAULT
     schema_change_policy: SchemaChangePolicy = SchemaChangePolicy.BACKFILL
@@ -137,7 +139,8 @@ def _initial_scan(options: ChangefeedOptions, name: str, text: str | None) -> Ch
 
 
 def _checkpoints(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    return replace(options, min_checkpoint_frequency=_duration(name, _required(name, text)))
+    seconds = _duration(name, _required(name, text))
+    return replace(options, min_checkpoint_frequency=seconds, paced_when_idle=False)
 
 
 def _schema_feed(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:

@@ -22,6 +22,7 @@ from ..catalog.descriptor import TableDescriptor
 from ..kvlayer.access import ClockReading
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.events import Checkpoint, DeleteRange, Event, SteadyState, ValueBatch
+from ..kvlayer.frontier import Frontier
 from ..kvlayer.keys import table_id_of, table_span
 from ..kvlayer.settings import Settings
 from ..kvlayer.span import Span
@@ -34,6 +35,7 @@ from .changes import ChangeKind
 from .checkpointer import Checkpointer
 from .crossing import OpenBackfill
 from .gate import SchemaGate
+from .idle_pace import IdlePace
 from .initial_scan import InitialScan, RowEmitter, ScanReader
 from .lane import Emission, LaneState, TableLane
 from .live import FeedState, LiveFeed
@@ -46,7 +48,14 @@ from .writer import SinkWriter
 class EventFeed(Protocol):
     """Events of some spans, each from its own start (exclusive): `Store.span_feed_from`'s."""
 
+    @property
+    def frontier(self) -> Frontier:
+        """How far each span was resolved by the events handed out."""
+        ...
+
     async def next(self) -> list[Event]: ...
+
+    def space_checkpoints(self, seconds: float) -> None: ...
 
     def close(self) -> None: ...
 
@@ -100,6 +109,7 @@ class Pipeline:
         scan_at: Timestamp,
         options: ChangefeedOptions,
         live: LiveFeed,
+        pace: IdlePace,
     ) -> None:
         self._source = source
         self._tables = tables
@@ -116,13 +126,15 @@ class Pipeline:
             options=options,
             transactional=end.transactional,
             save=end.save,
+            pace=pace,
         )
         self._writer = SinkWriter(
             end.sink,
             self.progress,
             budget=self.budget,
             live=live,
-            checkpoint_seconds=options.min_checkpoint_frequency,
+            options=options,
+            pace=pace,
             on_flushed=self._checkpointer.note_flushed,
         )
         plan = partial(plan_boundary, options=options, follows_schema=end.follows_schema)
@@ -142,6 +154,8 @@ class Pipeline:
         self._drainers: dict[int, asyncio.Task[None]] = {}
         self._backfills: set[asyncio.Task[None]] = set()
         self._tasks: asyncio.TaskGroup
+        self._reader: asyncio.Task[None]
+        self._feed: EventFeed | None = None
         self._ended: asyncio.Future[TableDropped | SchemaChangeEnd | None]
         self._ended = asyncio.get_running_loop().create_future()
 
@@ -156,14 +170,17 @@ class Pipeline:
                 await self._run(tasks)
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
+        finally:
+            if self._feed is not None:
+                self._feed.close()
 
     async def _run(self, tasks: asyncio.TaskGroup) -> None:
         self._tasks = tasks
         writer = tasks.create_task(self._writer.run())
         checkpointer = tasks.create_task(self._checkpointer.run())
-        reader = tasks.create_task(self._read())
+        self._reader = tasks.create_task(self._read())
         ended_by = await self._ended
-        reader.cancel()
+        self._reader.cancel()
         for helper in (*self._drainers.values(), *self._backfills):
             helper.cancel()
         self._writer.end()
@@ -181,19 +198,24 @@ class Pipeline:
         if self._options.initial_scan is ScanChoice.ONLY:
             self._end(None)
             return
+        self._feed = self._source.span_feed_from(self.progress.capture().frontier)
+        await self._follow(self._feed)
+
+    async def _follow(self, feed: EventFeed) -> None:
+        """Takes what the span feed brings, for ever.
+
+        It never stops for what waits at boundaries, since that may wait for what the feed has still
+        to bring: beyond the limit, lanes forget it instead.
+        """
         self._live.state = FeedState.CATCH_UP
-        feed = self._source.span_feed_from(self.progress.capture().frontier)
-        try:
-            while True:
-                sliced = self._take(await feed.next())
-                if self.budget.full:
-                    await self.budget.wait_for_room()
-                elif self.budget.overheld and not self._settling:
-                    await self.budget.wait_until_released()
-                elif sliced:
-                    await asyncio.sleep(0)
-        finally:
-            feed.close()
+        self._writer.on_spacing = feed.space_checkpoints
+        while True:
+            sliced = self._take(await feed.next())
+            while self.budget.overheld:
+                max(self._lanes.values(), key=lambda lane: lane.held_bytes).forget()
+            await self.budget.wait_for_room()
+            if sliced:
+                await asyncio.sleep(0)
 
     def _scan(self) -> InitialScan:
         reader = self._source.snapshot(self._scan_at)
@@ -259,10 +281,17 @@ class Pipeline:
         lane.backfilled()
         self._wake(lane)
 
-    @property
-    def _settling(self) -> bool:
-        """Whether a lane needs the range feed to go on, whatever it holds."""
-        return any(lane.settling for lane in self._lanes.values())
+    def read_again(self, table_id: int, starts: Sequence[tuple[Span, Timestamp]]) -> None:
+        """Another span feed takes the place of the one that is read, in this step: of the other
+        tables it goes on where that one is, and what that one would bring next, it brings."""
+        assert self._feed is not None, table_id
+        stands = list(self._feed.frontier.entries())
+        others = [lane.span for lane in self._lanes.values() if lane.table_id != table_id]
+        again = [*starts, *[stand for span in others for stand in _part(stands, span)]]
+        self._reader.cancel()
+        self._feed.close()
+        self._feed = self._source.span_feed_from(again)
+        self._reader = self._tasks.create_task(self._follow(self._feed))
 
     def _take(self, events: list[Event]) -> bool:
         """Pushes events into their lanes and lets go on what may; says whether a slice was done.
@@ -284,6 +313,8 @@ class Pipeline:
         sliced = False
         for lane in lanes.values():
             sliced = self._wake(lane) or sliced
+            if not lane.resting:
+                self._writer.stir()
         return sliced
 
     def _wake(self, lane: TableLane) -> bool:

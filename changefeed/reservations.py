@@ -4,18 +4,26 @@ A mirror's file says which job owns which of its tables, but only once that job 
 then the job's own row stands for it: whoever creates a feed reads the rows of all jobs in the
 creating transaction, and so one of two transactions that would create feeds into one new mirror
 table does not commit.
+
+What a file says holds for as long as that job lives (`lives`), and a protected timestamp for as
+long as a job names it (`release_orphans`): who could not be told of the end of a job finds out.
 """
 
 from __future__ import annotations
 
 from ..catalog.errors import SQLError
+from ..catalog.jobs import JobNotFound
+from ..catalog.jobs.job_store import JobStore
 from ..catalog.jobs.record import JobRecord
 from ..catalog.system_tables import JOBS
+from ..kvlayer.access import StoreAccess
 from ..kvlayer.txn import Transaction
 from .details import ChangefeedDetails, UnknownFormat, decode_details
 from .services import ChangefeedServices
 
 JOB_KIND = "CHANGEFEED"
+PROTECTION_OWNER = "changefeed"
+"""What the records of feeds' protected timestamps say of who needs them."""
 
 
 async def check_free(
@@ -29,7 +37,7 @@ async def check_free(
         rows = await transaction.scan(JOBS.primary_span)
     for key, body in rows:
         job = JobRecord.decode(key, body)
-        if job.kind != JOB_KIND or job.state.final:
+        if job.kind != JOB_KIND:
             continue
         taken = wanted & await _reserved_by(services, transaction, job)
         if taken:
@@ -38,6 +46,43 @@ async def check_free(
                 f"{min(taken)} belongs to changefeed job {job.id}",
                 hint=f"Choose another, or run CANCEL JOB {job.id}.",
             )
+
+
+async def lives(store: StoreAccess, job_id: int) -> bool:
+    """Whether a changefeed's job may still run. One that does not never will again."""
+    try:
+        return not (await JobStore(store).get(job_id)).state.final
+    except JobNotFound:
+        return False
+
+
+async def release_orphans(services: ChangefeedServices) -> int:
+    """Releases the protected timestamps of feeds whose jobs are over; says how many there were.
+
+    Records and jobs are read in one serializable transaction: a feed that is being created has
+    both or neither. Raises UnknownFormat where a job does not tell which record it needs.
+    """
+    transaction = services.store.begin()
+    try:
+        found = await services.protections.read_all(transaction)
+        owned = {record.id for record in found if record.owner == PROTECTION_OWNER}
+        if owned:
+            for key, body in await transaction.scan(JOBS.primary_span):
+                owned.discard(_protection_of(JobRecord.decode(key, body)))
+        for record_id in owned:
+            await services.protections.release(transaction, record_id)
+        await transaction.commit()
+    except BaseException:
+        await transaction.rollback()
+        raise
+    return len(owned)
+
+
+def _protection_of(job: JobRecord) -> bytes:
+    """The record that a feed's job still needs, if it is one."""
+    if job.kind != JOB_KIND or job.state.final:
+        return b""
+    return decode_details(job.payload).protection_id
 
 
 async def _reserved_by(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..catalog.descriptor_store import DescriptorStore
 from ..catalog.leases import LeaseManager
 from ..catalog.node_ids import FIRST_NODE_ID
+from ..catalog.rights_watcher import RightsWatcher
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.offload import Offload
 from ..kvlayer.protected_timestamp import ProtectedTimestamps
@@ -15,6 +16,7 @@ from ..schemafeed.feed import DelegateSchemaFeed, SchemaFeed
 from ..schemafeed.leasing import LeasingSchemaFeed
 from ..schemafeed.polling import PollingSchemaFeed
 from ..schemafeed.rangefeed import RangeFeedSchemaFeed
+from .idle_pace import IdlePace
 from .options import SchemaFeedKind
 from .sinks import SinkKinds
 
@@ -43,7 +45,9 @@ class ChangefeedServices:
     kinds: SinkKinds
     offload: Offload
     protections: ProtectedTimestamps
+    rights: RightsWatcher
     node_id: int = FIRST_NODE_ID
+    pace: IdlePace = field(default_factory=IdlePace)
 
     def schema_feed(self, kind: SchemaFeedKind | None = None) -> SchemaFeed:
         """A schema feed of that kind, or of the cluster's, not started."""

@@ -1,7 +1,12 @@
 """Sinkless feeds: rows stream to a client, for as long as it reads.
 
-A stream is no job: it keeps no progress, and protects nothing from garbage collection. A client
-that comes back names the last resolved timestamp it saw as its cursor.
+A stream is no job, and its progress ends with it: a client that comes back names the last resolved
+timestamp that it saw as its cursor. While it lives it is as robust as a job. What it has still to
+read is protected from garbage collection, and an error that another attempt may mend is retried:
+
+    rows taken, progress saved      a b | resolved 100 | c d
+    the store asks for patience     a pause, then an attempt from 100
+    rows taken                      c d e        c and d again, since 100 covers neither
 """
 
 from __future__ import annotations
@@ -9,31 +14,62 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from .attempt import Destination, FeedPlan, run_attempt
+from ..catalog.errors import SQLError
+from ..catalog.jobs import BACKOFF_MAX, BACKOFF_MIN, Backoff
+from ..catalog.privileges import Privilege
+from ..catalog.row_codec import RowUnreadable
+from ..kvlayer.clock import Timestamp, format_timestamp
+from ..kvlayer.errors import StoreClosed
+from ..schemafeed.feed import SchemaFeedError, TableDropped
+from .attempt import Destination, FeedPlan, retryable, run_attempt
+from .boundary import SchemaChangeEnd
 from .create import FeedRequest, check_start
-from .live import LiveFeed
+from .feed_rights import check_feed_rights
+from .live import FeedState, LiveFeed
 from .options import parse_options
+from .pipeline import RangeDeletion
 from .services import ChangefeedServices
 from .sinks.protocol import SinkProgress
 from .sinks.sinkless import ChangefeedRow, SinklessSink
+from .stream_protection import StreamProtection, protect_stream
 
 STREAM_JOB_ID = 0
 """Streams have no job."""
 
+_STREAM_PRIVILEGES = (Privilege.SELECT, Privilege.CHANGEFEED)
+
 
 class ChangefeedStream:
-    """One sinkless feed and its rows. Close it, or use it as an asynchronous context."""
+    """One sinkless feed and its rows, an asynchronous context: the feed runs within it.
 
-    def __init__(self, sink: SinklessSink, live: LiveFeed, task: asyncio.Task[None]) -> None:
+    One that is never entered runs nothing, and its protection ends by its age.
+    """
+
+    def __init__(
+        self,
+        services: ChangefeedServices,
+        plan: FeedPlan,
+        sink: SinklessSink,
+        protection: StreamProtection,
+        user: str,
+    ) -> None:
+        self.live = LiveFeed(STREAM_JOB_ID)
+        self._user = user
+        self._logged_in = services.rights.current.may_log_in(user)
+        self._services = services
+        self._plan = plan
         self._sink = sink
-        self._task = task
-        self.live = live
+        self._protection = protection
+        self._progress: SinkProgress | None = None
+        self._task: asyncio.Task[None] | None = None
 
     async def take(self) -> list[ChangefeedRow]:
         """The next rows, as they came together; an empty list when the feed has ended.
 
-        Raises what ended the feed, once every row before it was taken.
+        Raises what ended the feed, once every row before it was taken: SQLError where that was the
+        feed's to end by, KVError where the store did.
         """
+        assert self._task is not None, "the stream was not entered"
         rows = await self._sink.take()
         if not rows:
             await asyncio.wait([self._task])
@@ -46,17 +82,78 @@ class ChangefeedStream:
             for row in rows:
                 yield row
 
-    async def close(self) -> None:
-        """Ends the feed. Closing twice is closing once."""
-        self._task.cancel()
-        await asyncio.wait([self._task])
-        self.live.stop()
-
     async def __aenter__(self) -> ChangefeedStream:
+        assert self._task is None, "the stream was entered before"
+        self._task = asyncio.create_task(self._run(), name="sinkless changefeed")
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await self.close()
+        assert self._task is not None
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        if not self._task.cancelled():
+            self._task.exception()  # seen: who leaves has no more questions
+        self.live.stop()
+
+    @property
+    def _needed_from(self) -> Timestamp:
+        """What the next attempt would have to read."""
+        if self._progress is None:
+            return self._plan.start_at
+        return max(self._progress.resolved, self._plan.start_at)
+
+    async def _run(self) -> None:
+        keeper = asyncio.create_task(self._protection.keep(lambda: self._needed_from))
+        try:
+            await self._services.rights.during(self._check_rights, self._attempts)
+        except Exception as error:
+            told = _told(error)
+            if told is error:
+                raise
+            raise told from error
+        finally:
+            self._sink.end()
+            keeper.cancel()
+            await asyncio.wait([keeper])
+            await self._protection.release()
+
+    async def _check_rights(self) -> None:
+        await check_feed_rights(
+            self._services,
+            self._user,
+            self._plan.table_ids,
+            any_of=_STREAM_PRIVILEGES,
+            logs_in=self._logged_in,
+        )
+
+    async def _attempts(self) -> None:
+        """Attempt after attempt, until one ends the feed."""
+        settings = self._services.store.settings
+        backoff = Backoff(settings.get(BACKOFF_MIN), settings.get(BACKOFF_MAX))
+        while True:
+            began_at = self._progress
+            destination = Destination(
+                sink=self._sink,
+                transactional=False,
+                columnar=False,
+                known=began_at,
+                save=self._save,
+            )
+            try:
+                await run_attempt(self._services, self._plan, destination, self.live)
+                return
+            except Exception as error:
+                if isinstance(error, StoreClosed) or not retryable(error):
+                    raise
+                self.live.state = FeedState.BACKOFF
+                self.live.last_error = str(error)
+            if self._progress is not began_at:
+                backoff.reset()
+            await asyncio.sleep(backoff.next())
+
+    async def _save(self, progress: SinkProgress) -> None:
+        """All that `progress` covers was taken: an attempt after this one begins there."""
+        self._progress = progress
 
 
 async def open_stream(services: ChangefeedServices, request: FeedRequest) -> ChangefeedStream:
@@ -64,19 +161,31 @@ async def open_stream(services: ChangefeedServices, request: FeedRequest) -> Cha
     parsed = parse_options(request.options)
     await check_start(services, request, parsed.cursor)
     start_at = request.at if parsed.cursor is None else parsed.cursor
-    sink = SinklessSink(services.store.clock.wall, parsed)
-    live = LiveFeed(STREAM_JOB_ID)
+    protection = await protect_stream(services, request.tables, start_at)
     plan = FeedPlan(
         table_ids=[table.id for table in request.tables], start_at=start_at, options=parsed
     )
-    destination = Destination(
-        sink=sink, transactional=False, columnar=False, known=None, save=_keep_nothing
-    )
-    task = asyncio.create_task(
-        run_attempt(services, plan, destination, live), name="sinkless changefeed"
-    )
-    return ChangefeedStream(sink, live, task)
+    sink = SinklessSink(services.store.clock.wall, parsed)
+    return ChangefeedStream(services, plan, sink, protection, request.user)
 
 
-async def _keep_nothing(progress: SinkProgress) -> None:
-    """A stream's progress is its client's."""
+def _told(error: Exception) -> Exception:
+    """What a client is told of a feed's end: an SQLError where the feed itself had to end."""
+    match error:
+        case TableDropped():
+            return SQLError(
+                "42P01", f"{error}", detail="Everything committed before that has been sent."
+            )
+        case SchemaChangeEnd(timestamp=at):
+            return SQLError(
+                "55000",
+                f"{error}",
+                detail="Everything committed before that has been sent.",
+                hint="To go on behind it, create the changefeed again "
+                f"WITH cursor = '{format_timestamp(at)}'.",
+            )
+        case SchemaFeedError() | RangeDeletion():
+            return SQLError("55000", f"{error}")
+        case RowUnreadable():
+            return SQLError("XX001", f"{error}")
+    return error

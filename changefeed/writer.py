@@ -8,7 +8,8 @@ for the next, so batching is as large as the sink is slow, and a lone row is flu
     progress  the frontier as it stood when the flush began
 
 A *checkpoint* is a flush without rows: it is due `min_checkpoint_frequency` after the last flush if
-the frontier has moved, or at once when somebody waits for what the frontier has reached.
+the frontier has moved, or at once when somebody waits for what the frontier has reached. A feed
+that had no row between two checkpoints is idle, and its next ones come at the node's pace.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from collections.abc import Callable
 from ..schemafeed.table_events import TableEvent
 from .boundary import HIDDEN_CHANGES
 from .budget import MemoryBudget
+from .idle_pace import IdlePace
 from .lane import Emission
 from .live import LiveFeed, nothing
+from .options import ChangefeedOptions
 from .progress import FeedProgress
 from .sinks.protocol import Sink, SinkProgress
 
@@ -31,6 +34,13 @@ BULK_ROWS_WANTED = 10_000
 BULK_LINGER_SECONDS = 0.01
 SCAN_ROWS_WANTED = 50_000
 SCAN_LINGER_SECONDS = 0.25
+
+LOOKS_A_PERIOD = 2
+"""How often the range feed tells an idle feed of checkpoints, for each that the feed makes."""
+
+
+def _unspaced(_: float) -> None:
+    """No range feed runs yet."""
 
 
 class SinkWriter:
@@ -43,14 +53,20 @@ class SinkWriter:
         *,
         budget: MemoryBudget,
         live: LiveFeed,
-        checkpoint_seconds: float,
+        options: ChangefeedOptions,
+        pace: IdlePace,
         on_flushed: Callable[[SinkProgress], None],
     ) -> None:
         self._sink = sink
         self._progress = progress
         self._budget = budget
         self._live = live
-        self._checkpoint_seconds = checkpoint_seconds
+        self._checkpoint_seconds = options.min_checkpoint_frequency
+        self._pace = pace if options.paced_when_idle else None
+        self.on_spacing: Callable[[float], None] = _unspaced
+        """How far apart the range feed's checkpoints may be."""
+        self._stirred = True  # since the last checkpoint
+        self._idle = False
         self._on_flushed = on_flushed
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
@@ -69,6 +85,7 @@ class SinkWriter:
     def emit(self, emission: Emission) -> None:
         """Hands a batch to the sink, and wakes the writer. Never waits."""
         batch = emission.batch
+        self.stir()
         self._sink.emit(batch)
         self._live.stages.note_received(emission.commits, batch.stages)
         self._live.rows_emitted += len(batch)
@@ -87,10 +104,21 @@ class SinkWriter:
 
     def change_schema(self, event: TableEvent) -> None:
         """Hands a schema event to the sink. What can be seen of it is flushed at once."""
+        self.stir()
         self._sink.change_schema(event)
         if event.kinds & ~HIDDEN_CHANGES:
             self._schema_changed = True
             self._wake.set()
+
+    def stir(self) -> None:
+        """There is something to do: the feed is not idle, or not any more."""
+        self._stirred = True
+        if self._idle:
+            self._leave_idle()
+            self._next_checkpoint_at = self._loop.time() + self._checkpoint_seconds
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = self._loop.call_at(self._next_checkpoint_at, self._timer_fired)
 
     def end(self) -> None:
         """Nothing more will be emitted: `run` flushes what is left and returns."""
@@ -109,6 +137,8 @@ class SinkWriter:
             self._progress.on_change = self._live.on_wait = nothing
             if self._timer is not None:
                 self._timer.cancel()
+            if self._idle:
+                self._leave_idle()
 
     @property
     def _rows_wanted(self) -> int:
@@ -174,14 +204,38 @@ class SinkWriter:
         if not (self._checkpoint_due or self._ending):
             return None
         self._checkpoint_due = False
-        self._next_checkpoint_at = self._loop.time() + self._checkpoint_seconds
+        self._next_checkpoint_at = self._loop.time() + self._period()
         captured = self._progress.capture()
         return None if captured is self._progress.flushed else captured
+
+    def _period(self) -> float:
+        """Seconds until the next checkpoint, one being made now."""
+        stirred, self._stirred = self._stirred, self._live.awaited is not None
+        if self._pace is None or stirred:
+            return self._checkpoint_seconds
+        if not self._idle:
+            self._idle = True
+            self._pace.enter()
+        seconds = max(self._checkpoint_seconds, self._pace.seconds)
+        stretched = seconds > self._checkpoint_seconds
+        self._live.paced_seconds = seconds if stretched else 0.0
+        self.on_spacing(seconds / LOOKS_A_PERIOD if stretched else 0.0)
+        return seconds
+
+    def _leave_idle(self) -> None:
+        assert self._pace is not None, "idle at no pace"
+        self._idle = False
+        self._pace.leave()
+        self._live.paced_seconds = 0.0
+        self.on_spacing(0.0)
 
     def _note_progress(self) -> None:
         """The frontier moved, or somebody waits: a checkpoint is due now, or in its time."""
         awaited = self._live.awaited
-        if awaited is not None and self._live.resolved < awaited <= self._progress.resolved:
+        waiting = awaited is not None and self._live.resolved < awaited
+        if waiting:
+            self.stir()
+        if awaited is not None and waiting and awaited <= self._progress.resolved:
             self._checkpoint_due = True
             self._wake.set()
         elif self._timer is None:

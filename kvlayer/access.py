@@ -25,6 +25,7 @@ from .clock import Timestamp, WallClock
 from .errors import WriteConflict
 from .events import Event
 from .frontier import Frontier
+from .history import StorePosition
 from .metrics import Metrics
 from .savepoint import Savepoint
 from .settings import Settings
@@ -186,6 +187,11 @@ class Feed(Protocol):
         ...
 
     async def next(self) -> list[Event]: ...
+
+    def space_checkpoints(self, seconds: float) -> None:
+        """From here on `next` returns for checkpoints alone only so often; zero: for each."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -208,8 +214,8 @@ class StoreAccess(Protocol):
         """At or below it, versions may be gone. Current as of the last awaited call."""
         ...
 
-    def gc_threshold_of(self, span: Span) -> Timestamp:
-        """As `gc_threshold`, of the span's keys alone; never below what it is."""
+    async def gc_threshold_over(self, spans: Sequence[Span]) -> Timestamp:
+        """As `gc_threshold`, of the keys of these spans alone. It is asked of the store."""
         ...
 
     def check_open(self) -> None:
@@ -217,6 +223,16 @@ class StoreAccess(Protocol):
         ...
 
     async def now(self) -> Timestamp: ...
+
+    @property
+    def position(self) -> StorePosition:
+        """At or above everything of the log that this process has been given."""
+        ...
+
+    async def holds(self, position: StorePosition) -> bool:
+        """Whether everything up to `position` is in the store's log: False for what was seen of a
+        store that was put back from an older copy since, or of another copy of it."""
+        ...
 
     def begin(
         self,

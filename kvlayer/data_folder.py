@@ -9,6 +9,9 @@
 A folder is made in such an order that FORMAT comes last: one without it holds nothing yet that
 anybody was told is durable, and making it can simply begin again. One with it lacks nothing: all
 other names were durable before, the engine's too, which RocksDB would leave to chance.
+
+Nobody but its owner may enter the folder (mode 0700, made so where it was not), and the files that
+are made here are its owner's alone (0600).
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from pathlib import Path
 
 from .clock import ZERO, Timestamp
 from .disk import NEW_SUFFIX, Disk, RealDisk, replace_file, sync_folder
+from .spare_descriptors import SpareDescriptors
 
 FORMAT_VERSION = 1
 _LOCK, _FORMAT, _CLOCK, _LOG, _ENGINE = "LOCK", "FORMAT", "CLOCK", "log", "engine"
@@ -58,9 +62,10 @@ class DataFolder:
     def __init__(self, path: Path, lock: int) -> None:
         self.path = path
         self._lock: int | None = lock
-        self.disk = RealDisk(path / _LOG)
+        self._spares = SpareDescriptors()
+        self.disk = RealDisk(path / _LOG, self._spares)
         self.engine_path = path / _ENGINE
-        self.clock_bounds = ClockBoundFile(RealDisk(path), str(path))
+        self.clock_bounds = ClockBoundFile(RealDisk(path, self._spares), str(path))
 
     @classmethod
     def open(cls, path: Path) -> DataFolder:
@@ -73,20 +78,31 @@ class DataFolder:
             folder = cls(path, lock)
             if not (path / _FORMAT).exists():
                 folder._make()
+            folder._make_private()
         except BaseException:
             os.close(lock)
             raise
         return folder
 
     def _make(self) -> None:
-        self.engine_path.mkdir(exist_ok=True)
+        self.engine_path.mkdir(exist_ok=True, mode=0o700)
         self.clock_bounds.save(ZERO)
         sync_folder(self.path)
         replace_file(self.path / _FORMAT, f"{FORMAT_VERSION}\n".encode("ascii"))
 
+    def _make_private(self) -> None:
+        """Also a folder that was made by others' leave, or by an earlier version."""
+        for private in (self.path, self.engine_path, self.disk.path):
+            private.chmod(0o700)
+        for name in (_FORMAT, _CLOCK):
+            (self.path / name).chmod(0o600)
+        for name in self.disk.names():
+            (self.disk.path / name).chmod(0o600)
+
     def close(self) -> None:
         """Lets others open the folder. Closing twice is closing once."""
         if self._lock is not None:
+            self._spares.close()
             os.close(self._lock)
             self._lock = None
 
@@ -95,7 +111,7 @@ def _make_folder(path: Path) -> None:
     """Makes the folder and its parents where they are missing, durably."""
     missing = [each for each in (path, *path.parents) if not each.exists()]
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
         for each in missing:
             sync_folder(each.parent)
     except OSError as error:
@@ -104,7 +120,8 @@ def _make_folder(path: Path) -> None:
 
 def _take_lock(path: Path) -> int:
     try:
-        lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        os.fchmod(lock, 0o600)
     except OSError as error:
         raise DataFolderError(f"data folder {path} cannot be locked: {error.strerror}") from error
     try:

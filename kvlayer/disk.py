@@ -8,9 +8,15 @@ that `sync_folder` returned for; anything else may be there, may be torn, or may
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from io import FileIO
 from pathlib import Path
 from typing import Protocol
+
+from .spare_descriptors import SpareDescriptors
+
+Open = Callable[..., int]
+"""`os.open`, or one that has spare descriptors."""
 
 ZEROS = bytes(1 << 20)
 
@@ -93,18 +99,24 @@ class _RealFile:
 
 
 class RealDisk:
-    """A folder of the machine. Makes it if it is missing (its parent must be there)."""
+    """A folder of the machine. Makes it if it is missing (its parent must be there).
 
-    def __init__(self, path: Path) -> None:
+    Folder and files are their owner's alone. Files are opened out of `spares` where the process has
+    no more descriptors.
+    """
+
+    def __init__(self, path: Path, spares: SpareDescriptors | None = None) -> None:
         self.path = path
-        path.mkdir(exist_ok=True)
+        self._open = os.open if spares is None else spares.open
+        path.mkdir(exist_ok=True, mode=0o700)
 
     def names(self) -> list[str]:
         return sorted(entry.name for entry in os.scandir(self.path) if entry.is_file())
 
     def create(self, name: str, size: int) -> DiskFile:
         path = self.path / name
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        descriptor = self._open(path, flags, 0o600)
         try:
             os.posix_fallocate(descriptor, 0, size)
             _fill_with_zeros(descriptor, size)
@@ -115,10 +127,10 @@ class RealDisk:
         return _RealFile(descriptor)
 
     def open(self, name: str) -> DiskFile:
-        return _RealFile(os.open(self.path / name, os.O_RDWR | os.O_CLOEXEC))
+        return _RealFile(self._open(self.path / name, os.O_RDWR | os.O_CLOEXEC))
 
     def read(self, name: str, offset: int = 0, size: int | None = None) -> bytes:
-        with open(self.path / name, "rb", buffering=0) as file:
+        with open(self.path / name, "rb", buffering=0, opener=self._open) as file:
             file.seek(offset)
             # A raw read may return less than it was asked for, and `read(-1)` loops.
             return file.read(-1) if size is None else _read_all(file, size)
@@ -127,10 +139,10 @@ class RealDisk:
         os.unlink(self.path / name)
 
     def replace(self, name: str, content: bytes) -> None:
-        replace_file(self.path / name, content)
+        replace_file(self.path / name, content, self._open)
 
     def sync_folder(self) -> None:
-        sync_folder(self.path)
+        sync_folder(self.path, self._open)
 
 
 def _fill_with_zeros(descriptor: int, size: int) -> None:
@@ -152,22 +164,26 @@ def _read_all(file: FileIO, size: int) -> bytes:
     return b"".join(parts)
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Writes a small file so that a crash leaves the old content or the new, never a mixture."""
+def replace_file(path: Path, content: bytes, open: Open = os.open) -> None:
+    """Writes a small file so that a crash leaves the old content or the new, never a mixture.
+
+    Only its owner may read it.
+    """
     temporary = path.with_name(path.name + NEW_SUFFIX)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    descriptor = open(temporary, flags, 0o600)
     try:
         os.write(descriptor, content)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
     os.replace(temporary, path)
-    sync_folder(path.parent)
+    sync_folder(path.parent, open)
 
 
-def sync_folder(path: Path) -> None:
+def sync_folder(path: Path, open: Open = os.open) -> None:
     """Makes the names in a folder durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from enum import Enum
 
+from ..error import Error
 from .timestamp import Timestamp, format_timestamp
 
 
-class KVError(Exception):
+class KVError(Error):
     """Root of the KV layer's errors."""
 
 

@@ -8,7 +8,7 @@ A *key* of the KV layer is `keyspace | rest`: a keyspace is one kind byte (`t` t
 and is prefix-free within its index: every column's encoding delimits itself. The engine holds,
 each under its own first byte so that all live in one column family:
 
-    0x01 name                                    store-local facts (applied index, store id)
+    0x01 name                                    facts of the store: index, id, incarnations
     0x02 key                                     the intent on that key
     0x03 transaction id                          a transaction record
     0x04 range id, name                          range-local facts (descriptor, resolved, threshold)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
@@ -18,15 +19,29 @@ T = TypeVar("T")
 _Call = tuple[Callable[[], Any], asyncio.Future[Any], asyncio.AbstractEventLoop]
 
 
-class Offload(Protocol):
+class OffloadLane(Protocol):
     """Runs blocking calls beside the loop, one at a time and in order of submission."""
 
     def run(self, call: Callable[[], T]) -> asyncio.Future[T]:
         """Hands `call` over in this step; the future has what it returns, or what it raises."""
         ...
 
+
+class OffloadPool(Protocol):
+    """Lanes that share some threads: a call waits for other lanes' only while all are at work."""
+
+    def lane(self, name: str) -> OffloadLane: ...
+
+
+class Offload(OffloadLane, Protocol):
+    """A lane with a thread of its own, and where others come from."""
+
     def lane(self, name: str) -> Offload:
         """Another Offload whose calls do not queue behind this one's."""
+        ...
+
+    def pool(self, name: str, threads_max: int) -> OffloadPool:
+        """Lanes that share at most so many threads, for when there may be any number of lanes."""
         ...
 
     def close(self) -> None:
@@ -45,7 +60,7 @@ class ThreadOffload:
         self._name = name
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._lanes: list[ThreadOffload] = []
+        self._lanes: list[ThreadOffload | ThreadPool] = []
         self._closed = False
 
     def run(self, call: Callable[[], T]) -> asyncio.Future[T]:
@@ -64,6 +79,11 @@ class ThreadOffload:
         self._lanes.append(lane)
         return lane
 
+    def pool(self, name: str, threads_max: int) -> ThreadPool:
+        pool = ThreadPool(f"{self._name}-{name}", threads_max)
+        self._lanes.append(pool)
+        return pool
+
     def close(self) -> None:
         for lane in self._lanes:
             lane.close()
@@ -79,6 +99,109 @@ class ThreadOffload:
             if not future.cancelled():
                 _perform(call, future, loop)
             del item, call, future, loop  # or the last call's arguments live until the next
+
+
+class ThreadPool:
+    """Lanes over a bounded number of threads, each started when no other is free.
+
+        ready    lanes that wait for a thread, the one that waited longest first
+        idle     workers that wait for a lane, the one that worked last on top
+
+    A worker runs one call of a lane and puts the lane behind the others that are ready, so that a
+    lane with many calls delays another by one call. The worker that worked last is taken first: its
+    stack and the allocator's cache of its thread are warm, and few threads do what few can.
+    """
+
+    def __init__(self, name: str, threads_max: int) -> None:
+        assert threads_max > 0, threads_max
+        self.name = name
+        self.closed = False
+        self._threads_max = threads_max
+        # Guards all below, and the lanes. Never held during a call.
+        self._lock = threading.Lock()
+        self._ready: deque[_PooledLane] = deque()
+        self._idle: list[SimpleQueue[_PooledLane | None]] = []
+        self._threads: list[threading.Thread] = []
+
+    def lane(self, name: str) -> _PooledLane:
+        return _PooledLane(self)
+
+    def submit(self, lane: _PooledLane, item: _Call) -> None:
+        """Puts a call at the end of its lane."""
+        with self._lock:
+            if self.closed:
+                raise RuntimeError(f"offload {self.name} is closed")
+            lane.calls.append(item)
+            if not lane.scheduled:
+                lane.scheduled = True
+                self._schedule(lane)
+
+    def close(self) -> None:
+        """Runs what was submitted, as a single lane does, and ends the threads."""
+        with self._lock:
+            self.closed = True
+            idle, self._idle = self._idle, []
+        for inbox in idle:
+            inbox.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _schedule(self, lane: _PooledLane) -> None:
+        if self._idle:
+            self._idle.pop().put(lane)
+        elif len(self._threads) < self._threads_max:
+            number = len(self._threads)
+            thread = threading.Thread(
+                target=self._serve, args=(lane,), name=f"{self.name}-{number}", daemon=True
+            )
+            self._threads.append(thread)
+            thread.start()
+        else:
+            self._ready.append(lane)
+
+    def _serve(self, first: _PooledLane) -> None:
+        inbox: SimpleQueue[_PooledLane | None] = SimpleQueue()
+        lane: _PooledLane | None = first
+        while lane is not None:
+            call, future, loop = lane.calls.popleft()  # none but this worker takes from it now
+            if not future.cancelled():
+                _perform(call, future, loop)
+            del call, future, loop  # or the last call's arguments live until the next
+            lane = self._next(lane, inbox) or inbox.get()
+
+    def _next(
+        self, done: _PooledLane, inbox: SimpleQueue[_PooledLane | None]
+    ) -> _PooledLane | None:
+        """What the worker does after a call of `done`; None where it has to wait at `inbox`."""
+        with self._lock:
+            if done.calls:
+                self._ready.append(done)
+            else:
+                done.scheduled = False
+            if self._ready:
+                return self._ready.popleft()
+            if self.closed:
+                inbox.put(None)
+            else:
+                self._idle.append(inbox)
+            return None
+
+
+class _PooledLane:
+    """The calls of one lane of a pool. `scheduled`: a worker has it, or it is ready."""
+
+    __slots__ = ("_pool", "calls", "scheduled")
+
+    def __init__(self, pool: ThreadPool) -> None:
+        self._pool = pool
+        self.calls: deque[_Call] = deque()
+        self.scheduled = False
+
+    def run(self, call: Callable[[], T]) -> asyncio.Future[T]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._pool.submit(self, (call, future, loop))
+        return future
 
 
 def _perform(

@@ -58,10 +58,15 @@ class ProtectedTimestamp(msgspec.Struct, array_like=True, frozen=True, kw_only=T
         return any(start < span.end and span.start < end for start, end in self.spans)
 
 
-class Writer(Protocol):
-    """A transaction, as far as a record needs one."""
+class Getter(Protocol):
+    """A transaction or a snapshot, as far as reading one record needs it."""
 
     async def get(self, key: bytes) -> bytes | None: ...
+
+
+class Writer(Getter, Protocol):
+    """A transaction, as far as a record needs one."""
+
     async def put(self, keys: Sequence[bytes], bodies: Sequence[bytes]) -> None: ...
     async def delete(self, keys: Sequence[bytes]) -> None: ...
 
@@ -78,7 +83,7 @@ class ProtectedStore(Protocol):
     async def now(self) -> Timestamp: ...
     @property
     def random(self) -> Random: ...
-    def gc_threshold_of(self, span: Span) -> Timestamp: ...
+    async def gc_threshold_over(self, spans: Sequence[Span]) -> Timestamp: ...
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -123,21 +128,24 @@ class ProtectedTimestamps:
 
     async def advance(self, transaction: Writer, record_id: bytes, timestamp: Timestamp) -> bool:
         """Moves a record up; says whether it moved. Raises KeyError when it was released."""
-        body = await transaction.get(KEYSPACE + record_id)
-        if body is None:
-            raise KeyError(record_id.hex())
-        record = _decoder.decode(body)
+        record = await self._existing(transaction, record_id)
         if timestamp <= record.timestamp:
             return False
-        moved = msgspec.structs.replace(
-            record, timestamp=timestamp, created_at=await self._store.now()
-        )
-        await self._write(transaction, moved)
+        await self._move(transaction, record, timestamp)
         return True
 
-    async def read(self, transaction: Writer, record_id: bytes) -> ProtectedTimestamp | None:
+    async def renew(self, transaction: Writer, record_id: bytes, timestamp: Timestamp) -> None:
+        """Begins a record's age anew, and moves it up where `timestamp` is above it.
+
+        Raises ProtectionRefused where it had expired and garbage collection has overtaken it: then
+        roll back; KeyError when it was released.
+        """
+        record = await self._existing(transaction, record_id)
+        await self._move(transaction, record, max(timestamp, record.timestamp))
+
+    async def read(self, reader: Getter, record_id: bytes) -> ProtectedTimestamp | None:
         """The record, or None when it was released; it may be expired."""
-        body = await transaction.get(KEYSPACE + record_id)
+        body = await reader.get(KEYSPACE + record_id)
         return None if body is None else _decoder.decode(body)
 
     async def read_all(self, reader: Scanner) -> list[ProtectedTimestamp]:
@@ -148,9 +156,22 @@ class ProtectedTimestamps:
         """Removes a record. Releasing twice is once."""
         await transaction.delete([KEYSPACE + record_id])
 
+    async def _existing(self, transaction: Writer, record_id: bytes) -> ProtectedTimestamp:
+        body = await transaction.get(KEYSPACE + record_id)
+        if body is None:
+            raise KeyError(record_id.hex())
+        return _decoder.decode(body)
+
+    async def _move(
+        self, transaction: Writer, record: ProtectedTimestamp, timestamp: Timestamp
+    ) -> None:
+        now = await self._store.now()
+        moved = msgspec.structs.replace(record, timestamp=timestamp, created_at=now)
+        await self._write(transaction, moved)
+
     async def _write(self, transaction: Writer, record: ProtectedTimestamp) -> None:
         await transaction.put([KEYSPACE + record.id], [_encoder.encode(record)])
-        threshold = max(self._store.gc_threshold_of(Span(*span)) for span in record.spans)
+        threshold = await self._store.gc_threshold_over([Span(*span) for span in record.spans])
         if record.timestamp <= threshold:
             raise ProtectionRefused(record.timestamp, threshold)
 

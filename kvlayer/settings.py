@@ -9,9 +9,12 @@ Each folder declares its own settings beside the code that obeys them; `SET CLUS
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from typing import Generic, TypeVar
 
 V = TypeVar("V", int, float, bool, str)
@@ -97,6 +100,18 @@ def declare_bool(name: str, default: bool, description: str) -> Setting[bool]:
     return setting
 
 
+def declare_text(
+    name: str, default: str, description: str, parse: Callable[[str], str]
+) -> Setting[str]:
+    """Registers a setting whose text `parse` checks: it raises SettingError."""
+    setting = Setting(
+        name=name, default=default, description=description, parse=parse, kind="string"
+    )
+    assert name not in REGISTRY, name
+    REGISTRY[name] = setting
+    return setting
+
+
 def declare_choice(
     name: str, default: str, choices: Sequence[str], description: str
 ) -> Setting[str]:
@@ -123,6 +138,8 @@ class Settings:
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
         self._values: dict[str, int | float | bool | str] = {}
         self._listeners: list[Callable[[str], None]] = []
+        self._changed = asyncio.Event()
+        """Set when a setting changes, and then another takes its place."""
         for name, text in (values or {}).items():
             self.set(name, text)
 
@@ -149,10 +166,22 @@ class Settings:
         self._values.pop(name, None)
         self._notify(name)
 
+    async def sleep(self, setting: Setting[float], *, at_most: float = inf) -> None:
+        """Returns when as long as the setting says, and no longer than `at_most`, has passed since
+        the call. A change counts at once, also for who sleeps already."""
+        loop = asyncio.get_running_loop()
+        began_at = loop.time()
+        while (left := began_at + min(self.get(setting), at_most) - loop.time()) > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._changed.wait()
+
     def listen(self, listener: Callable[[str], None]) -> None:
         """Calls `listener` with the name of each setting that changes."""
         self._listeners.append(listener)
 
     def _notify(self, name: str) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
         for listener in self._listeners:
             listener(name)

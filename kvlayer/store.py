@@ -15,6 +15,7 @@ from .command import EnginePut
 from .disk import Disk
 from .engine import Engine
 from .errors import ClockStopped, StoreClosed, TransactionState
+from .history import StoreHistory, StorePosition
 from .log import RETAINED_BYTES_MAX, CommandLog
 from .metrics import Metrics
 from .offload import Offload
@@ -24,6 +25,7 @@ from .ranges import (
     RangeQueue,
     RangeStore,
     StoreParts,
+    begin_incarnation,
     collect_garbage,
     load_ranges,
     recover,
@@ -68,8 +70,11 @@ class Store:
     store takes over the log and the engine, and closes them.
     """
 
-    def __init__(self, parts: StoreParts, store_id: str, clock_lane: Offload) -> None:
+    def __init__(
+        self, parts: StoreParts, store_id: str, history: StoreHistory, clock_lane: Offload
+    ) -> None:
         self.id = store_id
+        self._history = history
         self.log = parts.log
         self.engine = parts.engine
         self.clock = parts.clock
@@ -166,11 +171,12 @@ class Store:
             store_id = str(uuid.UUID(int=random.getrandbits(128), version=4))
         else:
             store_id = found_id.decode()
-        store = cls(parts, store_id, offload.lane("clock"))
+        store = cls(parts, store_id, StoreHistory.load(engine), offload.lane("clock"))
         if found_id is None:
             store._bootstrap()
         else:
             load_ranges(store._ranges)
+        await begin_incarnation(store._ranges, store._history)
         await recover(store._ranges)
         clock.now()  # `clock.last` is when people read: it must not be the beginning of time
         await log.wait_durable(log.last_index)
@@ -183,6 +189,15 @@ class Store:
                 EnginePut(descriptor_key(FIRST_RANGE.id), encode_descriptor(FIRST_RANGE)),
             )
         )
+
+    @property
+    def position(self) -> StorePosition:
+        """How much of the log has been released to anybody: see `access.StoreAccess`."""
+        return StorePosition(incarnation=self._history.incarnation, index=self.log.durable_index)
+
+    async def holds(self, position: StorePosition) -> bool:
+        """Whether `position` lies in this store's past: see `access.StoreAccess`."""
+        return self._history.holds(position)
 
     async def now(self) -> Timestamp:
         """A timestamp drawn from the clock: see `access.StoreAccess`."""
@@ -380,6 +395,10 @@ class Store:
     def gc_threshold_of(self, span: Span) -> Timestamp:
         """At or below it, versions of the span's keys may be gone, and a read of them fails."""
         return self._ranges.gc_threshold_of(span)
+
+    async def gc_threshold_over(self, spans: Sequence[Span]) -> Timestamp:
+        """The greatest of `gc_threshold_of`: see `StoreAccess`."""
+        return max(map(self.gc_threshold_of, spans))
 
     async def collect_garbage(self, span: Span, threshold: Timestamp) -> int:
         """Removes versions of the span that no reader above `threshold` can see; says how many.

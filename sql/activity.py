@@ -10,6 +10,7 @@ A node knows its own sessions. Ids are of that node and that run of it; they are
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from types import TracebackType
@@ -18,11 +19,22 @@ from typing import Protocol
 from ..catalog.column_types import ColumnType
 from ..catalog.errors import SQLError
 from ..kvlayer.access import StoreAccess
+from ..kvlayer.clock import Timestamp
 from .advisory_locks import AdvisoryLock
 from .as_of import datetime_of
 
 STATEMENT_SHOWN_MAX = 10_000
 """Characters of a statement that are shown: a load of megabytes is known by how it begins."""
+
+
+_PASSWORD = re.compile(
+    r"""(\bpassword(?:\s|--[^\n]*\n|/\*.*?\*/)*)
+    (?: (?:E|N|U&)? '(?:[^'\\]|''|\\.)*(?:'|\\?$)
+      | \$(?P<tag>\w*)\$ .*? (?:\$(?P=tag)\$|$) )""",
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+"""A literal behind the word, in any of its forms. Read without a parser, which a text that is wrong
+would fail: it may hide more than a password, and never less."""
 
 
 class Activity:
@@ -37,7 +49,8 @@ class Activity:
         self.process_id = number % 0x8000_0000
         """What PostgreSQL's clients know a session by: a positive number of 31 bits."""
         self.user = user
-        self.began = datetime_of(store.clock.last)
+        self.began_at = store.clock.last
+        self.began = datetime_of(self.began_at)
         self.client_address = ""
         self.last_text: str | None = None
         self.text: str | None = None
@@ -155,6 +168,12 @@ class Sessions:
             return None
         return session if session.activity.query_id == query_id.lower() else None
 
+    def end_login(self, user: str, at: Timestamp) -> None:
+        """Terminates the sessions that a user began before it lost its login."""
+        for session in self:
+            if session.activity.user == user and session.activity.began_at < at:
+                session.terminate()
+
     def __iter__(self) -> Iterator[SessionView]:
         """In the order in which they began."""
         return iter(list(self._open.values()))
@@ -214,7 +233,10 @@ class SessionView(Protocol):
 
 
 def shown(text: str | None) -> str:
-    return "" if text is None else text[:STATEMENT_SHOWN_MAX]
+    """The beginning of a statement, without passwords."""
+    if text is None:
+        return ""
+    return _PASSWORD.sub(r"\1'********'", text[: 2 * STATEMENT_SHOWN_MAX])[:STATEMENT_SHOWN_MAX]
 
 
 def started(activity: Activity) -> datetime | None:

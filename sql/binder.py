@@ -17,6 +17,7 @@ from sqlglot.optimizer.scope import traverse_scope
 from ..catalog.column_types import ColumnType
 from ..catalog.descriptor import Column, TableDescriptor
 from ..catalog.errors import SQLError
+from ..kvlayer.fibre import end_slice
 from .parser import folded, position_of
 from .parser.merge_statements import Merge
 from .parser.queries import table_name
@@ -30,6 +31,7 @@ from .parser.statements import (
     Update,
     WithWrites,
 )
+from .parser.walks import find_all
 from .parser.writes import with_ctes
 from .scalars import Scope
 
@@ -129,7 +131,7 @@ def with_ctes_of(statement: Update | Delete | Merge, query: exp.Select) -> exp.S
 def _in_subqueries(tree: exp.Expr | None) -> Iterator[ObjectName]:
     if tree is None:
         return
-    for query in tree.find_all(exp.Select):
+    for query in find_all(tree, exp.Select):
         if query.find_ancestor(exp.Select) is None:
             yield from (table_name(table) for table in tables_in(query))
 
@@ -171,10 +173,24 @@ def _refuse_clauses(table: exp.Table) -> None:
 
 def scopes_in(tree: exp.Expr) -> list[QueryScope]:
     """sqlglot's scopes of a query, innermost first."""
+    end_slice()
     try:
-        return traverse_scope(tree)
+        scopes = traverse_scope(tree)
+        for scope in scopes:
+            _ = scope.selected_sources  # looks for names that are there twice
     except OptimizeError as error:
-        raise SQLError("42712", f"{error}".strip().rstrip(".").lower()) from error
+        name = f"{error}".rpartition(": ")[2]
+        raise SQLError("42712", f'table name "{name}" specified more than once') from error
+    return scopes
+
+
+def sources_named(scope: QueryScope, name: str) -> list[exp.Expr | QueryScope]:
+    """What FROM has under a name: exactly, or else whatever the case of its letters."""
+    found = scope.sources.get(name)
+    if found is not None:
+        return [found]
+    lower = name.lower()
+    return [source for alias, source in scope.sources.items() if alias.lower() == lower]
 
 
 def row_scope(descriptor: TableDescriptor) -> Scope:
@@ -240,7 +256,7 @@ def check_columns(
     """
     if tree is None or tree.find(exp.Query) is not None:
         return
-    for column in tree.find_all(exp.Column):
+    for column in find_all(tree, exp.Column):
         if not isinstance(column.this, exp.Identifier):
             continue
         qualifier = column.args.get("table")
@@ -268,12 +284,12 @@ def declared_type(column: exp.Column, scope: QueryScope, relations: Relations) -
         return None
     name = folded(column.this)
     qualifier = column.args.get("table")
-    sources = list(scope.sources.items())
-    if qualifier is not None:
-        wanted = folded(qualifier)
-        sources = [(alias, source) for alias, source in sources if alias.lower() == wanted.lower()]
+    if qualifier is None:
+        sources: list[exp.Expr | QueryScope] = list(scope.sources.values())
+    else:
+        sources = sources_named(scope, folded(qualifier))
     found = []
-    for _, source in sources:
+    for source in sources:
         descriptor = descriptor_of(source, relations)
         if descriptor is None and not (
             isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier)

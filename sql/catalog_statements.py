@@ -10,6 +10,9 @@ from dataclasses import replace
 
 from ..catalog.catalog_changes import CatalogChanges, jobs_begun
 from ..catalog.descriptor import Descriptor
+from ..catalog.errors import SQLError
+from ..catalog.publish_rules import LOCK_ALONE, LOCK_PARAMETER
+from ..catalog.storage_parameters import parse_names
 from ..kvlayer.access import Transaction
 from .authorization import Actor, changes_rights, check_changes
 from .ddl_needs import check_ddl
@@ -17,6 +20,7 @@ from .executor.ddl import DDL, locked_unless_said, run_ddl, wait_until_seen
 from .executor.feeds import create_changefeed
 from .executor.owned_sequences import settle_owned
 from .executor.ownership import own_jobs, settle_rights
+from .executor.schema_changes import AUTO_UNLOCK
 from .executor.serial import with_added_sequences, with_sequences
 from .implicit import attempts, in_transaction
 from .parser import statements
@@ -28,6 +32,7 @@ from .parser.schema_statements import (
     DropIdentity,
     Truncate,
 )
+from .parser.statements import AlterTableSet
 from .relations import LeaseScope
 from .results import Result
 from .services import Services
@@ -58,6 +63,7 @@ async def change_catalog(
 ) -> Result:
     """DDL. By itself it returns when every node has seen the change, and its job has done it."""
     if opened is not None:
+        _refuse_lock(services, statement)
         if isinstance(statement, Truncate):
             statement = replace(statement, within=True)
 
@@ -95,6 +101,21 @@ async def change_catalog(
             ),
         )
     return replace(result, notice=late or result.notice, commit_timestamp=at)
+
+
+def _refuse_lock(services: Services, statement: DDL) -> None:
+    """Refuses a lock change within a transaction where no schema change unlocks by itself: a lock
+    that is for people to open is opened by a statement of its own."""
+    if services.store.settings.get(AUTO_UNLOCK) or not isinstance(statement, AlterTableSet):
+        return
+    if LOCK_PARAMETER in parse_names([parameter.name for parameter in statement.parameters]):
+        raise SQLError(
+            LOCK_ALONE,
+            f'setting {LOCK_PARAMETER} of table "{statement.table}" must be a transaction of its '
+            f"own where {AUTO_UNLOCK.name} is off",
+            position=statement.table.position,
+            hint="Run it outside of BEGIN … COMMIT, and alone in its text.",
+        )
 
 
 def _disowns(command: AlterCommand) -> bool:

@@ -25,6 +25,7 @@ from .evaluator_errors import from_duckdb
 from .executor.duckdb import Analytics
 from .given_tables import ROW_NUMBER, filled, given_table
 from .parser import parse_expression
+from .parser.walks import find_all
 from .results import Result, Row
 from .scalars import STRING, Bindings, Generators, Scalar, compile_scalar
 from .sequence_calls import always_evaluated, sequence_call
@@ -130,7 +131,7 @@ def without_draws(tree: exp.Expr) -> tuple[exp.Expr, list[tuple[str, Scalar]]]:
     """
     made = exp.Paren(this=tree.copy())
     drawn: list[tuple[str, Scalar]] = []
-    for node in list(made.find_all(exp.Anonymous, exp.Uuid, exp.Rand)):
+    for node in list(find_all(made, exp.Anonymous, exp.Uuid, exp.Rand)):
         scalar = generator_of(node)
         if scalar is None:
             if sequence_call(node) is None:

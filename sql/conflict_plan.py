@@ -29,7 +29,8 @@ from .given_tables import ROW_NUMBER, given_table
 from .identity import refuse_updated
 from .parser import folded, position_of
 from .parser.conflict_clause import OnConflict
-from .parser.statements import Insert
+from .parser.statements import Insert, InsertMode
+from .parser.walks import find_all
 from .plans import Assignment, ConflictPlan
 from .postgres.blanks import without_blanks
 from .predicates import Predicate, compile_predicates
@@ -42,15 +43,37 @@ _PAIRS = ("$conflict", "pairs")
 
 def plan_conflict(statement: Insert, relations: Relations) -> ConflictPlan | None:
     """The plan of the statement's ON CONFLICT clause, if it has one. Raises SQLError."""
+    descriptor = relations[statement.table.parts]
     clause = statement.conflict
+    if statement.mode is InsertMode.UPSERT:
+        clause = _of_upsert(statement, descriptor)
     if clause is None:
         return None
-    descriptor = relations[statement.table.parts]
     arbiters = _arbiters(clause, descriptor)
     if not clause.updates:
         return ConflictPlan(arbiters=arbiters, updates=False)
     return _Updating(descriptor, statement.alias or descriptor.name, relations).plan(
         clause, arbiters
+    )
+
+
+def _of_upsert(statement: Insert, descriptor: TableDescriptor) -> OnConflict | None:
+    """The clause that changes the columns that an UPSERT lists, and no other, of a row that is
+    there. None where it lists every one, or none: it replaces the row without looking."""
+    listed = {folded(name) for name in statement.columns or ()}
+    written = [column for column in descriptor.visible_columns if column.computed is None]
+    if not listed or listed.issuperset(column.name for column in written):
+        return None
+    key = descriptor.key_columns
+    return OnConflict(
+        columns=tuple(exp.to_identifier(column.name, quoted=True) for column in key),
+        constraint=None,
+        updates=True,
+        assignments=tuple(
+            (exp.column(name, quoted=True), exp.column(name, table=EXCLUDED, quoted=True))
+            for name in (column.name for column in written if column not in key)
+            if name in listed
+        ),
     )
 
 
@@ -159,7 +182,7 @@ class _Updating:
         """The expression with the proposed row's columns by their names in the wider row."""
         root = exp.Paren(this=tree.copy())
         self._take_rows_apart(root)
-        for column in list(root.find_all(exp.Column)):
+        for column in list(find_all(root, exp.Column)):
             if not isinstance(column.this, exp.Identifier):
                 continue
             qualifier = column.args.get("table")
@@ -175,10 +198,10 @@ class _Updating:
     def _take_rows_apart(self, tree: exp.Expr) -> None:
         """`t IS DISTINCT FROM excluded` in terms of their columns, NULLs being alike."""
         for test, alike in ((exp.EQ, exp.NullSafeEQ), (exp.NEQ, exp.NullSafeNEQ)):
-            for found in list(tree.find_all(test)):
+            for found in list(find_all(tree, test)):
                 if self._row(found.this) and self._row(found.expression):
                     found.replace(alike(this=found.this, expression=found.expression))
-        for column in list(tree.find_all(exp.Column)):
+        for column in list(find_all(tree, exp.Column)):
             if not self._row(column):
                 continue
             names = [found.name for found in self._descriptor.shown_columns]

@@ -29,7 +29,7 @@ from .as_of import datetime_of
 from .executor.duckdb_query import BATCH_ROWS
 from .forward_rows import ForwardRows
 from .parser.cursor_statements import CloseCursor, CursorStatement, DeclareCursor, FetchCursor, From
-from .result_batches import ResultBatches, WaitingResults
+from .result_batches import ResultBatches, ResultsOfUser
 from .results import Result, ResultColumn, arrow_schema
 from .transactions import OpenTransaction
 
@@ -94,7 +94,7 @@ class Cursors:
         self,
         opened: Callable[[], OpenTransaction | None],
         run: RunText,
-        waiting: WaitingResults,
+        waiting: ResultsOfUser,
     ) -> None:
         self._declared: dict[str, _Declared] = {}
         self._opened = opened

@@ -20,6 +20,7 @@ from ..kvlayer.access import StoreAccess
 from .binder import TABLE_FUNCTIONS
 from .client_functions import client_fact
 from .parser import parse_expression, position_of, text_of
+from .parser.walks import walk
 from .scalars import Bindings, Evaluator, NotNative, Scalar, Values, compile_scalar
 from .sequence_calls import ExpressionNeeded, SequenceNeeded, ValueNeeded, draws
 from .setting_functions import setting_call
@@ -98,7 +99,7 @@ def volatile(tree: exp.Expr) -> bool:
     or session, or only DuckDB knows what it is."""
     if tree.find(exp.CurrentTimestamp, exp.CurrentDate) is not None or draws(tree):
         return True
-    if any(client_fact(node) or setting_call(node) for node in tree.walk()):
+    if any(client_fact(node) or setting_call(node) for node in walk(tree)):
         return True
     return computed(tree) or generator_of(tree) is not None
 

@@ -25,6 +25,7 @@ from ..catalog.column_types import ColumnType
 from ..catalog.errors import SQLError
 from .parser import folded, position_of, text_of
 from .parser.tree_names import CAST_TYPE
+from .parser.walks import find_all
 from .postgres.output_names import output_name
 from .scalars import INT8, Bindings, Scalar, Values, compile_scalar
 from .sequence_calls import (
@@ -218,7 +219,7 @@ class _Split:
 def _calls(tree: exp.Expr) -> Sequence[exp.Anonymous]:
     return [
         node
-        for node in tree.find_all(exp.Anonymous)
+        for node in find_all(tree, exp.Anonymous)
         if is_sequence_call(node) or session_function(node) is not None
     ]
 

@@ -18,6 +18,7 @@ from .binder import Relations
 from .parser.merge_statements import Merge
 from .parser.statements import Delete, Insert, Query, Update, WithWrites
 from .parser.tree_names import CAST_TYPE, position_of
+from .parser.walks import find_all
 
 Casting = Query | Insert | Update | Delete | WithWrites | Merge
 
@@ -57,7 +58,7 @@ def _bind(cast: exp.Cast, type: ColumnType | None, *, array: bool) -> None:
 def _casts(statement: Casting) -> Iterator[tuple[exp.Cast, tuple[str, ...], bool]]:
     """Casts to users' types: the parts of the type's name, and whether it is to arrays of it."""
     for tree in _trees(statement):
-        for cast in () if tree is None else tree.find_all(exp.Cast):
+        for cast in () if tree is None else find_all(tree, exp.Cast):
             name = _user_type(cast)
             if name is not None:
                 yield cast, *name

@@ -1,11 +1,12 @@
 """Errors of the layers below, in SQL's words.
 
-Everything that leaves a session is an SQLError. What has no entry here is a fault of ours and
-passes as it is: a made-up SQLSTATE would hide it.
+Everything that leaves a session is an SQLError. What has no entry here is a fault of ours: the
+event loop's handler is told of it, and it ends its statement (XX000) and nothing else.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from ..catalog.errors import SQLError
@@ -27,6 +28,17 @@ from ..kvlayer.errors import (
 from ..kvlayer.log import LogFull
 
 RETRY_HINT = "Run the transaction again from its BEGIN."
+
+
+def told_of(error: Exception) -> SQLError:
+    """What a client is told of whatever its statement ended in."""
+    if isinstance(error, SQLError):
+        return error
+    if isinstance(error, KVError):
+        return from_kv(error)
+    loop = asyncio.get_running_loop()
+    loop.call_exception_handler({"message": "a statement failed", "exception": error})
+    return SQLError("XX000", f"internal error: {error!r}", hint="The server's log says where.")
 
 
 def from_kv(error: KVError) -> SQLError:

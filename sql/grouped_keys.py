@@ -20,6 +20,7 @@ from .binder import Relations, scopes_in
 from .merged_columns import merges_columns
 from .parser import folded
 from .parser.queries import table_name
+from .parser.walks import find_all
 
 Sources = dict[str, TableDescriptor | None]
 """What FROM names, in its order; None for what is no table."""
@@ -30,7 +31,7 @@ Named = tuple[str, str]
 
 def group_by_keys(query: exp.Expr, relations: Relations) -> None:
     """Names in every GROUP BY of `query`, in place, what depends on the keys in it."""
-    if not any(_plain_columns(group) for group in query.find_all(exp.Group)):
+    if not any(_plain_columns(group) for group in find_all(query, exp.Group)):
         return
     for scope in scopes_in(query):
         select = scope.expression

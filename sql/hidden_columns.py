@@ -17,6 +17,7 @@ from ..catalog.column_types import ColumnType
 from ..catalog.type_kinds import TypeKind
 from .binder import Relations, scopes_in
 from .parser.tree_names import folded, table_name
+from .parser.walks import find_all
 
 ROWID = "rowid"
 
@@ -39,7 +40,7 @@ def hidden_key(columns: Iterable[ColumnDefinition]) -> ColumnDefinition:
 
 def named(query: exp.Expr, name: str) -> bool:
     """Whether anything in a query is called `name`."""
-    return any(folded(identifier) == name for identifier in query.find_all(exp.Identifier))
+    return any(folded(identifier) == name for identifier in find_all(query, exp.Identifier))
 
 
 def hide_columns(query: exp.Query, relations: Relations) -> None:

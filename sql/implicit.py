@@ -9,7 +9,7 @@ from typing import TypeVar
 from ..catalog.catalog_changes import tables_changed
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
-from ..kvlayer.errors import RetryableTransaction
+from ..kvlayer.errors import RetryableTransaction, StoreUnreachable
 from ..kvlayer.txn import Transaction
 from .relations import LeaseScope
 from .services import Services
@@ -30,14 +30,21 @@ async def pause_before(store: StoreAccess, attempt: int) -> None:
 
 
 async def attempts(services: Services, attempt: Callable[[LeaseScope], Awaitable[T]]) -> T:
-    """What `attempt` returns. Each attempt gets a scope of its own, released behind it."""
+    """What `attempt` returns. Each attempt gets a scope of its own, released behind it.
+
+    A store that is away is tried once more, for its connection may just have been lost: each try
+    waits for it for seconds.
+    """
+    away = False
     for number in range(1, ATTEMPTS_MAX + 1):
         scope = LeaseScope(services.leases)
         try:
             return await attempt(scope)
-        except RetryableTransaction:
-            if number == ATTEMPTS_MAX:
+        except RetryableTransaction as error:
+            unreachable = isinstance(error, StoreUnreachable)
+            if number == ATTEMPTS_MAX or (away and unreachable):
                 raise
+            away = unreachable
         finally:
             scope.release()
         await pause_before(services.store, number)

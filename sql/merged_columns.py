@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from ..catalog.errors import SQLError
 from .binder import Relations, scopes_in
+from .parser.walks import find_all
 from .star_columns import Item, StarColumns
 
 _MARK = "$star"
@@ -17,20 +18,20 @@ _MARK = "$star"
 
 def spell_out_merged(query: exp.Expr, relations: Relations) -> None:
     """Puts columns for the stars of `query`, in place."""
-    for select in query.find_all(exp.Select):
+    for select in find_all(query, exp.Select):
         _hoist_first(select)
         _check_sources(select)
-    places = [place for place, select in enumerate(query.find_all(exp.Select)) if _merges(select)]
+    places = [place for place, select in enumerate(find_all(query, exp.Select)) if _merges(select)]
     if not places:
         return
     marked = query.copy()
-    for select in marked.find_all(exp.Select):
+    for select in find_all(marked, exp.Select):
         for item in select.expressions:
             if isinstance(item, exp.Star) and not any(item.args.values()):
                 item.replace(exp.column(_MARK, quoted=True))
     stars = StarColumns(scopes_in(marked), relations, _MARK, natural=True)
-    theirs = list(marked.find_all(exp.Select))
-    ours = list(query.find_all(exp.Select))
+    theirs = list(find_all(marked, exp.Select))
+    ours = list(find_all(query, exp.Select))
     for place in places:
         found = [_columns(item, stars) for item in theirs[place].expressions]
         items = [
@@ -67,7 +68,7 @@ def _check_sources(select: exp.Select) -> None:
     sources = [select.args.get("from_"), *(select.args.get("joins") or ())]
     for source in (part.this for part in sources if part is not None):
         whole = isinstance(source, exp.Subquery) and not isinstance(source.this, exp.Query)
-        if whole and any(map(merges_columns, source.find_all(exp.Join))):
+        if whole and any(map(merges_columns, find_all(source, exp.Join))):
             raise SQLError(
                 "0A000",
                 "the star of a JOIN in parentheses with USING or NATURAL is not supported",

@@ -15,7 +15,8 @@ from .prepared_names import (
     argument_values,
     declared_types,
 )
-from .results import Result
+from .result_shape import check_columns_same
+from .results import ClosedOnError, Result
 
 
 class RunPrepared(Protocol):
@@ -46,13 +47,21 @@ class NamedStatements:
         match statement:
             case statements.Prepare(name=name, text=text):
                 hints = declared_types(statement)
-                names.check_new(name)
-                names.keep(name, await self._preparing().prepare(text, hints), from_sql=True)
+                names.check_new(name, text)
+                preparing = self._preparing()
+                prepared = await preparing.prepare(text, hints)
+                if prepared.planned:
+                    await preparing.describe(prepared)  # EXECUTE is held to its columns
+                names.keep(name, prepared, from_sql=True)
                 return Result(tag="PREPARE")
             case statements.ExecutePrepared():
                 found = self.executed(statement)
                 given = argument_values(statement, found, await self._store.now())
-                return await self._run(found, given, streamed=streamed)
+                result = await self._run(found, given, streamed=streamed)
+                if found.planned:
+                    async with ClosedOnError(result):
+                        check_columns_same(found.columns, result.columns)
+                return result
             case statements.Deallocate(name=None):
                 names.clear()
                 return Result(tag="DEALLOCATE ALL")

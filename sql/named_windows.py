@@ -11,18 +11,19 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from .parser import folded
+from .parser.walks import find_all
 
 _PARTS = ("partition_by", "order", "spec")
 
 
 def spell_out_windows(query: exp.Expr) -> None:
     """Puts the definitions in place. A name that nobody defined is left to DuckDB."""
-    for select in query.find_all(exp.Select):
+    for select in find_all(query, exp.Select):
         order, defined = select.args.get("order"), select.args.get("windows")
         if order is None or not defined:
             continue
         definitions = {folded(window.this): window for window in defined}
-        for window in order.find_all(exp.Window):
+        for window in find_all(order, exp.Window):
             if window.find_ancestor(exp.Select) is select:
                 _spell_out(window, definitions)
 

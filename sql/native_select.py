@@ -21,6 +21,7 @@ from .index_choice import best_access, ranked_accesses
 from .key_access import KeyAccess
 from .parser import folded
 from .parser.queries import table_name
+from .parser.walks import find_all
 from .plans import NativeSelect
 from .postgres.output_names import output_name
 from .predicates import Predicate, compile_predicates
@@ -121,7 +122,7 @@ def single_table(tree: exp.Expr) -> exp.Table | None:
         and not any(table.args.get(clause) for clause in ("joins", "laterals", "sample"))
         and not (alias is not None and alias.columns)
     )
-    queries = sum(1 for _ in tree.find_all(exp.Query))
+    queries = sum(1 for _ in find_all(tree, exp.Query))
     return table if plain and queries == 1 else None
 
 

@@ -43,7 +43,9 @@ from .expression_types import (
 from .parser import folded
 from .parser.merge_statements import Merge
 from .parser.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
+from .parser.tree_copies import copied
 from .parser.tree_names import CAST_TYPE
+from .parser.walks import find_all
 from .postgres.output_names import TYPED_PARAMETER, UNNAMED
 from .scalars import OPERATORS, parameter_number, type_of_cast
 from .session_calls import session_function
@@ -83,7 +85,7 @@ def type_parameters(
         type = final[parameter_number(node) - 1]
         if context is None or context.kind is not type.kind:
             target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
-            cast = exp.Cast(this=node.copy(), to=target)
+            cast = exp.Cast(this=copied(node), to=target)
             cast.meta[TYPED_PARAMETER] = True
             if enum_in(type) is not None or type.bare:
                 cast.meta[CAST_TYPE] = type
@@ -107,13 +109,13 @@ def _copied_part(
     statement: Query | Insert | Update | Delete,
 ) -> Query | Insert | Update | Delete:
     if isinstance(statement, Query):
-        return replace(statement, tree=statement.tree.copy())
+        return replace(statement, tree=copied(statement.tree))
     return _copied_write(statement)
 
 
 def _copied_write(statement: Insert | Update | Delete) -> Insert | Update | Delete:
     def tree(node: exp.Expr | None) -> exp.Expr | None:
-        return None if node is None else exp.Paren(this=node.copy())
+        return None if node is None else exp.Paren(this=copied(node))
 
     returning = tuple(_copied_item(item) for item in statement.returning)
     match statement:
@@ -121,7 +123,7 @@ def _copied_write(statement: Insert | Update | Delete) -> Insert | Update | Dele
             if conflict is not None:
                 assigned = _copied_assignments(conflict.assignments)
                 conflict = replace(conflict, assignments=assigned, where=tree(conflict.where))
-            source = None if source is None else source.copy()
+            source = None if source is None else copied(source)
             return replace(statement, source=source, conflict=conflict, returning=returning)
         case Update():
             assignments = _copied_assignments(statement.assignments)
@@ -155,7 +157,7 @@ def _copied_assignments(assignments: Assignments) -> Assignments:
 
 def _copied_value(value: exp.Expr) -> exp.Expr:
     """An expression of which also all may be replaced."""
-    return exp.Paren(this=value.copy()) if value.find(exp.Parameter) else value.copy()
+    return exp.Paren(this=copied(value)) if value.find(exp.Parameter) else copied(value)
 
 
 def _copied_item(item: exp.Expr) -> exp.Expr:
@@ -275,7 +277,7 @@ def _in_query(
                 seen.add(id(node))
                 yield node, _context(node, lookup, declared) or _as_item(node, tree, targets)
     # LIMIT of a set operation, VALUES, and whatever else belongs to no scope.
-    for node in tree.find_all(exp.Parameter):
+    for node in find_all(tree, exp.Parameter):
         if id(node) not in seen:
             yield node, _context(node, lambda column: None, declared)
 
@@ -293,7 +295,7 @@ def _in_tree(
     tree: exp.Expr, lookup: Lookup, declared: Hints, whole: ColumnType | None
 ) -> Iterator[Context]:
     """The parameters of an expression that, as a whole, is of type `whole`."""
-    for node in list(tree.find_all(exp.Parameter)):
+    for node in list(find_all(tree, exp.Parameter)):
         if node is tree or tree.unnest() is node:
             yield node, whole
         else:

@@ -20,6 +20,7 @@ from .binder import Relations
 from .native_select import row_count, single_table
 from .parser import folded
 from .parser.queries import table_name
+from .parser.walks import find_all
 from .scalars import NotNative
 from .transpile import folded_alias
 
@@ -78,7 +79,7 @@ def _over_one_table(tree: exp.Expr) -> bool:
         if set(_given(select)) - _INNER_CLAUSES:
             return False
     # A query and what puts it into FROM for each of them, and none elsewhere.
-    return isinstance(select, exp.Select) and len(list(tree.find_all(exp.Query))) == 1 + 2 * depth
+    return isinstance(select, exp.Select) and len(list(find_all(tree, exp.Query))) == 1 + 2 * depth
 
 
 def _given(node: exp.Expr) -> list[str]:

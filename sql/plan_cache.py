@@ -12,7 +12,9 @@ from ..catalog.session_zone import UTC_NAME, session_style, zone_name
 from ..catalog.text_style import PLAIN
 from .needs import Needs
 from .parser import ParsedText, parse
+from .parser.pieces import lengthy
 from .parser.statements import Statement
+from .planning import planned
 from .plans import Plan
 from .shapes import give_slots, serves_shape, shape_of
 
@@ -29,9 +31,13 @@ class Prepared:
     Texts of one shape share statements and plans, and each has the numbers of its own in `slots`.
     """
 
-    __slots__ = ("_needs", "_plans", "_template", "_text", "parameter_count", "slots", "statements")
+    __slots__ = (
+        "_needs", "_plans", "_template", "_text", "lengthy", "parameter_count", "slots",
+        "statements",
+    )  # fmt: skip
 
-    def __init__(self, parsed: ParsedText) -> None:
+    def __init__(self, parsed: ParsedText, *, lengthy: bool = False) -> None:
+        self.lengthy = lengthy
         self.statements: tuple[Statement, ...] = parsed.statements
         self.parameter_count = parsed.parameter_count
         self.slots: tuple[int, ...] = ()
@@ -111,7 +117,7 @@ class Template:
 
     def of(self, text: str, numbers: tuple[int, ...]) -> Prepared:
         shared = self.prepared
-        made = Prepared(ParsedText(shared.statements, 0))
+        made = Prepared(ParsedText(shared.statements, 0), lengthy=shared.lengthy)
         made.slots = numbers
         made._plans, made._needs = shared._plans, shared._needs
         made._template, made._text = self, text
@@ -126,6 +132,18 @@ class PlanCache:
         self._texts: dict[str, Prepared] = {}
         self._templates: dict[str, Template] = {}
 
+    async def prepared(self, text: str) -> Prepared:
+        """As `prepare`, a long text in slices of the loop."""
+        if text in self._texts:
+            return self._texts[text]
+        return await planned(lambda: self.prepare(text), lengthy=lengthy(text))
+
+    async def reading(self, text: str) -> Prepared:
+        """As `read`, a long text in slices of the loop."""
+        if text in self._texts:
+            return self._texts[text]
+        return await planned(lambda: self.read(text), lengthy=lengthy(text))
+
     def prepare(self, text: str) -> Prepared:
         """The text's statements, to be run. Raises SQLError."""
         prepared = self._texts.get(text)
@@ -137,7 +155,7 @@ class PlanCache:
         template = self._templates.get(shape.text)
         if template is None:
             parsed = parse(text)
-            template = Template(Prepared(parsed))
+            template = Template(Prepared(parsed, lengthy=lengthy(text)))
             single = len(parsed.statements) == 1
             template.useful = single and give_slots(parsed.statements[0], shape)
             _keep(self._templates, shape.text, template)
@@ -149,7 +167,7 @@ class PlanCache:
         """The text's statements as they are written, which no other text shares."""
         prepared = self._texts.get(text)
         if prepared is None:
-            prepared = Prepared(parse(text))
+            prepared = Prepared(parse(text), lengthy=lengthy(text))
             if len(text) <= TEXT_LENGTH_MAX:
                 _keep(self._texts, text, prepared)
         return prepared

@@ -16,6 +16,7 @@ from ..catalog.leases import DescriptorUnavailable
 from ..catalog.system_tables import FIRST_USER_ID
 from ..catalog.users import ROOT
 from ..kvlayer.clock import Timestamp
+from ..kvlayer.fibre import in_slices
 from ..kvlayer.timestamp import unix_us
 from ..kvlayer.txn import Transaction
 from .as_of import datetime_of, resolve_as_of
@@ -39,6 +40,7 @@ from .parser.as_of_clause import AsOf
 from .parser.statements import PlannedStatement
 from .plan_cache import Prepared
 from .planner import plan_statement
+from .planning import lengthy_relations, planned
 from .plans import MergePlan, Plan, SelectPlan, WithPlan
 from .relations import LeaseScope, changed_tables, resolve_all
 from .result_shape import check_columns_same, plain_columns
@@ -207,7 +209,7 @@ async def _select(
     bindings: Bindings,
 ) -> Result:
     if execution.streamed and plan.drawn is None:
-        waiting = services.waiting_results
+        waiting = services.waiting_results.of(execution.session_user)
         return await stream_select(plan, transaction, bindings, services.analytics, waiting)
     return await run_select(plan, transaction, bindings, services.analytics)
 
@@ -365,11 +367,12 @@ async def explain(
     try:
         await reader.started()
         at = reader.read_timestamp
-        names = tables_of(statement)
+        names = await in_slices(lambda: tables_of(statement))
         relations = await resolve_all(services, reader, names, database, scope, at, reader)
-        await require(services, user, needs_of(statement, relations), reader)
+        needs = await in_slices(lambda: needs_of(statement, relations))
+        await require(services, user, needs, reader)
         await bind_named_enums(services, reader, statement, relations, database)
-        return plan_statement(statement, relations)
+        return await in_slices(lambda: plan_statement(statement, relations))
     finally:
         scope.release()
 
@@ -406,20 +409,22 @@ async def _plan_anew(
     at: Timestamp,
     transaction: Transaction | None,
 ) -> Plan:
-    names, database = tables_of(execution.statement), execution.database
+    statement, database = execution.statement, execution.database
+    lengthy = execution.prepared.lengthy
+    names = await planned(lambda: tables_of(statement), lengthy=lengthy)
     relations = await resolve_all(services, reader, names, database, scope, at, transaction)
     # Before it is planned: what is said of columns is for those who may see the table.
-    needs = needs_of(execution.statement, relations)
+    needs = await planned(lambda: needs_of(statement, relations), lengthy=lengthy)
     await require(services, execution.user, needs, transaction)
-    statement = execution.statement
     named = await bind_named_enums(services, reader, statement, relations, database)
-    plan = plan_statement(statement, relations)
+    lengthy = lengthy or lengthy_relations(relations)
+    plan = await planned(lambda: plan_statement(statement, relations), lengthy=lengthy)
     if not execution.prepared.takes(plan):
         own = execution.prepared.own_statement()
         assert isinstance(own, PlannedStatement), own
         await bind_named_enums(services, reader, own, relations, database)
-        plan = plan_statement(own, relations)
-    needs = needs_of(execution.statement, relations, plan)
+        plan = await planned(lambda: plan_statement(own, relations), lengthy=lengthy)
+    needs = await planned(lambda: needs_of(statement, relations, plan), lengthy=lengthy)
     await require(services, execution.user, needs, transaction)
     check_columns_same(execution.described, plain_columns(plan))
     if not named and not changed_tables(transaction) and execution.prepared.takes(plan):

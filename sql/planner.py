@@ -24,6 +24,7 @@ from .binder import (
 )
 from .column_values import is_default, refuse_computed, value_for
 from .conflict_plan import plan_conflict
+from .constant_values import constant_rows
 from .default_expressions import default_of
 from .drawn_items import DrawnItems, split_items, without_draws
 from .element_assignments import whole_value
@@ -35,6 +36,7 @@ from .locking_plan import plan_locking
 from .merge_plan import plan_merge
 from .native_select import native_select, scan_access
 from .parser import folded, position_of
+from .parser.constant_rows import ROWS, Row
 from .parser.merge_statements import Merge
 from .parser.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
 from .piecewise import piecewise
@@ -55,7 +57,7 @@ from .returned_rows import Returning, refuse_unreturned, returned_table
 from .returning import projection
 from .scalars import NotNative, Scalar
 from .transpile import transpile
-from .values_query import takes_query, values_query, without_defaults
+from .values_query import refuse_aggregates, takes_query, values_query, without_defaults
 from .views import expand_views, refuse_view
 from .virtual_ids import is_virtual
 
@@ -142,6 +144,8 @@ def _refuse_target(statement: Insert | Update | Delete | Merge, relations: Relat
 def plan_select(tree: exp.Expr, relations: Relations) -> SelectPlan:
     """Native where the shape allows it. DuckDB's plan is made at once where there is no other, and
     otherwise when a key range turns out to be too long to be read row by row."""
+    if isinstance(tree, exp.Values):
+        refuse_aggregates(tree)
     tree = without_blanks(tree, relations)
     drawn = split_items(tree)
     if drawn is not None:
@@ -185,6 +189,8 @@ def _plan_drawn(
 def _insert(statement: Insert, relations: Relations) -> InsertPlan:
     descriptor = relations[statement.table.parts]
     targets = places_of(statement.columns, descriptor)
+    if isinstance(statement.source, exp.Values):
+        refuse_aggregates(statement.source)
     rows: tuple[tuple[Scalar, ...], ...] = ()
     query = None
     if statement.source is None:
@@ -196,6 +202,8 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
         rows = tuple(
             _row(values, targets, statement, descriptor) for values in statement.source.expressions
         )
+        if more := statement.source.meta.get(ROWS):
+            rows = (*rows, *_further_rows(more, targets, statement, descriptor))
     else:
         columns = [descriptor.visible_columns[place] for place in targets]
         check_inserted(statement, columns, relations)
@@ -244,6 +252,17 @@ def _row(
             refuse_inserted(column, statement.overriding, item)
             row[place] = value_for(item, descriptor, place, {}, None)
     return tuple(row)
+
+
+def _further_rows(
+    rows: Sequence[Row], targets: Sequence[int], statement: Insert, descriptor: TableDescriptor
+) -> list[tuple[Scalar, ...]]:
+    """The rows of VALUES behind the first one, which has said what is wrong with their columns."""
+    places = [
+        None if ignores(descriptor.visible_columns[place], statement.overriding) else place
+        for place in targets
+    ]
+    return constant_rows(rows, descriptor, places, _defaults(descriptor))
 
 
 def _update(statement: Update, relations: Relations) -> UpdatePlan:

@@ -10,6 +10,7 @@ from functools import cached_property
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.elements import Index
 from ..catalog.row_codec import RowCodec
+from ..kvlayer.fibre import in_slices
 from ..kvlayer.transaction_modes import LockMode, WhenLocked
 from .analytic_select import AnalyticSelect
 from .drawn_items import DrawnItems
@@ -102,6 +103,12 @@ class SelectPlan:
     @cached_property
     def analytic(self) -> AnalyticSelect:
         return self.make_analytic()
+
+    async def analysed(self) -> AnalyticSelect:
+        """As `analytic`, made in slices of the loop."""
+        if "analytic" not in self.__dict__:
+            await in_slices(lambda: self.analytic)
+        return self.analytic
 
     @property
     def shape(self) -> AnalyticSelect:

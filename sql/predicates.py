@@ -19,6 +19,7 @@ from sqlglot import exp
 from ..catalog.column_types import ColumnType, Datum
 from ..catalog.type_kinds import FLOATS, TypeKind
 from .parser import position_of
+from .parser.walks import find_all
 from .scalars import Bindings, NotNative, Scalar, Scope, adapt, compile_scalar, type_of_cast
 
 Values = Sequence[Datum]
@@ -188,7 +189,7 @@ def _constant(
     scalar = compile_scalar(tree, scope, relation)
     if not scalar.constant:
         raise NotNative("a comparison of two columns")
-    if any(_is_char(cast) for cast in tree.find_all(exp.Cast)):
+    if any(_is_char(cast) for cast in find_all(tree, exp.Cast)):
         raise NotNative("a CHAR, beside which the blanks of a VARCHAR mean nothing")
     if type.kind is TypeKind.FLOAT4 and scalar.type not in (None, type):
         if not alone:

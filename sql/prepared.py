@@ -32,12 +32,14 @@ from .evaluator_errors import from_duckdb
 from .executor.ddl import DDL
 from .expression_types import Hints
 from .named_enums import DeclaredType, DeclaredTypes, bind_named_enums, resolve_hints
-from .needs import needs_of
-from .parameter_types import type_parameters
+from .needs import Needs, needs_of
+from .parameter_types import TypedStatement, type_parameters
 from .parser import ParsedText
 from .parser.cursor_statements import DeclareCursor
 from .parser.merge_statements import Merge
 from .parser.statements import (
+    CopyFrom,
+    CopyTo,
     CreateChangefeed,
     Delete,
     ExecutePrepared,
@@ -51,6 +53,7 @@ from .parser.statements import (
 from .plan_cache import Prepared, zoned
 from .planned import holds
 from .planner import plan_statement
+from .planning import lengthy_relations, planned
 from .plans import MergePlan, Plan, SelectPlan, WithPlan
 from .relations import LeaseScope, changed_tables, resolve_all
 from .result_shape import plain_columns
@@ -76,6 +79,8 @@ class PreparedStatement:
     parameter_types: tuple[ColumnType, ...]
     columns: tuple[ResultColumn, ...] | None = None
     lasting: bool = True
+    timed: bool = True
+    """Whether it may compute no longer than an analytical query: not a COPY."""
     _plan: Plan | None = field(default=None, repr=False)
 
     @property
@@ -100,6 +105,7 @@ class Asked:
     parameters: Sequence[object]
     described: tuple[ResultColumn, ...] | None = None
     streamed: bool = False
+    timed: bool = True
 
     @property
     def statement(self) -> Statement:
@@ -110,21 +116,28 @@ def asked_of(
     statement: PreparedStatement, parameters: Sequence[object], *, streamed: bool
 ) -> Asked:
     return Asked(
-        statement.prepared, statement.index, parameters, statement.columns, streamed=streamed
+        statement.prepared,
+        statement.index,
+        parameters,
+        statement.columns,
+        streamed=streamed,
+        timed=statement.timed,
     )
 
 
-def statements_of(services: Services, text: str) -> list[PreparedStatement]:
+async def statements_of(services: Services, text: str) -> list[PreparedStatement]:
     """The statements of a text that has no parameters."""
-    prepared = services.plans.prepare(text)
+    prepared = await services.plans.prepared(text)
     if prepared.parameter_count:
-        raise SQLError(
-            "42P02",
-            "there is no parameter $1",
-            hint="Parameters need the extended protocol: PREPARE, or a driver's arguments.",
+        raise _no_parameter(
+            "Parameters need the extended protocol: PREPARE, or a driver's arguments."
         )
     count = len(prepared.statements)
     return [PreparedStatement(text, prepared, index, ()) for index in range(count)]
+
+
+def _no_parameter(hint: str) -> SQLError:
+    return SQLError("42P02", "there is no parameter $1", hint=hint)
 
 
 class Preparing:
@@ -148,7 +161,7 @@ class Preparing:
             needs = known.prepared.needs(0, self._database)
             await require(self._services, self._user, needs, self._opened)
             return known
-        prepared = self._services.plans.read(text)
+        prepared = await self._services.plans.reading(text)
         if len(prepared.statements) > 1:
             raise SQLError("42601", "cannot insert multiple commands into a prepared statement")
         made = await self._typed(text, prepared, hints)
@@ -171,9 +184,11 @@ class Preparing:
         statement = prepared.statements[0] if prepared.statements else None
         if isinstance(statement, DeclareCursor):
             inner = await self._typed(
-                statement.text, self._services.plans.read(statement.text), hints
+                statement.text, await self._services.plans.reading(statement.text), hints
             )
             return PreparedStatement(text, prepared, 0, inner.parameter_types)
+        if count and isinstance(statement, CopyFrom | CopyTo):
+            raise _no_parameter("COPY takes none: write the values.")
         if not isinstance(statement, PLANNED):
             types = tuple(hint or STRING for hint in [*hints, *([None] * count)][:count])
             return PreparedStatement(text, prepared, 0, types)
@@ -182,23 +197,29 @@ class Preparing:
         try:
             await reader.started()
             at = reader.read_timestamp
-            names = tables_of(statement)
+            names = await planned(lambda: tables_of(statement), lengthy=prepared.lengthy)
             relations = await resolve_all(
                 self._services, reader, names, self._database, scope, at, self._opened
             )
-            needs = needs_of(statement, relations)
+            needs = await planned(lambda: needs_of(statement, relations), lengthy=prepared.lengthy)
             await require(self._services, self._user, needs, self._opened)
             named = await bind_named_enums(
                 self._services, reader, statement, relations, self._database
             )
-            typed = type_parameters(statement, relations, hints, count)
-            plan = plan_statement(typed.statement, relations)
+
+            def work() -> tuple[TypedStatement, Plan, Needs]:
+                typed = type_parameters(statement, relations, hints, count)
+                plan = plan_statement(typed.statement, relations)
+                return typed, plan, needs_of(typed.statement, relations, plan)
+
+            lengthy = prepared.lengthy or lengthy_relations(relations)
+            typed, plan, needs = await planned(work, lengthy=lengthy)
         finally:
             scope.release()
             await self._done(reader)
-        own = Prepared(ParsedText((typed.statement,), count))
+        own = Prepared(ParsedText((typed.statement,), count), lengthy=prepared.lengthy)
         if not named and not self._changed():
-            own.keep(0, self._database, plan, needs_of(typed.statement, relations, plan))
+            own.keep(0, self._database, plan, needs)
         made = PreparedStatement(text, own, 0, typed.parameter_types, lasting=not named, _plan=plan)
         made.columns = plain_columns(plan)
         return made

@@ -25,6 +25,9 @@ from .scalars import Bindings, NotNative, compile_scalar
 NAMES_MAX = 10_000
 """Prepared statements of one session: a client that never deallocates is told before it hurts."""
 
+TEXT_MAX = 16 * 1024 * 1024
+"""Characters of all of them: a plan holds several times what its text does."""
+
 NamedStatement = Prepare | ExecutePrepared | Deallocate
 
 
@@ -58,9 +61,12 @@ class PreparedNames:
     def __init__(self, clock: ClockReading) -> None:
         self._clock = clock
         self._by_name: dict[str, NamedPrepared] = {}
+        self._length = 0
+        """Characters of those that have a name."""
 
-    def check_new(self, name: str) -> None:
-        """Raises SQLError 42P05 for a name that is taken, 53400 where there are too many."""
+    def check_new(self, name: str, text: str) -> None:
+        """Raises SQLError 42P05 for a name that is taken, 53400 where there are too many, or what
+        they say is too long."""
         if name in self._by_name:
             raise SQLError("42P05", f'prepared statement "{name}" already exists')
         if len(self._by_name) >= NAMES_MAX:
@@ -69,9 +75,18 @@ class PreparedNames:
                 f"a session has at most {NAMES_MAX} prepared statements",
                 hint="DEALLOCATE those that are not needed.",
             )
+        if self._length + len(text) > TEXT_MAX:
+            raise SQLError(
+                "53400",
+                f"prepared statements of a session have at most {TEXT_MAX} characters in all",
+                hint="Send long statements without a name, or DEALLOCATE those that are not "
+                "needed.",
+            )
 
     def keep(self, name: str, statement: PreparedStatement, *, from_sql: bool = False) -> None:
         at = datetime_of(self._clock.last)
+        self.forget(name)
+        self._length += len(statement.text) if name else 0
         self._by_name[name] = NamedPrepared(name, statement, at, from_sql)
 
     def find(self, name: str, position: int | None = None) -> PreparedStatement:
@@ -84,10 +99,13 @@ class PreparedNames:
 
     def forget(self, name: str) -> None:
         """Nothing happens to a name that is not there."""
-        self._by_name.pop(name, None)
+        found = self._by_name.pop(name, None)
+        if found is not None and name:
+            self._length -= len(found.statement.text)
 
     def clear(self) -> None:
         self._by_name.clear()
+        self._length = 0
 
     def __contains__(self, name: str) -> bool:
         return name in self._by_name

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -34,6 +35,9 @@ WAITING_MAX = 500
 """Results of a node that wait for their clients. Each holds some megabytes, and a view of the
 engine or a query of DuckDB's."""
 
+WAITING_OF_USER_MAX = 375
+"""Of one user: what is left lets others read beside one who never reads to an end."""
+
 
 class WaitingResults:
     """The results of a node that are not whole, nor closed."""
@@ -41,6 +45,9 @@ class WaitingResults:
     def __init__(self, store: StoreAccess) -> None:
         self._store = store
         self._open: set[ResultBatches] = set()
+
+    def of(self, user: str) -> ResultsOfUser:
+        return ResultsOfUser(self, user)
 
     @property
     def clock(self) -> ClockReading:
@@ -50,15 +57,21 @@ class WaitingResults:
     def idle_timeout(self) -> float:
         return self._store.settings.get(IDLE_TIMEOUT)
 
-    def refuse_more(self) -> None:
-        """Raises SQLError 53400 where too many wait."""
-        if len(self._open) >= WAITING_MAX:
-            raise SQLError(
-                "53400",
-                f"more than {WAITING_MAX} results wait for their clients to read them",
-                hint="Read them to their end, or close them; sql.result.idle_timeout closes those "
-                "that nobody reads.",
-            )
+    def refuse_more(self, user: str) -> None:
+        """Raises SQLError 53400 where too many wait, of that user or of all."""
+        of_user = sum(batches.waiting.user == user for batches in self._open)
+        for count, most, whose in (
+            (len(self._open), WAITING_MAX, ""),
+            (of_user, WAITING_OF_USER_MAX, f' of user "{user}"'),
+        ):
+            if count >= most:
+                raise SQLError(
+                    "53400",
+                    f"{most} results{whose} wait for their clients to read them, and there may be "
+                    "no more",
+                    hint="Read them to their end, or close them; sql.result.idle_timeout closes "
+                    "those that nobody reads.",
+                )
 
     def add(self, batches: ResultBatches) -> None:
         self._open.add(batches)
@@ -74,6 +87,21 @@ class WaitingResults:
             await batches.close()
 
 
+@dataclass(frozen=True, slots=True)
+class ResultsOfUser:
+    """A node's waiting results, for who makes one for a user."""
+
+    results: WaitingResults
+    user: str
+
+    @property
+    def clock(self) -> ClockReading:
+        return self.results.clock
+
+    def refuse_more(self) -> None:
+        self.results.refuse_more(self.user)
+
+
 class ResultBatches:
     """The rows of a result that are still to come.
 
@@ -85,18 +113,18 @@ class ResultBatches:
         self,
         ready: Iterable[pa.Table],
         rest: AsyncGenerator[pa.Table, None],
-        waiting: WaitingResults,
+        waiting: ResultsOfUser,
     ) -> None:
         self.row_count = 0
         self._ready = deque(ready)
         self._rest = rest
-        self._waiting = waiting
+        self.waiting = waiting
         self._ended = False
         self._taking = False
         self._let_go: SQLError | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
-        waiting.add(self)
+        waiting.results.add(self)
         self._wait()
 
     @property
@@ -145,12 +173,12 @@ class ResultBatches:
         self._stop_waiting()
         if not self._ended:
             self._ended = True
-            self._waiting.remove(self)
+            self.waiting.results.remove(self)
             await self._rest.aclose()
 
     def _wait(self) -> None:
         self._stop_waiting()
-        seconds = self._waiting.idle_timeout
+        seconds = self.waiting.results.idle_timeout
         if seconds and not self._ended:
             self._timer = asyncio.get_running_loop().call_later(seconds, self._give_up, seconds)
 

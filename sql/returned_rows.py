@@ -34,6 +34,7 @@ from .given_tables import given_table
 from .parser import folded, position_of
 from .parser.queries import table_name
 from .parser.statements import Delete, Insert, Query, Update, WithWrites, WritingStep
+from .parser.walks import find_all
 from .plans import Projection
 from .returning import projection, projection_over
 from .values_query import items_of
@@ -103,7 +104,7 @@ class Returning:
                 for name, _ in self._sources[alias]
             ]
         root = exp.Paren(this=item.copy())
-        for column in list(root.find_all(exp.Column)):
+        for column in list(find_all(root, exp.Column)):
             if self._is_of_subquery(column):
                 continue
             owner = self._alias_of(column)
@@ -163,7 +164,7 @@ class Returning:
             return True
         node: exp.Expr | None = inner
         while node is not None:
-            names = (table.alias_or_name for table in node.find_all(exp.Table, exp.Subquery))
+            names = (table.alias_or_name for table in find_all(node, exp.Table, exp.Subquery))
             if qualifier.name in names:
                 return True
             node = node.find_ancestor(exp.Query)
@@ -276,7 +277,7 @@ def refuse_unreturned(statement: WithWrites) -> None:
     """Raises SQLError 0A000 where a step is read that returns nothing."""
     silent = {step.name for step in statement.steps if not step.statement.returning}
     for part in (*(step.statement for step in statement.steps), statement.main):
-        for table in (table for tree in _trees_of(part) for table in tree.find_all(exp.Table)):
+        for table in (table for tree in _trees_of(part) for table in find_all(tree, exp.Table)):
             schema = table.args.get("db")
             if schema is not None and schema.name == STEPS and folded(table.this) in silent:
                 raise SQLError(

@@ -25,6 +25,7 @@ from .column_origins import origin_of
 from .expression_types import type_of
 from .given_tables import ROW_NUMBER, given_table
 from .parser import folded, position_of
+from .parser.walks import find_all
 from .parser.writes import with_ctes
 from .plans import Projection, ReturnedQuery
 from .postgres.output_names import output_name
@@ -137,7 +138,7 @@ def _query(
 
 def _refuse_sets(tree: exp.Expr) -> None:
     """RETURNING is about one row at a time. Raises SQLError for what is about several."""
-    for node in tree.find_all(exp.AggFunc, exp.Window, *TABLE_FUNCTIONS):
+    for node in find_all(tree, exp.AggFunc, exp.Window, *TABLE_FUNCTIONS):
         if node.find_ancestor(exp.Query) is not None:
             continue
         if isinstance(node, exp.Window):

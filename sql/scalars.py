@@ -22,6 +22,7 @@ from ..catalog.column_types import INT8_MAX, ColumnType, Datum, array_of, coerce
 from ..catalog.errors import SQLError
 from ..catalog.literals import read_decimal
 from ..catalog.type_kinds import TypeKind
+from ..kvlayer.fibre import give_way
 from .arithmetic import negate, operation
 from .client_functions import CLIENT_NODES, SOMEBODY, ClientFacts, client_fact
 from .parser import folded, position_of
@@ -121,6 +122,7 @@ OPERATORS: dict[type[exp.Expr], str] = {
 
 def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) -> Scalar:
     """The scalar of `tree`. Columns may be qualified by `relation`. Raises NotNative."""
+    give_way()
     match tree:
         case exp.Paren():
             return compile_scalar(tree.this, scope, relation)

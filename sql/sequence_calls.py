@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from ..catalog.errors import SQLError
 from .parser import position_of
+from .parser.walks import find_all
 
 
 class SequenceGenerators(Protocol):
@@ -120,7 +121,7 @@ def computed_call(
 
 def draws(tree: exp.Expr) -> bool:
     """Whether an expression asks anything of a sequence."""
-    return any(node.name.lower() in FUNCTIONS for node in tree.find_all(exp.Anonymous))
+    return any(node.name.lower() in FUNCTIONS for node in find_all(tree, exp.Anonymous))
 
 
 def always_evaluated(call: exp.Expr) -> None:

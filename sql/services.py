@@ -90,7 +90,11 @@ class Jobs(Protocol):
     """The jobs of the store. Each method is a transaction of its own."""
 
     async def list(self, *, changefeeds_only: bool) -> Sequence[JobSummary]:
-        """By id."""
+        """Those that have not ended and those that ended of late, by id."""
+        ...
+
+    async def find(self, job_ids: Sequence[int]) -> Sequence[JobSummary]:
+        """Those of the jobs that there are, whenever they ended."""
         ...
 
     async def control(self, job_id: int, action: JobAction) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from typing import NoReturn, TypeVar
 
 from ..catalog.errors import SQLError
+from ..catalog.key_errors import told_to
 from ..catalog.session_zone import SessionZone
 from ..catalog.system_tables import DEFAULT_DATABASE
 from ..catalog.users import ROOT
@@ -14,6 +16,7 @@ from ..kvlayer.errors import KVError
 from .acting_user import act_as, act_as_login, begin_as, current_user, session_user
 from .activity import Activity
 from .advisory_locks import AdvisoryLocks
+from .analytic_lanes import ANALYTICAL_TIMEOUT, Asker, untimed
 from .authorization import Actor, check_database
 from .catalog_statements import (
     as_variables_say,
@@ -23,7 +26,7 @@ from .catalog_statements import (
 )
 from .client_variables import APPLICATION_NAME
 from .cursors import Cursors
-from .errors import from_kv
+from .errors import told_of
 from .executor.cluster_settings import set_cluster_setting
 from .executor.copy import CopyIn, begin_copy, copy_refused, query_of_copy
 from .executor.ddl import DDL
@@ -53,7 +56,9 @@ from .session_state import SessionState
 from .session_transactions import SessionTransactions
 from .session_turn import SessionTurn
 from .transactions import OpenTransaction, lock_timeout
-from .variables import SessionVariables
+from .variables import STATEMENT_TIMEOUT, SessionVariables
+
+T = TypeVar("T")
 
 
 class Session:
@@ -74,11 +79,13 @@ class Session:
         self._services = services
         self._store = services.store
         self._transactions = SessionTransactions(services, self.variables)
-        self._turn = SessionTurn(self.variables)
+        self._turn = SessionTurn(self.variables, self._asker)
         self._sequences = SessionSequences()
         self.prepared_names = names = PreparedNames(services.store.clock)
         self._named = NamedStatements(names, self._store, self._preparing, self._run_prepared)
-        self.cursors = Cursors(lambda: self._open, self._run_text, services.waiting_results)
+        self.cursors = Cursors(
+            lambda: self._open, self._run_text, services.waiting_results.of(user)
+        )
         self._calls = CallingSession(services, self, self._transactions)
         self.activity = Activity(services.sessions.next_number(), user, services.store)
         services.sessions.add(self)
@@ -103,6 +110,11 @@ class Session:
     def terminated(self) -> SQLError | None:
         """Why the session is over, if it is: it is then for closing."""
         return self._transactions.terminated
+
+    def _asker(self) -> Asker:
+        own_limit = self.variables.get(STATEMENT_TIMEOUT)
+        seconds = 0.0 if own_limit else self._store.settings.get(ANALYTICAL_TIMEOUT)
+        return Asker(self.user, self._services.rights.current.admin(self.user), seconds)
 
     @property
     def advisory_locks(self) -> AdvisoryLocks:
@@ -143,7 +155,7 @@ class Session:
         """
         async with self._turn, self._transactions.attended():
             try:
-                prepared = self._services.plans.prepare(text)
+                prepared = await self._services.plans.prepared(text)
                 given = check_parameters(parameters, prepared.parameter_count)
                 with self.activity.running(text):
                     count = len(prepared.statements)
@@ -156,20 +168,25 @@ class Session:
                 await self.cursors.forget_ended()
                 return results
             except BaseException as error:
-                raise await self._failed(error) from error.__cause__
+                await self._failed(error)
 
-    async def _failed(self, error: BaseException) -> BaseException:
-        """The error to raise, the transaction having failed with it."""
+    async def _failed(self, error: BaseException) -> NoReturn:
+        """Raises what the client is told of an error, the transaction having failed with it."""
         # A cancelled statement has done who knows what: the transaction cannot go on.
         await self._transactions.fail()
         await self.cursors.forget_ended()
-        return from_kv(error) if isinstance(error, KVError) else error
+        if isinstance(error, SQLError):
+            raise told_to(error, self._services.rights.current, self.user) from error.__cause__
+        if not isinstance(error, Exception):
+            raise error
+        raise told_of(error) from error
 
     # Prepared statements, and batches of them that are one transaction
 
-    def parse(self, text: str) -> list[PreparedStatement]:
+    async def parse(self, text: str) -> list[PreparedStatement]:
         """The statements of a text without parameters, ready for `run`. Raises SQLError."""
-        return statements_of(self._services, text)
+        async with self._turn:
+            return await statements_of(self._services, text)
 
     async def prepare(self, text: str, hints: DeclaredTypes = ()) -> PreparedStatement:
         """The one statement of `text`, its parameters typed. Raises SQLError.
@@ -180,7 +197,7 @@ class Session:
             try:
                 return await self._prepare(text, hints)
             except BaseException as error:
-                raise await self._failed(error) from error.__cause__
+                await self._failed(error)
 
     async def describe(self, prepared: PreparedStatement) -> tuple[ResultColumn, ...]:
         """The columns of a statement's result; empty where it returns no rows.
@@ -191,7 +208,7 @@ class Session:
             try:
                 return await self._describe(prepared)
             except BaseException as error:
-                raise await self._failed(error) from error.__cause__
+                await self._failed(error)
 
     async def run(
         self,
@@ -223,7 +240,7 @@ class Session:
                         check_columns_same(prepared.columns, result.columns)
                 return result
             except BaseException as error:
-                raise await self._failed(error) from error.__cause__
+                await self._failed(error)
 
     @asynccontextmanager
     async def sending(self, result: Result) -> AsyncIterator[None]:
@@ -238,8 +255,26 @@ class Session:
                     with self.activity.running(self.activity.last_text or ""):
                         async with self._transactions.time_limit():
                             yield
+            except (KVError, SQLError) as error:
+                await self._failed(error)
+            except BaseException:  # of whoever takes them, and tells of it
+                await self.fail()
+                raise
+
+    async def run_apart(self, text: str, work: Callable[[], Awaitable[T]]) -> T:
+        """What `work` returns, which is no statement of the store's: a query of a mirror.
+
+        It is listed as `text`, may be cancelled, and has the time of an analytical query.
+        """
+        async with self._turn, self._transactions.attended():
+            try:
+                with self.activity.running(text):
+                    async with self._transactions.time_limit(
+                        self._store.settings.get(ANALYTICAL_TIMEOUT)
+                    ):
+                        return await work()
             except BaseException as error:
-                raise await self._failed(error) from error.__cause__
+                await self._failed(error)
 
     async def end_batch(self) -> None:
         """Commits what `run` began by itself. Raises SQLError where that fails."""
@@ -249,7 +284,7 @@ class Session:
             try:
                 await self._transactions.commit(self._store.clock.wall.monotonic_ns())
             except BaseException as error:
-                raise await self._failed(error) from error.__cause__
+                await self._failed(error)
 
     async def copy_in(self, statement: statements.CopyFrom) -> CopyIn:
         """Begins a COPY FROM in the open transaction, or in that of the batch. Raises SQLError.
@@ -268,13 +303,14 @@ class Session:
                 opened.statement_count += 1
                 return await begin_copy(self._services, self.database, statement, opened, self.user)
             except BaseException as error:
-                raise await self._failed(error) from error.__cause__
+                await self._failed(error)
 
     async def copy_out(self, statement: statements.CopyTo, *, more: bool = False) -> Result:
         """The rows of a COPY TO. Raises SQLError."""
         query = await query_of_copy(self._services, self.database, statement, self._open)
         prepared = Prepared(ParsedText((query,), 0))
-        return await self.run(PreparedStatement("", prepared, 0, ()), more=more, streamed=True)
+        copied = PreparedStatement("", prepared, 0, (), timed=False)
+        return await self.run(copied, more=more, streamed=True)
 
     async def fail(self) -> None:
         """What is open has failed, because of something outside: its client could not be served."""
@@ -294,6 +330,7 @@ class Session:
     async def _run_text(self, text: str, parameters: Sequence[object], *, streamed: bool) -> Result:
         """The result of a query that is part of a statement."""
         query = await self._preparing().prepare(text, ())
+        untimed()  # a cursor's, whose rows are fetched as slowly as its client likes
         return await self._run_prepared(query, parameters, streamed=streamed)
 
     async def _run_prepared(
@@ -302,7 +339,7 @@ class Session:
         return await self._run_at(asked_of(prepared, parameters, streamed=streamed))
 
     async def _prepare(self, text: str, hints: DeclaredTypes) -> PreparedStatement:
-        parsed = self._services.plans.read(text)
+        parsed = await self._services.plans.reading(text)
         if not all(isinstance(found, TransactionStatement) for found in parsed.statements):
             self._transactions.refuse_failed()
         return await self._preparing().prepare(text, hints)
@@ -334,12 +371,14 @@ class Session:
     async def _run_at(self, asked: Asked) -> Result:
         """As `_run`; its errors are SQLErrors that say which statement failed."""
         statement = asked.statement
+        if not asked.timed:
+            untimed()
         try:
             if isinstance(statement, TransactionStatement):
                 return await self._transactions.run(statement, asked.parameters)
             return await self._transactions.timed(self._run(asked))
-        except (KVError, SQLError) as error:
-            told = from_kv(error) if isinstance(error, KVError) else error
+        except Exception as error:
+            told = told_of(error)
             told.statement = asked.index
             raise told from error.__cause__ if told is error else error
 

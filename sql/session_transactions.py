@@ -327,9 +327,10 @@ class SessionTransactions:
             return await work
 
     @asynccontextmanager
-    async def time_limit(self) -> AsyncIterator[None]:
-        """What is done within takes `statement_timeout` at most. Raises SQLError 57014."""
-        seconds = self._variables.get(STATEMENT_TIMEOUT)
+    async def time_limit(self, otherwise: float = 0.0) -> AsyncIterator[None]:
+        """What is done within takes `statement_timeout` at most, or `otherwise` where the session
+        has none. Raises SQLError 57014."""
+        seconds = self._variables.get(STATEMENT_TIMEOUT) or otherwise
         try:
             async with asyncio.timeout(seconds or None) as limit:
                 yield

@@ -14,12 +14,13 @@ from sqlglot import exp
 
 from ..catalog.errors import SQLError
 from .parser import folded, position_of
+from .parser.walks import find_all
 
 
 def rank_ties(query: exp.Expr) -> None:
     """Puts ranks for every WITH TIES of `query`, in place. Raises SQLError 42601 for one without
     an order and for PERCENT, and 0A000 where the rows are not those that a rank would see."""
-    for fetch in list(query.find_all(exp.Fetch)):
+    for fetch in list(find_all(query, exp.Fetch)):
         options = fetch.args.get("limit_options")
         if options is not None and options.args.get("percent"):
             raise SQLError(

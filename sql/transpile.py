@@ -12,10 +12,14 @@ now() is the statement's time, not DuckDB's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, time
+from functools import partial
 
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ErrorLevel, UnsupportedError
+from sqlglot.generator import Generator
 from sqlglot.optimizer.scope import Scope as QueryScope
 
 from ..catalog.column_types import ColumnType
@@ -25,6 +29,7 @@ from ..catalog.errors import SQLError
 from ..catalog.interval import Interval
 from ..catalog.json_text import write_json
 from ..catalog.type_kinds import TypeKind
+from ..kvlayer.fibre import give_way
 from .analytic_select import AnalyticSelect, TableScan, TypedParameter
 from .binder import Relations, column_type, scopes_in, tables_in
 from .client_functions import CLIENT_NODES, client_fact
@@ -39,6 +44,8 @@ from .named_windows import spell_out_windows
 from .output_types import declared_enums, declared_types
 from .parser import folded, position_of
 from .parser.queries import table_name
+from .parser.tree_copies import copied, wrap
+from .parser.walks import find_all, stepping
 from .postgres.literal_casts import literal_cast
 from .postgres.meaning import mean_as_postgres
 from .postgres.output_names import output_name
@@ -73,7 +80,7 @@ def transpile(
 ) -> AnalyticSelect:
     """The plan of a query. `access` is that of its only table, if it has just one."""
     positions = _positions(tree)
-    query = _as_query(tree.copy())
+    query = _as_query(copied(tree))
     spell_out_merged(query, relations)
     spell_out_windows(query)
     rank_ties(query)
@@ -90,7 +97,7 @@ def transpile(
     rewrite(query, types, parameters.typed)
     mean_as_postgres(query, types)
     _retype_casts(query, parameters)
-    for scope in scopes_in(query):
+    for scope in stepping(scopes_in(query)):
         _type_constants(scope, relations, parameters)
     _replace_rest(query, parameters)
     scans = _replace_tables(query, relations, access)
@@ -108,18 +115,40 @@ def transpile(
 
 def _generate(query: exp.Query) -> str:
     try:
-        return query.sql("duckdb", identify=True, unsupported_level=ErrorLevel.RAISE)
+        return _written(query, ErrorLevel.RAISE)
     except UnsupportedError as error:
         # What depends on a session's time zone is the same in both: there is only UTC.
         if "timezone handling" in f"{error}":
-            return query.sql("duckdb", identify=True, unsupported_level=ErrorLevel.IGNORE)
+            return _written(query, ErrorLevel.IGNORE)
         raise SQLError("0A000", f"not supported: {error}".splitlines()[0].lower()) from error
+
+
+def _written(query: exp.Query, unsupported: ErrorLevel) -> str:
+    """The query's text. The generator changes what it writes, and gives way at each leaf."""
+    generator = _DUCKDB.generator(identify=True, unsupported_level=unsupported)
+    generator._dispatch = dict(generator._dispatch)
+    for kind in _LEAVES:
+        generator._dispatch[kind] = _giving_way(generator._dispatch[kind])
+    return generator.generate(copied(query), copy=False)
+
+
+_DUCKDB = DuckDB()
+_LEAVES = (exp.Identifier, exp.Literal, exp.Boolean, exp.Null)
+_Write = Callable[[Generator, exp.Expr], str]
+
+
+def _giving_way(write: _Write) -> _Write:
+    def written(generator: Generator, tree: exp.Expr) -> str:
+        give_way()
+        return write(generator, tree)
+
+    return written
 
 
 def _positions(tree: exp.Expr) -> dict[str, int]:
     """Where each name first stands, for errors that DuckDB finds."""
     positions: dict[str, int] = {}
-    for node in tree.find_all(exp.Identifier, exp.Anonymous):
+    for node in find_all(tree, exp.Identifier, exp.Anonymous):
         start = node.meta.get("start")
         if start is not None:
             name = node.name.lower()
@@ -134,7 +163,7 @@ def _retype_casts(query: exp.Query, parameters: _Parameters) -> None:
     A text literal is read here, by the same rules as one that is stored.
     """
     # Inner ones first: what is narrowed is copied.
-    for cast in reversed(list(query.find_all(exp.Cast))):
+    for cast in stepping(reversed(list(find_all(query, exp.Cast)))):
         read = literal_cast(cast)
         if read is not None:
             cast.replace(parameters.typed(*read))
@@ -147,12 +176,12 @@ def _retype_casts(query: exp.Query, parameters: _Parameters) -> None:
             if type == type.broad:
                 cast.set("to", target)
             else:
-                cast.replace(_narrow_cast(cast, type, target))
+                wrap(cast, partial(_narrow_cast, type=type, target=target))
 
 
-def _narrow_cast(cast: exp.Cast, type: ColumnType, target: exp.DataType) -> exp.Expr:
+def _narrow_cast(cast: exp.Expr, *, type: ColumnType, target: exp.DataType) -> exp.Expr:
     """Within the limits of the narrow type, and of the broad one: text is cut, as Postgres does."""
-    narrow: exp.Expr = cast.__class__(this=cast.this.copy(), to=target)
+    narrow: exp.Expr = cast.__class__(this=cast.this, to=target)
     if type.width is not None:
         narrow = exp.Left(this=narrow, expression=exp.Literal.number(type.width))
     if type.kind is TypeKind.CHAR:
@@ -233,7 +262,7 @@ class _Parameters:
     def kept_in(self, query: exp.Expr) -> tuple[TypedParameter, ...]:
         """Those that the query still has, numbered anew: what is folded into a constant, as
         pg_typeof() of a literal is, leaves none, and DuckDB wants no value that it does not use."""
-        places = [node for node in query.find_all(exp.Parameter) if node.args.get("_ours")]
+        places = [node for node in find_all(query, exp.Parameter) if node.args.get("_ours")]
         used = sorted({int(node.this.this) for node in places})
         number = {old: new for new, old in enumerate(used, 1)}
         for node in places:
@@ -255,7 +284,7 @@ def _cast(tree: exp.Expr, type: ColumnType) -> exp.Expr:
 
 
 def _type_constants(scope: QueryScope, relations: Relations, parameters: _Parameters) -> None:
-    for node in list(scope.find_all(*_COMPARISONS, exp.In, exp.Between)):
+    for node in stepping(list(scope.find_all(*_COMPARISONS, exp.In, exp.Between))):
         operands: list[exp.Expr]
         match node:
             case exp.In():
@@ -273,6 +302,7 @@ def _type_constants(scope: QueryScope, relations: Relations, parameters: _Parame
 
 
 def _type_constant(operand: exp.Expr, type: ColumnType, parameters: _Parameters) -> None:
+    give_way()
     text = isinstance(operand, exp.Literal) and operand.is_string
     if not text and not _client_parameter(operand):
         return
@@ -292,11 +322,11 @@ def _client_parameter(node: exp.Expr) -> bool:
 def _replace_rest(query: exp.Query, parameters: _Parameters) -> None:
     _replace_setting_calls(query, parameters)
     _replace_sequence_calls(query, parameters)
-    for node in list(query.find_all(*CLIENT_NODES)):
+    for node in list(find_all(query, *CLIENT_NODES)):
         inner = isinstance(node.parent, exp.Dot) and client_fact(node.parent) is not None
         if (fact := client_fact(node)) is not None and not inner:
             node.replace(parameters.typed(compile_scalar(node, {}), fact.type))
-    for node in list(query.find_all(exp.Parameter, exp.CurrentTimestamp, exp.CurrentDate)):
+    for node in list(find_all(query, exp.Parameter, exp.CurrentTimestamp, exp.CurrentDate)):
         match node:
             case exp.Parameter():
                 if _client_parameter(node):
@@ -311,7 +341,7 @@ def _replace_rest(query: exp.Query, parameters: _Parameters) -> None:
 
 def _replace_setting_calls(query: exp.Query, parameters: _Parameters) -> None:
     """Each call is one value. Raises SQLError 0A000 where it would have to be one for each row."""
-    for node in list(query.find_all(exp.Anonymous)):
+    for node in list(find_all(query, exp.Anonymous)):
         if setting_call(node) is None:
             continue
         whole = node.parent if isinstance(node.parent, exp.Dot) else node
@@ -339,7 +369,7 @@ def _evaluated_once(call: exp.Expr) -> bool:
 
 def _replace_sequence_calls(query: exp.Query, parameters: _Parameters) -> None:
     """Each call is one value. Raises SQLError 0A000 where it would have to be one for each row."""
-    for node in list(query.find_all(exp.Anonymous)):
+    for node in list(find_all(query, exp.Anonymous)):
         refuse_session_call(node)
         if not is_sequence_call(node):
             continue
@@ -358,7 +388,7 @@ def _replace_tables(
 ) -> tuple[TableScan, ...]:
     names = names_used(query)
     hide_columns(query, relations)
-    columns = {folded(column.this) for column in query.find_all(exp.Column) if names is not None}
+    columns = {folded(column.this) for column in find_all(query, exp.Column) if names is not None}
     scans: dict[tuple[str, ...], TableScan] = {}
     for table in tables_in(query):
         parts = table_name(table).parts
@@ -380,7 +410,7 @@ def _replace_tables(
             if table.args.get(arg):
                 replacement.set(arg, table.args[arg])
         table.replace(replacement)
-    for column in query.find_all(exp.Column):
+    for column in find_all(query, exp.Column):
         column.set("db", None)
         column.set("catalog", None)
     return tuple(scans.values())
@@ -410,11 +440,11 @@ def folded_alias(table: exp.Table) -> str:
 
 def names_used(query: exp.Query) -> set[str] | None:
     """Every name that may be a column's, or None where a star takes all of them."""
-    for star in query.find_all(exp.Star):
+    for star in find_all(query, exp.Star):
         if not isinstance(star.parent, exp.Count):
             return None
-    names = {folded(node) for node in query.find_all(exp.Identifier)}
-    for join in query.find_all(exp.Join):
+    names = {folded(node) for node in find_all(query, exp.Identifier)}
+    for join in find_all(query, exp.Join):
         if str(join.args.get("method") or "").upper() == "NATURAL":
             return None
     return names
@@ -437,13 +467,13 @@ def _places(
 
 def _name_columns(query: exp.Query) -> None:
     """Gives columns the names that Postgres gives them: the result's, and those of parts of it."""
-    for node in query.find_all(exp.Alias, exp.Column):
+    for node in find_all(query, exp.Alias, exp.Column):
         name = node.args["alias"] if isinstance(node, exp.Alias) else node.this
         if isinstance(name, exp.Identifier):
             name.set("this", folded(name))
-    for values in query.find_all(exp.Values):
+    for values in find_all(query, exp.Values):
         _name_values(values)
-    for select in query.find_all(exp.Select):
+    for select in find_all(query, exp.Select):
         outermost = select is _first_select(query)
         if outermost or isinstance(select.parent, exp.Subquery | exp.CTE):
             _name_items(select, outermost=outermost)
@@ -451,9 +481,10 @@ def _name_columns(query: exp.Query) -> None:
 
 def _name_values(values: exp.Values) -> None:
     alias = values.args.get("alias")
-    if alias is not None and not alias.columns and values.expressions:
-        width = len(values.expressions[0].expressions)
-        alias.set("columns", [exp.to_identifier(f"column{place + 1}") for place in range(width)])
+    if alias is not None and values.expressions:
+        width, given = len(values.expressions[0].expressions), alias.columns
+        others = [exp.to_identifier(f"column{place + 1}") for place in range(len(given), width)]
+        alias.set("columns", [*given, *others])
 
 
 def _first_select(query: exp.Expr) -> exp.Expr:
@@ -472,7 +503,7 @@ def _name_items(select: exp.Select, *, outermost: bool) -> None:
             continue
         if outermost or len(select.expressions) > 1 or not isinstance(item, exp.Subquery):
             name = output_name(item)
-            item.replace(exp.alias_(item.copy(), name, quoted=True))
+            wrap(item, partial(exp.alias_, alias=name, quoted=True, copy=False))
 
 
 def parameter_values(select: AnalyticSelect, bindings: Bindings) -> list[object]:

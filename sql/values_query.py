@@ -19,6 +19,7 @@ from ..catalog.show_create import default_text
 from .column_values import is_default, refuse_computed
 from .default_expressions import volatile
 from .parser import parse_expression, position_of
+from .parser.walks import find_all
 from .postgres.sets import check_listed_series
 from .scalars import NotNative, compile_scalar
 
@@ -26,6 +27,19 @@ from .scalars import NotNative, compile_scalar
 def takes_query(values: exp.Values) -> bool:
     """Whether some item is neither DEFAULT nor evaluated in Python, and names no column itself."""
     return any(_foreign(item) for row in values.expressions for item in items_of(row))
+
+
+def refuse_aggregates(values: exp.Values) -> None:
+    """Raises SQLError for what is computed of several rows, where there are none."""
+    for found in values.find_all(exp.AggFunc, exp.Window):
+        if found.find_ancestor(exp.Select, exp.Values) is not values:
+            continue
+        if isinstance(found, exp.Window):
+            message = "window functions are not allowed in VALUES"
+            raise SQLError("42P20", message, position=position_of(found))
+        if not isinstance(found.parent, exp.Window):
+            message = "aggregate functions are not allowed in VALUES"
+            raise SQLError("42803", message, position=position_of(found))
 
 
 def items_of(row: exp.Expr) -> Sequence[exp.Expr]:
@@ -39,7 +53,7 @@ def _foreign(item: exp.Expr) -> bool:
     try:
         compile_scalar(item, {})
     except NotNative:
-        columns = item.find_all(exp.Column)
+        columns = find_all(item, exp.Column)
         return all(column.find_ancestor(exp.Query) is not None for column in columns)
     return False
 

@@ -24,6 +24,7 @@ from .parser import folded, parse, position_of
 from .parser.lexer import tokenize
 from .parser.queries import table_name
 from .parser.statements import Query
+from .parser.walks import find_all
 from .star_columns import StarColumns
 
 Edit = tuple[int, int, str]
@@ -95,7 +96,7 @@ def _stands_for_columns(tokens: list[Token], place: int) -> bool:
 
 def _starred(tree: exp.Expr, relations: Relations) -> Iterator[Edit]:
     stars = StarColumns(scopes_in(tree), relations, MARK)
-    for column in tree.find_all(exp.Column):
+    for column in find_all(tree, exp.Column):
         if not stars.is_star(column):
             continue
         qualifier = column.args.get("table")
@@ -140,10 +141,10 @@ def _alias(table: exp.Table) -> exp.Identifier:
 
 def _column_names(tree: exp.Expr) -> Iterator[tuple[str | None, str]]:
     """The names of columns in a query, each with the alias before it."""
-    for column in tree.find_all(exp.Column):
+    for column in find_all(tree, exp.Column):
         if isinstance(column.this, exp.Identifier):
             qualifier = column.args.get("table")
             yield None if qualifier is None else folded(qualifier), folded(column.this)
-    for join in tree.find_all(exp.Join):
+    for join in find_all(tree, exp.Join):
         for identifier in join.args.get("using") or ():
             yield None, folded(identifier)

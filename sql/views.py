@@ -24,6 +24,8 @@ from .parser import folded, parse
 from .parser.merge_statements import Merge
 from .parser.queries import table_name
 from .parser.statements import Delete, Insert, ObjectName, Query, Update, WithWrites
+from .parser.tree_copies import copied
+from .parser.walks import find_all, walk
 
 EXPANSIONS_MAX = 1000
 """Views in one statement, those within others counted as often as they are used: twice in each of
@@ -42,7 +44,7 @@ def query_of(view: TableDescriptor) -> exp.Expr:
     if known is None:
         (statement,) = parse(view.view.text).statements
         assert isinstance(statement, Query), view
-        for node in statement.tree.walk():
+        for node in walk(statement.tree):
             node.meta.clear()  # positions in another text than the statement's
         known = view.compiled[_COMPILED] = statement.tree
     assert isinstance(known, exp.Expr), known
@@ -100,7 +102,7 @@ class _Expansion:
 
     def _part(self, part: object) -> object:
         if isinstance(part, exp.Expr):
-            return self._tree(part.copy())
+            return self._tree(copied(part))
         if isinstance(part, tuple):
             return tuple(self._part(item) for item in part)
         if hasattr(part, "__dataclass_fields__"):
@@ -113,7 +115,7 @@ class _Expansion:
         return part
 
     def _tree(self, tree: exp.Expr) -> exp.Expr:
-        for table in list(tree.find_all(exp.Table)):
+        for table in list(find_all(tree, exp.Table)):
             view = self._view(table)
             if view is None:
                 continue
@@ -142,7 +144,7 @@ class _Expansion:
         assert view.view is not None, view
         query = _Expansion(self.relations)
         query.count = self.count
-        inner = query._tree(query_of(view).copy())
+        inner = query._tree(copied(query_of(view)))
         self.count = query.count
         given = table.args.get("alias")
         alias = exp.TableAlias(this=exp.to_identifier(folded(table.this), quoted=True))

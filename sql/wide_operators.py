@@ -20,6 +20,7 @@ from ..catalog.session_zone import UTC_NAME, zone_name
 from ..catalog.type_kinds import TypeKind
 from .expression_types import INTERVAL, STRING
 from .parser import position_of
+from .parser.walks import stepping, walk
 from .postgres.arrays import element_texts
 from .postgres.derived_types import widest
 from .postgres.signatures import related
@@ -37,11 +38,11 @@ Typed = Callable[[Scalar, ColumnType], exp.Expr]
 
 def rewrite(query: exp.Expr, types: Types, typed: Typed) -> None:
     """Replaces them in the query, inner ones first."""
-    nodes = list(query.walk())
+    nodes = list(walk(query))
     for node in nodes:
         types.of(node)  # before anything is replaced
     rewriter = _Rewriter(types, typed)
-    for node in reversed(nodes):
+    for node in stepping(reversed(nodes)):
         made = rewriter.made_of(node)
         if made is not None:
             node.replace(made)

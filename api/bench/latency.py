@@ -54,7 +54,7 @@ async def measure_latency(folder: Path, *, rows: int, rate: float, locked: bool)
         if not locked:
             await database.sql(UNLOCK_ORDERS)
         made = await database.sql(MIRROR_ORDERS if locked else MIRROR_ORDERS + POLLED)
-        job_id = made.fetch_rows()[0][0]
+        job_id = made.fetchall()[0][0]
         assert isinstance(job_id, int)
         live = database.feed(job_id)
         await _insert(database, first=0, rows=WARM_UP_ROWS, rate=rate)

@@ -13,6 +13,7 @@ import msgspec
 import typer
 
 from ...catalog.key_names import KeyNames
+from ...error import Error
 from ...kvlayer.clock import Timestamp, parse_timestamp, seconds_between
 from ...kvlayer.span import Span
 from ..debug import (
@@ -41,7 +42,7 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 _encode = msgspec.json.Encoder().encode
 
 
-class DebugRefused(Exception):
+class DebugRefused(Error):
     """The server said no, or is not there; the message says which and what to do."""
 
 

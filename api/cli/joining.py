@@ -31,6 +31,18 @@ def join_target(join: str | None, token: Path | None, rpc_port: int | None) -> J
     return JoinTarget(join, token)
 
 
+def rpc_address(host: str, port: int | None) -> tuple[str, int] | None:
+    """Where nodes may join, if anywhere. Raises NodeRefused beyond loopback."""
+    if port is None:
+        return None
+    if not is_loopback(host):
+        raise NodeRefused(
+            f"will not let nodes join on {host}: what they say is not encrypted, so only a "
+            "loopback address is served (127.0.0.1, ::1, localhost); use a tunnel between machines"
+        )
+    return host, port
+
+
 async def open_node(
     folder: Path, options: NodeOptions, rpc: tuple[str, int] | None, target: JoinTarget | None
 ) -> Node:

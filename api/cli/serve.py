@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -15,13 +16,14 @@ from typing import Annotated
 import typer
 
 from ...catalog.users import ROOT, find_user
-from ..http.server import HttpOptions, HttpServer, bind, http_options, url_of
+from ..descriptors import door_bounds, raise_limit
+from ..http.server import HttpOptions, HttpServer, bind, http_options, server_for_lakes, url_of
 from ..node import Node, NodeOptions
 from ..pgwire import PostgresOptions, serve_postgres
 from ..pgwire.authentication import Method
 from ..pgwire.options import postgres_options
 from ..tuned_process import tuned_process
-from .joining import join_target, open_node
+from .joining import join_target, open_node, rpc_address
 
 ROOT_PASSWORD = "TAILRACE_ROOT_PASSWORD"
 
@@ -44,6 +46,10 @@ def serve(
         Method, typer.Option(help="How passwords are sent; `password` needs TLS.")
     ] = Method.SCRAM,
     cert: Annotated[Path | None, typer.Option(help="TLS certificate (PEM).")] = None,
+    pg_plaintext: Annotated[
+        bool,
+        typer.Option(help="Take Postgres clients beyond loopback without TLS: rows are readable."),
+    ] = False,
     key: Annotated[Path | None, typer.Option(help="The certificate's private key (PEM).")] = None,
     insecure: Annotated[
         bool, typer.Option(help="Ask nobody for a password, at no door; loopback only.")
@@ -52,6 +58,9 @@ def serve(
         int | None,
         typer.Option(min=0, max=65535, help="Let other nodes join here; 0 takes a free port."),
     ] = None,
+    rpc_host: Annotated[
+        str, typer.Option(help="Where nodes join; a loopback address.")
+    ] = "127.0.0.1",
     join: Annotated[
         str | None,
         typer.Option(metavar="HOST:PORT", help="Be a node of the store whose RPC port this is."),
@@ -65,28 +74,41 @@ def serve(
 
     TAILRACE_ROOT_PASSWORD gives root a password where it has none, so that it can log in.
     """
-    web = http_options(host, insecure=insecure, cert=cert, key=key)
+    bounds = door_bounds(raise_limit())
+    web = replace(http_options(host, insecure=insecure, cert=cert, key=key), bounds=bounds.http)
+    postgres = postgres_options(
+        pg_host, pg_auth, insecure=insecure, cert=cert, key=key, plaintext=pg_plaintext
+    )
+    rpc = rpc_address(rpc_host, rpc_port)
     listener = bind(host, port)
     url = url_of(host, listener, web.scheme)
-    options = NodeOptions(mirror_roots=tuple(mirror_root or ()), server_url=url)
-    postgres = postgres_options(pg_host, pg_auth, insecure=insecure, cert=cert, key=key)
+    options = NodeOptions(mirror_roots=tuple(mirror_root or ()), server=server_for_lakes(url, web))
     target = join_target(join, join_token, rpc_port)
-    rpc = None if rpc_port is None else (host, rpc_port)
     opening = partial(open_node, folder, options, rpc, target)
-    asyncio.run(_serve(opening, url, web, listener, (pg_host, pg_port), postgres))
+    serving = _serve(
+        opening, url, web, listener, (pg_host, pg_port), replace(postgres, bounds=bounds.postgres)
+    )
+    asyncio.run(serving)
 
 
-async def _set_root_password(node: Node) -> None:
+async def _set_root_password(node: Node, method: Method) -> None:
     """Where root has none yet: one that was set since is not undone by a restart."""
+    root = await find_user(node.store.snapshot(await node.store.now()), ROOT)
+    if root is None or root.verifier is not None:
+        return
     password = os.environ.get(ROOT_PASSWORD)
     if not password:
+        if method is not Method.TRUST:
+            print(
+                f"tailrace: root has no password, and so cannot log in: start with {ROOT_PASSWORD} "
+                "set to give it one, or with --insecure on loopback",
+                flush=True,
+            )
         return
     session = node.session()
     try:
-        root = await find_user(node.store.snapshot(await node.store.now()), ROOT)
-        if root is not None and root.verifier is None:
-            quoted = password.replace("'", "''")
-            await session.execute(f"ALTER USER root PASSWORD '{quoted}'")
+        quoted = password.replace("'", "''")
+        await session.execute(f"ALTER USER root PASSWORD '{quoted}'")
     finally:
         await session.close()
 
@@ -106,7 +128,7 @@ async def _serve(
         for stop in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(stop, server.stop)
         try:
-            await _set_root_password(node)
+            await _set_root_password(node, postgres.method)
             if node.notice:
                 print(f"tailrace: {node.notice}", flush=True)
             pg_shown = f"{postgres_address[0]}:{pg.getsockname()[1]}"

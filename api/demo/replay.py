@@ -10,8 +10,8 @@ from itertools import pairwise
 
 from ...changefeed.live import LiveFeed
 from ...changefeed.stage_times import Latency, Stage, summarize
-from ...sql.results import Result
 from ..embedded import AsyncDatabase
+from ..result import Result
 from .report import PhaseLatency
 from .schedule import FlightEvent
 

@@ -103,7 +103,7 @@ async def load_table(
 async def _mirror(database: AsyncDatabase, rows: int, bars: Progress) -> LiveFeed:
     """Creates the changefeed and waits until the table as it stands is in the mirror."""
     made = await database.sql(f"CREATE CHANGEFEED FOR TABLE flights INTO 'duckdb:///{MIRROR}'")
-    job_id = made.fetch_rows()[0][0]
+    job_id = made.fetchall()[0][0]
     assert isinstance(job_id, int)
     bar = bars.add_task("initial scan", total=rows)
     live = database.feed(job_id)
@@ -120,9 +120,7 @@ async def _compare(
 ) -> dict[str, Comparison]:
     await live.wait_until(await database.node.store.now())
     resolved = format_timestamp(live.resolved)
-    source = (
-        await database.sql(f"SELECT * FROM flights AS OF SYSTEM TIME '{resolved}'")
-    ).fetch_arrow()
+    source = (await database.sql(f"SELECT * FROM flights AS OF SYSTEM TIME '{resolved}'")).arrow()
     mirrored = await database.mirror(MIRROR).sql("SELECT * FROM flights")
     return {
         "mirror against source": compare_tables(source, mirrored, FLIGHTS.key),

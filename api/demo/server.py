@@ -10,8 +10,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from ...changefeed.sinks.spark import LakeServer
+from ..descriptors import door_bounds, raise_limit
 from ..embedded import AsyncDatabase, aopen
-from ..http.server import HttpServer, bind, url_of
+from ..http.server import HttpOptions, HttpServer, bind, url_of
 from ..node import NodeOptions
 
 LOOPBACK = "127.0.0.1"
@@ -21,12 +23,14 @@ LOOPBACK = "127.0.0.1"
 async def demo_server(folder: Path, console: Console) -> AsyncIterator[AsyncDatabase]:
     """The store in `folder`, served at an address that is printed first."""
     with closing(bind(LOOPBACK, 0)) as listener:
-        options = NodeOptions(server_url=url_of(LOOPBACK, listener))
+        url = url_of(LOOPBACK, listener)
+        options = NodeOptions(server=LakeServer(url))
         async with await aopen(folder, options) as database:
-            server = HttpServer(database.node, listener)
+            bounds = door_bounds(raise_limit()).http
+            server = HttpServer(database.node, listener, HttpOptions(bounds=bounds))
             listener.listen()
             serving = asyncio.create_task(server.run(), name="demo server")
-            console.print(f"dashboard: {options.server_url}")
+            console.print(f"dashboard: {url}")
             try:
                 yield database
             finally:

@@ -53,7 +53,7 @@ async def run_spark_demo(folder: Path, console: Console) -> LakeOutcome:
         with bars_on(console) as bars:
             await load_table(database, FLIGHTS, scheduled, bars)
             made = await database.sql(FEED)
-            job_id = made.fetch_rows()[0][0]
+            job_id = made.fetchall()[0][0]
             assert isinstance(job_id, int)
             live = database.feed(job_id)
             bar = bars.add_task("into the lake by Spark", total=None)
@@ -92,7 +92,7 @@ async def _compare(
     """Holds the lake's last state against the table and the CSV, and its changes against those
     that were committed: the scan's rows, then one whole row for each event."""
     await live.wait_until(await database.node.store.now())
-    source = (await database.sql("SELECT * FROM flights")).fetch_arrow()
+    source = (await database.sql("SELECT * FROM flights")).arrow()
     changes = read_lake(folder / "mirrors" / LAKE)
     state = final_state(changes, FLIGHTS.key)
     scanned_at: int = pc.min(changes["_commit_timestamp"]).as_py()

@@ -1,7 +1,7 @@
 """Who asks, and whether they may come in: before any route is asked.
 
     Authorization: Basic …       a user and its password
-    Authorization: Bearer …      a token of POST /v1/login, or the node's own for what it starts
+    Authorization: Bearer …      a token of POST /v1/login, or one lent to a program of the node's
 
 A server that is insecure believes that everybody is `root`, and so listens on loopback only. Routes
 read `user_of(request)`, and what they run is run as that user. Doors into the node itself (its
@@ -26,13 +26,15 @@ from ...catalog.users import (
     SALT_BYTES,
     Verifier,
     find_user,
-    password_matches,
 )
 from ...catalog.web_sessions import find_web_session
+from ...changefeed.sinks.worker_tokens import Worker
 from ...kvlayer.errors import KVError
 from ...sql.as_of import datetime_of
 from ...sql.errors import from_kv
+from ..admission import Place
 from ..node import Node
+from .connections import PLACE
 from .problems import Problem, problem
 
 REMEMBERED_MAX = 1_000
@@ -68,8 +70,9 @@ class Doorkeeper:
         # What nobody's password matches: it takes as long to be refused as with a real one.
         self._nobody = Verifier(ITERATIONS, self._key[:SALT_BYTES], self._key, self._key)
 
-    async def user(self, header: str | None) -> str | None:
-        """The user behind an Authorization header; None for nobody."""
+    async def user(self, header: str | None, address: str) -> str | None:
+        """The user behind an Authorization header; None for nobody. Raises SQLError 53300 for an
+        address that was wrong too often."""
         if self.trust:
             return ROOT
         credentials = None if header is None else parse_authorization(header)
@@ -77,11 +80,9 @@ class Doorkeeper:
             return None
         if credentials.token is not None:
             return await self._of_token(credentials.token)
-        return await self.check_password(credentials.name, credentials.password)
+        return await self.check_password(credentials.name, credentials.password, address)
 
     async def _of_token(self, token: str) -> str | None:
-        if secrets.compare_digest(token.encode(), self._node.own_token.encode()):
-            return ROOT
         now = await self._node.store.now()
         reader = self._node.store.snapshot(now)
         session = await find_web_session(reader, token, datetime_of(now))
@@ -90,15 +91,16 @@ class Doorkeeper:
         user = await find_user(reader, session.user)
         return None if user is None or not user.login else user.name
 
-    async def check_password(self, name: str, password: str) -> str | None:
-        """The name, if the password is its user's."""
+    async def check_password(self, name: str, password: str, address: str) -> str | None:
+        """The name, if the password is its user's. Raises SQLError 53300."""
         reader = self._node.store.snapshot(await self._node.store.now())
         user = await find_user(reader, name)
         verifier = self._nobody if user is None or user.verifier is None else user.verifier
         text = f"{name}\0{verifier}\0{password}".encode(errors="surrogatepass")
         digest = hashlib.blake2b(text, key=self._key).digest()
         if digest not in self._right:
-            if not password_matches(password, verifier):
+            match = self._node.passwords.match
+            if not await match(password, verifier, user=name, address=address):
                 return None
             if len(self._right) >= REMEMBERED_MAX:
                 self._right.clear()
@@ -123,6 +125,11 @@ def parse_authorization(header: str) -> Credentials | None:
     return None
 
 
+def address_of(request: Request) -> str:
+    """Where a request comes from, without the port."""
+    return "local" if request.client is None else request.client.host
+
+
 class Access:
     """Lets requests through with their user in the scope, or answers 401 or 403."""
 
@@ -136,30 +143,68 @@ class Access:
             await self._app(scope, receive, send)
             return
         request = Request(scope)
+        worker = self._worker(request)
+        if worker is not None:
+            if not _may_ask(worker, scope["method"], scope["path"]):
+                told = SQLError("42501", "the token is for the export of one table alone")
+                await problem(told).response()(scope, receive, send)
+                return
+            scope.setdefault("state", {}).update(user=worker.user, worker=worker)
+            await self._app(scope, receive, send)
+            return
         try:
-            user = await self._doorkeeper.user(request.headers.get("authorization"))
+            header = request.headers.get("authorization")
+            user = await self._doorkeeper.user(header, address_of(request))
         except KVError as error:
             await problem(from_kv(error)).response()(scope, receive, send)
+            return
+        except SQLError as error:
+            await problem(error).response()(scope, receive, send)
             return
         if user is None:
             await _unauthorized().response({"WWW-Authenticate": 'Basic realm="tailrace"'})(
                 scope, receive, send
             )
             return
-        lacking = self._lacking(user, scope["path"])
-        if lacking is not None:
-            await problem(lacking).response()(scope, receive, send)
+        refusal = lacking(self._node, user, scope["path"])
+        if refusal is not None:
+            await problem(refusal).response()(scope, receive, send)
+            return
+        refused = self._take_place(scope, user)
+        if refused is not None:
+            await problem(refused).response({"connection": "close"})(scope, receive, send)
             return
         scope.setdefault("state", {})["user"] = user
         await self._app(scope, receive, send)
 
-    def _lacking(self, user: str, path: str) -> SQLError | None:
-        rights = self._node.services.rights.current
-        if path.startswith(ADMIN_PATHS) and not rights.admin(user):
-            return SQLError("42501", f"{path} is for users with the admin role")
-        if path.startswith(JOB_PATHS) and not rights.held(user, SYSTEM) & Privilege.VIEWJOB:
-            return SQLError("42501", f"user {user} does not have VIEWJOB system privilege")
+    def _take_place(self, scope: Scope, user: str) -> SQLError | None:
+        """The connection is from now on one of that user's, unless there are too many."""
+        place: Place | None = scope.get("state", {}).get(PLACE)
+        if place is not None:
+            try:
+                place.known(user, admin=self._node.services.rights.current.admin(user))
+            except SQLError as error:
+                return error
         return None
+
+    def _worker(self, request: Request) -> Worker | None:
+        """The program of the node's own that asks, if it is one."""
+        if self._doorkeeper.trust:
+            return None
+        credentials = parse_authorization(request.headers.get("authorization", ""))
+        if credentials is None or credentials.token is None:
+            return None
+        return self._node.worker_tokens.find(credentials.token)
+
+
+def lacking(node: Node, user: str, path: str) -> SQLError | None:
+    """Why a user may not have what is behind a path, if so."""
+    rights = node.services.rights.current
+    if path.startswith(ADMIN_PATHS) and not rights.admin(user):
+        return SQLError("42501", f"{path} is for users with the admin role")
+    if path.startswith(JOB_PATHS) and not rights.held(user, SYSTEM) & Privilege.VIEWJOB:
+        return SQLError("42501", f"user {user} does not have VIEWJOB system privilege")
+    return None
 
 
 def _unauthorized() -> Problem:
@@ -170,6 +215,22 @@ def _unauthorized() -> Problem:
         hint="Send a user and its password (Basic), or a token of POST /v1/login (Bearer). A new "
         "store has no passwords: start it with --insecure and ALTER USER root PASSWORD '…'.",
     )
+
+
+def _may_ask(worker: Worker, method: str, path: str) -> bool:
+    """Of a position's table its own route asks: see `check_readable`."""
+    table = f"/v1/tables/{worker.table_id}"
+    if path.startswith("/v1/positions/"):
+        return True
+    if method == "POST":
+        return path == f"{table}/positions"
+    return method == "GET" and path in (table, f"{table}/spans", f"{table}/export")
+
+
+def worker_of(request: Request) -> Worker | None:
+    """The program that asks, where it is one of the node's own."""
+    worker: Worker | None = getattr(request.state, "worker", None)
+    return worker
 
 
 def user_of(request: Request) -> str:

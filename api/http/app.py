@@ -24,6 +24,7 @@ from .load_routes import load_routes
 from .login_routes import login_routes
 from .metrics_routes import metrics_routes
 from .openapi import described, install_openapi
+from .origin_check import SameOrigin
 from .position_routes import answer_unknown_position, position_routes
 from .problems import (
     answer_bad_request,
@@ -71,6 +72,7 @@ def create_app(
     for router in more:
         app.include_router(router)
     app.add_middleware(Access, node=node, doorkeeper=doorkeeper)
+    app.add_middleware(SameOrigin)
     if loopback:
         app.add_middleware(LoopbackHosts)
     app.add_exception_handler(SQLError, answer_sql_error)
@@ -118,5 +120,5 @@ async def _look(node: Node) -> Health:
 async def _feed_count(node: Node) -> int:
     """Changefeeds that have not ended. A read of the store, so it also says whether that works."""
     node.store.check_open()
-    jobs = await node.jobs.list()
-    return sum(job.kind == JOB_KIND and not job.state.final for job in jobs)
+    await node.store.now()
+    return sum(job.kind == JOB_KIND for job in node.jobs.live())

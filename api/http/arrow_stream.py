@@ -21,9 +21,11 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from ...catalog.errors import SQLError
+from .arrow_sizes import row_bytes, unpacked_bytes
 
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
-"""Of one message, and of a stream's schema with all its dictionaries: what is held at a time."""
+"""Of one message, as it comes and unpacked, of its rows, and of a stream's schema with all its
+dictionaries: what is held at a time."""
 
 _CONTINUATION = b"\xff\xff\xff\xff"
 
@@ -41,18 +43,20 @@ async def arrow_batches(chunks: AsyncIterator[bytes]) -> AsyncGenerator[pa.Recor
     for a batch that is too large."""
     received = _Received(chunks)
     preamble = bytearray()
+    dictionary_bytes = 0
     while True:
         message = await _read_message(received)
         if message is None:
             break
-        kind, content = message
+        kind, content, unpacked = message
         if (kind is _Kind.SCHEMA) != (not preamble):
             raise _malformed("the schema comes first, and once")
         if kind is _Kind.BATCH:
             yield _read_batch(preamble + content)
             continue
         preamble += content
-        if len(preamble) > MESSAGE_BYTES_MAX:
+        dictionary_bytes += unpacked
+        if max(len(preamble), dictionary_bytes) > MESSAGE_BYTES_MAX:
             raise _too_large("dictionaries")
     if not preamble:
         raise _malformed("it has no schema")
@@ -66,13 +70,17 @@ def _read_batch(stream: bytes | bytearray) -> pa.RecordBatch:
         with pa.ipc.open_stream(pa.py_buffer(stream)) as reader:
             batch = reader.read_next_batch()
         batch.validate(full=True)
+        size = row_bytes(batch)
     except (pa.ArrowException, OSError, StopIteration) as error:
         raise _malformed(str(error).partition("\n")[0]) from error
+    if size > MESSAGE_BYTES_MAX:
+        raise _too_large("a record batch whose rows are")
     return batch
 
 
-async def _read_message(received: _Received) -> tuple[_Kind, bytes] | None:
-    """The next message with its frame, or None at the stream's end."""
+async def _read_message(received: _Received) -> tuple[_Kind, bytes, int] | None:
+    """The next message with its frame, and its body's bytes once they are not compressed. None at
+    the stream's end."""
     if await received.at_end():
         return None
     prefix = await received.take(4)
@@ -87,7 +95,18 @@ async def _read_message(received: _Received) -> tuple[_Kind, bytes] | None:
     kind, body_length = _look_into(metadata)
     if body_length > MESSAGE_BYTES_MAX:
         raise _too_large("a record batch")
-    return kind, prefix + metadata + await received.take(body_length)
+    body = await received.take(body_length)
+    unpacked = 0 if kind is _Kind.SCHEMA else _unpacked(metadata, body)
+    if unpacked > MESSAGE_BYTES_MAX:
+        raise _too_large("a record batch that is compressed")
+    return kind, prefix + metadata + body, unpacked
+
+
+def _unpacked(metadata: bytes, body: bytes) -> int:
+    try:
+        return unpacked_bytes(metadata, body)
+    except (struct.error, IndexError):
+        raise _malformed("a message that cannot be read") from None
 
 
 def _look_into(metadata: bytes) -> tuple[_Kind, int]:

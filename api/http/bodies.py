@@ -25,9 +25,9 @@ ARROW_STREAM = "application/vnd.apache.arrow.stream"
 BODY_BYTES_MAX = 16 * 1024 * 1024
 """Of a JSON body, which is held whole. What is larger is a load: send it as one."""
 
-DRAIN_BYTES_MAX = 64 * 1024 * 1024
-"""How much of a body is read and dropped once the request has failed. A client that is cut off
-while it sends may never see the answer."""
+DRAINED_BODIES_MAX = 4
+"""How much of a body is read and dropped once the request has failed, in bodies as long as the
+longest that is taken. A client that is cut off while it sends may never see the answer."""
 
 T = TypeVar("T")
 
@@ -243,13 +243,15 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def read_json(request: Request, type: type[T]) -> T:
-    """The body as `type`. Raises HTTPException 415, 400 or 422, and SQLError 54000."""
+async def read_json(request: Request, type: type[T], *, bytes_max: int | None = None) -> T:
+    """The body as `type`, of `bytes_max` or what bodies may have. Raises HTTPException 415, 400 or
+    422, and SQLError 54000."""
+    bytes_max = bytes_max or BODY_BYTES_MAX
     if media_type(request) != JSON:
         # Also what keeps web pages of other origins out: a browser asks before it sends this type.
-        await drain(request.stream())
+        await drain(request.stream(), bytes_max)
         raise HTTPException(415, f"the body must be {JSON}")
-    body = await _read_whole(request.stream())
+    body = await _read_whole(request.stream(), bytes_max)
     try:
         return msgspec.json.decode(body, type=type)
     except msgspec.ValidationError as error:
@@ -258,24 +260,27 @@ async def read_json(request: Request, type: type[T]) -> T:
         raise HTTPException(400, f"the body is not JSON: {error}") from error
 
 
-async def _read_whole(chunks: AsyncIterator[bytes]) -> bytearray:
+async def _read_whole(chunks: AsyncIterator[bytes], bytes_max: int) -> bytearray:
     body = bytearray()
     async for chunk in chunks:
         body += chunk
-        if len(body) > BODY_BYTES_MAX:
-            await drain(chunks)
+        if len(body) > bytes_max:
+            await drain(chunks, bytes_max)
             raise SQLError(
                 "54000",
-                f"the body has more than {BODY_BYTES_MAX} bytes",
-                hint="Load rows through /v1/tables/{table}/rows, which takes any number of them.",
+                f"the body has more than {bytes_max} bytes",
+                hint=None
+                if bytes_max < BODY_BYTES_MAX
+                else "Load rows through /v1/tables/{table}/rows, which takes any number of them.",
             )
     return body
 
 
-async def drain(chunks: AsyncIterator[bytes]) -> None:
-    """Reads what is left of a body, within reason."""
+async def drain(chunks: AsyncIterator[bytes], bytes_max: int | None = None) -> None:
+    """Reads what is left of a body, within reason. `bytes_max` is what the body may have."""
+    drained_max = DRAINED_BODIES_MAX * (bytes_max or BODY_BYTES_MAX)
     dropped = 0
     async for chunk in chunks:
         dropped += len(chunk)
-        if dropped > DRAIN_BYTES_MAX:
+        if dropped > drained_max:
             return

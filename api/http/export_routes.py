@@ -6,8 +6,9 @@ Timestamps are decimal integers here, as the store keeps them, and keys are hexa
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -34,11 +35,10 @@ from ...changefeed.export import (
 from ...kvlayer.clock import MAX_TIMESTAMP, Timestamp
 from ...kvlayer.span import Span
 from ..node import Node
-from .access import user_of
 from .arrow_writer import ArrowWriter
 from .bodies import ARROW_STREAM, JSON, SpansReply, TableReply
 from .openapi import described
-from .table_lookup import find_table, moment
+from .table_lookup import check_readable, find_readable, moment
 
 Table = Annotated[str, Path(description="its name, which dots may qualify, or its id")]
 Database = Annotated[str, Query()]
@@ -61,7 +61,7 @@ def _add_tables(router: APIRouter, node: Node) -> None:
     ) -> Response:
         """The table's columns as of a timestamp, or now."""
         at = await moment(node, as_of)
-        descriptor = await find_table(node, table, database, at, user=user_of(request))
+        descriptor = await find_readable(node, table, database, at, request)
         body = TableReply(**_table(node, descriptor, at))
         return Response(msgspec.json.encode(body), media_type=JSON)
 
@@ -75,7 +75,7 @@ def _add_tables(router: APIRouter, node: Node) -> None:
     ) -> Response:
         """The table's spans, to be exported side by side: one for each range, larger ones cut."""
         at = await moment(node, as_of)
-        descriptor = await find_table(node, table, database, at, user=user_of(request))
+        descriptor = await find_readable(node, table, database, at, request)
         found = node.divide(descriptor.primary_span)
         if cut:
             found = await cut_table(node.store, at, borders=found)
@@ -106,7 +106,7 @@ def _add_export(router: APIRouter, node: Node) -> None:
         begin, end = await _interval(node, as_of, after, upto)
         # The version in force when the interval begins, which is at `from` + 1.
         seen_at = end if begin is None else Timestamp(min(begin + 1, end))
-        descriptor = await find_table(node, table, database, seen_at, user=user_of(request))
+        descriptor = await find_readable(node, table, database, seen_at, request)
         names = _names(descriptor, columns)
         schema = pa.schema([codec_for(descriptor).arrow_schema.field(name) for name in names])
         row_filter = _row_filter(descriptor, where)
@@ -139,7 +139,8 @@ def _add_export(router: APIRouter, node: Node) -> None:
             first = await anext(batches, None)  # what is wrong from the start is an answer
         except MarkUnreadable as error:
             raise HTTPException(422, f"mark: {error}") from error
-        return StreamingResponse(_stream(schema, first, batches), media_type=ARROW_STREAM)
+        check = partial(check_readable, node, descriptor, request)
+        return StreamingResponse(_stream(schema, first, batches, check), media_type=ARROW_STREAM)
 
 
 def _table(node: Node, descriptor: TableDescriptor, at: Timestamp) -> dict[str, Any]:
@@ -157,12 +158,16 @@ async def _stream(
     schema: pa.Schema,
     first: ExportBatch | None,
     batches: AsyncGenerator[ExportBatch, None],
+    check: Callable[[], Awaitable[None]],
 ) -> AsyncIterator[bytes]:
+    """The stream, broken off where the right to the table ends: a client takes it up again, and is
+    told why it may not."""
     writer = ArrowWriter(schema)
     async with aclosing(batches):
         if first is not None:
             yield writer.write(first.rows, first.mark)
         async for batch in batches:
+            await check()
             yield writer.write(batch.rows, batch.mark)
         yield writer.end()
 

@@ -50,7 +50,9 @@ def load_routes(node: Node) -> APIRouter:
             await _check_rights(node, user_of(request), table, database, on_conflict)
             batches = await _batches(node, media_type(request), chunks, table, database)
             async with aclosing(batches):
-                report = await node.load(table, batches, mode=on_conflict, database=database)
+                report = await node.load(
+                    table, batches, mode=on_conflict, database=database, user=user_of(request)
+                )
         except ClientDisconnect:
             return Response(status_code=CLIENT_CLOSED_REQUEST)
         except Exception:  # whatever it is, the client hears of it when it has sent all

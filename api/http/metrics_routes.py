@@ -31,12 +31,11 @@ def metrics_routes(node: Node) -> APIRouter:
     @router.get("/metrics", response_class=Response)
     async def metrics() -> Response:
         """Counters, gauges and histograms, in Prometheus' text format."""
-        jobs = [job for job in await node.jobs.list() if job.kind == JOB_KIND]
         registry = CollectorRegistry()
         resolved = {
             job.id: _resolved(node, job, await node.jobs.progress(job.id))
-            for job in jobs
-            if not job.state.final
+            for job in node.jobs.live()
+            if job.kind == JOB_KIND
         }
         registry.register(NodeCollector(node, resolved, await node.store.now()))
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)

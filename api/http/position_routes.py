@@ -17,12 +17,12 @@ from ...catalog.system_tables import DEFAULT_DATABASE
 from ...changefeed.export import PositionUnknown
 from ...kvlayer.clock import MAX_TIMESTAMP, Timestamp
 from ..node import Node
-from .access import user_of
+from .access import worker_of
 from .bodies import JSON, AdvanceRequest, NextReply, PositionReply, PositionRequest, read_json
 from .export_routes import schema_text
 from .openapi import described
 from .problems import Problem
-from .table_lookup import check_table, find_table, moment
+from .table_lookup import check_readable, find_readable, moment
 
 PositionId = Annotated[str, Path(description="as its creation returned it")]
 
@@ -39,7 +39,7 @@ def position_routes(node: Node) -> APIRouter:
         """A reader's position: what is above it stays readable until it is advanced."""
         asked = await read_json(request, PositionRequest)
         at = await moment(node, asked.at)
-        descriptor = await find_table(node, table, database, at, user=user_of(request))
+        descriptor = await find_readable(node, table, database, at, request)
         made = await node.positions.create(descriptor, at)
         return _reply(
             PositionReply(id=made.hex(), store_id=node.store.id, table_id=descriptor.id, at=at)
@@ -98,9 +98,12 @@ def position_routes(node: Node) -> APIRouter:
 async def _seen(node: Node, request: Request, position: str) -> tuple[int, Timestamp]:
     """A position's table and time, where the user may read the table. Raises SQLError 42501."""
     table_id, at = await node.positions.find(_id(position))
+    worker = worker_of(request)
+    if worker is not None and worker.table_id != table_id:
+        raise PositionUnknown(_id(position))
     table = await node.services.catalog.descriptors.read_at(table_id, await node.store.now())
     if isinstance(table, TableDescriptor):
-        await check_table(node, table, user_of(request))
+        await check_readable(node, table, request)
     return table_id, at
 
 

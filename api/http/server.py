@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 import uvicorn
 
+from ...changefeed.sinks.spark import LakeServer
+from ..admission import Admission, Bounds
+from ..descriptors import ACCEPTED_AT_ONCE, HTTP_BOUNDS
 from ..node import Node
 from ..refusal import NodeRefused
+from ..tls import server_context
 from ..web import Dashboard
 from .app import create_app
+from .connections import Doorway
 from .host_check import is_loopback
 from .transactions import HeldTransactions
+
+BACKLOG = 1024
+"""Connections that wait in the kernel until the loop accepts them, `ACCEPTED_AT_ONCE` at a time."""
 
 STOP_PATIENCE_SECONDS = 10
 """How long requests that run have to end, once the server is told to stop."""
@@ -29,6 +40,7 @@ class HttpOptions:
     loopback: bool = True
     cert: Path | None = None
     key: Path | None = None
+    bounds: Bounds = HTTP_BOUNDS
 
     @property
     def scheme(self) -> str:
@@ -37,9 +49,11 @@ class HttpOptions:
 
 def http_options(host: str, *, insecure: bool, cert: Path | None, key: Path | None) -> HttpOptions:
     """The options of a server on `host`. Raises NodeRefused for what would let anybody in, or
-    would send passwords in the clear."""
+    would send passwords in the clear. With a certificate TLS is spoken on loopback, too."""
+    if (cert is None) != (key is None):
+        raise NodeRefused("TLS needs both --cert and --key")
     if is_loopback(host):
-        return HttpOptions(trust=insecure)
+        return HttpOptions(trust=insecure, cert=cert, key=key)
     if insecure:
         raise NodeRefused(
             f"will not listen on {host} with --insecure: without passwords only a loopback "
@@ -73,8 +87,10 @@ class HttpServer:
                 trust=options.trust,
                 loopback=options.loopback,
             ),
-            ssl_certfile=options.cert,
-            ssl_keyfile=options.key,
+            http=_doorway(node, options),
+            ws="none",
+            backlog=ACCEPTED_AT_ONCE,
+            proxy_headers=False,  # a client that is believed to come from elsewhere is not counted
             log_level="warning",
             access_log=False,
             lifespan="off",
@@ -96,12 +112,27 @@ class HttpServer:
         await self._dashboard.close()
 
 
+def _doorway(node: Node, options: HttpOptions) -> type[asyncio.Protocol]:
+    """What uvicorn makes of each connection."""
+    admission = Admission(options.bounds, node.store.metrics, "http")
+    tls = None
+    if options.cert is not None and options.key is not None:
+        tls = server_context(options.cert, options.key)
+    # uvicorn only calls it, as it would call a class.
+    return cast(type[asyncio.Protocol], partial(Doorway, admission=admission, tls=tls))
+
+
 class _Server(uvicorn.Server):
     """uvicorn without its signal handling: the node must close after the last request."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(BACKLOG)
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -119,6 +150,22 @@ def bind(host: str, port: int) -> socket.socket:
         listener.close()
         raise NodeRefused(f"cannot listen on {host}:{port}: {error.strerror}") from error
     return listener
+
+
+def server_for_lakes(url: str, options: HttpOptions) -> LakeServer:
+    """What the programs that this process starts need to ask it. Raises NodeRefused."""
+    if options.cert is None:
+        return LakeServer(url)
+    try:
+        text = options.cert.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise NodeRefused(f"certificate {options.cert} cannot be read: {error}") from error
+    # The first is the server's own; those behind it vouch for others, too.
+    end = "-----END CERTIFICATE-----"
+    own, found, _ = text.partition(end)
+    if not found:
+        raise NodeRefused(f"certificate {options.cert} has none in PEM")
+    return LakeServer(url, own[own.index("-----BEGIN") :] + found + "\n")
 
 
 def url_of(host: str, listener: socket.socket, scheme: str = "http") -> str:

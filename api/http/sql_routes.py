@@ -11,7 +11,6 @@ from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
 from ...catalog.errors import SQLError
-from ...catalog.users import ROOT
 from ...sql import Result, SessionState
 from ...sql.parser.statements import CreateChangefeed
 from ..node import Node
@@ -27,6 +26,7 @@ from .bodies import (
     SqlRequest,
     read_json,
 )
+from .connected import while_connected
 from .json_replies import encode_lines, encode_results, encode_table, in_turns, reply
 from .openapi import described, described_sql
 from .streamed_replies import StreamedReply
@@ -52,9 +52,9 @@ def sql_routes(node: Node, held: HeldTransactions) -> APIRouter:
         """
         form = accepted(request)
         asked = await read_json(request, SqlRequest)
-        _refuse_streams(node, asked.sql)
+        await _refuse_streams(node, asked.sql)
         if asked.transaction is None:
-            return await _run(node, asked, form, user_of(request))
+            return await while_connected(request, _run(node, asked, form, user_of(request)))
         transaction = held.find(asked.transaction, user_of(request))
         results = await held.run(transaction, asked.sql, list(asked.params), streamed=True)
         if not _streams(results):
@@ -67,8 +67,8 @@ def sql_routes(node: Node, held: HeldTransactions) -> APIRouter:
     async def read_mirror(request: Request) -> Response:
         """Runs one SELECT of DuckDB's SQL on a mirror, which may be fed meanwhile."""
         asked = await read_json(request, MirrorRequest)
-        await _check_mirror(node, user_of(request), asked.mirror)
-        table = await node.mirrors.read(asked.mirror, asked.sql, asked.params)
+        read = node.read_mirror(asked.mirror, asked.sql, asked.params, user=user_of(request))
+        table = await while_connected(request, read)
         return reply(encode_table(table), table.num_rows)
 
     return router
@@ -107,18 +107,6 @@ def _whole(results: list[Result], form: str) -> Response:
     return StreamingResponse(in_turns(plain_stream(table)), media_type=ARROW_STREAM)
 
 
-async def _check_mirror(node: Node, user: str, mirror: str) -> None:
-    """A mirror shows whole tables: it is for admins, and for whose feed fills it."""
-    rights = node.services.rights.current
-    if rights.admin(user):
-        return
-    wanted, roles = mirror.partition("?")[0], rights.roles_of(user)
-    for job in await node.services.jobs.list(changefeeds_only=True):
-        if (job.sink or "").partition("?")[0] == wanted and (job.user_name or ROOT) in roles:
-            return
-    raise SQLError("42501", f"user {user} may not read mirror {mirror}")
-
-
 async def _run(node: Node, asked: SqlRequest, form: str, user: str) -> Response:
     """The reply of a session of the request's own, which ends with it."""
     session = node.session(database=asked.database, user=user)
@@ -151,9 +139,9 @@ def _left_open() -> SQLError:
     )
 
 
-def _refuse_streams(node: Node, text: str) -> None:
+async def _refuse_streams(node: Node, text: str) -> None:
     """Before anything runs: what never ends cannot be a reply, nor can what stands behind it."""
-    for place, statement in enumerate(node.services.plans.read(text).statements):
+    for place, statement in enumerate((await node.services.plans.reading(text)).statements):
         if isinstance(statement, CreateChangefeed) and statement.sink is None:
             error = SQLError(
                 "0A000",

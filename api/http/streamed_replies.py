@@ -20,8 +20,8 @@ import msgspec
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ...catalog.errors import SQLError
 from ...sql import Result
+from ...sql.errors import told_of
 from ...sql.results import arrow_schema
 from .arrow_writer import PlainStream
 from .bodies import ARROW_STREAM, JSON, JSON_LINES
@@ -85,8 +85,10 @@ class StreamedReply(StreamingResponse):
             async with self._sending(last):
                 while (table := await last.batches.next()) is not None:
                     await write(form.batch(last.batch(table)))
-        except SQLError as error:
-            await write([form.failed(problem(error))])
+        except OSError:  # the client's connection has ended
+            raise
+        except Exception as error:
+            await write([form.failed(problem(told_of(error)))])
             return
         await send({"type": "http.response.body", "body": form.tail(last), "more_body": False})
 

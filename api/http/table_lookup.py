@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from ...catalog.catalog import unknown_table
 from ...catalog.descriptor import TableDescriptor
+from ...catalog.errors import SQLError
 from ...catalog.names import TableName
 from ...catalog.privileges import Privilege
 from ...kvlayer.clock import Timestamp
 from ...sql.authorization import require
 from ...sql.needs import needs_on
 from ..node import Node
+from .access import user_of, worker_of
 
 
 async def moment(node: Node, at: int | None) -> Timestamp:
@@ -48,6 +51,27 @@ async def check_table(
 ) -> None:
     """Raises SQLError 42501."""
     await require(node.services, user, tuple(needs_on(table, int(privileges))))
+
+
+async def find_readable(
+    node: Node, table: str, database: str, at: Timestamp, request: Request
+) -> TableDescriptor:
+    """The table, where the request may read all of it: see `check_readable`."""
+    found = await _find(node, table, database, at)
+    await check_readable(node, found, request)
+    return found
+
+
+async def check_readable(node: Node, table: TableDescriptor, request: Request) -> None:
+    """Users need SELECT. A program that writes a feed's rows has the feed's table, by the right of
+    its owner to the feed. Raises SQLError 42501."""
+    worker = worker_of(request)
+    if worker is None:
+        await check_table(node, table, user_of(request))
+        return
+    if table.id != worker.table_id:
+        raise SQLError("42501", "the token is for the export of another table")
+    await check_table(node, table, worker.user, Privilege.CHANGEFEED)
 
 
 async def _find(

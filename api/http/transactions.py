@@ -22,6 +22,9 @@ from ..node import Node
 OPEN_MAX = 200
 """Transactions that are open at a time: each holds locks and a snapshot."""
 
+OPEN_OF_USER_MAX = 150
+"""Of one user: what is left lets others work beside one who never commits."""
+
 EXPIRED_MAX = 1_000
 """Transactions of which it is still known that they have expired."""
 
@@ -53,12 +56,7 @@ class HeldTransactions:
         self, user: str, database: str, begin: str, idle_seconds: float
     ) -> HeldTransaction:
         """Raises SQLError 53300 where too many are open."""
-        if len(self._open) >= OPEN_MAX:
-            raise SQLError(
-                "53300",
-                f"more than {OPEN_MAX} transactions are open",
-                hint="Commit them, or let them expire.",
-            )
+        self._check_room(user)
         session = self._node.session(database=database, user=user)
         try:
             await session.execute(begin)
@@ -70,6 +68,19 @@ class HeldTransactions:
         self._open[id] = held
         self._wait(held)
         return held
+
+    def _check_room(self, user: str) -> None:
+        mine = sum(held.user == user for held in self._open.values())
+        for count, most, whose in (
+            (len(self._open), OPEN_MAX, ""),
+            (mine, OPEN_OF_USER_MAX, f' of user "{user}"'),
+        ):
+            if count >= most:
+                raise SQLError(
+                    "53300",
+                    f"{most} transactions{whose} are open, and there may be no more",
+                    hint="Commit them, or let them expire.",
+                )
 
     def find(self, id: str, user: str) -> HeldTransaction:
         """Raises SQLError 25P03 for one that has expired, 25P01 for one that is not known."""

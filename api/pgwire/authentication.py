@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from dataclasses import dataclass
 from enum import Enum
 from random import Random
 
 from scramp import ScramException, ScramMechanism
+from scramp.core import ScramServer
 
 from ...catalog.errors import SQLError
-from ...catalog.users import ITERATIONS, MECHANISM, SALT_BYTES, User, Verifier, password_matches
+from ...catalog.users import ITERATIONS, MECHANISM, SALT_BYTES, User, Verifier
+from ..passwords import Guesses, Passwords
 from . import replies
 from .messages import decode_text
 
 NONCE_BYTES = 18
 STAND_IN = "user"
+BOUND_MECHANISM = f"{MECHANISM}-PLUS"
+BINDING = "tls-server-end-point"
+"""The hash of the server's certificate (RFC 5929): what libpq and JDBC bind by."""
 
 
 class Method(Enum):
@@ -30,8 +36,30 @@ class Method(Enum):
     TRUST = "trust"  # whoever says so is believed: loopback only, with --insecure
 
 
-def refused(name: str) -> SQLError:
-    return SQLError("28P01", f'password authentication failed for user "{name}"')
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who a client says it is, where it comes from, and what is known of that user.
+
+    Where there is no such user, or none with a password, the verifier is one that no password
+    matches: it has the same salt each time, and to be refused takes as long as with a real one.
+    """
+
+    name: str
+    address: str
+    user: User | None
+    decoy_key: bytes
+
+    @property
+    def exists(self) -> bool:
+        return self.user is not None and self.user.verifier is not None
+
+    @property
+    def verifier(self) -> Verifier:
+        known = None if self.user is None else self.user.verifier
+        return known or decoy_verifier(self.name, self.decoy_key)
+
+    def refused(self) -> SQLError:
+        return SQLError("28P01", f'password authentication failed for user "{self.name}"')
 
 
 class Trusting:
@@ -39,99 +67,119 @@ class Trusting:
 
     done = True
 
-    def __init__(self, name: str, user: User | None) -> None:
-        if user is None:
-            raise SQLError("28000", f'role "{name}" does not exist')
+    def __init__(self, claim: Claim) -> None:
+        if claim.user is None:
+            raise SQLError("28000", f'role "{claim.name}" does not exist')
 
     def request(self) -> bytes:
         return b""
 
-    def receive(self, body: bytes) -> bytes:
+    async def receive(self, body: bytes) -> bytes:
         raise AssertionError("nothing was asked")
 
 
 class Cleartext:
     """The password itself, compared by its verifier."""
 
-    def __init__(self, name: str, user: User | None) -> None:
+    def __init__(self, claim: Claim, passwords: Passwords) -> None:
         self.done = False
-        self._name = name
-        self._verifier = user.verifier if user is not None else None
+        self._claim = claim
+        self._passwords = passwords
 
     def request(self) -> bytes:
         return replies.CLEARTEXT_PASSWORD
 
-    def receive(self, body: bytes) -> bytes:
-        """Raises SQLError 28P01."""
+    async def receive(self, body: bytes) -> bytes:
+        """Raises SQLError 28P01, or 53300 for an address that was wrong too often."""
         if not body.endswith(b"\0"):
             raise SQLError("08P01", "invalid password packet size")
-        verifier = self._verifier
-        password = decode_text(body[:-1])
-        if verifier is None or not password_matches(password, verifier):
-            raise refused(self._name)
+        claim = self._claim
+        right = await self._passwords.match(
+            decode_text(body[:-1]), claim.verifier, user=claim.name, address=claim.address
+        )
+        if not right or not claim.exists:
+            raise claim.refused()
         self.done = True
         return b""
 
 
 class Scram:
-    """SCRAM-SHA-256: neither side shows the other what it could use elsewhere."""
+    """SCRAM-SHA-256: neither side shows the other what it could use elsewhere.
 
-    def __init__(self, name: str, user: User | None, random: Random, decoy_key: bytes) -> None:
+    With `binding`, the server certificate's hash, SCRAM-SHA-256-PLUS is offered first: client and
+    server then prove to each other that they end the same TLS connection, so that nobody stands
+    between them. A client that could have taken it and says that it was not offered is refused,
+    for somebody has taken the offer away.
+    """
+
+    def __init__(
+        self, claim: Claim, guesses: Guesses, random: Random, binding: bytes | None
+    ) -> None:
         self.done = False
-        self._name = name
-        known = user.verifier if user is not None else None
-        self._verifier = known or decoy_verifier(name, decoy_key)
-        self._exists = known is not None
-        nonce = random.randbytes(NONCE_BYTES).hex()
-        self._server = ScramMechanism(MECHANISM).make_server(self._keys, s_nonce=nonce)
-        self._begun = False
+        self._claim = claim
+        self._guesses = guesses
+        self._binding = None if binding is None else (BINDING, binding)
+        self._mechanisms = [MECHANISM] if binding is None else [BOUND_MECHANISM, MECHANISM]
+        self._nonce = random.randbytes(NONCE_BYTES).hex()
+        self._server: ScramServer | None = None
 
     def _keys(self, username: str) -> tuple[bytes, bytes, bytes, int]:
         # The name in the exchange is ignored, as PostgreSQL does: that of the start-up counts.
-        verifier = self._verifier
+        verifier = self._claim.verifier
         return verifier.salt, verifier.stored_key, verifier.server_key, verifier.iterations
 
     def request(self) -> bytes:
-        return replies.sasl_mechanisms([MECHANISM])
+        return replies.sasl_mechanisms(self._mechanisms)
 
-    def receive(self, body: bytes) -> bytes:
+    async def receive(self, body: bytes) -> bytes:
         """What is answered. Raises SQLError."""
+        server = self._server
         try:
-            return self._final(body) if self._begun else self._first(body)
+            return self._first(body) if server is None else self._final(server, body)
         except ScramException as error:
-            if self._begun and error.server_error is not None:
-                raise refused(self._name) from error
+            if server is not None and error.server_error is not None:
+                self._guesses.failed(self._claim.name, self._claim.address)
+                raise self._claim.refused() from error
             raise SQLError("08P01", f"malformed SCRAM message: {error}") from error
 
     def _first(self, body: bytes) -> bytes:
-        mechanism, _, rest = body.partition(b"\0")
-        if mechanism.decode("latin-1") != MECHANISM:
+        self._guesses.check(self._claim.name, self._claim.address)
+        chosen, _, rest = body.partition(b"\0")
+        mechanism = chosen.decode("latin-1")
+        if mechanism not in self._mechanisms:
             raise SQLError("08P01", "client selected an invalid SASL authentication mechanism")
         length = int.from_bytes(rest[:4], "big", signed=True)
         if len(rest) < 4 or length != len(rest) - 4:
             raise SQLError("08P01", "malformed SCRAM message: its length does not fit")
-        self._set_client_first(decode_text(rest[4:]))
-        answer: str = self._server.get_server_first()
-        self._begun = True
+        server = ScramMechanism(mechanism).make_server(
+            self._keys, channel_binding=self._binding, s_nonce=self._nonce
+        )
+        _set_client_first(server, decode_text(rest[4:]))
+        answer: str = server.get_server_first()
+        self._server = server
         return replies.sasl_continue(answer)
 
-    def _set_client_first(self, message: str) -> None:
-        """libpq leaves the name in the exchange empty, which scramp takes for a mistake.
-
-        So scramp reads another name, which counts for nothing; what both sides sign is the message
-        as it was sent.
-        """
-        header, mark, rest = message.partition(",n=,")
-        self._server.set_client_first(f"{header},n={STAND_IN},{rest}" if mark else message)
-        if mark:
-            self._server.client_first_bare = f"n=,{rest}"
-
-    def _final(self, body: bytes) -> bytes:
-        self._server.set_client_final(decode_text(body))
-        if not self._exists:
-            raise refused(self._name)
+    def _final(self, server: ScramServer, body: bytes) -> bytes:
+        claim = self._claim
+        self._guesses.check(claim.name, claim.address)
+        server.set_client_final(decode_text(body))
+        if not claim.exists:
+            raise claim.refused()
+        self._guesses.succeeded(claim.name, claim.address)
         self.done = True
-        return replies.sasl_final(self._server.get_server_final())
+        return replies.sasl_final(server.get_server_final())
+
+
+def _set_client_first(server: ScramServer, message: str) -> None:
+    """libpq leaves the name in the exchange empty, which scramp takes for a mistake.
+
+    So scramp reads another name, which counts for nothing; what both sides sign is the message
+    as it was sent.
+    """
+    header, mark, rest = message.partition(",n=,")
+    server.set_client_first(f"{header},n={STAND_IN},{rest}" if mark else message)
+    if mark:
+        server.client_first_bare = f"n=,{rest}"
 
 
 def decoy_verifier(name: str, key: bytes) -> Verifier:

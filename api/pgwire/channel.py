@@ -42,6 +42,7 @@ class Channel(asyncio.Protocol):
         self._reading = True
         self._ended = False
         self._stopped = False
+        self._shaking_hands = False
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._flush_is_due = False
@@ -165,9 +166,13 @@ class Channel(asyncio.Protocol):
         assert self.machine.buffered_bytes == 0, "bytes before encryption must not be read after it"
         loop = asyncio.get_running_loop()
         self.flush()
-        transport = await loop.start_tls(
-            self._transport, self, context, server_side=True, ssl_handshake_timeout=timeout
-        )
+        self._shaking_hands = True
+        try:
+            transport = await loop.start_tls(
+                self._transport, self, context, server_side=True, ssl_handshake_timeout=timeout
+            )
+        finally:
+            self._shaking_hands = False
         if transport is None:
             raise ConnectionError("the connection ended in the handshake")
         self._transport = transport
@@ -191,6 +196,16 @@ class Channel(asyncio.Protocol):
         self.flush()
         if self._transport is not None:
             self._transport.close()
+
+    def turn_away(self, frame: bytes) -> None:
+        """Ends a connection whose client is not let in, and says why where that can be read: in
+        the middle of a TLS handshake it cannot."""
+        self.end_input()
+        if self._shaking_hands:
+            self.abort()
+        else:
+            self.write(frame)
+            self.close()
 
     def abort(self) -> None:
         """Ends the connection now, whatever is still to be sent."""

@@ -12,6 +12,7 @@ from typing import assert_never
 from ...catalog.errors import SQLError
 from ...catalog.session_zone import follow
 from ...sql import Session
+from ...sql.errors import told_of
 from . import replies
 from .channel import Channel, HangUp
 from .extended import Extended
@@ -93,14 +94,15 @@ class Conversation:
     async def _take(self, message: First | Message) -> None:
         try:
             await self._carry_out(message)
-        except SQLError as error:
-            if isinstance(error, ProtocolViolation):
-                raise
-            if error is self._session.terminated:
-                self._channel.write(replies.error(error, Severity.FATAL))
+        except (HangUp, ProtocolViolation):
+            raise
+        except Exception as error:
+            told = told_of(error)
+            if told is self._session.terminated:
+                self._channel.write(replies.error(told, Severity.FATAL))
                 self._stopping = False  # its client has been told
                 raise HangUp from error
-            await self._fail(error)
+            await self._fail(told)
         if self._channel.machine.state is State.BUSY:
             self._ready()
 

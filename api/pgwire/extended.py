@@ -89,7 +89,7 @@ class Extended:
     async def _parse(self, message: Parse) -> None:
         names = self._session.prepared_names
         if message.name:
-            names.check_new(message.name)
+            names.check_new(message.name, message.text)
         hints = hints_of(message.oids)
         prepared = await self._guard.run(self._session.prepare(message.text, hints))
         names.keep(message.name, prepared)

@@ -13,9 +13,10 @@ from ...catalog.users import User, find_user
 from ...sql import Session
 from ...sql.authorization import Actor
 from ...sql.client_variables import CRDB_COMPAT, CRDB_VERSION
+from ..admission import Place
 from ..node import Node
 from . import replies
-from .authentication import Cleartext, Exchange, Method, Scram, Trusting
+from .authentication import Claim, Cleartext, Exchange, Method, Scram, Trusting
 from .channel import Channel, HangUp
 from .messages import (
     CancelRequest,
@@ -25,6 +26,7 @@ from .messages import (
     ProtocolViolation,
     Startup,
 )
+from .options import PostgresOptions
 from .replies import Severity
 
 HANDSHAKE_SECONDS = 30.0
@@ -88,17 +90,17 @@ def begin_session(channel: Channel, session: Session, greeting: Greeting) -> Non
         channel.write(replies.parameter_status("crdb_version", CRDB_VERSION))
 
 
-async def greet(
-    channel: Channel,
-    node: Node,
-    method: Method,
-    tls: ssl.SSLContext | None,
-    decoy_key: bytes,
-) -> Greeting:
+async def greet(channel: Channel, node: Node, options: PostgresOptions, place: Place) -> Greeting:
     """Leads a client in. Raises SQLError where it is not let in, HangUp when it goes."""
-    startup = await _startup(channel, tls)
+    startup = await _startup(channel, options.tls)
     if isinstance(startup, CancelRequest):
         return Greeting(cancels=(startup.process_id, startup.secret))
+    if options.tls_only and not channel.encrypted:
+        raise SQLError(
+            "28000",
+            "connections to this server are encrypted",
+            hint="Connect with sslmode=require, or better with sslmode=verify-full.",
+        )
     unknown = [name for name in startup.parameters if name.startswith("_pq_.")]
     if startup.minor > 0 or unknown:
         channel.write(replies.negotiate_version(unknown))
@@ -107,9 +109,11 @@ async def greet(
         raise SQLError("28000", "no PostgreSQL user name specified in startup packet")
     _check_encoding(startup.parameters.get("client_encoding"))
     known = await _find(node, user)
-    await _authenticate(channel, _exchange(channel, node, method, user, known, decoy_key))
+    claim = Claim(user, channel.peer, known, node.decoy_key)
+    await _authenticate(channel, _exchange(channel, node, options, claim))
     if known is not None and not known.login:
         raise SQLError("28000", f'role "{user}" is not permitted to log in')
+    place.known(user, admin=node.services.rights.current.admin(user))
     channel.machine.authenticated()
     channel.write(replies.AUTHENTICATION_OK)
     database = await _database(node, startup.parameters.get("database"), user)
@@ -153,12 +157,10 @@ async def _find(node: Node, name: str) -> User | None:
         await snapshot.rollback()
 
 
-def _exchange(
-    channel: Channel, node: Node, method: Method, name: str, user: User | None, decoy_key: bytes
-) -> Exchange:
-    match method:
+def _exchange(channel: Channel, node: Node, options: PostgresOptions, claim: Claim) -> Exchange:
+    match options.method:
         case Method.TRUST:
-            return Trusting(name, user)
+            return Trusting(claim)
         case Method.PASSWORD:
             if not channel.encrypted:
                 raise SQLError(
@@ -166,9 +168,10 @@ def _exchange(
                     "a password in the clear is taken over TLS only",
                     hint="Connect with sslmode=require.",
                 )
-            return Cleartext(name, user)
+            return Cleartext(claim, node.passwords)
         case Method.SCRAM:
-            return Scram(name, user, node.store.random, decoy_key)
+            binding = options.binding if channel.encrypted else None
+            return Scram(claim, node.passwords.guesses, node.store.random, binding)
 
 
 async def _authenticate(channel: Channel, exchange: Exchange) -> None:
@@ -177,7 +180,7 @@ async def _authenticate(channel: Channel, exchange: Exchange) -> None:
         message = await channel.next_message()
         match message:
             case Password(body=body):
-                channel.write(exchange.receive(body))
+                channel.write(await exchange.receive(body))
             case Malformed(error=error):
                 raise error
             case _:

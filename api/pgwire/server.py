@@ -12,8 +12,13 @@ import contextlib
 import socket
 import ssl
 from collections.abc import AsyncIterator
+from functools import partial
 
 from ...catalog.errors import SQLError
+from ...kvlayer.errors import KVError
+from ...sql.errors import from_kv
+from ..admission import Admission, Place
+from ..descriptors import ACCEPTED_AT_ONCE
 from ..node import Node
 from . import replies
 from .channel import Channel, HangUp
@@ -23,9 +28,6 @@ from .interruption import Interruption
 from .options import PostgresOptions
 from .replies import Severity
 
-CONNECTIONS_MAX = 2000
-"""Open connections, greeted or not. More are told 53300 and let go."""
-
 GREETING_SECONDS = 60.0
 """How long a client may take to say who it is, as PostgreSQL's authentication_timeout."""
 
@@ -33,6 +35,7 @@ STOP_PATIENCE_SECONDS = 5.0
 """How long conversations have to end once the server is told to stop."""
 
 BACKLOG = 1024
+"""Connections that wait in the kernel until the loop accepts them, `ACCEPTED_AT_ONCE` at a time."""
 
 
 class PostgresServer:
@@ -44,7 +47,7 @@ class PostgresServer:
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._conversations: dict[int, tuple[int, Conversation]] = {}
-        self._decoy_key = node.store.random.randbytes(32)
+        self._admission = Admission(options.bounds, node.store.metrics, "pgwire")
 
     @property
     def connection_count(self) -> int:
@@ -53,8 +56,9 @@ class PostgresServer:
     async def start(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: Channel(self._connected), sock=listener, backlog=BACKLOG
+            lambda: Channel(self._connected), sock=listener, backlog=ACCEPTED_AT_ONCE
         )
+        listener.listen(BACKLOG)
 
     async def close(self) -> None:
         """Takes no more clients, and ends the conversations: what runs is cut short."""
@@ -72,27 +76,23 @@ class PostgresServer:
     # Connections
 
     def _connected(self, channel: Channel) -> None:
-        if len(self._tasks) >= CONNECTIONS_MAX:
-            full = SQLError("53300", "sorry, too many clients already")
-            channel.write(replies.error(full, Severity.FATAL))
-            channel.close()
-            return
-        task = asyncio.create_task(self._attend(channel), name=f"pgwire {channel.peer}")
+        place = self._admission.arrive(channel.peer, partial(_turn_away, channel))
+        task = asyncio.create_task(self._attend(channel, place), name=f"pgwire {channel.peer}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        self._node.store.metrics.put("pgwire_connections", len(self._tasks))
-        self._node.store.metrics.add("pgwire_connections_total")
 
-    async def _attend(self, channel: Channel) -> None:
+    async def _attend(self, channel: Channel, place: Place) -> None:
         """All of one connection. Nothing that happens here reaches another one."""
         try:
-            greeting = await self._greeted(channel)
+            greeting = await self._greeted(channel, place)
             if greeting is not None:
                 await self._converse(channel, greeting)
         except HangUp:
             pass
         except SQLError as error:
             channel.write(replies.error(error, Severity.FATAL))
+        except KVError as error:  # the store is away, and there is no statement to tell it to
+            channel.write(replies.error(from_kv(error), Severity.FATAL))
         except Exception as error:  # a fault of ours: it ends one connection, and is told to both
             fault = SQLError("XX000", f"internal error: {error!r}")
             channel.write(replies.error(fault, Severity.FATAL))
@@ -100,15 +100,13 @@ class PostgresServer:
             loop.call_exception_handler({"message": "a connection failed", "exception": error})
         finally:
             channel.close()
-            self._node.store.metrics.put("pgwire_connections", len(self._tasks) - 1)
+            place.leave()
 
-    async def _greeted(self, channel: Channel) -> Greeting | None:
+    async def _greeted(self, channel: Channel, place: Place) -> Greeting | None:
         """Who the client is; None for a connection that only came to cancel."""
         try:
             async with asyncio.timeout(GREETING_SECONDS):
-                greeting = await greet(
-                    channel, self._node, self._options.method, self._options.tls, self._decoy_key
-                )
+                greeting = await greet(channel, self._node, self._options, place)
         except TimeoutError:
             return None
         except (ssl.SSLError, OSError):
@@ -139,6 +137,16 @@ class PostgresServer:
         known, conversation = self._conversations.get(process_id, (None, None))
         if conversation is not None and known == secret:
             conversation.guard.interrupt(Interruption.CANCEL)
+
+
+def _turn_away(channel: Channel) -> None:
+    """Ends a connection that has not said whose it is, for a newer one."""
+    crowd = SQLError(
+        "53300",
+        "too many connections that have not authenticated",
+        hint="Authenticate at once, or connect later.",
+    )
+    channel.turn_away(replies.error(crowd, Severity.FATAL))
 
 
 @contextlib.asynccontextmanager

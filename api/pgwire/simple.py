@@ -18,7 +18,7 @@ async def run_text(
 
     Raises SQLError at the first that fails.
     """
-    statements = session.parse(text)
+    statements = await guard.run(session.parse(text))
     if not statements:
         channel.write(replies.EMPTY_QUERY)
         return

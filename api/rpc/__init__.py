@@ -10,6 +10,13 @@ token is answered. It must never know SQL, descriptors or feeds.
 from .grpc_channel import GrpcChannel
 from .grpc_server import RpcServer
 from .join_token import JoinToken, JoinTokenError
-from .service import StoreService
+from .service import NodeTurnedAway, StoreService
 
-__all__ = ["GrpcChannel", "JoinToken", "JoinTokenError", "RpcServer", "StoreService"]
+__all__ = [
+    "GrpcChannel",
+    "JoinToken",
+    "JoinTokenError",
+    "NodeTurnedAway",
+    "RpcServer",
+    "StoreService",
+]

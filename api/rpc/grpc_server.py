@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from typing import TypeAlias
 
 import grpc
 import grpc.aio
 
 from .join_token import JoinToken
-from .service import ProtocolMismatch, StoreService
+from .service import NodeTurnedAway, StoreService
 
 SERVICE = "tailrace.Store"
 TOKEN_METADATA = "authorization"
 MESSAGE_BYTES_MAX = 256 * 1024 * 1024
 """What a feed has at one moment is one message; its buffers are bounded well below this."""
+
+CONNECTIONS_MAX = 100
+"""Of nodes, and of whoever else finds the port: each holds a descriptor. A node needs one."""
+
+HANDSHAKE_MS_MAX = 10_000
+IDLE_MS_MAX = 30_000
+"""A connection without a call; a node's has its session for as long as it lives."""
 
 STOP_PATIENCE_SECONDS = 1.0
 
@@ -25,24 +33,31 @@ CHANNEL_OPTIONS = (
 )
 
 Context = grpc.aio.ServicerContext[bytes, bytes]
+Method: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 
 
 class RpcServer:
-    """Serves a store to nodes on a loopback address."""
+    """Serves a store to nodes on a loopback address: what they say to each other is not encrypted.
+
+    The token is in a call's metadata and is looked at before anything of its message is read.
+    """
 
     def __init__(self, service: StoreService, token: JoinToken) -> None:
         self._service = service
         self._token = token
-        self._server = grpc.aio.server(options=CHANNEL_OPTIONS)
+        self._server = grpc.aio.server(
+            options=(
+                *CHANNEL_OPTIONS,
+                ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
+                ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS_MAX),
+                ("grpc.max_connection_idle_ms", IDLE_MS_MAX),
+            )
+        )
         self.port = 0
 
     async def start(self, host: str, port: int) -> int:
         """Begins to listen; returns the port. Raises RuntimeError when it is taken."""
-        handlers = {name: self._unary(name) for name in self._service.calls}
-        handlers |= {name: self._streaming(name) for name in self._service.streams}
-        self._server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(SERVICE, handlers),)
-        )
+        self._server.add_generic_rpc_handlers((_Guarded(self._service, self._token),))
         shown = f"[{host}]" if ":" in host else host
         self.port = self._server.add_insecure_port(f"{shown}:{port}")
         self._service.start()
@@ -54,27 +69,46 @@ class RpcServer:
         await self._service.close()
         await self._server.stop(STOP_PATIENCE_SECONDS)
 
-    def _unary(self, method: str) -> grpc.RpcMethodHandler[bytes, bytes]:
+
+class _Guarded(grpc.GenericRpcHandler):
+    """The methods of a service, for calls that bear the token."""
+
+    def __init__(self, service: StoreService, token: JoinToken) -> None:
+        self._service = service
+        self._token = token
+        self._methods = {_path(name): self._unary(name) for name in service.calls}
+        self._methods |= {_path(name): self._streaming(name) for name in service.streams}
+        # A method whose client streams: the server answers it without having read a message.
+        self._refusal: Method = grpc.stream_unary_rpc_method_handler(_refuse)
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Method | None:
+        metadata = handler_call_details.invocation_metadata or ()
+        given = next((value for name, value in metadata if name == TOKEN_METADATA), "")
+        if not self._token.matches(str(given)):
+            return self._refusal
+        return self._methods.get(handler_call_details.method)
+
+    def _unary(self, method: str) -> Method:
         async def handle(body: bytes, context: Context) -> bytes:
-            await self._check(context)
             return await self._service.call(method, body)
 
         return grpc.unary_unary_rpc_method_handler(handle)
 
-    def _streaming(self, method: str) -> grpc.RpcMethodHandler[bytes, bytes]:
+    def _streaming(self, method: str) -> Method:
         async def handle(body: bytes, context: Context) -> AsyncIterator[bytes]:
-            await self._check(context)
             try:
                 async with aclosing(self._service.stream(method, body)) as answers:
                     async for answer in answers:
                         yield answer
-            except ProtocolMismatch as mismatch:
-                await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(mismatch))
+            except NodeTurnedAway as turned:
+                await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(turned))
 
         return grpc.unary_stream_rpc_method_handler(handle)
 
-    async def _check(self, context: Context) -> None:
-        """Ends the call unless it bears the token."""
-        given = dict(context.invocation_metadata() or ()).get(TOKEN_METADATA, "")
-        if not self._token.matches(str(given)):
-            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "the join token is not this one")
+
+def _path(method: str) -> str:
+    return f"/{SERVICE}/{method}"
+
+
+async def _refuse(bodies: AsyncIterator[bytes], context: Context) -> bytes:
+    await context.abort(grpc.StatusCode.UNAUTHENTICATED, "the join token is not this one")

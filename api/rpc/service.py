@@ -30,8 +30,8 @@ from .operations import operate
 _NONE = encode(None)
 
 
-class ProtocolMismatch(Exception):
-    """A node of another release: it must not go on guessing."""
+class NodeTurnedAway(Exception):
+    """A node of another release, or of a history of the store that was lost."""
 
 
 class StoreService:
@@ -43,6 +43,8 @@ class StoreService:
         self._calls: dict[str, Callable[[bytes], Awaitable[bytes]]] = {
             "heartbeat": self._heartbeat,
             "now": self._now,
+            "holds": self._holds,
+            "threshold": self._threshold,
             "evaluate": self._evaluate,
             "one_phase": self._one_phase,
             "begin": self._begin,
@@ -88,11 +90,15 @@ class StoreService:
             yield self._failed(error)
 
     def _reply(self, body: bytes) -> bytes:
-        return encode(Reply(self._store.clock.last, self._store.gc_threshold, messages.Raw(body)))
+        return encode(self._message(body))
 
     def _failed(self, error: KVError) -> bytes:
-        failure = failure_of(error)
-        return encode(Reply(self._store.clock.last, self._store.gc_threshold, failure=failure))
+        return encode(self._message(_NONE, failure_of(error)))
+
+    def _message(self, body: bytes, failure: messages.Failure | None = None) -> Reply:
+        store = self._store
+        threshold, index = store.gc_threshold, store.position.index
+        return Reply(store.clock.last, threshold, index, messages.Raw(body), failure)
 
     def _connection(self, number: int) -> NodeConnection:
         connection = self._connections.find(number)
@@ -106,13 +112,19 @@ class StoreService:
         """The life of a connection: it ends when the node closes the stream, or falls silent."""
         hello = decode(body, messages.Hello)
         if hello.protocol != PROTOCOL:
-            raise ProtocolMismatch(
+            raise NodeTurnedAway(
                 f"the store speaks protocol {PROTOCOL}, the node {hello.protocol}: "
                 "run the same version of tailrace on both"
             )
+        if hello.seen is not None and not await self._store.holds(hello.seen):
+            raise NodeTurnedAway(
+                "the store was put back from an older copy since this node joined it: "
+                "start the node again"
+            )
         connection = self._connections.begin()
+        incarnation = self._store.position.incarnation
         try:
-            yield encode(messages.Welcome(self._store.id, connection.number))
+            yield encode(messages.Welcome(self._store.id, connection.number, incarnation))
             await connection.ended.wait()
         finally:
             await self._connections.end(connection)
@@ -124,6 +136,16 @@ class StoreService:
     async def _now(self, body: bytes) -> bytes:
         self._connection(decode(body, messages.Now).connection)
         return encode(await self._store.now())
+
+    async def _holds(self, body: bytes) -> bytes:
+        asked = decode(body, messages.Holds)
+        self._connection(asked.connection)
+        return encode(await self._store.holds(asked.position))
+
+    async def _threshold(self, body: bytes) -> bytes:
+        asked = decode(body, messages.Threshold)
+        self._connection(asked.connection)
+        return encode(await self._store.gc_threshold_over(messages.spans_of(asked.spans)))
 
     # One-phase transactions
 
@@ -297,4 +319,4 @@ def _write(evaluation: Evaluation, asked: messages.OnePhase) -> None:
         evaluation.delete(deleted)
 
 
-__all__ = ["Message", "ProtocolMismatch", "StoreService", "state_of"]
+__all__ = ["Message", "NodeTurnedAway", "StoreService", "state_of"]

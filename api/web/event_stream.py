@@ -27,17 +27,22 @@ class EventStreams:
         """Ends every stream: a server that stops waits for its replies to end."""
         self._closing.set()
 
-    def response(self, render: Render, *, every_seconds: float) -> StreamingResponse:
-        """A reply that sends what `render` returns, one JSON document an event."""
+    def response(
+        self, render: Render, *, every_seconds: float, allowed: Callable[[], bool]
+    ) -> StreamingResponse:
+        """A reply that sends what `render` returns, one JSON document an event, while it is
+        `allowed`."""
         return StreamingResponse(
-            self._events(render, every_seconds),
+            self._events(render, every_seconds, allowed),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store"},
         )
 
-    async def _events(self, render: Render, every_seconds: float) -> AsyncIterator[bytes]:
+    async def _events(
+        self, render: Render, every_seconds: float, allowed: Callable[[], bool]
+    ) -> AsyncIterator[bytes]:
         yield b"retry: %d\n\n" % RETRY_MS
-        while not self._closing.is_set():
+        while not self._closing.is_set() and allowed():
             yield b"data: " + await render() + b"\n\n"
             try:
                 async with asyncio.timeout(every_seconds):

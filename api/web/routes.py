@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import FileResponse, StreamingResponse
 from starlette.exceptions import HTTPException
 
+from ..http.access import lacking, user_of
 from ..http.bodies import JSON, read_json
 from ..node import Node
 from .assets import asset
@@ -27,6 +28,7 @@ class Dashboard:
     """The two pages of one server. `router` serves them; `close_streams` and `close` end them."""
 
     def __init__(self, node: Node) -> None:
+        self._node = node
         self._streams = EventStreams()
         self._overview = Overview(node)
         self._comparison = Comparison(node)
@@ -59,14 +61,27 @@ class Dashboard:
 
     def _add_events(self) -> None:
         @self.router.get("/v1/overview/events", response_class=StreamingResponse)
-        async def overview_events() -> StreamingResponse:
+        async def overview_events(request: Request) -> StreamingResponse:
             """Every changefeed's state, once a second, as server-sent events."""
-            return self._streams.response(self._overview.render, every_seconds=OVERVIEW_SECONDS)
+            return self._streams.response(
+                self._overview.render,
+                every_seconds=OVERVIEW_SECONDS,
+                allowed=self._allowed(request),
+            )
 
         @self.router.get("/v1/compare/events", response_class=StreamingResponse)
-        async def comparison_events() -> StreamingResponse:
+        async def comparison_events(request: Request) -> StreamingResponse:
             """The comparison as it stands, four times a second, as server-sent events."""
-            return self._streams.response(self._render_comparison, every_seconds=SAMPLE_SECONDS)
+            return self._streams.response(
+                self._render_comparison,
+                every_seconds=SAMPLE_SECONDS,
+                allowed=self._allowed(request),
+            )
+
+    def _allowed(self, request: Request) -> Callable[[], bool]:
+        """Whether the request's user may still see what is behind its path."""
+        user, path, rights = user_of(request), request.url.path, self._node.services.rights
+        return lambda: rights.current.may_log_in(user) and not lacking(self._node, user, path)
 
     def _add_actions(self) -> None:
         comparison = self._comparison

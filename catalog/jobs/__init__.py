@@ -17,10 +17,14 @@ from .errors import JobFenced, JobNotFound, JobStateRefused, RetryableJobError
 from .record import JobRecord
 from .registry import ADOPT_INTERVAL, JobRegistry
 from .resumer import JobContext, Resumer
+from .runner import BACKOFF_MAX, BACKOFF_MIN, Backoff
 from .states import JobEvent, JobState
 
 __all__ = [
     "ADOPT_INTERVAL",
+    "BACKOFF_MAX",
+    "BACKOFF_MIN",
+    "Backoff",
     "JobContext",
     "JobEvent",
     "JobFenced",

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from ...kvlayer.errors import (
+    LockTimeout,
+    OutcomeUnknown,
+    RangeFeedEnded,
+    RetryableTransaction,
+)
 from ..errors import SQLError
 from .states import JobState
 
@@ -33,3 +39,19 @@ class JobFenced(Exception):
 
 class RetryableJobError(Exception):
     """What a resumer raises to be tried again, after a pause; the message is shown meanwhile."""
+
+
+RETRYABLE = (
+    RetryableJobError,
+    RetryableTransaction,
+    LockTimeout,
+    OutcomeUnknown,
+    RangeFeedEnded,
+)
+"""What says nothing of the job: the same work is tried again after a pause."""
+
+
+def message_of(error: BaseException) -> str:
+    """What a job's row says of an error."""
+    text = error.message if isinstance(error, SQLError) else str(error)
+    return text or type(error).__name__

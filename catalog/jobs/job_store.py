@@ -2,30 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from datetime import datetime
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
+from ...kvlayer.span import Span
 from ...kvlayer.txn import Evaluation, Transaction
 from ..leases.incarnation import Incarnation
 from ..leases.liveness import read_session
-from ..system_tables import JOBS
+from ..system_tables import FINISHED_JOBS, JOBS
 from .errors import JobFenced, JobNotFound, JobStateRefused
 from .record import (
     JobRecord,
     decode_progress,
+    encode_end,
     encode_progress,
+    end_key,
+    finished_at,
+    finished_key,
+    job_id_of,
     job_key,
     progress_key,
     time_of,
 )
 from .states import IllegalTransition, JobEvent, JobState, next_state
 
+RECENT = timedelta(hours=12)
+"""How long a job that has ended is listed with those that have not, as CockroachDB lists it."""
+
+REMOVED_AT_ONCE = 100
+"""Jobs that one step removes: some hundred deletions are less than a millisecond."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobChange:
+    """A version of a job's row: None where the job has ended."""
+
+    id: int
+    at: Timestamp
+    job: JobRecord | None
+
+    @classmethod
+    def decode(cls, key: bytes, at: Timestamp, body: bytes | None) -> JobChange:
+        return cls(job_id_of(key), at, None if body is None else JobRecord.decode(key, body))
+
 
 class JobStore:
-    """The rows of `system.jobs` and `system.job_progress`.
+    """The rows of jobs, wherever they are; see `record`.
 
     A *claim* is the session and the epoch in a job's row. It is taken by compare-and-set, and
     stands while that session lives; everything that is done under it names its epoch.
@@ -66,17 +92,66 @@ class JobStore:
         _check_claim(_read(evaluation, job.id), job.id, job.epoch)
 
     async def get(self, job_id: int) -> JobRecord:
-        """Raises JobNotFound."""
+        """Whether it has ended or not. Raises JobNotFound."""
+        reader = self._store.snapshot(await self._store.now())
         key = job_key(job_id)
-        body = await self._store.snapshot(await self._store.now()).get(key)
-        if body is None:
+        body = await reader.get(key)
+        if body is not None:
+            return JobRecord.decode(key, body)
+        end = await reader.get(end_key(job_id))
+        if end is None:
             raise JobNotFound(job_id)
-        return JobRecord.decode(key, body)
+        key = finished_key(finished_at(end_key(job_id), end), job_id)
+        body = await reader.get(key)
+        assert body is not None, ("a job's end without the job", job_id)
+        return JobRecord.decode_finished(key, body)
 
-    async def list(self) -> list[JobRecord]:
-        """All jobs, oldest first."""
-        rows = await self._store.snapshot(await self._store.now()).scan(JOBS.primary_span)
+    async def live(self, at: Timestamp) -> Sequence[JobRecord]:
+        """The jobs that have not ended by then, oldest first."""
+        rows = await self._store.snapshot(at).scan(JOBS.primary_span)
         return [JobRecord.decode(key, body) for key, body in rows]
+
+    async def ended(self, at: Timestamp) -> Sequence[JobRecord]:
+        """The jobs that ended of late, in the order of their ends."""
+        since = finished_key(time_of(at) - RECENT, 0)
+        span = Span(since, FINISHED_JOBS.primary_span.end)
+        rows = await self._store.snapshot(at).scan(span)
+        return [JobRecord.decode_finished(key, body) for key, body in rows]
+
+    async def changes(self, after: Timestamp, upto: Timestamp) -> AsyncGenerator[JobChange, None]:
+        """What was written to the rows of jobs meanwhile, in order per job.
+
+        Costs what was written. Raises BatchTimestampBeforeGC.
+        """
+        async with aclosing(self._store.versions(JOBS.primary_span, after, upto)) as slices:
+            async for versions in slices:
+                for version in versions:
+                    yield JobChange.decode(*version)
+
+    async def remove_finished(self, before: datetime) -> int:
+        """Removes what is left of the jobs that ended before then, and says how many they were."""
+        removed = 0
+        span = Span(FINISHED_JOBS.primary_span.start, finished_key(before, 0))
+
+        def evaluate(evaluation: Evaluation) -> int:
+            rows = evaluation.scan(span, limit=REMOVED_AT_ONCE)
+            ids = [JobRecord.decode_finished(key, body).id for key, body in rows]
+            evaluation.delete([key for key, _ in rows])
+            evaluation.delete([key(id) for id in ids for key in (end_key, progress_key)])
+            return len(rows)
+
+        while True:
+            count, _ = await self._store.one_phase(evaluate)
+            removed += count
+            if count < REMOVED_AT_ONCE:
+                return removed
+
+    async def file_finished(self) -> None:
+        """Puts jobs that an earlier build left among the living where they belong."""
+        for job in await self.live(await self._store.now()):
+            if job.state.final:
+                ended = job if job.finished is not None else replace(job, finished=job.created)
+                await self._store.one_phase(lambda e, job=ended: _write(e, job))  # type: ignore[misc]
 
     async def progress(self, job_id: int) -> bytes | None:
         """What was saved last, if anything was."""
@@ -87,7 +162,8 @@ class JobStore:
     async def modified(self, job_id: int) -> datetime | None:
         """When the job or its progress was written last; None where there is no such job."""
         reader = self._store.snapshot(await self._store.now())
-        stored = [await reader.get_with_timestamp(key(job_id)) for key in (job_key, progress_key)]
+        rows = (job_key, end_key, progress_key)
+        stored = [await reader.get_with_timestamp(key(job_id)) for key in rows]
         written = [found[1] for found in stored if found is not None]
         return time_of(max(written)) if written else None
 
@@ -124,7 +200,7 @@ class JobStore:
         """What a user asks for. Raises JobNotFound, JobStateRefused."""
 
         def evaluate(evaluation: Evaluation) -> JobRecord:
-            job = _read(evaluation, job_id)
+            job = _read(evaluation, job_id) or _read_finished(evaluation, job_id)
             if job is None:
                 raise JobNotFound(job_id)
             try:
@@ -178,14 +254,33 @@ class JobStore:
 
 
 def _read(evaluation: Evaluation, job_id: int) -> JobRecord | None:
+    """A job that has not ended."""
     key = job_key(job_id)
     body = evaluation.get(key)
     return None if body is None else JobRecord.decode(key, body)
 
 
+def _read_finished(evaluation: Evaluation, job_id: int) -> JobRecord | None:
+    end = evaluation.get(end_key(job_id))
+    if end is None:
+        return None
+    key = finished_key(finished_at(end_key(job_id), end), job_id)
+    body = evaluation.get(key)
+    assert body is not None, ("a job's end without the job", job_id)
+    return JobRecord.decode_finished(key, body)
+
+
 def _write(evaluation: Evaluation, job: JobRecord) -> JobRecord:
-    key, body = job.encode()
-    evaluation.put((key,), (body,))
+    """Writes the job's row, in the table where it belongs from now on."""
+    if not job.state.final:
+        key, body = job.encode()
+        evaluation.put((key,), (body,))
+        return job
+    assert job.finished is not None, job
+    key, body = job.encode_finished()
+    end, at = encode_end(job.id, job.finished)
+    evaluation.put((key, end), (body, at))
+    evaluation.delete((job_key(job.id),))
     return job
 
 

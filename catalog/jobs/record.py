@@ -1,17 +1,31 @@
-"""A job as the store knows it: its row of `system.jobs`, and of `system.job_progress`."""
+"""A job as the store knows it: its row of `system.jobs`, and of `system.job_progress`.
+
+A job that has ended is a row of `system.finished_jobs` instead, by when it ended, and
+`system.job_ends` says when that was:
+
+    jobs             7 running
+    finished_jobs    (12:00, 5) succeeded    (12:30, 3) canceled
+    job_ends         3 12:30                 5 12:00
+
+So whoever looks for work, once a second on each node, reads what is to be done and no history.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from ...kvlayer.clock import Timestamp, unix_us
+from ..column_types import Datum
 from ..row_codec import codec_for
-from ..system_tables import JOB_PROGRESS, JOBS
+from ..system_tables import FINISHED_JOBS, JOB_ENDS, JOB_PROGRESS, JOBS
 from .states import JobState
 
 _jobs = codec_for(JOBS)
 _progress = codec_for(JOB_PROGRESS)
+_finished = codec_for(FINISHED_JOBS)
+_ends = codec_for(JOB_ENDS)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -47,27 +61,35 @@ class JobRecord:
         return None if self.state.final else self.error
 
     def encode(self) -> tuple[bytes, bytes]:
-        return _jobs.encode_row(
-            (
-                self.id,
-                self.kind,
-                self.description,
-                self.state.value,
-                self.payload,
-                self.created,
-                self.finished,
-                self.claim_session_id,
-                self.claim_node_id,
-                self.epoch,
-                self.error,
-                self.started,
-                self.owner,
-            )
-        )
+        """Its row of `system.jobs`."""
+        head, tail = self._values()
+        return _jobs.encode_row((self.id, *head, self.finished, *tail))
+
+    def encode_finished(self) -> tuple[bytes, bytes]:
+        """Its row of `system.finished_jobs`, once it has ended."""
+        assert self.finished is not None, self
+        head, tail = self._values()
+        return _finished.encode_row((self.finished, self.id, *head, *tail))
+
+    def _values(self) -> tuple[tuple[Datum, ...], tuple[Datum, ...]]:
+        """What a row holds before `finished`, and behind it."""
+        head = (self.kind, self.description, self.state.value, self.payload, self.created)
+        claim = (self.claim_session_id, self.claim_node_id, self.epoch)
+        return head, (*claim, self.error, self.started, self.owner)
 
     @classmethod
     def decode(cls, key: bytes, body: bytes) -> JobRecord:
-        row = _jobs.decode_row(key, body)
+        """What `encode` made."""
+        return cls._of(_jobs.decode_row(key, body))
+
+    @classmethod
+    def decode_finished(cls, key: bytes, body: bytes) -> JobRecord:
+        """What `encode_finished` made."""
+        finished, *row = _finished.decode_row(key, body)
+        return cls._of((*row[:6], finished, *row[6:]))
+
+    @classmethod
+    def _of(cls, row: Sequence[Datum]) -> JobRecord:
         id, kind, description, state, payload, created, finished, *others = row
         session, node, epoch, error, started, owner = others
         assert isinstance(id, int)
@@ -99,8 +121,34 @@ class JobRecord:
         )
 
 
+def finished_at(key: bytes, body: bytes) -> datetime:
+    """When a job ended, by its row of `system.job_ends`."""
+    at = _ends.decode_row(key, body)[1]
+    assert isinstance(at, datetime), at
+    return at
+
+
+def end_key(job_id: int) -> bytes:
+    return _ends.encode_key((job_id,))
+
+
+def encode_end(job_id: int, finished: datetime) -> tuple[bytes, bytes]:
+    return _ends.encode_row((job_id, finished))
+
+
+def finished_key(finished: datetime, job_id: int) -> bytes:
+    return _finished.encode_key((finished, job_id))
+
+
 def job_key(job_id: int) -> bytes:
     return _jobs.encode_key((job_id,))
+
+
+def job_id_of(key: bytes) -> int:
+    """Whose row of `system.jobs` it is."""
+    [job_id] = _jobs.decode_key(key)
+    assert isinstance(job_id, int), job_id
+    return job_id
 
 
 def progress_key(job_id: int) -> bytes:

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from ...kvlayer.access import StoreAccess
-from ...kvlayer.errors import LockTimeout, OutcomeUnknown, RetryableTransaction, StoreClosed
+from ...kvlayer.clock import Timestamp
+from ...kvlayer.errors import (
+    BatchTimestampBeforeGC,
+    ClockStopped,
+    KVError,
+    LockTimeout,
+    OutcomeUnknown,
+    RetryableTransaction,
+    StoreClosed,
+)
 from ...kvlayer.events import ValueBatch
+from ...kvlayer.log import LogFull
 from ...kvlayer.settings import declare_duration
 from ...kvlayer.txn import Transaction
 from ..leases.incarnation import Incarnation
 from ..leases.liveness import LivenessSession
 from ..span_follower import follow_spans
 from ..system_tables import JOBS
-from .job_store import JobStore
-from .record import JobRecord
+from .job_store import JobChange, JobStore
+from .record import JobRecord, time_of
 from .resumer import Resumer
 from .runner import BACKOFF_MAX, BACKOFF_MIN, Backoff, JobRunner
 from .states import JobEvent, JobState
@@ -28,13 +38,22 @@ ADOPT_INTERVAL = declare_duration(
     "how often a node looks for jobs whose node died (new ones it hears of at once)",
 )
 
+RETENTION = declare_duration(
+    "jobs.retention_time", 14 * 86_400.0, "how long jobs that have ended are kept"
+)
+
+RETENTION_SECONDS_MIN = 1.0
+RETENTION_SECONDS_MAX = 600.0
+"""How often a node looks for jobs that ended so long ago."""
+
 
 class JobRegistry:
     """Creates jobs, carries out requests on them, and runs those that this node can claim.
 
     A node adopts jobs of the kinds that it has resumers for and that `accepts` lets it have. It
     hears of changes by a feed of `system.jobs`, and looks anyway now and then: the death of a
-    session is nobody's write.
+    session is nobody's write, and a notice may be lost. The jobs that have not ended it has in
+    memory: a look reads what was written since the last one, and never history.
     """
 
     def __init__(
@@ -43,13 +62,16 @@ class JobRegistry:
         session: LivenessSession,
         resumers: Mapping[str, Resumer],
         *,
-        accepts: Callable[[JobRecord], bool] = lambda _: True,
+        accepts: Callable[[JobRecord], Awaitable[bool]] | None = None,
     ) -> None:
         self._store = store
         self._session = session
         self._resumers = resumers
         self._accepts = accepts
         self._jobs = JobStore(store)
+        self._live: dict[int, JobChange] = {}
+        self._looked_at: Timestamp | None = None
+        """All that was written to the rows of jobs until then is in `_live`."""
         self._runners: dict[int, JobRunner] = {}
         self._wanted = asyncio.Event()
         self._changed = asyncio.Event()
@@ -59,6 +81,7 @@ class JobRegistry:
         """Begins to adopt jobs."""
         assert not self._tasks, "the job registry is started already"
         self._session.on_lost(self._on_session_lost)
+        await self._jobs.file_finished()
         watching = follow_spans(
             self._store,
             [JOBS.primary_span],
@@ -70,6 +93,7 @@ class JobRegistry:
         self._tasks = [
             asyncio.create_task(watching, name="job watcher"),
             asyncio.create_task(self._adopt_for_ever(), name="job adoption"),
+            asyncio.create_task(self._remove_for_ever(), name="job retention"),
         ]
 
     async def close(self) -> None:
@@ -94,9 +118,16 @@ class JobRegistry:
         """Raises JobNotFound."""
         return await self._jobs.get(job_id)
 
-    async def list(self) -> list[JobRecord]:
-        """All jobs, oldest first."""
-        return await self._jobs.list()
+    async def list(self) -> Sequence[JobRecord]:
+        """The jobs that have not ended and those that ended of late, oldest first."""
+        now = await self._look()
+        return sorted([*self.live(), *await self._jobs.ended(now)], key=lambda job: job.id)
+
+    def live(self) -> Sequence[JobRecord]:
+        """The jobs that have not ended, oldest first, as far as this node has heard: a look at
+        memory, for whoever looks again and again."""
+        known = [self._live[job_id].job for job_id in sorted(self._live)]
+        return [job for job in known if job is not None]
 
     async def modified(self, job_id: int) -> datetime | None:
         """When anything of a job was written last."""
@@ -137,7 +168,7 @@ class JobRegistry:
             self._wanted.clear()
             try:
                 await self._adopt()
-            except (LockTimeout, OutcomeUnknown, RetryableTransaction):
+            except (ClockStopped, LockTimeout, LogFull, OutcomeUnknown, RetryableTransaction):
                 pass  # the next look finds what this one did not get
             except StoreClosed:
                 return
@@ -147,7 +178,8 @@ class JobRegistry:
 
     async def _adopt(self) -> None:
         """Claims every job that is free, and that this node can run."""
-        for job in await self._jobs.list():
+        await self._look()
+        for job in self.live():
             runner = self._runners.get(job.id)
             if runner is not None:
                 runner.note(job)  # what the feed told before the runner was there
@@ -155,7 +187,9 @@ class JobRegistry:
             resumer = self._resumers.get(job.kind)
             if resumer is None:
                 continue
-            if not job.state.claimable or not self._accepts(job):
+            if not job.state.claimable:
+                continue
+            if self._accepts is not None and not await self._accepts(job):
                 continue
             incarnation = self._session.incarnation
             claimed = await self._jobs.claim(job.id, incarnation)
@@ -179,19 +213,70 @@ class JobRegistry:
             runner.fence()
         self._wanted.set()
 
+    async def _look(self) -> Timestamp:
+        """Brings what is known of the jobs that have not ended up to now, and says when that is.
+
+        Costs what was written since the last look.
+        """
+        now = await self._store.now()
+        try:
+            if self._looked_at is None:
+                jobs = await self._jobs.live(now)
+                ended = self._live.keys() - {job.id for job in jobs}
+                for known in [
+                    *[JobChange(id, now, None) for id in ended],
+                    *[JobChange(job.id, now, job) for job in jobs],
+                ]:
+                    self._note(known)
+            else:
+                async for change in self._jobs.changes(self._looked_at, now):
+                    self._note(change)
+        except BatchTimestampBeforeGC:
+            self._looked_at = None  # it was long ago: the next look reads them all
+            raise
+        self._looked_at = max(now, self._looked_at or now)
+        return now
+
+    def _note(self, change: JobChange) -> None:
+        """Takes a change in, unless a later one of that job came before it."""
+        known = self._live.get(change.id)
+        if known is not None and change.at < known.at:
+            return
+        runner = self._runners.get(change.id)
+        if change.job is not None:
+            self._live[change.id] = change
+            if runner is not None:
+                runner.note(change.job)
+            return
+        self._live.pop(change.id, None)
+        if runner is not None:
+            runner.fence()
+
     async def _look_for_work(self) -> None:
         self._wanted.set()
 
     async def _take(self, written: ValueBatch) -> None:
         """Tells a job's runner of its change, or looks for work."""
-        for key, body in zip(written.keys, written.values, strict=True):
-            if body is None:
-                continue
-            job = JobRecord.decode(key, body)
-            runner = self._runners.get(job.id)
-            if runner is not None:
-                runner.note(job)
-            elif job.state.claimable:
+        for version in zip(written.keys, written.timestamps, written.values, strict=True):
+            change = JobChange.decode(*version)
+            self._note(change)
+            job = change.job
+            if job is not None and job.state.claimable and job.id not in self._runners:
                 self._wanted.set()
         self._changed.set()
         self._changed = asyncio.Event()
+
+    # Retention.
+
+    async def _remove_for_ever(self) -> None:
+        settings = self._store.settings
+        while True:
+            try:
+                now = time_of(await self._store.now())
+                await self._jobs.remove_finished(now - timedelta(seconds=settings.get(RETENTION)))
+            except StoreClosed:
+                return
+            except KVError:
+                self._store.metrics.add("job_retention_failures_total")
+            await asyncio.sleep(RETENTION_SECONDS_MIN)
+            await settings.sleep(RETENTION, at_most=RETENTION_SECONDS_MAX)

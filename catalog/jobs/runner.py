@@ -5,18 +5,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from ...kvlayer.errors import (
-    KVError,
-    LockTimeout,
-    OutcomeUnknown,
-    RangeFeedEnded,
-    RetryableTransaction,
-    StoreClosed,
-)
+from ...kvlayer.errors import KVError, StoreClosed
 from ...kvlayer.settings import declare_duration
-from ..errors import SQLError
 from ..session_zone import leave
-from .errors import JobFenced, RetryableJobError
+from .errors import RETRYABLE, JobFenced, RetryableJobError, message_of
 from .job_store import JobStore
 from .record import JobRecord
 from .resumer import JobContext, Resumer
@@ -27,14 +19,6 @@ BACKOFF_MIN = declare_duration(
 )
 BACKOFF_MAX = declare_duration(
     "jobs.retry.max_backoff", 30.0, "the longest pause between two attempts of a job"
-)
-
-RETRYABLE = (
-    RetryableJobError,
-    RetryableTransaction,
-    LockTimeout,
-    OutcomeUnknown,
-    RangeFeedEnded,
 )
 
 STOPPED = RetryableJobError("its work was cancelled from within")
@@ -172,9 +156,3 @@ class Backoff:
 
     def reset(self) -> None:
         self._seconds = self._shortest
-
-
-def message_of(error: BaseException) -> str:
-    """What a job's row says of an error."""
-    text = error.message if isinstance(error, SQLError) else str(error)
-    return text or type(error).__name__

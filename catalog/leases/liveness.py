@@ -182,6 +182,14 @@ def read_session(evaluation: Evaluation, session_id: str) -> SessionRow | None:
     return None if body is None else SessionRow.decode(key, body)
 
 
+async def node_lives(store: StoreAccess, node_id: int) -> bool:
+    """Whether the node has a session that has not expired."""
+    now = await store.now()
+    rows = await store.snapshot(now).scan(SESSIONS)
+    sessions = (SessionRow.decode(key, body) for key, body in rows)
+    return any(row.node_id == node_id and row.expiration > now for row in sessions)
+
+
 def _remove_expired(evaluation: Evaluation) -> list[str]:
     rows = [(key, SessionRow.decode(key, body)) for key, body in evaluation.scan(SESSIONS)]
     expired = [(key, row) for key, row in rows if not evaluation.before(row.expiration)]

@@ -8,14 +8,16 @@ publishes nothing, and backfills nothing, any more.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from msgspec.structs import replace as with_fields
 
 from ...kvlayer.access import StoreAccess, Transaction
-from ...kvlayer.errors import RetryableTransaction
+from ...kvlayer.errors import ClockStopped, KeyTooLarge, RetryableTransaction, StoreClosed
 from ...kvlayer.keys import index_span, table_span
+from ...kvlayer.log import LogFull
 from ...kvlayer.span import Span
 from ..catalog_changes import CatalogChanges
 from ..descriptor import TableDescriptor
@@ -23,13 +25,14 @@ from ..descriptor_store import DescriptorStore
 from ..elements import CheckConstraint, ForeignKey, IndexKind
 from ..errors import SQLError
 from ..jobs import JobContext
+from ..jobs.errors import RETRYABLE, JobFenced, RetryableJobError, message_of
 from ..leases import LeaseManager, LeaseWaitTimeout
 from .backfill import backfill_index, remove_data
 from .evaluator import RowEvaluator
 from .moves import apply_stage
 from .payload import SchemaChange, SchemaChangeProgress, decode_change, decode_progress, encode
 from .planner import plan_rollback, revertible
-from .references import find_orphan, reference_changes
+from .references import find_orphan
 from .stages import Move, Stage, Status, VersionStage
 from .targets import (
     ColumnElement,
@@ -54,6 +57,33 @@ CHECKPOINT_ROWS = 10_000
 
 CANCELED = ("57014", "the schema change was canceled")
 
+NOT_OF_THE_CHANGE = (*RETRYABLE, JobFenced, StoreClosed, ClockStopped)
+"""Errors of the store or of the claim: the change itself may still succeed."""
+
+DISK_FULL = (LogFull, ClockStopped)
+"""Those that end when there is room on the disk again."""
+
+
+@contextmanager
+def _until_it_is_over() -> Iterator[None]:
+    """Makes every error one that is tried again. A job that ended with its table half changed
+    would leave the table to nobody: no statement could change or drop it any more."""
+    try:
+        yield
+    except DISK_FULL as error:
+        raise RetryableJobError(message_of(error)) from error
+    except NOT_OF_THE_CHANGE:
+        raise
+    except Exception as error:
+        raise RetryableJobError(message_of(error)) from error
+
+
+def _failure_of(error: Exception) -> tuple[str, str]:
+    """SQLSTATE and message of the error that a change is undone for."""
+    if isinstance(error, SQLError):
+        return error.sqlstate, error.message
+    return "54000" if isinstance(error, KeyTooLarge) else "XX000", message_of(error)
+
 
 async def publish_stage(
     descriptors: DescriptorStore,
@@ -71,13 +101,15 @@ async def publish_stage(
         drop_time=table.drop_time or (table.modification_time if table.dropped else None),
     )
     published: list[TableDescriptor] = []
-    for other_id, refers in reference_changes(targets, stage).items():
+    before = {key.referenced_id for key in table.foreign_keys}
+    now = {key.referenced_id for key in changed.foreign_keys}
+    for other_id in sorted(before ^ now):
         if other_id == table.id:
-            changed = _referring(changed, table.id, refers)
+            changed = _referring(changed, table.id, other_id in now)
             continue
         other = await descriptors.read(transaction, other_id)
         assert isinstance(other, TableDescriptor), (other_id, other)
-        told = _referring(other, table.id, refers)
+        told = _referring(other, table.id, other_id in now)
         if told.referenced_by != other.referenced_by and not other.dropped:
             published.append(await _publish(descriptors, transaction, told))
     published.append(await _publish(descriptors, transaction, changed))
@@ -114,33 +146,42 @@ class SchemaChanger:
         self._evaluator = evaluator
 
     async def resume(self, context: JobContext) -> None:
-        run = await self._begin(context)
+        with _until_it_is_over():
+            run = await self._begin(context)
+            await self._forward_or_back(run)
+        if run.progress.failure is not None:
+            raise SQLError(*run.progress.failure)
+
+    async def on_cancel(self, context: JobContext) -> None:
+        """Undoes the change; one that cannot be undone any more is completed, and says so."""
+        with _until_it_is_over():
+            run = await self._begin(context)
+            complete = run.progress.failure is None and not run.revertible
+            if run.progress.failure is None and not complete:
+                await run.save(failure=CANCELED)
+            await self._forward_or_back(run)
+        if complete:
+            raise SQLError("55000", "the schema change could not be undone, and is complete")
+
+    async def _forward_or_back(self, run: _Run) -> None:
+        """To the end, or back to the beginning where anything fails that can fail again."""
         if run.progress.failure is None:
             try:
                 await self._forward(run)
                 return
-            except SQLError as error:
+            except NOT_OF_THE_CHANGE:
+                raise
+            except Exception as error:
+                await run.reload()
                 if not run.revertible:
                     raise
-                await run.save(failure=(error.sqlstate, str(error.message)))
-        await self._back(run)
-        assert run.progress.failure is not None, run.progress
-        raise SQLError(*run.progress.failure)
-
-    async def on_cancel(self, context: JobContext) -> None:
-        """Undoes the change; one that cannot be undone any more is completed, and says so."""
-        run = await self._begin(context)
-        if run.progress.failure is None:
-            if not run.revertible:
-                await self._forward(run)
-                raise SQLError("55000", "the schema change could not be undone, and is complete")
-            await run.save(failure=CANCELED)
+                await run.save(failure=_failure_of(error))
         await self._back(run)
 
     async def _begin(self, context: JobContext) -> _Run:
-        change = decode_change(context.job.payload)
-        progress = decode_progress(await context.reload_progress(), change)
-        return _Run(context, change, progress)
+        run = _Run(context, decode_change(context.job.payload))
+        await run.reload()
+        return run
 
     async def _forward(self, run: _Run) -> None:
         await self._wait_for_one_version(run)
@@ -331,12 +372,10 @@ def _span_left_behind(table_id: int, target: Target, old_primary: int | None) ->
 class _Run:
     """One claim of one schema change: where it is, and how that is saved."""
 
-    def __init__(
-        self, context: JobContext, change: SchemaChange, progress: SchemaChangeProgress
-    ) -> None:
+    def __init__(self, context: JobContext, change: SchemaChange) -> None:
         self.context = context
         self.change = change
-        self.progress = progress
+        self.progress = decode_progress(None, change)
         self.targets = change.targets
         self.stages = change.stages()
         self._unsaved = 0
@@ -353,6 +392,10 @@ class _Run:
     def rollback(self) -> tuple[Stage, ...]:
         done = self.stages[: self.progress.stage]
         return plan_rollback(self.targets, done, locked=self.change.locked)
+
+    async def reload(self) -> None:
+        """Reads what is saved: an attempt that failed may have saved more than it knew."""
+        self.progress = decode_progress(await self.context.reload_progress(), self.change)
 
     def published(self, progress: SchemaChangeProgress) -> None:
         """Notes progress that a transaction has saved."""

@@ -31,17 +31,18 @@ def apply_stage(
     """The table as the stage leaves it, version number and job aside."""
     if stage.lock is not None:
         return replace(table, locked=stage.lock)
-    for move in sorted(stage.moves, key=lambda move: _turn(targets[move.target])):
+    for move in sorted(stage.moves, key=lambda move: _turn(targets[move.target], move)):
         table = apply_move(table, targets[move.target], move)
     return table
 
 
-def _turn(target: Target) -> int:
+def _turn(target: Target, move: Move) -> int:
     """Elements come, primary indexes are swapped, columns go: at no moment is a column of the
-    primary key not public."""
+    primary key not public, or one of any index absent."""
     if isinstance(target.element, PrimaryElement):
         return 1
-    return 2 if isinstance(target.element, ColumnElement) and not target.present else 0
+    goes = not target.present or move.to is Status.ABSENT
+    return 2 if isinstance(target.element, ColumnElement) and goes else 0
 
 
 def apply_move(table: TableDescriptor, target: Target, move: Move) -> TableDescriptor:

@@ -20,7 +20,7 @@ def plan(targets: Sequence[Target], *, locked: bool) -> tuple[Stage, ...]:
     """The stages of a change of a table, which is locked or not."""
     ways = [list(way(target)) for target in targets]
     position = [_start(target) for target in targets]
-    stages = _stages(targets, ways, position, rules=True)
+    stages = _stages(targets, ways, position)
     drops = any(isinstance(t.element, FactsElement) and t.element.dropped for t in targets)
     if drops and locked:  # there is nothing to lock again
         return _marked([VersionStage(lock=False), *stages])
@@ -43,7 +43,9 @@ def plan_rollback(
         list(way_back(target, at)) if target.present else []
         for target, at in zip(targets, position, strict=True)
     ]
-    stages = _stages(targets, ways, position, rules=False)
+    # What was to come goes, and what was to go is still there: the rules are the same.
+    turned = [replace(target, present=not target.present) for target in targets]
+    stages = _stages(turned, ways, position)
     if not locked:
         return _marked(stages)
     if any(isinstance(stage, VersionStage) for stage in stages):
@@ -66,11 +68,11 @@ def _start(target: Target) -> Status:
 
 
 def _stages(
-    targets: Sequence[Target], ways: list[list[Status]], at: list[Status], *, rules: bool
+    targets: Sequence[Target], ways: list[list[Status]], at: list[Status]
 ) -> tuple[Stage, ...]:
     stages: list[Stage] = []
     while any(ways):
-        moves = _next_moves(targets, ways, at, rules=rules)
+        moves = _next_moves(targets, ways, at)
         assert moves, (targets, ways, at)
         for move in moves:
             at[move.target] = move.to
@@ -83,7 +85,7 @@ def _stages(
 
 
 def _next_moves(
-    targets: Sequence[Target], ways: list[list[Status]], at: list[Status], *, rules: bool
+    targets: Sequence[Target], ways: list[list[Status]], at: list[Status]
 ) -> list[Move]:
     """As many steps as may be made at once: versions if there are any, else work.
 
@@ -92,7 +94,7 @@ def _next_moves(
     next_steps = {place: steps[0] for place, steps in enumerate(ways) if steps}
     for kinds in (_VERSIONS, (Status.READY,), (Status.REMOVED,)):
         moving = {place: to for place, to in next_steps.items() if to in kinds}
-        while rules:
+        while moving:
             after = [moving.get(place, status) for place, status in enumerate(at)]
             position = Position(targets, at, after)
             refused = [

@@ -1,4 +1,4 @@
-"""Foreign keys: which other tables a stage concerns, and whether rows have what they refer to."""
+"""Foreign keys: which row a row refers to, and whether it is there."""
 
 from __future__ import annotations
 
@@ -13,28 +13,10 @@ from ..descriptor_store import DescriptorStore
 from ..elements import ForeignKey, Index, IndexKind
 from ..index_codec import index_codec_for
 from ..physical import Physical, datum_reader, physical_of
-from .stages import Status, VersionStage
-from .targets import ConstraintElement, Target
 from .validate import ReferenceReader
 
 _decode = msgspec.msgpack.Decoder(list).decode
 _encode = msgspec.msgpack.Encoder().encode
-
-
-def reference_changes(targets: Sequence[Target], stage: VersionStage) -> dict[int, bool]:
-    """The tables that learn in this stage that they are referred to, or no longer are."""
-    changes: dict[int, bool] = {}
-    for move in stage.moves:
-        element = targets[move.target].element
-        if not isinstance(element, ConstraintElement):
-            continue
-        if not isinstance(element.constraint, ForeignKey) or element.known:
-            continue
-        if move.to is Status.ABSENT:
-            changes.setdefault(element.constraint.referenced_id, False)
-        else:
-            changes[element.constraint.referenced_id] = True
-    return changes
 
 
 def referenced_index(table: TableDescriptor, key: ForeignKey) -> Index | None:

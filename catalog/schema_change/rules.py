@@ -213,14 +213,14 @@ def _together(position: Position, place: int) -> bool:
 
 
 def _replaced_is_read_no_more(position: Position, place: int) -> bool:
-    """The old primary index holds columns that go for as long as it is written."""
+    """A primary index that goes holds columns that go with it for as long as it is written."""
     target, to = position.targets[place], position.after[place]
     if target.present or not isinstance(target.element, ColumnElement):
         return True
     if to is not Status.DELETE_ONLY:
         return True
     return all(
-        position.after[i] in (Status.SETTLED, Status.REMOVED)
+        position.after[i] in (Status.ABSENT, Status.SETTLED, Status.REMOVED)
         for i, other in enumerate(position.targets)
         if isinstance(other.element, PrimaryElement)
     )

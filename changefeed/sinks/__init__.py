@@ -22,6 +22,7 @@ from .protocol import (
     SinkKind,
     SinkProgress,
     SinkRefused,
+    SinkStand,
 )
 from .sinkless import ChangefeedRow, SinklessSink
 
@@ -37,6 +38,7 @@ __all__ = [
     "SinkKinds",
     "SinkProgress",
     "SinkRefused",
+    "SinkStand",
     "SinklessSink",
     "default_kinds",
 ]

@@ -17,6 +17,7 @@ refused and one that stays inside is only another name for the same file.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,13 @@ PARAMETERS = {
     "table": None,  # the mirror table's name, where it is not the source's
 }
 """What may stand behind the `?`, and the values that each takes (None: any)."""
+
+OWN_SUFFIXES = frozenset({".wal", ".tmp"})
+"""Of the write-ahead log that DuckDB keeps beside `m.duckdb`, and of what does not fit in memory: a
+mirror of that name would be read as part of the other one, or write over it."""
+
+NAME_BYTES_MAX = 255
+"""Of a file, by every file system that there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,9 @@ class MirrorLocations:
         path = path_under(self.roots, text, shown=shown, what="mirror")
         if path.is_dir():
             raise _bad_uri(shown, "the path is a folder")
+        suffixes = (*path.suffixes, path.parent.suffix)
+        if OWN_SUFFIXES & {suffix.casefold() for suffix in suffixes}:
+            raise _bad_uri(shown, "DuckDB keeps a mirror's own files under such names")
         return path
 
     def read_target(self, location: str) -> Path:
@@ -85,6 +96,12 @@ def path_under(roots: Sequence[Path], text: str, *, shown: str, what: str) -> Pa
     if ".." in text.split("/") or "\x00" in text:
         raise SQLError(
             "42501", f"{what} path {shown!r} is refused", detail="A path may not hold '..'."
+        )
+    if any(len(os.fsencode(name)) > NAME_BYTES_MAX for name in text.split("/")):
+        raise SQLError(
+            "22023",
+            f"{what} path {shown!r} is refused",
+            detail=f"A name has at most {NAME_BYTES_MAX} bytes.",
         )
     path = (roots[0] / text).resolve()
     if not any(root.resolve() in path.parents for root in roots):

@@ -9,7 +9,7 @@ from ...catalog.errors import SQLError
 from ...kvlayer.clock import Timestamp, WallClock
 from ...schemafeed.table_events import TableEvent
 from ..changes import ChangeBatch
-from .protocol import FeedIdentity, Sink, SinkContext, SinkProgress
+from .protocol import FeedIdentity, Sink, SinkContext, SinkProgress, SinkStand
 
 
 class NullSink:
@@ -19,8 +19,11 @@ class NullSink:
         self._monotonic_ns = wall.monotonic_ns
         self._unflushed: list[ChangeBatch] = []
 
-    async def open(self, tables: Sequence[TableDescriptor]) -> SinkProgress | None:
+    async def stand(self) -> SinkStand | None:
         return None
+
+    async def open(self, tables: Sequence[TableDescriptor]) -> None:
+        """There is nothing to prepare."""
 
     def emit(self, batch: ChangeBatch) -> None:
         batch.stages.received = self._monotonic_ns()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from ...catalog.descriptor import TableDescriptor
 from ...kvlayer.access import ClockReading
 from ...kvlayer.clock import Timestamp
+from ...kvlayer.history import StorePosition
 from ...kvlayer.metrics import Metrics
 from ...kvlayer.offload import Offload
 from ...kvlayer.settings import Settings
@@ -25,6 +26,18 @@ class SinkError(Exception):
 
 class SinkRefused(Exception):
     """The sink will never take this feed: the job fails with this message."""
+
+
+class PastUnknown(SinkRefused):
+    """The sink has seen what the store never wrote."""
+
+    def __init__(self, store_id: str, seen: StorePosition) -> None:
+        super().__init__(
+            f"the sink was fed from a past that store {store_id} does not have (incarnation "
+            f"{seen.incarnation} up to log index {seen.index}): the store was put back from an "
+            "older copy, or another copy of it fed the sink, which may hold changes that this "
+            "store has not; create the changefeed again: it begins anew"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,18 +77,37 @@ class SinkProgress:
     backfills: tuple[BackfillProgress, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkStand:
+    """Where a transactional sink stands by its own record.
+
+    It was given nothing of the store's log above `position` when it recorded `progress`.
+    """
+
+    progress: SinkProgress
+    position: StorePosition
+
+
 class Sink(Protocol):
     """Where changes go.
 
     `emit` hands over a batch and never waits: it stamps `batch.stages.received`. `flush` makes all
     that was emitted durable in the sink together with `progress`; a transactional sink does both in
-    one transaction and returns that progress from `open` after a restart.
+    one transaction and tells that progress by `stand` after a restart.
     """
 
-    async def open(self, tables: Sequence[TableDescriptor]) -> SinkProgress | None:
-        """Prepares the sink; returns the progress that it holds for this feed, if it holds any.
+    async def stand(self) -> SinkStand | None:
+        """Where the sink stands, before it is opened: None where it holds no progress of this feed.
 
-        Raises SinkRefused when the target belongs to another feed or store.
+        Asked of transactional sinks alone. Raises SinkRefused when the target is another store's.
+        """
+        ...
+
+    async def open(self, tables: Sequence[TableDescriptor]) -> None:
+        """Prepares the sink for these tables, which are as of where it stands.
+
+        A transactional sink that holds no progress begins anew. Raises SinkRefused when the target
+        belongs to another feed.
         """
         ...
 
@@ -109,9 +141,13 @@ class Sink(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkContext:
-    """What a sink may use of the store that feeds it. Stage times come from `clock.wall`."""
+    """What a sink may use of the store that feeds it. Stage times come from `clock.wall`.
+
+    `position` says how far this process has been given the store's log.
+    """
 
     identity: FeedIdentity
+    position: Callable[[], StorePosition]
     clock: ClockReading
     offload: Offload
     settings: Settings

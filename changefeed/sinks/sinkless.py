@@ -20,7 +20,7 @@ from ..changes import ChangeBatch
 from ..encode import JSONEncoder
 from ..encode.json import encode_resolved
 from ..options import ChangefeedOptions
-from .protocol import SinkProgress
+from .protocol import SinkProgress, SinkStand
 
 
 class ChangefeedRow(NamedTuple):
@@ -42,7 +42,9 @@ class _Portion:
 class SinklessSink:
     """Hands rows to one consumer, in order.
 
-    `take` and the feed run in one loop. After `close`, what is left can still be taken.
+    `take` and the feed run in one loop. The sink outlives the feed's attempts: what one of them
+    left untaken the next one drops, since it sends all of that again. After `end`, what is left can
+    still be taken.
     """
 
     def __init__(self, wall: WallClock, options: ChangefeedOptions) -> None:
@@ -53,10 +55,15 @@ class SinklessSink:
         self._taken = asyncio.Event()
         self._emitted_count = 0
         self._taken_count = 0
-        self._closed = False
+        self._ended = False
 
-    async def open(self, tables: Sequence[TableDescriptor]) -> SinkProgress | None:
+    async def stand(self) -> SinkStand | None:
         return None
+
+    async def open(self, tables: Sequence[TableDescriptor]) -> None:
+        """What an earlier attempt left untaken comes again."""
+        self._waiting.clear()
+        self._taken_count = self._emitted_count
 
     def emit(self, batch: ChangeBatch) -> None:
         table = batch.descriptor.name
@@ -77,13 +84,17 @@ class SinklessSink:
         self._put(_Portion([ChangefeedRow(None, None, encode_resolved(resolved))], None))
 
     async def close(self) -> None:
-        self._closed = True
+        """An attempt is over. There may be another."""
+
+    def end(self) -> None:
+        """No attempt will follow."""
+        self._ended = True
         self._arrived.set()
 
     async def take(self) -> list[ChangefeedRow]:
         """The next rows, as they came together; an empty list when the feed has ended."""
         while not self._waiting:
-            if self._closed:
+            if self._ended:
                 return []
             self._arrived.clear()
             await self._arrived.wait()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ...catalog.descriptor import TableDescriptor
 from ...kvlayer.clock import Timestamp
+from ...kvlayer.history import StorePosition
 from ..options import ChangefeedOptions
 from .protocol import FeedIdentity, SinkProgress
 
@@ -17,15 +18,21 @@ class WorkerFeed:
     """A feed of one table whose rows another program writes, as its kind runs it.
 
     The program's every batch is reported: how far the feed has come with it, and its rows.
-    `resolved` is how far it had come before; `start_at` if it had not begun.
+    `resolved` is how far it had come before; `start_at` if it had not begun. `position` says how
+    far this process has been given the store's log, and `holds` whether such a position is in the
+    store's past.
     """
 
     identity: FeedIdentity
     uri: str
     table_id: int
+    user: str
+    """The feed's owner, by whose rights the program reads."""
     start_at: Timestamp
     resolved: Timestamp
     options: ChangefeedOptions
+    position: Callable[[], StorePosition]
+    holds: Callable[[StorePosition], Awaitable[bool]]
     report: Callable[[SinkProgress, int], Awaitable[None]]
 
 

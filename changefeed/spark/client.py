@@ -5,15 +5,17 @@ from __future__ import annotations
 import base64
 import http.client
 import json
-import os
+import ssl
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote, unquote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
 
 import pyarrow as pa
 import pyarrow.ipc
+
+from ...error import Error
 
 TIMEOUT_SECONDS = 60.0
 
@@ -31,11 +33,7 @@ PASSING = frozenset({"40001", "40P01", "55P03"})
 """What the next attempt may not meet again: conflicts, and a lock that another holds."""
 
 
-TOKEN_VARIABLE = "TAILRACE_TOKEN"
-"""Where a process finds the token that it shows, if its url names nobody."""
-
-
-class ServerRefused(Exception):
+class ServerRefused(Error):
     """The server answered, and the answer is no; the message is its own."""
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
@@ -49,17 +47,52 @@ class TableMissing(ServerRefused):
     """There is no such table, or no more."""
 
 
-class ServerAway(Exception):
+class ServerAway(Error):
     """No answer for longer than a restart takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableAddress:
-    """A table, and the server that has it. Picklable: it travels to Spark's workers."""
+    """A table, and the server that has it. Picklable: it travels to Spark's workers.
+
+    `url` names nobody, so it may stand in errors. `certificate` is the server's own, in PEM, where
+    no authority vouches for it: then it is that certificate or none.
+    """
 
     url: str
     table: str
     database: str = "defaultdb"
+    authorization: str | None = field(default=None, repr=False)
+    certificate: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        url: str,
+        table: str,
+        database: str = "defaultdb",
+        *,
+        token: str | None = None,
+        certificate: str | None = None,
+    ) -> TableAddress:
+        """`http://ada:secret@host` is a user and its password, `http://:token@host` a token.
+
+        Raises ValueError for a url that is none.
+        """
+        parts = urlsplit(url)
+        if parts.scheme not in _PORTS or not parts.hostname:
+            raise ValueError("url: write http://host:port, or https://host:port")
+        host = parts.netloc.rpartition("@")[2]
+        return cls(
+            urlunsplit((parts.scheme, host, "", "", "")),
+            table,
+            database,
+            _authorization(unquote(parts.username or ""), token or unquote(parts.password or "")),
+            certificate,
+        )
+
+
+_PORTS = {"http": 80, "https": 443}
 
 
 class ExportClient:
@@ -68,10 +101,12 @@ class ExportClient:
     def __init__(self, address: TableAddress) -> None:
         self._address = address
         parts = urlsplit(address.url)
-        if parts.scheme != "http" or not parts.hostname:
-            raise ValueError(f"url {address.url!r}: write http://host:port")
-        self._host, self._port = parts.hostname, parts.port or 80
-        self._headers = _authorization(unquote(parts.username or ""), unquote(parts.password or ""))
+        assert parts.hostname is not None, address
+        self._host, self._port = parts.hostname, parts.port or _PORTS[parts.scheme]
+        self._context = _context(address.certificate) if parts.scheme == "https" else None
+        self._headers: dict[str, str] = {}
+        if address.authorization is not None:
+            self._headers["authorization"] = address.authorization
 
     def table(self, as_of: int | None) -> dict[str, Any]:
         """`TableReply`: the table as of a timestamp, or now."""
@@ -148,7 +183,11 @@ class ExportClient:
                 connection.close()
 
     def _connect(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT_SECONDS)
+        if self._context is None:
+            return http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT_SECONDS)
+        return http.client.HTTPSConnection(
+            self._host, self._port, timeout=TIMEOUT_SECONDS, context=self._context
+        )
 
     def _answer(
         self,
@@ -161,7 +200,11 @@ class ExportClient:
         headers = dict(self._headers)
         if body is not None:
             headers["content-type"] = "application/json"
-        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+        except ssl.SSLCertVerificationError as error:  # an OSError, and yet another server
+            title = f"the certificate of {self._address.url} is not trusted: {error.verify_message}"
+            raise ServerRefused(525, {"title": title}) from error
         answer = connection.getresponse()
         if answer.length is None and not answer.chunked:
             # To the library headers that were cut off are whole: a server's have one of both.
@@ -180,21 +223,20 @@ class ExportClient:
         raise refused
 
 
-def _authorization(name: str, password: str) -> dict[str, str]:
-    """`http://ada:secret@host` is a user and its password, `http://:token@host` a token."""
+def _authorization(name: str, secret: str) -> str | None:
     if name:
-        return {
-            "authorization": f"Basic {base64.b64encode(f'{name}:{password}'.encode()).decode()}"
-        }
-    return {"authorization": f"Bearer {password}"} if password else {}
+        return f"Basic {base64.b64encode(f'{name}:{secret}'.encode()).decode()}"
+    return f"Bearer {secret}" if secret else None
 
 
-def with_token(url: str) -> str:
-    """A url that names nobody, with the token of this process, if it has one."""
-    token = os.environ.get(TOKEN_VARIABLE)
-    if not token or "@" in url:
-        return url
-    return url.replace("://", f"://:{quote(token, safe='')}@", 1)
+def _context(certificate: str | None) -> ssl.SSLContext:
+    """Trusts who vouches for servers in general, or one certificate alone, whatever its names."""
+    if certificate is None:
+        return ssl.create_default_context()
+    context = ssl.create_default_context(cadata=certificate)
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # so that it need not be self-signed
+    return context
 
 
 class _NotNow(ConnectionError):

@@ -1,9 +1,10 @@
 """The lake's application: a structured streaming query from a table into files.
 
-Started by the server (`changefeed.sinks.spark`). It prints `{"resolved": …, "rows": …}` for each
-batch that is in the lake, and ends when its standard input does. Exit codes: 0 it was told to end,
-or has done its work; 3 the table was altered, so start it again; 4 it cannot go on, whatever is
-tried; 1 anything else. Why it ended is a line of its standard error.
+Started by the server (`changefeed.sinks.spark`), which writes a line of JSON into its standard
+input: the options of the source that are secret or long. It prints `{"resolved": …, "rows": …}` for
+each batch that is in the lake, and ends when its standard input does. Exit codes: 0 it was told to
+end, or has done its work; 3 the table was altered, so start it again; 4 it cannot go on, whatever
+is tried; 1 anything else. Why it ended is a line of its standard error.
 """
 
 from __future__ import annotations
@@ -16,13 +17,12 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from .client import with_token
 from .source import register
 
 FAILED = 1
@@ -51,16 +51,19 @@ _CODES = {
 
 def main() -> int:
     arguments = _arguments()
+    credentials = json.loads(_first_line())
     told = threading.Event()
     threading.Thread(target=_wait_for_end, args=(told,), daemon=True).start()
     with _alone(Path(f"{arguments.checkpoint}.lock"), told):
         try:
-            return _run(arguments, told)
+            return _run(arguments, credentials, told)
         except Exception as error:  # whatever it was, the server is told in a line
             return _fail(error)
 
 
-def _run(arguments: argparse.Namespace, told: threading.Event) -> int:
+def _run(
+    arguments: argparse.Namespace, credentials: Mapping[str, str], told: threading.Event
+) -> int:
     session = (
         SparkSession.builder.master(arguments.master)
         .appName(arguments.name)
@@ -71,16 +74,19 @@ def _run(arguments: argparse.Namespace, told: threading.Event) -> int:
     session.sparkContext.setLogLevel("ERROR")
     try:
         register(session)
-        query = _start(session, arguments)
+        query = _start(session, arguments, credentials)
         return _watch(query, told, only_scan=arguments.only_scan == "yes")
     finally:
         session.stop()
 
 
-def _start(session: SparkSession, arguments: argparse.Namespace) -> StreamingQuery:
+def _start(
+    session: SparkSession, arguments: argparse.Namespace, credentials: Mapping[str, str]
+) -> StreamingQuery:
     rows = (
         session.readStream.format("changefeed")
-        .option("url", with_token(arguments.url))
+        .option("url", arguments.url)
+        .options(**credentials)
         .option("table", arguments.table)
         .option("start", arguments.start)
         .option("initial_scan", arguments.initial_scan)
@@ -159,6 +165,17 @@ def _say(why: str) -> None:
 
 
 STANDARD_INPUT = 0
+
+
+def _first_line() -> bytes:
+    """Byte by byte: the rest is for who waits for the end of it."""
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = os.read(STANDARD_INPUT, 1)
+        if not byte:
+            sys.exit(FAILED)
+        line += byte
+    return line
 
 
 def _wait_for_end(told: threading.Event) -> None:

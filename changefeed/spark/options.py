@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...error import Error
 from .client import ExportClient, TableAddress
 
 TIMESTAMP_MAX = (1 << 63) - 1
-KNOWN = ("url", "table", "database", "as_of", "columns", "start", "initial_scan", "schema_at")
+KNOWN = (
+    "url",
+    "table",
+    "database",
+    "token",
+    "certificate",
+    "as_of",
+    "columns",
+    "start",
+    "initial_scan",
+    "schema_at",
+)
 OF_STREAMS = ("start", "initial_scan", "schema_at")
 
 
-class OptionRefused(ValueError):
+class OptionRefused(Error, ValueError):
     """An option that is missing, unknown or wrong; the message says which and what to do."""
 
 
@@ -53,11 +66,19 @@ class SourceOptions:
 
 
 def _address(options: Mapping[str, str]) -> TableAddress:
-    address = TableAddress(options["url"], options["table"], options.get("database", "defaultdb"))
     try:
+        address = TableAddress.of(
+            options["url"],
+            options["table"],
+            options.get("database", "defaultdb"),
+            token=options.get("token"),
+            certificate=options.get("certificate"),
+        )
         ExportClient(address)
     except ValueError as error:
         raise OptionRefused(f"option {error}") from error
+    except ssl.SSLError as error:
+        raise OptionRefused("option certificate: write one in PEM") from error
     return address
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Self
 
 from sortedcontainers import SortedDict
@@ -23,8 +23,8 @@ class _SortedReader:
     def get(self, key: bytes) -> bytes | None:
         return self._entries.get(key)
 
-    def get_fixed(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return list(map(self._entries.get, keys))
+    def get_fixed(self, key: bytes) -> bytes | None:
+        return self._entries.get(key)
 
     def first(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
         for key in self._entries.irange(start, end, inclusive=(True, False)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from sortedcontainers import SortedDict
 
@@ -29,8 +29,8 @@ class OverlayReader:
             return self._over[key]
         return self._below.get(key)
 
-    def get_fixed(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return list(map(self.get, keys))
+    def get_fixed(self, key: bytes) -> bytes | None:
+        return self.get(key)
 
     def first(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
         return next(self.scan(start, end), None)

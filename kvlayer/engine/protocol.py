@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -48,10 +48,10 @@ class Reader(Protocol):
 
     def get(self, key: bytes) -> bytes | None: ...
 
-    def get_fixed(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The values of entries that are written once and never again, as versions are.
+    def get_fixed(self, key: bytes) -> bytes | None:
+        """The value of an entry that is written once and never again, as versions are.
 
-        For keys that this state is known to hold: a snapshot may answer from the newest state,
+        For a key that this state is known to hold: a snapshot may answer from the newest state,
         where a lookup costs a seventh of a seek.
         """
         ...

@@ -14,7 +14,7 @@ scan then ends early without a word), and its backward iterators ignore them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
@@ -44,6 +44,10 @@ BLOOM_BITS_PER_KEY = 10
 
 BACKGROUND_JOBS = 2
 """One flush and one compaction; more would take the loop's processor."""
+
+OPEN_FILES_MAX = 256
+"""Each holds a descriptor. Of what lies in more files than that, the oldest opened is opened anew:
+its index is in the block cache."""
 
 DIAGNOSTIC_FILES_KEPT = 3
 _STALL_MESSAGE = "Result incomplete"
@@ -76,13 +80,9 @@ class RocksSnapshot:
         found = self.first(key, key + b"\x00")
         return None if found is None else found[1]
 
-    def get_fixed(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        values: list[bytes | None] = list(map(self._database.get, keys))
-        if None in values:  # collected since
-            for place, value in enumerate(values):
-                if value is None:
-                    values[place] = self.get(keys[place])
-        return values
+    def get_fixed(self, key: bytes) -> bytes | None:
+        value: bytes | None = self._database.get(key)
+        return self.get(key) if value is None else value  # it may have been collected since
 
     def first(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
         self._mover = object()
@@ -160,8 +160,8 @@ class RocksEngine:
         value: bytes | None = self._database.get(key)
         return value
 
-    def get_fixed(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return list(map(self._database.get, keys))
+    def get_fixed(self, key: bytes) -> bytes | None:
+        return self.get(key)
 
     def first(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
         if self._seeker is None:
@@ -227,6 +227,7 @@ def _options() -> Options:
     options.set_write_buffer_size(MEMTABLE_BYTES)
     options.set_max_write_buffer_number(MEMTABLE_COUNT_MAX)
     options.set_max_background_jobs(BACKGROUND_JOBS)
+    options.set_max_open_files(OPEN_FILES_MAX)
     options.set_level_compaction_dynamic_level_bytes(True)
     options.set_compression_type(DBCompressionType.lz4())
     options.set_bottommost_compression_type(DBCompressionType.zstd())

@@ -12,6 +12,7 @@ from itertools import count
 from ..disk import ZEROS, Disk, DiskFile
 from ..errors import StoreClosed
 from ..offload import Offload
+from ..spare_descriptors import NO_DESCRIPTORS
 from .errors import LogFull, LogTruncated
 from .group import ENTRY_OVERHEAD_BYTES, HEADER_BYTES, encode_group
 from .recovery import Recovered, recover
@@ -31,7 +32,8 @@ LINGER_BYTES_MAX = 64 * 1024
 ROOM_RETRY_SECONDS = 0.25
 """How often a log that has entries and no room asks the disk again."""
 
-_OUT_OF_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_OUT_OF_ROOM = (errno.ENOSPC, errno.EDQUOT, *NO_DESCRIPTORS)
+"""What a new segment may lack and get later: space, or a descriptor to write it by."""
 
 FailureListener = Callable[[BaseException], None]
 
@@ -239,7 +241,23 @@ class CommandLog:
                     return
                 self._retentions.revoke(oldest.last_index)
             del self._segments[0]
-            await self._file_lane.run(partial(_remove_segment, self._disk, oldest.name))
+            await self._file_lane.run(partial(self._disk.remove, oldest.name))
+            # Each removal is durable before the next: a crash must not leave a hole among them.
+            await self._sync_names()
+
+    async def _sync_names(self) -> None:
+        """Makes a removal durable, as soon as there is a descriptor for it."""
+        while True:
+            try:
+                await self._file_lane.run(self._disk.sync_folder)
+            except OSError as error:
+                if error.errno not in NO_DESCRIPTORS:
+                    raise
+                if self._ended is not None:
+                    raise StoreClosed(self._ended) from error
+            else:
+                return
+            await asyncio.sleep(ROOM_RETRY_SECONDS)
 
     # The flusher
 
@@ -337,7 +355,7 @@ class CommandLog:
         """While no segment can be prepared: raises LogFull unless a group of `size` fits."""
         active = self._segments[-1]
         if active.end + self._in_flight_bytes + size > active.capacity:
-            raise LogFull(f"the disk has no room for the log: {self._full}") from self._full
+            raise LogFull(f"the log has no room for more: {self._full}") from self._full
 
     def _start_preparing(self) -> None:
         if self._next_file is None and self._preparing is None:
@@ -410,9 +428,3 @@ def _write_and_sync(file: DiskFile, data: bytes, offset: int) -> None:
 def _take_space(file: DiskFile, start: int, end: int) -> None:
     for offset in range(start, end, len(ZEROS)):
         file.pwrite(ZEROS[: end - offset], offset)
-
-
-def _remove_segment(disk: Disk, name: str) -> None:
-    # Each removal is durable before the next: a crash must not leave a hole among the segments.
-    disk.remove(name)
-    disk.sync_folder()

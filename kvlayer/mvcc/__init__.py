@@ -20,7 +20,6 @@ No key is a prefix of another in the same keyspace.
 
 from .garbage import Garbage, find_garbage, find_tombstones
 from .incremental import (
-    SLICE_ROWS,
     Changes,
     changes_between,
     keyspaces_in,
@@ -37,6 +36,7 @@ from .intents import (
     run_of_intents,
 )
 from .read import newest_version, read_at, scan_at, version_bounds
+from .slices import SLICE_BYTES, SLICE_ROWS, take_slice
 from .version import (
     LIVE,
     OMIT_FROM_FEEDS,
@@ -51,6 +51,7 @@ from .version import (
 __all__ = [
     "LIVE",
     "OMIT_FROM_FEEDS",
+    "SLICE_BYTES",
     "SLICE_ROWS",
     "TOMBSTONE",
     "Changes",
@@ -74,6 +75,7 @@ __all__ = [
     "read_at",
     "run_of_intents",
     "scan_at",
+    "take_slice",
     "time_entries",
     "version_bounds",
     "written_between",

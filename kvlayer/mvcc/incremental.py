@@ -21,10 +21,8 @@ from ..engine import Reader
 from ..range_tombstones import RangeTombstone
 from ..span import Span, prefix_end
 from .read import scan_at
+from .slices import SLICE_BYTES, SLICE_ROWS
 from .version import TOMBSTONE
-
-SLICE_ROWS = 1000
-"""Rows that a sliced read gathers before the loop may do something else: under a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,31 +130,35 @@ def changes_between(
 ) -> Iterator[Changes]:
     """Every version of the span's keys in `(after, upto]`, in slices of one keyspace each.
 
-    Within a keyspace versions come in order of time, so per key from oldest to newest. What range
-    tombstones deleted comes as deletions of its keys, unless `range_deletions` is false.
+    A slice has at most so many rows, and no more than `SLICE_BYTES` and one row. Within a keyspace
+    versions come in order of time, so per key from oldest to newest. What range tombstones deleted
+    comes as deletions of its keys, unless `range_deletions` is false.
     """
-    written: list[bytes] = []
-    timestamps: list[Timestamp] = []
+    changes, size = Changes([], [], []), 0
     found = written_between(reader, span, after, upto, range_deletions=range_deletions)
     for key, ts in found:
-        other_keyspace = written and (
-            written[-1][: keys.KEYSPACE_LENGTH] != key[: keys.KEYSPACE_LENGTH]
-        )
-        if len(written) == rows or other_keyspace:
-            yield _with_values(reader, written, timestamps)
-            written, timestamps = [], []
+        written = changes.keys
+        if written and (
+            len(written) == rows
+            or size >= SLICE_BYTES
+            or written[-1][: keys.KEYSPACE_LENGTH] != key[: keys.KEYSPACE_LENGTH]
+        ):
+            yield changes
+            changes, size = Changes([], [], []), 0
+            written = changes.keys
+        value = _value_of(reader, key, ts)
         written.append(key)
-        timestamps.append(ts)
-    if written:
-        yield _with_values(reader, written, timestamps)
+        changes.timestamps.append(ts)
+        changes.values.append(value)
+        size += len(key) + len(value)
+    if changes.keys:
+        yield changes
 
 
-def _with_values(reader: Reader, written: list[bytes], timestamps: list[Timestamp]) -> Changes:
-    found = reader.get_fixed(list(map(keys.version_key, written, timestamps)))
-    if None in found:
-        for place, (key, ts) in enumerate(zip(written, timestamps, strict=True)):
-            if found[place] is None:
-                deleted = reader.range_tombstones.newest(key, ts)
-                assert deleted == ts, ("the time index names a version that is not there", key, ts)
-                found[place] = TOMBSTONE
-    return Changes(written, timestamps, [value for value in found if value is not None])
+def _value_of(reader: Reader, key: bytes, ts: Timestamp) -> bytes:
+    value = reader.get_fixed(keys.version_key(key, ts))
+    if value is not None:
+        return value
+    deleted = reader.range_tombstones.newest(key, ts)
+    assert deleted == ts, ("the time index names a version that is not there", key, ts)
+    return TOMBSTONE

@@ -11,6 +11,7 @@ from .. import keys
 from ..clock import Timestamp
 from ..engine import Reader
 from ..span import Span
+from .slices import take_slice
 
 
 class Intent(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -69,8 +70,9 @@ def intents_in(
 
 def run_of_intents(
     reader: Reader, span: Span, count: int, *, reverse: bool = False
-) -> list[tuple[bytes, Intent]]:
-    """The first `count` of `intents_in`, or all: for whoever reads a million of them."""
+) -> tuple[list[tuple[bytes, Intent]], bool]:
+    """The first of `intents_in`, `count` and a slice's bytes of them at most, and whether there
+    may be more: for whoever reads a million of them."""
     start, end = keys.INTENT + span.start, keys.INTENT + span.end
-    run = islice(reader.scan(start, end, reverse=reverse), count)
-    return [(engine_key[1:], decode_intent(encoded)) for engine_key, encoded in run]
+    run, more = take_slice(reader.scan(start, end, reverse=reverse), count)
+    return [(engine_key[1:], decode_intent(encoded)) for engine_key, encoded in run], more

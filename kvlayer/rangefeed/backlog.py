@@ -7,11 +7,9 @@ from collections.abc import Iterator
 
 from ..clock import Timestamp
 from ..log import Retention
+from ..mvcc import SLICE_BYTES
 from .host import DurableEntry, RangeFeedHost
 from .live_entry import LiveEntry
-
-SLICE_BYTES = 256 * 1024
-"""Log read back in one step of the loop: decoding it takes about a millisecond."""
 
 MARKS_MAX = 128
 """Checkpoints kept between the positions. When there are more, every second one goes: the last and

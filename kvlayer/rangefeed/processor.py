@@ -47,7 +47,8 @@ class RangeFeeds:
     Checkpoints follow an entry at once, but at most once in a tick interval; and a tick, unless one
     went out in the interval before it. So a row is seldom left waiting for the next tick, which it
     would always be if ticks counted against entries: timers of one loop fall into step, and a
-    writer that wakes with the tick commits just behind it, each time.
+    writer that wakes with the tick commits just behind it, each time. The feeds that the entry does
+    not concern hear of it by the tick: of many, a commit would otherwise wait for each.
     """
 
     def __init__(self, host: RangeFeedHost) -> None:
@@ -210,7 +211,9 @@ class RangeFeeds:
     def _follow(self, processing: _Processing, now_ns: int) -> None:
         """The checkpoint that follows an entry."""
         since_ns = now_ns - processing.followed_ns
-        if since_ns >= processing.interval_ns and self._checkpoint(processing, now_ns):
+        if since_ns < processing.interval_ns:
+            return
+        if self._checkpoint(processing, now_ns, following=True):
             processing.followed_ns = now_ns
 
     def _note_quiet(self, processing: _Processing) -> None:
@@ -222,14 +225,18 @@ class RangeFeeds:
                 feed.bell.mark()
             self._host.feeds_changed()
 
-    def _checkpoint(self, processing: _Processing, now_ns: int) -> bool:
-        """Emits what can be closed now; says whether a closing took effect."""
+    def _checkpoint(self, processing: _Processing, now_ns: int, *, following: bool = False) -> bool:
+        """Emits what can be closed now; says whether a closing took effect.
+
+        Where it is `following` an entry, feeds that the store's tick speaks for are left to it.
+        """
         if not processing.close():
             return False
         processing.checkpoint_ns = now_ns
         resolved = processing.resolved.resolved
         for feed in self._feeds:
-            feed.resolve(resolved)
+            if not following or feed.touched or not feed.ticked:
+                feed.resolve(resolved)
         return True
 
     def _wake_scans(self, durable_index: int) -> None:

@@ -89,6 +89,8 @@ class RangeFeed:
         self.quiet = False
         """Whether the range has no unresolved intents: then everything closed is resolved. The
         processor sets it, and marks the bell."""
+        self.touched = False
+        """Whether something was kept for the consumer since the last checkpoint."""
         if scan is None and index <= host.durable_index:
             self._become_steady()
 
@@ -104,6 +106,12 @@ class RangeFeed:
     @property
     def buffered_bytes(self) -> int:
         return self._buffered_bytes
+
+    @property
+    def ticked(self) -> bool:
+        """Whether the store's tick speaks for this feed, so that it needs no other checkpoint
+        while nothing is kept for its consumer."""
+        return self.gathered and self.quiet and self._state is FeedState.STEADY
 
     @property
     def scanning(self) -> bool:
@@ -129,6 +137,7 @@ class RangeFeed:
             return
         self._buffer.append(entry)
         self._buffered_entries += 1
+        self.touched = True
         self.bell.ring()
 
     def resolve(self, resolved: Timestamp) -> None:
@@ -170,6 +179,7 @@ class RangeFeed:
         else:
             return  # a later one says more, or the feed is cut off, and then gets its last
         self._noted = resolved
+        self.touched = False
         self.bell.ring_resolved()
 
     def _take_room(self, size: int, *, force: bool) -> bool:

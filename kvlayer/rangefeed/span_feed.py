@@ -98,6 +98,8 @@ class SpanFeed:
     Who only wants to hear of values, as a watcher of a system table does, asks for checkpoints some
     `checkpoint_seconds` apart: for one alone it is then not woken before. Every commit to a range
     is followed by a checkpoint of all its feeds, and a commit waits while their consumers run.
+    `space_checkpoints` changes that: no checkpoint that was left out is lost, the next one covers
+    it, and the store's tick brings one soon.
     """
 
     def __init__(
@@ -177,6 +179,10 @@ class SpanFeed:
             if not self._bell.rung:
                 break
         return events
+
+    def space_checkpoints(self, seconds: float) -> None:
+        """As `checkpoint_seconds` at the beginning."""
+        self._spacing_ns = round(seconds * 1e9)
 
     def tick(self, closed: Timestamp, now_ns: int, interval_ns: int) -> None:
         """`closed` took effect in every range. The router calls it (see `RangeRouter.gather`).

@@ -22,7 +22,7 @@ from .queue import RangeQueue
 from .range import Range
 from .range_info import RangeInfo
 from .range_store import RangeStore
-from .recovery import load_ranges, recover, replay
+from .recovery import begin_incarnation, load_ranges, recover, replay
 
 __all__ = [
     "NEVER",
@@ -31,6 +31,7 @@ __all__ = [
     "RangeQueue",
     "RangeStore",
     "StoreParts",
+    "begin_incarnation",
     "collect_garbage",
     "load_ranges",
     "recover",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from itertools import islice
+from typing import TypeVar
 
 from .. import keys
 from ..clock import ZERO, Timestamp
@@ -21,7 +24,8 @@ from ..command import (
     decode_command,
     engine_batch,
 )
-from ..engine import Engine, EngineBatch, EngineStall
+from ..engine import Engine, EngineStall
+from ..history import StoreHistory
 from ..keys import ALL_KEYS
 from ..log import CommandLog
 from ..mvcc import Intent, intents_in
@@ -34,6 +38,8 @@ from .range_store import RangeStore
 from .size import RangeSize
 from .thresholds import Thresholds
 
+T = TypeVar("T")
+
 REPLAY_SLICE = 100
 """Entries replayed before the loop may do something else."""
 
@@ -43,7 +49,8 @@ async def replay(log: CommandLog, engine: Engine) -> Timestamp:
     greatest = ZERO
     for replayed, (index, payload) in enumerate(log.replay(engine.applied_index), 1):
         command = decode_command(payload)
-        await _apply(engine, engine_batch(command), index)
+        batch = engine_batch(command)
+        await _patiently(partial(engine.write, batch, applied_index=index))
         greatest = max(greatest, _greatest_timestamp(command))
         if replayed % REPLAY_SLICE == 0:
             await asyncio.sleep(0)
@@ -71,6 +78,18 @@ def _load_range(store: RangeStore, descriptor: RangeDescriptor) -> Range:
     )
 
 
+async def begin_incarnation(store: RangeStore, history: StoreHistory) -> None:
+    """Writes the entry with which the store's next incarnation begins.
+
+    It comes before all that recovery writes: every entry that was not found is the incarnation's.
+    """
+    at_index = store.log.last_index + 1
+    index = await _patiently(
+        partial(store.propose_plain, history.begin(store.random, at_index=at_index))
+    )
+    assert index == at_index, (index, at_index)
+
+
 async def recover(store: RangeStore) -> None:
     """Ends what was under way when the process died. Nobody else uses the store yet.
 
@@ -78,10 +97,12 @@ async def recover(store: RangeStore) -> None:
     it has none, and then it was pending or aborted: its coordinator is gone, and it aborts now.
     """
     while intents := list(islice(intents_in(store.engine, ALL_KEYS), COMMAND_ROWS_MAX)):
-        await _propose(store, _resolutions(store.engine, intents))
+        operations = _resolutions(store.engine, intents)
+        await _patiently(partial(store.propose, operations))
     prefix = keys.TRANSACTION
     while records := list(islice(store.engine.scan(prefix, prefix_end(prefix)), COMMAND_ROWS_MAX)):
-        await _propose(store, [EngineDelete(engine_key) for engine_key, _ in records])
+        deletions: list[LogicalOp] = [EngineDelete(engine_key) for engine_key, _ in records]
+        await _patiently(partial(store.propose, deletions))
 
 
 def _resolutions(engine: Engine, intents: list[tuple[bytes, Intent]]) -> list[LogicalOp]:
@@ -101,24 +122,13 @@ def _resolutions(engine: Engine, intents: list[tuple[bytes, Intent]]) -> list[Lo
     return operations
 
 
-async def _propose(store: RangeStore, operations: list[LogicalOp]) -> None:
+async def _patiently(write: Callable[[], T]) -> T:
+    """Writes to the engine, once that has room."""
     while True:
         try:
-            store.propose(operations)
+            return write()
         except EngineStall:
             await asyncio.sleep(STALL_BACKOFF_SECONDS)
-        else:
-            return
-
-
-async def _apply(engine: Engine, batch: EngineBatch, index: int) -> None:
-    while True:
-        try:
-            engine.write(batch, applied_index=index)
-        except EngineStall:
-            await asyncio.sleep(STALL_BACKOFF_SECONDS)
-        else:
-            return
 
 
 def _greatest_timestamp(command: Command) -> Timestamp:

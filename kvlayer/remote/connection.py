@@ -4,8 +4,10 @@ A connection lives as long as its *session stream*: the server ends with it what
 under way, and the node knows by it when that has happened. Heartbeats find out what a stream alone
 does not tell: that the other end is there and says nothing.
 
-Every answer brings the store's clock and its garbage threshold, so that `clock.last` and
-`gc_threshold` are as of the last answer.
+Every answer brings the store's clock, its garbage threshold and how far its log is, so that
+`clock.last`, `gc_threshold` and `position` are as of the last answer. All connections are to one
+history of one store: where the store was put back from an older copy meanwhile, the node is turned
+away, for what it knows of the store is not true of that one.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import TypeVar
 
 from ..clock import ZERO, Timestamp, WallClock
 from ..errors import KVError, StoreClosed, StoreUnreachable
+from ..history import StorePosition
 from ..metrics import Metrics
 from .channel import Channel, ChannelBroken, ChannelRefused
 from .failures import error_of
@@ -62,6 +65,8 @@ class Connection:
         self.gc_threshold = ZERO
         self.store_id = ""
         self.number = 0
+        self._incarnation = ""
+        self._index = 0
         self._channel = channel
         self._metrics = metrics
         self._connected = asyncio.Event()
@@ -101,6 +106,11 @@ class Connection:
     def connected(self) -> bool:
         return self._connected.is_set()
 
+    @property
+    def position(self) -> StorePosition:
+        """How far the store's log was at the last answer."""
+        return StorePosition(incarnation=self._incarnation, index=self._index)
+
     async def ready(self) -> int:
         """The number of the connection in force. Raises StoreClosed, StoreUnreachable."""
         self.check_open()
@@ -138,6 +148,7 @@ class Connection:
         reply = decode(answer, Reply)
         self.clock.heard(reply.clock)
         self.gc_threshold = max(self.gc_threshold, reply.threshold)
+        self._index = max(self._index, reply.index)
         if reply.failure is not None:
             raise error_of(reply.failure)
         return decode(reply.body, type)
@@ -166,7 +177,8 @@ class Connection:
 
     async def _session(self) -> None:
         """One connection, from its welcome to its end."""
-        answers = self._channel.stream("session", encode(Hello(PROTOCOL)))
+        hello = Hello(PROTOCOL, self.position if self.store_id else None)
+        answers = self._channel.stream("session", encode(hello))
         async with aclosing(answers):
             async for answer in answers:
                 welcome = self._open(answer, Welcome)
@@ -176,6 +188,7 @@ class Connection:
                     )
                     return
                 self.store_id = welcome.store_id
+                self._incarnation = welcome.incarnation
                 self.number = welcome.connection
                 self._connected.set()
                 if self._welcomed is not None and not self._welcomed.done():

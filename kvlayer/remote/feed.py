@@ -51,7 +51,10 @@ class RemoteFeed:
             raise ValueError("a span feed needs a span")
         self._connection = connection
         self._with_previous = with_previous
-        self._checkpoint_seconds = checkpoint_seconds
+        self._checkpoint_seconds = checkpoint_seconds  # that the server leaves between them
+        self._spacing = 0.0  # and this end, by holding them back
+        self._told_at = float("-inf")
+        self._held: dict[tuple[Span, ...], Checkpoint] = {}
         self._frontier = Frontier.from_entries(entries)
         self._received = Frontier.from_entries(entries)
         self._unsteady = [span for span, _ in entries]
@@ -68,15 +71,36 @@ class RemoteFeed:
         """Waits until there is something, and returns all there is. See `SpanFeed.next`."""
         if self._closed:
             raise RangeFeedEnded(FeedEnd.RANGEFEED_CLOSED, "by its consumer")
-        taken = await self._buffer.get()
-        if isinstance(taken, Exception):
-            self._buffer.put_nowait(taken)  # it is final
-            raise taken
-        for event in taken:
+        while not (events := self._due(await self._buffer.get())):
+            pass
+        for event in events:
             if isinstance(event, Checkpoint):
                 for span in event.spans:
                     self._frontier.forward(span, event.resolved)
-        return taken
+        return events
+
+    def space_checkpoints(self, seconds: float) -> None:
+        """See `SpanFeed.space_checkpoints`. The messages come as they did."""
+        self._spacing = seconds
+
+    def _due(self, taken: list[Event] | Exception) -> list[Event]:
+        """What the consumer is told now: nothing, where there are checkpoints alone, too soon.
+
+        Of the checkpoints held back for the same spans the last says it all.
+        """
+        if isinstance(taken, Exception):
+            self._buffer.put_nowait(taken)  # it is final
+            raise taken
+        now = asyncio.get_running_loop().time()
+        checkpoints = [event for event in taken if isinstance(event, Checkpoint)]
+        if len(checkpoints) == len(taken):
+            self._held |= {checkpoint.spans: checkpoint for checkpoint in checkpoints}
+            if now - self._told_at < self._spacing:
+                return []
+            taken = []
+        self._told_at = now
+        held, self._held = self._held, {}
+        return [*held.values(), *taken]
 
     def close(self) -> None:
         self._closed = True

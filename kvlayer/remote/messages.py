@@ -6,6 +6,8 @@ release of one program, and `PROTOCOL` says so. Structs are arrays on the wire.
     session      Hello         -> Reply(Welcome), and nothing more until the end of the connection
     heartbeat    Heartbeat     -> Reply(None)
     now          Now           -> Reply(Timestamp)
+    holds        Holds         -> Reply(bool)           whether a position is in the store's past
+    threshold    Threshold     -> Reply(Timestamp)      of garbage collection in some spans
     evaluate     Evaluate      -> Reply(Evaluated)      reads of a one-phase transaction
     one_phase    OnePhase      -> Reply(Committed | Evaluated)
     begin        Begin         -> Reply(TransactionState)
@@ -24,9 +26,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..clock import Timestamp
+from ..history import StorePosition
 from ..span import Span
 
-PROTOCOL = 2
+PROTOCOL = 3
 """To be raised with every change of a message."""
 
 WireSpan = tuple[bytes, bytes]
@@ -46,10 +49,11 @@ class Failure(Message, frozen=True):
 
 
 class Reply(Message, frozen=True):
-    """Every answer says how far the store's clock and its garbage threshold are."""
+    """Every answer says how far the store's clock, its garbage threshold and its log are."""
 
     clock: Timestamp
     threshold: Timestamp
+    index: int
     body: msgspec.Raw = msgspec.Raw(b"\xc0")
     failure: Failure | None = None
 
@@ -58,12 +62,16 @@ class Reply(Message, frozen=True):
 
 
 class Hello(Message, frozen=True):
+    """`seen` is how much of the store's log the node was given over earlier connections."""
+
     protocol: int
+    seen: StorePosition | None
 
 
 class Welcome(Message, frozen=True):
     store_id: str
     connection: int
+    incarnation: str
 
 
 class Heartbeat(Message, frozen=True):
@@ -72,6 +80,16 @@ class Heartbeat(Message, frozen=True):
 
 class Now(Message, frozen=True):
     connection: int
+
+
+class Holds(Message, frozen=True):
+    connection: int
+    position: StorePosition
+
+
+class Threshold(Message, frozen=True):
+    connection: int
+    spans: list[WireSpan]
 
 
 # One-phase transactions

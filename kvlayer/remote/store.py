@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from random import Random
 from typing import Generic, TypeVar
 
 from ..access import Evaluation, Version
 from ..clock import Timestamp, WallClock
 from ..errors import StoreUnreachable
+from ..history import StorePosition
 from ..metrics import Metrics
 from ..settings import Settings
 from ..span import Span
@@ -17,7 +18,7 @@ from .channel import Channel
 from .connection import Connection, RemoteClock
 from .evaluation import run_one_phase
 from .feed import RemoteFeed
-from .messages import Now
+from .messages import Holds, Now, Threshold, wire
 from .snapshot import RemoteSnapshot, remote_versions
 from .transaction import RemoteTransaction
 
@@ -78,9 +79,10 @@ class RemoteStore:
     def gc_threshold(self) -> Timestamp:
         return self._connection.gc_threshold
 
-    def gc_threshold_of(self, span: Span) -> Timestamp:
+    async def gc_threshold_over(self, spans: Sequence[Span]) -> Timestamp:
         # Answers bear one threshold: that of the keys which were collected furthest.
-        return self._connection.gc_threshold
+        question = Threshold(await self._connection.ready(), [wire(span) for span in spans])
+        return await self._connection.read("threshold", question, Timestamp)
 
     def check_open(self) -> None:
         """Raises StoreUnreachable also while the connection is lost."""
@@ -91,6 +93,14 @@ class RemoteStore:
     async def now(self) -> Timestamp:
         question = Now(await self._connection.ready())
         return await self._connection.read("now", question, Timestamp)
+
+    @property
+    def position(self) -> StorePosition:
+        return self._connection.position
+
+    async def holds(self, position: StorePosition) -> bool:
+        question = Holds(await self._connection.ready(), position)
+        return await self._connection.read("holds", question, bool)
 
     def begin(
         self,

@@ -11,10 +11,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import closing
-from itertools import islice
 
 from ..clock import Timestamp
-from ..mvcc import SLICE_ROWS, body_at, changes_between
+from ..mvcc import body_at, changes_between, take_slice
 from ..span import Span
 from .host import TransactionHost
 from .reading import open_view
@@ -52,7 +51,7 @@ async def sliced_changes(
             await asyncio.sleep(0)
         host.check_readable(span, oldest)
         over = view.intents.over(view.snapshot, at)
-        while found := list(islice(over, SLICE_ROWS)):
+        while found := take_slice(over)[0]:
             yield found
             await asyncio.sleep(0)
         del over  # an engine's iterator must not outlive its snapshot

@@ -53,13 +53,13 @@ class IntentsSeen:
         """What intents of the span put over its versions: bodies, or None for no row."""
         rest, seen, hidden = self.span, self.seen, self.hidden
         while rest is not None:
-            run = run_of_intents(reader, rest, RUN_INTENTS, reverse=reverse)
+            run, more = run_of_intents(reader, rest, RUN_INTENTS, reverse=reverse)
             for key, intent in run:
                 if intent.transaction_id in seen:
                     yield key, body_at(intent.value, at)
                 elif intent.transaction_id in hidden:
                     yield key, None
-            rest = _behind(rest, run[-1][0], reverse=reverse) if len(run) == RUN_INTENTS else None
+            rest = _behind(rest, run[-1][0], reverse=reverse) if more else None
 
 
 NONE_SEEN: Final = IntentsSeen()

@@ -12,11 +12,10 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import islice
 
 from ..clock import ZERO, Timestamp
 from ..engine import Reader, Snapshot
-from ..mvcc import SLICE_ROWS, body_at, intent_on, read_at, scan_at
+from ..mvcc import SLICE_ROWS, body_at, intent_on, read_at, scan_at, take_slice
 from ..span import Span
 from ..transaction_modes import WhenLocked
 from .host import TransactionHost
@@ -167,7 +166,7 @@ async def sliced_rows(
     view = await open_view(host, span, at, own, lock_timeout=lock_timeout, when_locked=when_locked)
     with closing(view.snapshot):
         rows = rows_at(view.snapshot, span, at, view.intents, reverse=reverse)
-        while batch := list(islice(rows, SLICE_ROWS)):
+        while batch := take_slice(rows, SLICE_ROWS)[0]:
             host.check_readable(span, at)
             yield batch
             await asyncio.sleep(0)

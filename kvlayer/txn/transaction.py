@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
-from itertools import islice
 from typing import TypeVar
 
 from ..clock import Timestamp
@@ -16,7 +15,7 @@ from ..errors import (
     WriteConflict,
 )
 from ..keys import LOCK_KIND
-from ..mvcc import LIVE, SLICE_ROWS, TOMBSTONE
+from ..mvcc import LIVE, SLICE_ROWS, TOMBSTONE, take_slice
 from ..savepoint import Savepoint, marks
 from ..span import Span
 from ..transaction_modes import Isolation, LockMode, Priority, WhenLocked
@@ -185,18 +184,18 @@ class Transaction:
         host, record = self._host, self._record
         at_once = SLICE_ROWS if limit is None else min(limit, SLICE_ROWS)
 
-        def step(_: Turn | None) -> tuple[list[Row], int]:
+        def step(_: Turn | None) -> tuple[list[Row], bool, int]:
             self._check_active()
             at = record.read_timestamp
             host.check_readable(span, at)
             intents = intents_seen(host, span, at, record, when_locked)
             host.span_read(span, at, record)
             rows = rows_at(host.engine, span, at, intents, reverse=reverse)
-            return list(islice(rows, at_once)), host.visible_index
+            return *take_slice(rows, at_once), host.visible_index
 
         self.track_read(span)
-        found, index = await self._run(step)
-        if len(found) < at_once or at_once == limit:
+        found, more, index = await self._run(step)
+        if not more or len(found) == limit:
             await host.released(index)
             return found
         found = []

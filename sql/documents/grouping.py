@@ -19,6 +19,7 @@ from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
 from ...catalog.json_text import normal_json
 from ..parser import position_of
+from ..parser.balanced import INNER
 from ..postgres.types import Types
 from .calls import JSONB, call, is_literal
 from .order import same as same_text
@@ -285,6 +286,8 @@ def _distinct(select: exp.Select, types: Types) -> None:
 
 def _set_operation(node: exp.SetOperation, types: Types) -> exp.Expr | None:
     """UNION, INTERSECT and EXCEPT of documents that are equal: each once, and in their order."""
+    if node.meta.get(INNER):
+        return None  # a part of what the whole of its chain unites
     names, found = types.columns_of(node)
     for type in found:
         _refuse_array(type, node)

@@ -20,6 +20,7 @@ from ...catalog.errors import SQLError
 from ...catalog.json_text import write_json
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
+from ..parser.walks import find_all, stepping, walk
 from ..postgres.macros import PREFIX
 from ..postgres.resolution import no_operator
 from ..postgres.sets import check_order_of_distinct
@@ -44,14 +45,14 @@ _TEXTS = array_of(ColumnType(TypeKind.STRING))
 def mean_documents(query: exp.Query, types: Types) -> exp.Query:
     """The query with documents' operators and functions as DuckDB has them. Raises SQLError for
     what PostgreSQL does not do with documents."""
-    for node in list(query.walk()):
+    for node in list(walk(query)):
         types.of(node)  # before anything is replaced
-    for select in list(query.find_all(exp.Select)):
+    for select in list(find_all(query, exp.Select)):
         check_order_of_distinct(select)
         grouping.group(select, types)
-    nodes = list(query.walk())
+    nodes = list(walk(query))
     meaning = _Meaning(types)
-    for node in reversed(nodes):
+    for node in stepping(reversed(nodes)):
         made = meaning.of(node)
         if made is not None and made is not node:
             types.say(made, types.of(node))
@@ -109,7 +110,7 @@ class _Meaning:
             name = "json_extract" if isinstance(node, exp.JSONExtract) else "json_extract_string"
             raise _no_function(node, name, hint="-> and #> give members of documents.")
         sign = "->" if isinstance(node, exp.JSONExtract) else "->>"
-        self._check_document(node, node.this, sign)
+        self._check_document(node, node.this, sign, node.expression)
         texts = "" if sign == "->" else "_text"
         step = _constant_step(node.expression)
         if step is None:
@@ -127,7 +128,9 @@ class _Meaning:
             return call(_BY_NAMES[name], base, written, text_path(path))
         return call(name, base, text_path(path))
 
-    def _check_document(self, node: exp.Expr, operand: exp.Expr, sign: str) -> None:
+    def _check_document(
+        self, node: exp.Expr, operand: exp.Expr, sign: str, beside: exp.Expr
+    ) -> None:
         """Raises SQLError for an operand that is known to be no document."""
         type = self._types.of(operand)
         if is_literal(operand):
@@ -138,7 +141,7 @@ class _Meaning:
                 hint="Cast the text: '…'::JSONB.",
             )
         if type is not None and type != JSONB:
-            raise no_operator(sign, type, self._types.given(node.expression), node)
+            raise no_operator(sign, type, self._types.given(beside), node)
 
     def _cast(self, node: exp.Cast) -> exp.Expr | None:
         source, target = self._types.of(node.this), self._types.of(node)
@@ -164,7 +167,7 @@ class _Meaning:
 
     def _by_path(self, node: exp.Expr, sign: str, base: exp.Expr, path: exp.Expr) -> exp.Expr:
         if not is_literal(base):
-            self._check_document(node, base, sign)
+            self._check_document(node, base, sign, path)
         name = "jsonb_path_exists_silently" if sign == "@?" else "jsonb_path_match_silently"
         return call(name, self._as_document(base), path)
 
@@ -263,10 +266,10 @@ class _Meaning:
         if not self._types.strict:
             return None
         function = isinstance(node, exp.Func) and not isinstance(node, _FOR_ANY)
-        if function and _name_of(node) not in _NAMES_FOR_ANY:
-            for argument in _arguments(node):
-                if self._document(argument):
-                    raise _no_function(node, f"{_name_of(node)}(jsonb)")
+        if function and any(map(self._document, _arguments(node))):
+            name = _name_of(node)
+            if name not in _NAMES_FOR_ANY:
+                raise _no_function(node, f"{name}(jsonb)")
         return None
 
 

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from ...catalog.descriptor import Column, TableDescriptor
 from ...catalog.errors import SQLError
+from ...catalog.key_errors import told_to
 from ...catalog.privileges import Privilege
 from ...catalog.system_tables import FIRST_USER_ID
 from ...kvlayer.errors import KVError
@@ -53,6 +54,7 @@ class CopyIn:
         condition: CopyCondition | None = None,
     ) -> None:
         self._condition = condition
+        self._rights, self._user = services.rights, user
         self.table_name = descriptor.name
         self.columns = columns
         self._rules = RowRules.of(descriptor)
@@ -79,12 +81,14 @@ class CopyIn:
         mutation = Mutation(
             rules.codec, keys=list(keys), bodies=list(bodies), carried=rules.carried
         )
-        mutation.check_distinct()
-        mutation.absent = mutation.keys
         try:
+            mutation.check_distinct()
+            mutation.absent = mutation.keys
             await write_in(mutation, self._transaction, self._bindings, self._analytics)
         except KVError as error:
             raise from_kv(error) from error
+        except SQLError as error:
+            raise told_to(error, self._rights.current, self._user) from error
         self.row_count += batch.num_rows
 
 

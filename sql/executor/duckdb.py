@@ -15,7 +15,9 @@ and a column that is plainly one of a table's has the type that the table gives 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -33,6 +35,7 @@ from ...catalog.type_kinds import TypeKind
 from ...changefeed.sinks.duckdb.interruption import end_query, interrupt
 from ...kvlayer.clock import WallClock
 from ...kvlayer.offload import Offload
+from ..analytic_lanes import LANES_MAX, Lanes, QueryTime, asker
 from ..documents import functions as documents
 from ..functions import installed
 from ..postgres.macros import definitions
@@ -44,10 +47,10 @@ from .pattern_functions import install_pattern_functions
 from .styled_texts import install_styled_texts
 from .text_casts import install_text_casts
 
-LANES_MAX = 2
-"""Queries that run at once: each uses all of DuckDB's threads, and more would only share them."""
-
 MEMORY_LIMIT = "2GB"
+
+VALUE_BYTES_MAX = 64 * 1024 * 1024
+"""Of one value in a result: as many as a stored one may have."""
 
 T = TypeVar("T")
 
@@ -72,22 +75,23 @@ class Answer:
 
 
 ZONES_MAX = 16
-"""Time zones that one node's sessions may have at once: each is a DuckDB of its own, with its own
-limit of memory."""
+"""Time zones in which queries may be under way at once: each is a DuckDB of its own, with its own
+limit of memory. Those that nobody uses make room."""
 
 
 class Analytics:
     """An in-memory DuckDB without access to anything but what each query is given."""
 
     def __init__(self, offload: Offload, wall: WallClock, *, lanes: int = LANES_MAX) -> None:
-        assert lanes >= 1, lanes
         self._connections: dict[str, duckdb.DuckDBPyConnection] = {}
         """By time zone: DuckDB's is a whole database's, once its settings are locked."""
-        self._lanes = [offload.lane(f"analytics-{number}") for number in range(lanes)]
-        self._idle = list(self._lanes)
+        self._used: Counter[str] = Counter()
+        """Cursors that are open, by time zone."""
+        self._offloads = [offload.lane(f"analytics-{number}") for number in range(lanes)]
+        self._idle = list(self._offloads)
+        self._lanes = Lanes(lanes)
         self._running: set[duckdb.DuckDBPyConnection] = set()
         self._open: set[OpenQuery[Answer]] = set()
-        self._slots = asyncio.Semaphore(lanes)
         self._wall = wall
         self._closed = False
 
@@ -100,11 +104,12 @@ class Analytics:
     ) -> Answer:
         """Runs one query. Raises duckdb.Error."""
         assert not self._closed, "a closed evaluator is asked"
-        async with self._slots:
-            cursor = self._connect().cursor()
-            return await self._in_lane(
-                cursor, lambda: _run(cursor, sql, tables, parameters, declared)
-            )
+        who = asker()
+        async with self._lanes.one(who), QueryTime(who).running():
+            with self._cursor() as cursor:
+                return await self._in_lane(
+                    cursor, lambda: _run(cursor, sql, tables, parameters, declared)
+                )
 
     async def answers(
         self,
@@ -119,20 +124,22 @@ class Analytics:
         what DuckDB has computed ahead. Raises duckdb.Error.
         """
         assert not self._closed, "a closed evaluator is asked"
-        cursor = self._connect().cursor()
-        query = OpenQuery(cursor, lambda: _start(cursor, sql, tables, parameters, declared))
-        self._open.add(query)
-        try:
-            while not query.ended:
-                async with self._slots:
-                    answer = await self._in_lane(cursor, query.next)
-                yield answer
-        finally:
-            self._open.discard(query)
-            query.close()
+        with self._cursor() as cursor:
+            query = OpenQuery(cursor, lambda: _start(cursor, sql, tables, parameters, declared))
+            self._open.add(query)
+            who = asker()  # for all of the query: whoever takes a later batch may be a FETCH
+            time = QueryTime(who)
+            try:
+                while not query.ended:
+                    async with self._lanes.one(who), time.running():
+                        answer = await self._in_lane(cursor, query.next)
+                    yield answer
+            finally:
+                self._open.discard(query)
+                query.close()
 
     async def _in_lane(self, cursor: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
-        """What a call of the cursor's returns; its caller has a slot."""
+        """What a call of the cursor's returns; its caller has a lane."""
         lane = self._idle.pop()
         self._running.add(cursor)
         task = lane.run(call)
@@ -165,7 +172,7 @@ class Analytics:
         self._closed = True
         for cursor in self._running:
             interrupt(cursor)
-        for lane in self._lanes:
+        for lane in self._offloads:
             lane.close()
         for query in self._open:
             query.close()
@@ -173,17 +180,34 @@ class Analytics:
             connection.close()
         self._connections.clear()
 
-    def _connect(self) -> duckdb.DuckDBPyConnection:
-        """Of the session's time zone."""
+    @contextmanager
+    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A cursor of the session's time zone."""
         zone = zone_name()
+        connection = self._connect(zone)
+        self._used[zone] += 1
+        try:
+            yield connection.cursor()
+        finally:
+            self._used[zone] -= 1
+
+    def _make_room(self) -> None:
+        """Lets go of the time zone that was opened first of those that nobody uses."""
+        unused = next((zone for zone in self._connections if not self._used[zone]), None)
+        if unused is None:
+            raise SQLError(
+                "53000",
+                f"queries in more than {ZONES_MAX} time zones at once",
+                hint="SET TIME ZONE 'UTC', and write AT TIME ZONE where another is wanted.",
+            )
+        self._connections.pop(unused).close()
+        del self._used[unused]
+
+    def _connect(self, zone: str) -> duckdb.DuckDBPyConnection:
         known = self._connections.get(zone)
         if known is None:
             if len(self._connections) >= ZONES_MAX:
-                raise SQLError(
-                    "53000",
-                    f"more than {ZONES_MAX} time zones at once",
-                    hint="SET TIME ZONE 'UTC', and write AT TIME ZONE where another is wanted.",
-                )
+                self._make_room()
             connection = duckdb.connect(
                 ":memory:",
                 config={
@@ -257,7 +281,9 @@ def _start(
 def _answer(
     names: Sequence[str], types: Sequence[str], found: pa.Table, declared: Declared
 ) -> Answer:
-    """What DuckDB found, in our types. Raises duckdb.Error for values that those do not hold."""
+    """What DuckDB found, in our types. Raises duckdb.Error for values that those do not hold, and
+    SQLError 54000 for one that is too large."""
+    _check_sizes(found)
     columns: list[ResultColumn] = []
     arrays: list[pa.ChunkedArray[pa.Scalar[pa.DataType]]] = []
     for name, type_name, array in zip(names, types, found.columns, strict=True):
@@ -269,6 +295,31 @@ def _answer(
         arrays.append(converted)
     fields = [pa.field(column.name, column.type.arrow_type) for column in columns]
     return Answer(tuple(columns), pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
+
+
+def _check_sizes(found: pa.Table) -> None:
+    """Whatever function made a value: writing one out to a client is one step of the loop."""
+    if found.nbytes <= VALUE_BYTES_MAX:
+        return
+    for column in found.columns:
+        if pa.types.is_nested(column.type) or not _is_varying(column.type):
+            continue
+        longest = pc.max(pc.binary_length(column)).as_py() or 0
+        if longest > VALUE_BYTES_MAX:
+            raise SQLError(
+                "54000",
+                f"a value of the result has {longest} bytes",
+                detail=f"A value has at most {VALUE_BYTES_MAX}.",
+            )
+
+
+def _is_varying(type: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(type)
+        or pa.types.is_large_string(type)
+        or pa.types.is_binary(type)
+        or pa.types.is_large_binary(type)
+    )
 
 
 def narrowed(broad: ColumnType, declared: Declared, place: int) -> ColumnType:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from threading import Lock
 from typing import Generic, TypeVar
 
 import duckdb
 import pyarrow as pa
 
+from ...changefeed.sinks.duckdb.errors import duckdb_error
 from ...changefeed.sinks.duckdb.interruption import interrupt
 
 BATCH_ROWS = 8192
@@ -86,20 +87,3 @@ class OpenQuery(Generic[A]):
     def _release(self) -> None:
         self._reader = self._start = self._convert = None
         self._cursor.close()
-
-
-_ERRORS: Mapping[str, type[duckdb.Error]] = {
-    "Binder Error": duckdb.BinderException,
-    "Catalog Error": duckdb.CatalogException,
-    "Conversion Error": duckdb.ConversionException,
-    "INTERRUPT Error": duckdb.InterruptException,
-    "Invalid Input Error": duckdb.InvalidInputException,
-    "Not implemented Error": duckdb.NotImplementedException,
-    "Out of Memory Error": duckdb.OutOfMemoryException,
-    "Out of Range Error": duckdb.OutOfRangeException,
-}
-
-
-def duckdb_error(text: str) -> duckdb.Error:
-    """What DuckDB would raise: an error that came through Arrow has kept nothing but its text."""
-    return _ERRORS.get(text.partition(":")[0], duckdb.Error)(text)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.errors import SQLError
 from ...catalog.privileges import SYSTEM, Privilege
 from ...catalog.rights import Rights
 from ...catalog.users import ROOT
+from ...changefeed import JOB_KIND as CHANGEFEED_KIND
 from ...kvlayer.access import Transaction
+from ...kvlayer.errors import KVError
 from ..authorization import Actor, current_rights
+from ..errors import from_kv
 from ..needs import missing, needs_on
 from ..parser.statements import ControlJobs, CreateChangefeed, JobAction, ShowJobs
 from ..relations import LeaseScope, full_name, resolve_all
-from ..results import INT8, Result, listing
+from ..results import INT8, Result, Row, listing
 from ..services import ChangefeedRequest, JobSummary, Services
 from .ownership import own_jobs
 from .show import show_changefeed_jobs, show_jobs
@@ -71,10 +75,20 @@ async def create_changefeed(
     if statement.sink is None:
         stream = await services.changefeeds.stream(request)
         columns = tuple(stream.columns)
-        return Result(tag="CREATE CHANGEFEED", columns=columns, stream=stream.rows)
+        return Result(tag="CREATE CHANGEFEED", columns=columns, stream=_rows(stream.rows))
     job_id = await services.changefeeds.create(transaction, request, statement.sink)
     await own_jobs(transaction, user, [job_id])
     return listing("CREATE CHANGEFEED", [("job_id", INT8)], [(job_id,)])
+
+
+async def _rows(rows: AsyncGenerator[Row, None]) -> AsyncGenerator[Row, None]:
+    """The rows; what the store says in their midst, in the words of SQL."""
+    async with aclosing(rows):
+        try:
+            async for row in rows:
+                yield row
+        except KVError as error:
+            raise from_kv(error) from error
 
 
 async def _check_rights(
@@ -99,14 +113,17 @@ async def list_jobs(
     services: Services, statement: ShowJobs, user: str, opened: Transaction | None
 ) -> Result:
     """One's own jobs; all of them for who has VIEWJOB or CONTROLJOB."""
-    jobs = list(await services.jobs.list(changefeeds_only=statement.changefeeds_only))
+    if statement.job_id is None:
+        jobs = list(await services.jobs.list(changefeeds_only=statement.changefeeds_only))
+    else:
+        jobs = list(await services.jobs.find([statement.job_id]))
+        if statement.changefeeds_only:
+            jobs = [job for job in jobs if job.kind == CHANGEFEED_KIND]
     rights = await current_rights(services, opened)
     if not rights.held(user, SYSTEM) & (Privilege.VIEWJOB | Privilege.CONTROLJOB):
         jobs = [job for job in jobs if (job.user_name or ROOT) in rights.roles_of(user)]
-    if statement.job_id is not None:
-        jobs = [job for job in jobs if job.id == statement.job_id]
-        if not jobs:
-            raise SQLError("42704", f"job with ID {statement.job_id} does not exist")
+    if statement.job_id is not None and not jobs:
+        raise SQLError("42704", f"job with ID {statement.job_id} does not exist")
     return show_changefeed_jobs(jobs) if statement.changefeeds_only else show_jobs(jobs)
 
 
@@ -115,7 +132,7 @@ async def control_jobs(services: Services, statement: ControlJobs, user: str) ->
     rights = services.rights.current
     resumes = statement.action is JobAction.RESUME
     if resumes or not rights.admin(user):
-        jobs = {job.id: job for job in await services.jobs.list(changefeeds_only=False)}
+        jobs = {job.id: job for job in await services.jobs.find(statement.job_ids)}
         for job_id in statement.job_ids:
             if not rights.admin(user):
                 _check_control(rights, user, job_id, jobs.get(job_id))

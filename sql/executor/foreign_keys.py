@@ -15,6 +15,7 @@ from ...catalog.descriptor_store import decode_stored, descriptor_key
 from ...catalog.elements import ForeignKey
 from ...catalog.errors import SQLError
 from ...catalog.index_codec import index_codec_for
+from ...catalog.key_errors import ConstraintViolated
 from ...catalog.schema_change.references import (
     datums_of,
     physicals_of,
@@ -90,11 +91,12 @@ async def check_present(
         if await transaction.get(wanted) is None:
             names = ", ".join(table.column_by_id(id).name for id in key.columns)
             values = ", ".join(map(plain_text, datums_of(table, key.columns, body)))
-            raise SQLError(
+            raise ConstraintViolated(
                 "23503",
                 f'insert or update on table "{table.name}" violates foreign key constraint '
                 f'"{key.name}"',
                 detail=f'Key ({names})=({values}) is not present in table "{referenced.name}".',
+                tables=[table, referenced],
             )
 
 
@@ -157,10 +159,11 @@ def still_referenced(
     table: TableDescriptor, key: ForeignKey, referrer: TableDescriptor, values: Sequence[Datum]
 ) -> SQLError:
     names = ", ".join(table.column_by_id(id).name for id in key.referenced_columns)
-    return SQLError(
+    return ConstraintViolated(
         "23503",
         f'update or delete on table "{table.name}" violates foreign key constraint "{key.name}" '
         f'on table "{referrer.name}"',
         detail=f"Key ({names})=({', '.join(map(plain_text, values))}) is still referenced from "
         f'table "{referrer.name}".',
+        tables=[table, referrer],
     )

@@ -35,6 +35,7 @@ from ...catalog.rights import (
     set_owner,
 )
 from ...catalog.users import ADMIN, PUBLIC, ROOT, require_role
+from ...changefeed.places import give_places
 from ..authorization import Actor
 from ..parser.names import ObjectName
 from ..parser.rights_statements import (
@@ -281,6 +282,7 @@ async def _reassign(actor: Actor, statement: ReassignOwned) -> None:
     for object_id, owner, grant in list(rights.all_grants()):
         if grant.owner and owner in statement.roles:
             await set_owner(actor.reader, await actor.rights(), object_id, statement.to)
+    await give_places(actor.reader, statement.roles, statement.to)
 
 
 async def _drop_owned(actor: Actor, roles: Sequence[str]) -> None:

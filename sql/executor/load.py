@@ -18,8 +18,10 @@ import pyarrow as pa
 from ...catalog.catalog import unknown_table
 from ...catalog.descriptor import TableDescriptor
 from ...catalog.errors import SQLError
+from ...catalog.key_errors import told_to
 from ...catalog.names import TableName
 from ...catalog.system_tables import DEFAULT_DATABASE, FIRST_USER_ID
+from ...catalog.users import ROOT
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.errors import DeadlineExceeded, KVError
@@ -66,14 +68,16 @@ async def load(
     *,
     mode: LoadMode = LoadMode.ERROR,
     rows_per_transaction: int = ROWS_PER_TRANSACTION,
+    user: str = ROOT,
 ) -> LoadReport:
-    """Loads rows into a table. Columns are matched by name; those missing take their defaults.
+    """Loads rows into a table, for a user who may. Columns are matched by name; those missing take
+    their defaults.
 
     Raises SQLError, which names the column where a value does not fit, and says in its detail how
     many rows are in.
     """
     assert rows_per_transaction >= 1, rows_per_transaction
-    loading = _Load(services, mode)
+    loading = _Load(services, mode, user)
     try:
         table_id = await _find(services, name)
         async for batch in _batches(data):
@@ -90,7 +94,8 @@ async def load(
 class _Load:
     """A load under way: what is applied and not yet durable, and what is."""
 
-    def __init__(self, services: Services, mode: LoadMode) -> None:
+    def __init__(self, services: Services, mode: LoadMode, user: str) -> None:
+        self._user = user
         self.scope = LeaseScope(services.leases)
         self.row_count = 0
         self.last = ZERO
@@ -167,6 +172,7 @@ class _Load:
         except KVError:
             pass  # the store has failed, and said so already
         told = from_kv(error) if isinstance(error, KVError) else error
+        told = told_to(told, self._services.rights.current, self._user)
         committed = f"{self.row_count} rows before this transaction are committed."
         detail = f"{told.detail} {committed}" if told.detail else committed
         return SQLError(

@@ -61,13 +61,14 @@ async def run_select(
             return await run_native(plan.native, transaction, bindings)
         except TooManyRows:
             pass
-    answer = await run_analytic(plan.analytic, transaction, bindings, analytics)
+    analytic = await plan.analysed()
+    answer = await run_analytic(analytic, transaction, bindings, analytics)
     if plan.drawn is not None:
         answer = await with_draws(answer, plan.drawn, bindings, analytics)
     count = answer.table.num_rows
     return Result(
         tag=f"SELECT {count}",
-        columns=with_origins(answer.columns, plan.analytic.origins),
+        columns=with_origins(answer.columns, analytic.origins),
         table=answer.table,
         row_count=count,
     )

@@ -266,8 +266,9 @@ class SchemaChangeStatements:
     # DROP TABLE.
 
     async def drop(self, table: TableDescriptor, text: str) -> None:
-        """Drops a table that nothing refers to."""
-        prepared = await self._prepared_table(table)
+        """Drops a table that nothing refers to. A lock is no hindrance: no row is read otherwise
+        from then on, and feeds end there."""
+        prepared = await self._prepared_table(table, unlocks=False)
         changes = self._gathered(prepared)
         _drop_table(changes)
         await self._done(changes, prepared, text, "DROP TABLE")

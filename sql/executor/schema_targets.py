@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from ...catalog.column_types import coerce
+from ...catalog.column_types import ColumnType, coerce
 from ...catalog.descriptor import Column, TableDescriptor, check_indexable
 from ...catalog.elements import (
     CheckConstraint,
@@ -29,6 +29,7 @@ from ...catalog.schema_change.targets import (
 )
 from ...catalog.storage_parameters import check_name, parse_names, parse_parameters
 from ...catalog.type_kinds import TypeKind
+from ..column_values import check_assignable
 from ..parser import columns_in, renamed, text_of, uses_any
 from ..parser import schema_statements as s
 from ..row_expressions import compile_expression
@@ -246,7 +247,9 @@ class TableChanges(ElementChanges):
             column, id=self.table.next_column_id, type=type, default=default, missing=None
         )
         self._new_primary(self.table.primary_key)
-        compile_expression(self.table, interim, type)
+        compiled = compile_expression(self.table, interim, type)
+        if command.using is not None and compiled.scalar is not None:
+            _check_using(column, type, compiled.scalar.type, source)
         back = exp.TryCast(
             this=exp.column(column.name, quoted=True),
             to=exp.DataType.build(cast_name(column.type)),
@@ -447,6 +450,25 @@ def _depends(column: Column, what: str, position: int) -> SQLError:
         hint="Drop that first.",
         position=position,
     )
+
+
+def _check_using(
+    column: Column, type: ColumnType, found: ColumnType | None, source: exp.Expr
+) -> None:
+    """Refuses an expression that is not of the type that the column gets, nor becomes it by
+    itself."""
+    if isinstance(source, exp.Literal | exp.Null) or type.broad.kind is TypeKind.STRING:
+        return
+    try:
+        check_assignable(found, type, column.name, source)
+    except SQLError as error:
+        raise SQLError(
+            "42804",
+            f'result of USING clause for column "{column.name}" cannot be cast automatically to '
+            f"type {type}",
+            hint="You might need to add an explicit cast.",
+            position=error.position,
+        ) from None
 
 
 def _not_null(column: Column) -> CheckConstraint:

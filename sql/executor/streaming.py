@@ -28,7 +28,7 @@ from ..analytic_select import AnalyticSelect, TableScan
 from ..column_origins import with_origins
 from ..evaluator_errors import from_duckdb
 from ..plans import SelectPlan
-from ..result_batches import ResultBatches, WaitingResults
+from ..result_batches import ResultBatches, ResultsOfUser
 from ..results import Result
 from ..scalars import Bindings
 from ..transpile import parameter_values
@@ -51,7 +51,7 @@ async def stream_select(
     transaction: Transaction,
     bindings: Bindings,
     analytics: Analytics,
-    waiting: WaitingResults,
+    waiting: ResultsOfUser,
 ) -> Result:
     """The rows of a query: a result that is whole where it is short, and else has `batches`."""
     if plan.native is not None:
@@ -59,12 +59,13 @@ async def stream_select(
             return await run_native(plan.native, transaction, bindings)
         except TooManyRows:
             pass
-    answers = await _answers(plan.analytic, transaction, bindings, analytics)
+    analytic = await plan.analysed()
+    answers = await _answers(analytic, transaction, bindings, analytics)
     result = await result_of(answers, waiting)
-    return replace(result, columns=with_origins(result.columns, plan.analytic.origins))
+    return replace(result, columns=with_origins(result.columns, analytic.origins))
 
 
-async def result_of(answers: Answers, waiting: WaitingResults) -> Result:
+async def result_of(answers: Answers, waiting: ResultsOfUser) -> Result:
     """The result that answers make: whole if there is but one."""
     try:
         first = await anext(answers)

@@ -16,6 +16,7 @@ from ...catalog.names import TableName
 from ...catalog.show_create import show_create
 from ...catalog.storage_parameters import without_ignored
 from ...kvlayer.access import Transaction
+from ...kvlayer.fibre import in_slices
 from ..as_of import datetime_of
 from ..authorization import require
 from ..binder import tables_of
@@ -106,14 +107,14 @@ async def _run(
     relations = await resolve_all(
         services,
         transaction,
-        tables_of(query),
+        await in_slices(lambda: tables_of(query)),
         database,
         scope,
         transaction.read_timestamp,
         transaction,
     )
     await require(services, bindings.client.user, needs_of(query, relations), transaction)
-    plan = plan_statement(query, relations)
+    plan = await in_slices(lambda: plan_statement(query, relations))
     assert isinstance(plan, SelectPlan), plan
     return await run_select(plan, transaction, bindings, services.analytics)
 

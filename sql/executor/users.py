@@ -30,6 +30,8 @@ from ...catalog.users import (
     make_verifier,
     unknown_user,
 )
+from ...catalog.web_sessions import remove_web_sessions
+from ...changefeed.places import give_places
 from ...kvlayer.access import Transaction
 from ..authorization import Actor
 from ..implicit import attempts, in_transaction
@@ -115,6 +117,8 @@ async def _alter(actor: Actor, statement: AlterUser) -> Result:
         user = replace(user, verifier=_verifier(actor, options))
     if options.login is not None:
         user = replace(user, login=options.login)
+    if options.password_given or not user.login:
+        await remove_web_sessions(actor.reader, name)
     await alter_user(actor.reader, user)
     await _set_options(actor, name, options)
     return Result(tag="ALTER ROLE")
@@ -139,6 +143,8 @@ async def _drop(actor: Actor, statement: DropUser) -> Result:
             missing.append(name)
             continue
         await put_grant(actor.reader, SYSTEM.id, name, Grant())
+        await give_places(actor.reader, [name], ROOT)
+        await remove_web_sessions(actor.reader, name)
         for role, member, _ in (await actor.rights()).memberships():
             if name in (role, member) and (role, member) != (ADMIN, ROOT):
                 await remove_member(actor.reader, role, member)

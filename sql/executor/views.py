@@ -16,6 +16,7 @@ from ...catalog.users import ROOT
 from ...catalog.view_dependencies import publish_view, views_of
 from ...catalog.view_query import ViewQuery
 from ...kvlayer.access import Transaction
+from ...kvlayer.fibre import in_slices
 from ..authorization import require
 from ..binder import Relations, tables_of
 from ..evaluator_errors import from_duckdb
@@ -121,16 +122,17 @@ class ViewStatements:
 
     async def _made(self, statement: CreateView) -> tuple[ViewQuery, list[ResultColumn]]:
         """What is kept of the query, and the view's columns."""
-        (query,) = parse(statement.text).statements
+        (query,) = (await in_slices(lambda: parse(statement.text))).statements
         assert isinstance(query, Query), statement
         _check_query(query)
         relations = await self._relations(query)
         needs = needs_of(query, relations)
         await require(self._services, self._user, needs, self._transaction)
-        plan_statement(query, relations)  # what is wrong is said with the author's positions
+        # What is wrong is said with the author's positions.
+        await in_slices(lambda: plan_statement(query, relations))
         names = {parts: await self._full_name(table) for parts, table in relations.items()}
         text = settled_text(statement.text, relations, names)
-        (settled,) = parse(text).statements
+        (settled,) = (await in_slices(lambda: parse(text))).statements
         assert isinstance(settled, Query), text
         relations = await self._relations(settled)
         found = await self._columns(settled, relations)
@@ -161,7 +163,7 @@ class ViewStatements:
         return (*inside, table.name)
 
     async def _columns(self, query: Query, relations: Relations) -> Sequence[ResultColumn]:
-        plan = plan_statement(query, relations)
+        plan = await in_slices(lambda: plan_statement(query, relations))
         assert isinstance(plan, SelectPlan), plan
         if plan.native is not None:
             return plan.native.names

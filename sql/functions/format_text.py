@@ -100,10 +100,10 @@ def _number(pattern: str, at: int) -> tuple[int | None, int]:
     end = at
     while end < len(pattern) and pattern[end] in "0123456789":
         end += 1
-    number = int(pattern[at:end]) if end > at else None
-    if number is not None and number >= 2**31:
+    digits = pattern[at:end].lstrip("0")
+    if len(digits) > 10 or int(digits or 0) >= 2**31:
         raise SQLError("22003", "number is out of range")
-    return number, end
+    return int(digits or 0) if end > at else None, end
 
 
 def _place(number: int) -> int:

@@ -23,7 +23,7 @@ async def _schema_changes(context: IntrospectionContext) -> Sequence[Row]:
     rows: list[Row] = []
     for key, body in await context.reader.scan(JOBS.primary_span):
         job = JobRecord.decode(key, body)
-        if job.kind == JOB_KIND and not job.state.final:
+        if job.kind == JOB_KIND:
             change = decode_change(job.payload)
             row = await _row(context, job, change, waits.get(change.table_id))
             if row is not None:

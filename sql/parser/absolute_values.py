@@ -7,6 +7,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ..postgres.macros import PREFIX
 from .output_marks import CALLED
+from .walks import find_all
 
 _MARK = f"{PREFIX}absolute"
 _SIGNS = frozenset({TokenType.DASH, TokenType.PLUS})
@@ -66,7 +67,7 @@ def _like(token: Token, kind: TokenType, text: str) -> Token:
 
 def plain_absolutes(tree: exp.Expr) -> exp.Expr:
     """The tree with abs() in the place of these calls; it names no column."""
-    for node in reversed(list(tree.find_all(exp.Anonymous))):
+    for node in reversed(list(find_all(tree, exp.Anonymous))):
         if node.name == _MARK and len(node.expressions) == 1:
             made = exp.Abs(this=node.expressions[0])
             made.meta[CALLED] = ""

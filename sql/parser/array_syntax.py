@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from .walks import find_all
+
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _SETS: dict[str, type[exp.Any | exp.All]] = {"all": exp.All, "any": exp.Any, "some": exp.Any}
 
 
 def plain_arrays(tree: exp.Expr) -> exp.Expr:
     """The tree with both in the form that everything behind it reads."""
-    for node in reversed(list(tree.find_all(exp.Anonymous, exp.Bracket, exp.Any))):  # inner first
+    for node in reversed(list(find_all(tree, exp.Anonymous, exp.Bracket, exp.Any))):  # inner first
         if isinstance(node, exp.Any):
             _plain_query(node)
             continue

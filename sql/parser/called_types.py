@@ -15,6 +15,7 @@ from sqlglot import exp
 from ..postgres.macros import PREFIX
 from .lexer import POSTGRES
 from .output_marks import CALLED
+from .walks import find_all
 
 _TYPES = {
     "bool": "BOOLEAN", "bytea": "BYTEA", "date": "DATE", "float4": "FLOAT4", "float8": "FLOAT8",
@@ -30,7 +31,7 @@ def plain_names(tree: exp.Expr) -> exp.Expr:
     """The tree with all of these in the form that everything behind it reads."""
     made: exp.Expr = exp.Paren(this=tree)
     kinds = (exp.Anonymous, exp.Timestamp, exp.Time, exp.Column, exp.Cast)
-    for node in reversed(list(made.find_all(*kinds))):  # inner ones first
+    for node in reversed(list(find_all(made, *kinds))):  # inner ones first
         plain = _plain_name(node)
         if plain is not None:
             node.replace(plain)

@@ -31,6 +31,7 @@ from .registered_names import (
 from .size_functions import SIZE_FUNCTIONS
 from .system_columns import table_id
 from .tree_names import CAST_TYPE
+from .walks import find_all
 
 PREFIX = "pg_catalog"
 _TEXT = ColumnType(TypeKind.STRING)
@@ -72,15 +73,14 @@ def _qualifies(tokens: Sequence[Token], words: Sequence[str], place: int) -> boo
     return words[place + 3] == "(" or behind in (TokenType.DCOLON, TokenType.ALIAS)
 
 
+_REPLACED = (exp.Anonymous, exp.Cast, exp.Table, exp.Func, exp.Dot, exp.Column)
+
+
 def expand(tree: exp.Expr) -> exp.Expr:
     """The tree with these functions and casts replaced, inner ones first."""
-    for cast in list(tree.find_all(exp.Cast)):
+    for cast in list(find_all(tree, exp.Cast)):
         keep_id(cast)
-    found = [
-        node
-        for node in tree.find_all(exp.Anonymous, exp.Cast, exp.Table, exp.Func, exp.Dot, exp.Column)
-        if _replacement(node) is not None
-    ]
+    found = [node for node in find_all(tree, *_REPLACED) if _replacement(node) is not None]
     for node in reversed(found):
         made = _replacement(node)
         assert made is not None, node
@@ -353,3 +353,7 @@ def _cast(tree: exp.Cast) -> exp.Expr | None:
         made.meta[CAST_TYPE] = known
         return made
     return registered_cast(tree)
+
+
+CATALOG_CALLS = frozenset((*FUNCTIONS, *_TABLES, *_EMPTY_FUNCTIONS))
+"""The names of all functions that are queries of the catalogs."""

@@ -11,6 +11,7 @@ from ...catalog.errors import SQLError
 from .lexer import tokenize
 from .meant_tokens import as_written
 from .queries import folded, parse_tree, position_of
+from .walks import find_all
 
 
 def parse_expression(text: str) -> exp.Expr:
@@ -41,14 +42,14 @@ def columns_in(tree: exp.Expr) -> tuple[str, ...]:
             f"an expression of one row cannot contain {refused.sql('postgres')}",
             position=position_of(tree),
         )
-    names = (folded(column.this) for column in tree.find_all(exp.Column))
+    names = (folded(column.this) for column in find_all(tree, exp.Column))
     return tuple(dict.fromkeys(names))
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
     """The expression with columns by their new names."""
     tree = parse_expression(text)
-    for column in list(tree.find_all(exp.Column)):
+    for column in list(find_all(tree, exp.Column)):
         name = names.get(folded(column.this))
         if name is not None:
             column.set("this", exp.to_identifier(name, quoted=True))

@@ -15,6 +15,7 @@ from sqlglot import exp
 from ...catalog.errors import SQLError
 from .output_marks import CALLED
 from .set_functions import replace_source, unnested
+from .walks import find_all
 
 _ELEMENTS = ("jsonb_array_elements", "jsonb_array_elements_text")
 _KEYS = "jsonb_object_keys"
@@ -33,10 +34,10 @@ _MEMBERS = {"jsonb_each": "jsonb_pairs", "jsonb_each_text": "jsonb_text_pairs"}
 
 def plain_documents(tree: exp.Expr) -> exp.Expr:
     """The tree with both in the form that everything behind it reads."""
-    for node in list(tree.find_all(exp.JSONExtract)):
+    for node in list(find_all(tree, exp.JSONExtract)):
         if isinstance(node.this, exp.Paren) and isinstance(node.this.unnest(), exp.Column):
             node.set("this", node.this.unnest())
-    for function in list(tree.find_all(exp.Anonymous)):
+    for function in list(find_all(tree, exp.Anonymous)):
         _plain_sequence(function)
         _replace_function(function)
     return tree

@@ -11,15 +11,41 @@ while it works, by `@`, which is as long and is a parameter's sign too; position
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.errors import SQLError
+from ...kvlayer.fibre import give_way
+from .pieces import pieces
 from .quoted_escapes import with_escapes_read
 
 POSTGRES = Postgres()
 """Composed with, never subclassed: the compiled build refuses interpreted subclasses."""
+
+_STEPS_PER_PART = 32
+"""What the tokenizing of a part is in steps of a slice."""
+
+
+class _GivingWay(dict[TokenType, object]):
+    """A table of the parser's that is asked for each operand of an expression, and gives way."""
+
+    def __contains__(self, key: object) -> bool:
+        give_way(2)
+        return super().__contains__(key)
+
+
+def _parse_in_slices() -> None:
+    """Makes the parser of a long text give way: sqlglot parses a text in one call, and its compiled
+    code calls back nothing else that is ours."""
+    parser = type(POSTGRES.parser())
+    parser.UNARY_PARSERS = _GivingWay(parser.UNARY_PARSERS)  # type: ignore[assignment]
+
+
+_parse_in_slices()
 
 _LITERALS = {
     TokenType.STRING,
@@ -32,8 +58,9 @@ _LITERALS = {
 _COMMANDS = {TokenType.COMMAND, TokenType.SHOW, TokenType.EXECUTE, TokenType.FETCH, TokenType.LOCK}
 _COMMANDS |= {TokenType.RENAME}
 
-SEARCH_TRIES_MAX = 64
-"""How many quotes are tried as the start of an unterminated literal, from the last one back."""
+NUMBER_LENGTH_MAX = 1000
+"""Characters of a number. No type holds more than a few hundred digits, and Python refuses to read
+an integer of more than 4,300."""
 
 
 def is_string(token: Token) -> bool:
@@ -41,14 +68,36 @@ def is_string(token: Token) -> bool:
 
 
 def tokenize(text: str) -> list[Token]:
-    """The tokens of `text`, commands opened. Raises SQLError 42601 with a position."""
-    try:
-        tokens = _tokenize(text)
-    except TokenError as error:
-        raise _unterminated(text) from error
+    """The tokens of `text`, commands opened. Raises SQLError 42601 with a position, and 54000 or
+    54001 for a text that is beyond what `pieces` allows."""
+    found = pieces(text)
+    if found.unterminated is not None:
+        raise _unterminated(text, found.unterminated)
+    tokens = _tokenize_parts(text, found.cuts)
     if any(token.token_type in _COMMANDS for token in tokens):
         tokens = _open_commands(text, tokens)
+    for token in tokens:
+        if token.token_type is TokenType.NUMBER and len(token.text) > NUMBER_LENGTH_MAX:
+            raise SQLError(
+                "22003",
+                f"a number of {len(token.text)} digits is out of range",
+                position=token.start + 1,
+                hint=f"A number in a statement has at most {NUMBER_LENGTH_MAX} characters.",
+            )
     return with_escapes_read(text, tokens)
+
+
+def _tokenize_parts(text: str, cuts: Sequence[int]) -> list[Token]:
+    """The tokens of a text, part by part."""
+    ends = [*cuts, len(text)]
+    try:
+        tokens = _tokenize(text[: ends[0]])
+        for start, end in pairwise(ends):
+            give_way(_STEPS_PER_PART)
+            tokens += _tokenize_part(text, start, end)
+    except TokenError as error:
+        raise SQLError("42601", "syntax error: the text cannot be read") from error
+    return tokens
 
 
 def _tokenize(text: str) -> list[Token]:
@@ -126,10 +175,7 @@ def _begins_with_quote(text: str, command: Token, token: Token) -> bool:
 
 def _tokenize_part(text: str, start: int, end: int) -> list[Token]:
     # With a parenthesis in front nothing in the part is the first token, so nothing is a command.
-    try:
-        part = _tokenize("(" + text[start:end])
-    except TokenError as error:
-        raise _unterminated(text) from error
+    part = _tokenize("(" + text[start:end])
     shift = start - 1
     return [
         Token(t.token_type, t.text, t.line, t.col, t.start + shift, t.end + shift, t.comments)
@@ -137,30 +183,10 @@ def _tokenize_part(text: str, start: int, end: int) -> list[Token]:
     ]
 
 
-def _unterminated(text: str) -> SQLError:
-    position = _unterminated_at(text)
+def _unterminated(text: str, at: int) -> SQLError:
     return SQLError(
         "42601",
-        f"unterminated quoted text at or near {text[position - 1 : position + 19]!r}",
-        position=position,
+        f"unterminated quoted text at or near {text[at : at + 20]!r}",
+        position=at + 1,
         hint="A quote inside a string is written twice.",
     )
-
-
-def _unterminated_at(text: str) -> int:
-    """Where the literal that never ends begins: the last quote before which all is well."""
-    tries = 0
-    for index in range(len(text) - 1, -1, -1):
-        if text[index] not in "'\"$":
-            continue
-        if text[index - 1 : index] == text[index]:
-            continue
-        tries += 1
-        if tries > SEARCH_TRIES_MAX:
-            break
-        try:
-            _tokenize(text[:index])
-        except TokenError:
-            continue
-        return index + 1
-    return 1

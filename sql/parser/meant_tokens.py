@@ -18,9 +18,11 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.errors import SQLError
+from ...kvlayer.fibre import give_way
 from ..postgres.macros import CALLED, PREFIX
 from .lexer import is_string
 from .similar_substrings import plain_substrings
+from .walks import find_all
 
 INT4 = TokenType.MEDIUMINT
 """A type that PostgreSQL lacks, and so is free to stand for INT4."""
@@ -47,6 +49,7 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
         following = tokens[place + 1].token_type if place + 1 < len(tokens) else None
         before = tokens[place - 1].token_type if place else None
         kind = token.token_type
+        give_way()
         if kind == TokenType.NUMBER and following in _WORDS:
             _refuse_junk(token, tokens[place + 1])
         if following == TokenType.L_PAREN and _called(token, before):
@@ -155,7 +158,7 @@ def _like(token: Token, kind: TokenType, text: str) -> Token:
 def as_written(tree: exp.Expr) -> exp.Expr:
     """A copy of the tree with functions and types by PostgreSQL's names."""
     made = tree.copy()
-    for node in made.find_all(exp.Anonymous, exp.DataType):
+    for node in find_all(made, exp.Anonymous, exp.DataType):
         if isinstance(node, exp.Anonymous):
             node.set("this", node.name.removeprefix(PREFIX))
         elif node.this == exp.DataType.Type.MEDIUMINT:

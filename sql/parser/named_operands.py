@@ -10,13 +10,14 @@ from sqlglot import exp
 from ...catalog.errors import SQLError
 from ..postgres.macros import PREFIX
 from .tree_names import position_of
+from .walks import find_all
 
 _OF_INTERVALS = ("years", "months", "weeks", "days", "hours", "mins", "secs")
 
 
 def plain_intervals(tree: exp.Expr) -> exp.Expr:
     """The tree with every make_interval() in that form. Raises SQLError 42601 and 42883."""
-    for call in list(tree.find_all(exp.MakeInterval)):
+    for call in list(find_all(tree, exp.MakeInterval)):
         operands = _in_order(call)
         named = exp.Anonymous(this=f"{PREFIX}make_interval", expressions=operands)
         if call is tree:

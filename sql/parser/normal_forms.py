@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ..postgres.macros import PREFIX
+from .walks import find_all
 
 _WORD = "normalized"
 _FORMS = frozenset({"nfc", "nfd", "nfkc", "nfkd"})
@@ -57,7 +58,7 @@ def _comparison(near: Token, form: str, *, negated: bool) -> list[Token]:
 
 def plain_forms(tree: exp.Expr) -> exp.Expr:
     """The tree with calls in the place of these comparisons."""
-    for mark in list(tree.find_all(exp.Anonymous)):
+    for mark in list(find_all(tree, exp.Anonymous)):
         test = mark.parent
         if mark.name != _MARK or not isinstance(test, exp.NullSafeEQ | exp.NullSafeNEQ):
             continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from .output_marks import CALLED
+from .walks import find_all
 
 _OPERATORS: dict[str, type[exp.Binary]] = {
     "jsonb_exists_any": exp.JSONBContainsAnyTopKeys,
@@ -25,7 +26,8 @@ _OF_DOCUMENTS = ("jsonb_contains", "jsonb_contained", "jsonb_concat")
 
 def plain_calls(tree: exp.Expr) -> exp.Expr:
     """The tree with every such call as its operator."""
-    for call in reversed(list(tree.find_all(exp.Anonymous, exp.JSONBContains))):  # inner ones first
+    # Inner ones first.
+    for call in reversed(list(find_all(tree, exp.Anonymous, exp.JSONBContains))):
         known = isinstance(call, exp.JSONBContains)
         name = "jsonb_contains" if known else call.name.lower()
         operands = [call.this, call.expression] if known else call.expressions

@@ -6,7 +6,7 @@ is refused here (`INTO`), so that no clause is ever ignored.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 
 from sqlglot import exp
@@ -14,19 +14,24 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.errors import SQLError
+from ...kvlayer.fibre import end_slice, give_way
 from .absolute_values import absolute_tokens, plain_absolutes
 from .array_syntax import plain_arrays
 from .as_of_clause import AsOf
+from .balanced import CHAINED, balance
 from .called_types import plain_names
 from .catalog_functions import expand, plain_tokens
 from .cursor import syntax_error
+from .derived_tables import plain_derived
 from .interval_fields import field_tokens
 from .json_functions import plain_documents
+from .known_calls import known_calls
 from .lexer import POSTGRES, is_string
 from .meant_tokens import meant_tokens
 from .named_operands import plain_intervals
 from .normal_forms import form_tokens, plain_forms
 from .operator_calls import plain_calls
+from .pieces import NESTING_MAX, OPERATORS_MAX
 from .row_locks import cut_row_locks
 from .row_syntax import plain_rows
 from .set_functions import plain_sets
@@ -34,13 +39,17 @@ from .statements import Query
 from .tree_names import folded as folded
 from .tree_names import position_of as position_of
 from .tree_names import table_name as table_name
+from .walks import find_all, walk
 
 
 def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     """The one tree of `tokens`. Raises SQLError 42601 with a position."""
     tokens = absolute_tokens(tokens)
+    end_slice()
     _check_tokens(text, tokens)
-    tokens = meant_tokens(field_tokens(form_tokens(tokens)))
+    for changed in (form_tokens, field_tokens, meant_tokens):
+        end_slice()
+        tokens = changed(tokens)
     # With all of the text as context, the length of what stands before is the offset.
     parser = POSTGRES.parser(error_message_context=len(text) + 1)
     try:
@@ -52,8 +61,9 @@ def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     tree = trees[0] if trees else None
     if tree is None or isinstance(tree, exp.Command):
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
+    _refuse_depth(tree)
     due: set[int] = set()
-    for kind in set(map(type, tree.walk())):
+    for kind in set(map(type, walk(tree))):
         due |= _passes_over(kind)
     for place in sorted(due):
         plain, _ = _PASSES[place]
@@ -61,8 +71,42 @@ def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     return tree
 
 
+DEPTH_MAX = OPERATORS_MAX + 2 * NESTING_MAX
+"""Nodes within one another, where chains that are to be balanced count as one."""
+_BALANCED = (exp.Connector, exp.SetOperation)
+
+
+def _refuse_depth(tree: exp.Expr) -> None:
+    """Raises SQLError 54001."""
+    level, depth = [tree], 0
+    while level:
+        give_way(1 + len(level) // 8)
+        depth += 1
+        if depth > DEPTH_MAX:
+            raise SQLError(
+                "54001",
+                f"an expression of more than {DEPTH_MAX} nodes within one another is too deep",
+                position=position_of(level[0]),
+            )
+        level = [part for node in level for part in _below(node)]
+
+
+def _below(node: exp.Expr) -> Iterable[exp.Expr]:
+    """The parts of a node; of a chain that is yet to be balanced all that it joins."""
+    if not isinstance(node, _BALANCED):
+        yield from node.iter_expressions()
+        return
+    kind, first = type(node), node
+    while type(first) is kind:
+        give_way()
+        yield from (part for part in first.iter_expressions() if part is not first.this)
+        first = first.this
+    yield first
+
+
 _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]], ...] = (
     (plain_rows, (exp.Star, exp.Values)),
+    (plain_derived, (exp.Join, exp.Lateral)),
     (plain_calls, (exp.Anonymous, exp.JSONBContains)),
     (plain_intervals, (exp.MakeInterval,)),
     (plain_forms, (exp.Anonymous,)),
@@ -71,6 +115,8 @@ _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]]
     (plain_documents, (exp.Anonymous, exp.JSONExtract)),
     (plain_sets, (exp.Anonymous, exp.Unnest)),
     (plain_arrays, (exp.Anonymous, exp.Bracket, exp.Any)),
+    (known_calls, (exp.Anonymous,)),
+    (balance, CHAINED),
 )
 """What brings a tree into the form that everything behind it reads, in this order, and nodes of
 which it has something to look for. What one pass makes is of no kind that a later one alone is for:
@@ -99,7 +145,7 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
     writing = tree.find(exp.Insert, exp.Update, exp.Delete, exp.Merge)
     if writing is not None:
         raise SQLError("0A000", "a query cannot contain a statement that writes")
-    for select in tree.find_all(exp.Select):
+    for select in find_all(tree, exp.Select):
         if not select.expressions and isinstance(select.parent, exp.Exists):
             select.set("expressions", [exp.Literal.number(1)])  # nobody looks at them
         elif not select.expressions:
@@ -179,7 +225,10 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
         if kind == TokenType.PLACEHOLDER and tokens[index - 1].token_type in _OPERANDS:
             continue
         following = tokens[index + 1] if index + 1 < len(tokens) else None
-        if kind == TokenType.COMMA:
+        if kind == TokenType.L_PAREN:
+            if following is not None and following.token_type == TokenType.R_PAREN:
+                _check_empty(text, tokens, index)
+        elif kind == TokenType.COMMA:
             if following is None or following.token_type in _NEVER_AFTER_COMMA:
                 start = following.start if following is not None else token.end + 1
                 end = following.end + 1 if following is not None else start
@@ -193,14 +242,36 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
             )
 
 
+def _check_empty(text: str, tokens: list[Token], index: int) -> None:
+    """Refuses `()` as an operand or a list: it is a call without operands, or a grouping set."""
+    before = tokens[index - 1].token_type if index else TokenType.SELECT
+    sets = index > 1 and tokens[index - 2].token_type == TokenType.GROUPING_SETS
+    if before in _NEVER_BEFORE_EMPTY and not sets:
+        raise syntax_error(text, tokens[index + 1].start, tokens[index + 1].end + 1)
+
+
 # fmt: off
+_NEVER_BEFORE_EMPTY = frozenset({
+    TokenType.IN, TokenType.SELECT, TokenType.L_PAREN, TokenType.WHERE, TokenType.HAVING,
+    TokenType.VALUES, TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.WHEN, TokenType.THEN,
+    TokenType.ELSE, TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT,
+    TokenType.GTE,
+})
 _OPERANDS = frozenset({
     TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.R_PAREN, TokenType.R_BRACKET,
     TokenType.JSON, TokenType.JSONB, TokenType.END,
 })
 # fmt: on
 """What ends an operand: a question mark behind it is the operator on documents."""
-_SUSPECT = frozenset({TokenType.COMMA, TokenType.EQ, TokenType.PARAMETER, TokenType.PLACEHOLDER})
+_SUSPECT = frozenset(
+    {
+        TokenType.COMMA,
+        TokenType.EQ,
+        TokenType.L_PAREN,
+        TokenType.PARAMETER,
+        TokenType.PLACEHOLDER,
+    }
+)
 _NEVER_AFTER_COMMA = frozenset(
     {
         TokenType.FROM,

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from ...catalog.errors import SQLError
 from ...kvlayer.transaction_modes import LockMode, WhenLocked
+from .walks import find_all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ _REFUSED = {
 def cut_row_locks(tree: exp.Expr, position: int | None) -> tuple[RowLock, ...]:
     """Takes the locking clauses off a query. Raises SQLError 0A000 where they mean nothing."""
     clauses = tree.args.get("locks") or []
-    if sum(1 for _ in tree.find_all(exp.Lock)) > len(clauses):
+    if sum(1 for _ in find_all(tree, exp.Lock)) > len(clauses):
         raise SQLError(
             "0A000",
             "FOR UPDATE and FOR SHARE are not supported in a subquery",

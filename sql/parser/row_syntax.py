@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from .walks import find_all
+
 _LISTS = (exp.Select, exp.Returning, exp.Tuple)
 """Where a star stands for several columns."""
 
 
 def plain_rows(tree: exp.Expr) -> exp.Expr:
     """The tree with these in the form that everything behind it reads."""
-    for node in list(tree.find_all(exp.Column, exp.In, exp.EQ)):
+    for node in list(find_all(tree, exp.Column, exp.In, exp.EQ)):
         match node:
             case exp.Column(this=exp.Star()):
                 _plain_star(node)

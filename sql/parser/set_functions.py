@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from ..postgres.macros import PREFIX
 from .output_marks import CALLED
+from .walks import find_all
 
 LISTS = {
     "string_to_table": f"{PREFIX}string_to_array",
@@ -26,12 +27,12 @@ LISTS = {
 
 def plain_sets(tree: exp.Expr) -> exp.Expr:
     """The tree with these in the form that everything behind it reads."""
-    for node in list(tree.find_all(exp.Anonymous)):
+    for node in list(find_all(tree, exp.Anonymous)):
         made = LISTS.get(node.name.lower())
         if made is not None and node is not tree:
             listed = exp.Anonymous(this=made, expressions=list(node.expressions))
             _replace(node, listed, node.name.lower())
-    for several in list(tree.find_all(exp.Unnest)):
+    for several in list(find_all(tree, exp.Unnest)):
         if len(several.expressions) > 1 and isinstance(several.parent, exp.From | exp.Join):
             several.replace(_zipped(several))
     return tree

@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from ...catalog.errors import SQLError
 from .names import ObjectName
+from .walks import walk
 
 CAST_TYPE = "cast_type"
 """Where a cast keeps the type that it is to, if that is not plain from the type's name."""
@@ -24,7 +25,7 @@ def position_of(node: exp.Expr | None) -> int | None:
     """Where the first identifier or literal of `node` stands, if sqlglot kept it."""
     if node is None:
         return None
-    starts = [n.meta["start"] for n in node.walk() if "start" in n.meta]
+    starts = [n.meta["start"] for n in walk(node) if "start" in n.meta]
     return min(starts) + 1 if starts else None
 
 

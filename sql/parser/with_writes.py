@@ -19,6 +19,7 @@ from .merges import parse_merge
 from .queries import parse_query, parse_tree
 from .statements import Delete, Insert, Query, Update, WithWrites, WritingStep
 from .tree_names import folded, position_of
+from .walks import find_all
 from .writes import ctes_of, delete_of, insert_of, update_of, with_ctes
 
 SCHEMA = "$with"
@@ -122,7 +123,7 @@ def _give(tree: exp.Expr, ctes: list[exp.CTE]) -> None:
 def _read_step(tree: exp.Expr, name: str) -> None:
     """Points what reads the CTE of that name to the step's table."""
     target = tree.this if isinstance(tree, _WRITES) else None
-    for table in list(tree.find_all(exp.Table)):
+    for table in list(find_all(tree, exp.Table)):
         if table is target or (isinstance(target, exp.Schema) and table is target.this):
             continue
         plain = isinstance(table.this, exp.Identifier) and table.args.get("db") is None
@@ -146,7 +147,7 @@ def _hidden(table: exp.Table, name: str) -> bool:
 
 def _refuse_within(tree: exp.Expr) -> None:
     """WITH clauses that write may stand at the top only, as in Postgres."""
-    for inner in tree.find_all(*_WRITES):
+    for inner in find_all(tree, *_WRITES):
         if inner is not tree:
             raise SQLError(
                 "0A000",

@@ -14,11 +14,13 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.errors import SQLError
 from .assignments import Assigned, assignments, parse_conflict
+from .constant_rows import ROWS, cut_constant_rows
 from .cursor import syntax_error
 from .identity import without_overriding
 from .queries import parse_tree, word_at
 from .statements import Delete, Insert, InsertMode, Update
 from .tree_names import folded, position_of, table_name
+from .walks import find_all
 
 
 def parse_insert(text: str, tokens: list[Token], mode: InsertMode) -> Insert:
@@ -28,9 +30,12 @@ def parse_insert(text: str, tokens: list[Token], mode: InsertMode) -> Insert:
         raise syntax_error(text, near.start, near.end + 1, hint="Expected INTO.")
     insert = Token(TokenType.INSERT, "INSERT", first.line, first.col, first.start, first.end)
     tokens, overriding = without_overriding(text, tokens)
+    tokens, rows = cut_constant_rows(tokens)
     tree = parse_tree(text, [insert, *tokens[1:]])
     if not isinstance(tree, exp.Insert):
         raise syntax_error(text, first.start, first.end + 1)
+    if rows:
+        tree.args["expression"].meta[ROWS] = rows
     return replace(insert_of(tree, mode, tokens), overriding=overriding)
 
 
@@ -140,7 +145,7 @@ def _refuse_sets(assigned: Sequence[Assigned]) -> None:
                 "42804", "a whole row cannot be assigned to a column", position=position_of(value)
             )
         for kind, sqlstate, message in _OF_SETS:
-            for node in value.find_all(kind):
+            for node in find_all(value, kind):
                 if node.find_ancestor(exp.Query, exp.Subquery) is None:
                     raise SQLError(sqlstate, message, position=position_of(node))
 

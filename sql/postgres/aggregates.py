@@ -29,6 +29,14 @@ def sorted_distinct(tree: exp.ArrayAgg | exp.GroupConcat) -> None:
         tree.set("this", exp.Order(this=distinct.copy(), expressions=[key]))
 
 
+def joined_by_nothing(tree: exp.ArrayAgg | exp.GroupConcat) -> None:
+    """string_agg(x, NULL) puts nothing between the texts."""
+    between = tree.args.get("separator")
+    plain = between.this if isinstance(between, exp.Cast) else between
+    if isinstance(plain, exp.Null):
+        tree.set("separator", exp.Literal.string(""))
+
+
 def most_frequent(tree: exp.WithinGroup) -> None:
     """mode(): the first in the order among those that are there most often. DuckDB's own sees to
     no order."""

@@ -19,7 +19,9 @@ from ...catalog.descriptor import TableDescriptor
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TEXTS, TypeKind
 from ..parser import position_of
+from ..parser.tree_copies import copied
 from ..parser.tree_names import CUT_BLANKS, folded
+from ..parser.walks import find_all
 from ..scalars import type_of_cast
 from .templates import duckdb, plain, text
 from .types import Types
@@ -43,8 +45,10 @@ def compare_as_char(left: exp.Expr, right: exp.Expr, types: Types) -> None:
 def listed_as_varchar(node: exp.In, types: Types) -> bool:
     """`v IN (c1, c2)`: constants are an array of what comes first, a VARCHAR, beside which blanks
     mean something."""
-    constants = [item for item in node.expressions if item.find(exp.Column) is None]
-    return len(constants) > 1 and _kind(node.this, types) is TypeKind.VARCHAR
+    if _kind(node.this, types) is not TypeKind.VARCHAR:
+        return False
+    constants = (item for item in node.expressions if item.find(exp.Column) is None)
+    return next(constants, None) is not None and next(constants, None) is not None
 
 
 def agree_as_char(parts: Sequence[exp.Expr], types: Types) -> None:
@@ -144,14 +148,14 @@ def without_blanks(
     padded = {name for name, found in kinds.items() if found == {TypeKind.CHAR}}
     if not padded:
         return tree
-    copied = tree.copy()
-    for node in copied.find_all(*_COMPARISONS):
+    made = copied(tree)
+    for node in find_all(made, *_COMPARISONS):
         parts = list(node.iter_expressions())
         if any(isinstance(part, exp.Column) and folded(part.this) in padded for part in parts):
             for part in parts:
                 varchar = isinstance(part, exp.Cast) and _is_varchar(type_of_cast(part))
                 _cut_constant(part.this if varchar else part)
-    return copied
+    return made
 
 
 def _is_varchar(type: ColumnType | None) -> bool:

@@ -8,6 +8,7 @@ from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import FLOATS, TypeKind
 from ..parser import position_of
+from ..parser.tree_copies import taken
 from ..parser.tree_names import CAST_TYPE
 from ..scalars import broad_type_of_cast, type_of_cast
 from . import arrays, spans
@@ -15,7 +16,7 @@ from .derived_types import SCALE_UNKNOWN
 from .numbers import trimmed_text
 from .signatures import NUMBERS
 from .styles import styled_text
-from .templates import call, cast_to, duckdb, plain
+from .templates import call, cast_in_place, cast_to, duckdb, plain
 from .texts import padded
 from .type_names import type_name
 from .types import STRING, Types, untyped
@@ -58,7 +59,7 @@ def resolve_cast(node: exp.Cast, types: Types) -> None:
         )
     narrow = type_of_cast(node)
     if narrow is not None and narrow.width is not None and source != STRING:
-        node.this.replace(cast_to(node.this.copy(), STRING))
+        cast_in_place(node.this, STRING)
 
 
 def _castable(source: ColumnType, target: ColumnType) -> bool:
@@ -79,7 +80,7 @@ def cast(node: exp.Cast, types: Types) -> exp.Expr | None:
     source, target = types.of(node.this), broad_type_of_cast(node)
     if source is None and target is not None and target.bare:
         parameter = isinstance(node.this.unnest(), exp.Parameter)
-        return None if parameter else call("bare_decimal", node.this)
+        return None if parameter else call("bare_decimal", taken(node.this))
     if source is None or target is None:
         return None
     if source.element is not None and target.element is not None:
@@ -93,9 +94,9 @@ def cast(node: exp.Cast, types: Types) -> exp.Expr | None:
     if source.kind in FLOATS:
         return _of_float(node, source, target)
     if target.kind is TypeKind.FLOAT4:
-        return call("single", exp.cast(node.this.copy(), "DOUBLE"))
+        return call("single", exp.cast(taken(node.this), "DOUBLE", copy=False))
     if source.kind is TypeKind.BYTES and target.kind is TypeKind.STRING:
-        return duckdb("'\\x' || lower(hex(:x))", x=node.this)
+        return duckdb("'\\x' || lower(hex(:x))", x=taken(node.this))
     return spans.cast(node, source.kind, target.kind)
 
 
@@ -103,18 +104,20 @@ def _of_text(node: exp.Cast, target: ColumnType, types: Types) -> exp.Expr | Non
     """A text is read as a literal of the type is."""
     kind = target.kind
     if kind is TypeKind.INT8:
-        node.set("this", call("integer_of_text", node.this))
+        node.set("this", call("integer_of_text", taken(node.this)))
     elif kind is TypeKind.DECIMAL:
         bare = CAST_TYPE in node.meta and target.decimal[1] == SCALE_UNKNOWN
-        node.set("this", call("exact_decimal_of_text" if bare else "decimal_of_text", node.this))
+        node.set(
+            "this", call("exact_decimal_of_text" if bare else "decimal_of_text", taken(node.this))
+        )
     elif kind is TypeKind.BOOL:
-        return call("bool_of_text", node.this)
+        return call("bool_of_text", taken(node.this))
     elif kind is TypeKind.BYTES and (blanks := padded(node.this, types)) is not None:
         return plain("text_as_bytes", blanks)
     elif kind in _TEXTS_READ:
-        return plain(f"text_as_{kind.value.lower()}", node.this)
+        return plain(f"text_as_{kind.value.lower()}", taken(node.this))
     elif target.element is not None:
-        texts = plain("text_as_array", node.this)
+        texts = plain("text_as_array", taken(node.this))
         return exp.Cast(this=texts, to=exp.DataType.build(target.duckdb_name, dialect="duckdb"))
     return None
 
@@ -123,13 +126,16 @@ def _of_float(node: exp.Cast, source: ColumnType, target: ColumnType) -> exp.Exp
     single = source.kind is TypeKind.FLOAT4
     match target.kind:
         case TypeKind.FLOAT4 if not single:
-            return call("single", node.this)
+            return call("single", taken(node.this))
         case TypeKind.STRING:
-            node.set("this", call("single_text" if single else "float_text", node.this))
+            node.set("this", call("single_text" if single else "float_text", taken(node.this)))
         case TypeKind.INT8:
-            node.set("this", plain("round_even", node.this, exp.Literal.number(0)))
+            node.set("this", plain("round_even", taken(node.this), exp.Literal.number(0)))
         case TypeKind.DECIMAL:
-            node.set("this", call("decimal_of_single" if single else "decimal_of_float", node.this))
+            node.set(
+                "this",
+                call("decimal_of_single" if single else "decimal_of_float", taken(node.this)),
+            )
     return None
 
 
@@ -146,4 +152,4 @@ def _of_array(
     if made is None and one.this is element:
         return None
     lambda_ = exp.Lambda(this=made or one, expressions=[exp.to_identifier("e")])
-    return plain("list_transform", node.this, lambda_)
+    return plain("list_transform", taken(node.this), lambda_)

@@ -14,14 +14,17 @@ from sqlglot import exp
 from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
+from ...kvlayer.fibre import give_way
 from ..parser import position_of
+from ..parser.balanced import INNER
+from ..parser.tree_copies import wrap
 from .blanks import agree_as_char
 from .derived_types import FLOAT4, decimal, matched, widest
 from .literal_casts import digits_of
 from .sets import check_listed_series
 from .templates import cast_to
 from .type_names import type_name
-from .types import Types, untyped
+from .types import STRING, Types, untyped
 
 
 def check_columns(node: exp.SetOperation | exp.Values, types: Types) -> None:
@@ -32,13 +35,61 @@ def check_columns(node: exp.SetOperation | exp.Values, types: Types) -> None:
         for column in columns:
             have_one_type(column, "VALUES", types)
         return
-    _, left = types.parts_of(node.this)
-    _, right = types.parts_of(node.args["expression"])
-    if len(left) == len(right):
-        for one, other in zip(left, right, strict=True):
-            # What is nothing but literals on both sides of an inner UNION is a text there.
-            inner = [types.common(side) for side in (one, other) if len(side) > 1]
-            have_one_type([*one, *other], node.key.upper(), types, of_inner=inner)
+    if node.meta.get(INNER):
+        return  # the whole of its chain is looked at
+    sides = [types.parts_of(side)[1] for side in _sides(node)]
+    if len({len(side) for side in sides}) == 1:
+        for parts in zip(*sides, strict=True):
+            _have_one_type_in_turn(parts, node.key.upper(), types)
+
+
+def _sides(node: exp.Expr) -> list[exp.Expr]:
+    """What a UNION unites, from left to right: two queries, or those of a chain."""
+    found: list[exp.Expr] = []
+    waiting = [node.args["expression"], node.this]
+    while waiting:
+        side = waiting.pop()
+        if side.meta.get(INNER):
+            waiting += [side.args["expression"], side.this]
+        else:
+            found.append(side)
+    return found
+
+
+def _have_one_type_in_turn(sides: Sequence[Sequence[exp.Expr]], what: str, types: Types) -> None:
+    """One column of a UNION: each side meets what those before it have in common.
+
+    What is nothing but literals on both sides of an inner UNION is a text there.
+    """
+    if len(sides) == 2:
+        inner = [types.common(side) for side in sides if len(side) > 1]
+        have_one_type([*sides[0], *sides[1]], what, types, of_inner=inner)
+        return
+    common = types.common(sides[0]) if len(sides[0]) > 1 else types.of(sides[0][0])
+    seen: list[exp.Expr] = list(sides[0])
+    made: list[exp.Expr] = []
+    for side in sides[1:]:
+        give_way()
+        if common is None and len(seen) > 1:
+            common = STRING
+        found = [types.common(side)] if len(side) > 1 else [types.of(part) for part in side]
+        for type in found:
+            if type is None:
+                continue
+            if common is not None and types.strict and not matched(common, type):
+                raise _unmatched(what, common, type, side[0])
+            common = type if common is None else widest([common, type])
+        seen += side
+        if common is not None:
+            made += [as_type(part, common, types) for part in seen[len(made) :]]
+    if common is None:
+        return
+    if common.kind is TypeKind.STRING:
+        agree_as_char(made, types)
+    if common.kind is TypeKind.DECIMAL:
+        have_one_scale(made, types)
+    if common.kind is TypeKind.FLOAT4:
+        as_singles(made, types)
 
 
 def have_one_type(
@@ -113,10 +164,13 @@ def as_singles(parts: Sequence[exp.Expr], types: Types) -> None:
 
 def _cast_part(part: exp.Expr, type: ColumnType) -> None:
     """Casts one of several alternatives; a column of a query keeps its name."""
-    made: exp.Expr = cast_to(part.copy(), type)
-    if isinstance(part.parent, exp.Select) and part.output_name:
-        made = exp.alias_(made, part.output_name, quoted=True)
-    part.replace(made)
+    name = part.output_name if isinstance(part.parent, exp.Select) else ""
+
+    def made(inner: exp.Expr) -> exp.Expr:
+        cast = cast_to(inner, type)
+        return exp.alias_(cast, name, quoted=True, copy=False) if name else cast
+
+    wrap(part, made)
 
 
 def as_type(tree: exp.Expr, type: ColumnType | None, types: Types) -> exp.Expr:

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from ...catalog.errors import SQLError
 from ..parser import position_of
+from ..parser.walks import find_all
 from .templates import duckdb
 
 RANKS = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
@@ -46,7 +47,7 @@ def _check_given(given: list[exp.Expr], node: exp.WithinGroup) -> None:
     """A direct argument is one value of the group. Where it names a column it is compared within
     the rows: so there must be a grouping, and one alone, in which a row and its group agree."""
     select = node.find_ancestor(exp.Select)
-    column = next((c for argument in given for c in argument.find_all(exp.Column)), None)
+    column = next((c for argument in given for c in find_all(argument, exp.Column)), None)
     if column is None or select is None:
         return
     group = select.args.get("group")

@@ -9,6 +9,7 @@ from sqlglot import exp
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
+from ..parser.walks import find_all, stepping, walk
 from . import (
     aggregates,
     arrays,
@@ -39,12 +40,13 @@ from .types import Types, untyped
 
 def mean_as_postgres(query: exp.Expr, types: Types) -> None:
     """Rewrites `query` in place. Raises SQLError for what has no meaning in PostgreSQL."""
-    for filtered in list(query.find_all(exp.Filter)):
+    sets.check_conditional_series(query)
+    for filtered in list(find_all(query, exp.Filter)):
         aggregates.guard_filtered(filtered)
-    nodes = list(query.walk())
+    nodes = list(walk(query))
     for node in nodes:
         types.of(node)  # before anything is replaced
-    for node in reversed(nodes):
+    for node in stepping(reversed(nodes)):
         made = _meaning(node, types)
         if made is not None and made is not node:
             assert node is not query, node
@@ -96,8 +98,6 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
         case exp.GenerateSeries():
             _cast_dates(node, types)
             return series.of_decimals(node, types)
-        case exp.Case() | exp.Coalesce():
-            sets.check_conditional_series(node)
         case exp.Select():
             sets.check_order_of_distinct(node)
             sets.check_distinct_series(node)
@@ -115,6 +115,7 @@ def _meant_aggregate(node: exp.Expr, types: Types) -> bool:
     match node:
         case exp.ArrayAgg() | exp.GroupConcat():
             aggregates.sorted_distinct(node)
+            aggregates.joined_by_nothing(node)
         case exp.WithinGroup(this=exp.PercentileCont() | exp.PercentileDisc()):
             percentile(node, types)
         case exp.WithinGroup(this=exp.Mode()):

@@ -18,6 +18,7 @@ from ...catalog.errors import SQLError
 from ...catalog.literals import read_float
 from ...catalog.type_kinds import FLOATS, TypeKind
 from ..parser import position_of
+from ..parser.walks import walk
 from .derived_types import constant_places, literal_type, quotient_scale
 from .macros import PREFIX
 from .operators import COMPARISONS
@@ -210,7 +211,7 @@ def _meets_float(tree: exp.Expr, types: Types) -> bool:
     while isinstance(parent, exp.Paren | exp.Neg | exp.If):
         parent = parent.parent
     if isinstance(parent, exp.Tuple) and isinstance(parent.parent, (*COMPARISONS, exp.In)):
-        return any(types.kind(part) in FLOATS for part in parent.parent.walk())
+        return any(types.kind(part) in FLOATS for part in walk(parent.parent))
     if parent is None or isinstance(parent, exp.Query):
         return False
     parts = parent.iter_expressions() if not isinstance(parent, exp.Cast) else ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -95,9 +96,12 @@ SIGNS: dict[type[exp.Expr], str] = {
     exp.NullSafeEQ: "=", exp.NullSafeNEQ: "=", exp.In: "=", exp.Between: ">=",
 }  # fmt: skip
 ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
+_KEPT_MAX = 4096
+"""Signs with types of operands whose meaning is kept."""
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 
 
+@lru_cache(_KEPT_MAX)
 def operation(sign: str, left: Argument, right: Argument) -> Chosen | None:
     """What an operator means; None where there is no such one. Raises Ambiguous.
 

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from ...catalog.errors import SQLError
 from ..parser import position_of
+from ..parser.walks import find_all
 from .templates import call, number
 
 _DIGITS_MAX = 6
@@ -28,7 +29,7 @@ _NOW = {
 def round_moments(query: exp.Expr) -> None:
     """Puts the rounding where the digits stand. Raises SQLError 0A000: fields of an interval."""
     # Inner ones first: what is rounded is copied.
-    for node in reversed(list(query.find_all(exp.Cast, *_NOW))):
+    for node in reversed(list(find_all(query, exp.Cast, *_NOW))):
         if isinstance(node, exp.Cast):
             _round_cast(node)
         elif node.this is not None:
@@ -36,7 +37,7 @@ def round_moments(query: exp.Expr) -> None:
 
 
 def _round_cast(node: exp.Cast) -> None:
-    for inner in (node.to, *node.to.find_all(exp.DataType)):
+    for inner in (node.to, *find_all(node.to, exp.DataType)):
         if isinstance(inner.this, exp.Interval):
             raise SQLError(
                 "0A000",

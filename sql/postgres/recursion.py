@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from ...catalog.errors import SQLError
 from ..parser import folded, position_of
+from ..parser.walks import find_all
 from .common_types import have_one_scale
 from .derived_types import of_recursion
 from .type_names import type_name
@@ -50,5 +51,5 @@ def _recursive_name(node: exp.SetOperation) -> str | None:
     if not table.parent.args.get("recursive"):
         return None
     name = folded(table.args["alias"].this)
-    named = node.args["expression"].find_all(exp.Table)
+    named = find_all(node.args["expression"], exp.Table)
     return name if any(folded(found.this) == name for found in named if found.name) else None

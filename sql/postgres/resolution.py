@@ -21,7 +21,10 @@ from sqlglot import exp
 from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import FLOATS, TypeKind
+from ...kvlayer.fibre import give_way
 from ..parser import position_of
+from ..parser.tree_copies import wrap
+from ..parser.walks import stepping, walk
 from .arrays import check_dimensions, several_dimensions
 from .blanks import compare_as_char, listed_as_varchar
 from .casts import resolve_cast
@@ -37,7 +40,7 @@ from .rows import check_row, check_rows_listed, check_whole_row, is_row
 from .siblings import check_siblings
 from .signatures import NUMBERS, Ambiguous, Argument, Chosen, Given
 from .singles import compare_in_double, listed_as_singles, widened
-from .templates import cast_to
+from .templates import cast_in_place, cast_to
 from .type_names import type_name
 from .types import BOOL, INTERVAL, STRING, Types
 
@@ -47,12 +50,12 @@ _CASTS_HINT = "You might need to add explicit type casts."
 def resolve_types(query: exp.Expr, types: Types) -> None:
     """Types the literals of a query in place. Raises SQLError for what PostgreSQL has no meaning
     for."""
-    nodes = list(query.walk())
+    nodes = list(walk(query))
     for node in nodes:
         types.of(node)  # before anything is replaced
     if types.strict:
         check_siblings(query, types)
-    for node in reversed(nodes):  # inner ones first: what is cast is copied
+    for node in stepping(reversed(nodes)):  # inner ones first: what is cast is copied
         if types.strict:
             _check(node, types)
         elif isinstance(node, _ALTERNATIVES):
@@ -141,7 +144,7 @@ def _check_operator(node: exp.Expr, types: Types) -> None:
         if wanted == FLOAT8 and FLOAT4 in given:
             widened(side, types)
         elif wanted == INTERVAL and types.kind(side) is TypeKind.TIME:
-            side.replace(cast_to(side.copy(), INTERVAL))
+            cast_in_place(side, INTERVAL)
         elif isinstance(side.unnest(), exp.Null) and wanted is not None:
             side.replace(cast_to(exp.null(), wanted))
         else:
@@ -175,7 +178,7 @@ def _check_default(node: exp.Lag | exp.Lead, types: Types) -> None:
             hint=_CASTS_HINT,
         )
     if common.kind is not given.kind:
-        node.this.replace(cast_to(node.this.copy(), common))
+        cast_in_place(node.this, common)
 
 
 def _meant(node: exp.Expr, types: Types, given: Sequence[Argument]) -> Chosen | None:
@@ -204,8 +207,11 @@ def _join_as_texts(sides: Sequence[exp.Expr], chosen: Chosen, types: Types) -> N
     for side in sides:
         found = types.of(side)
         if found is not None and found.kind is not TypeKind.STRING:
-            made = exp.Cast(this=side.copy(), to=exp.DataType.build("text", dialect="postgres"))
-            side.replace(made)
+            wrap(side, _as_text)
+
+
+def _as_text(tree: exp.Expr) -> exp.Expr:
+    return exp.Cast(this=tree, to=exp.DataType.build("text", dialect="postgres"))
 
 
 def _literals_of_operator(node: exp.Expr, types: Types) -> None:
@@ -219,22 +225,24 @@ def _literals_of_operator(node: exp.Expr, types: Types) -> None:
 def _check_comparison(node: exp.Expr, types: Types) -> None:
     others = operands(node)
     left = entries(node.this)
+    listed = False
     if isinstance(node, exp.In):
         listed_as_singles(node, types)
         others = operands(node)
+        listed = listed_as_varchar(node, types)
     for other in others:
         right = entries(other)
         if left is None or right is None:
             if left is None and right is None:
-                _compare(node, node.this, other, types)
+                _compare(node, node.this, other, types, listed=listed)
         elif len(left) == len(right):
             for one, another in zip(left, right, strict=True):
-                _compare(node, one, another, types)
+                _compare(node, one, another, types, listed=listed)
     if left is not None:
         return
     query = node.args.get("query")
     if isinstance(query, exp.Expr):
-        _compare(node, node.this, query, types)
+        _compare(node, node.this, query, types, listed=listed)
 
 
 def entries(tree: exp.Expr) -> list[exp.Expr] | None:
@@ -254,15 +262,19 @@ def operands(tree: exp.Expr) -> list[exp.Expr]:
     return [tree.args["expression"]]
 
 
-def _compare(node: exp.Expr, left: exp.Expr, right: exp.Expr, types: Types) -> None:
-    if not (isinstance(node, exp.In) and listed_as_varchar(node, types)):
+def _compare(
+    node: exp.Expr, left: exp.Expr, right: exp.Expr, types: Types, *, listed: bool = False
+) -> None:
+    """`listed` says that they are an item and what it is sought in, both VARCHARs."""
+    give_way()
+    if not listed:
         compare_as_char(left, right, types)
     first, second = types.given(left), types.given(right)
     if not comparable(first, second):
         raise no_operator(SIGNS.get(type(node), "="), first, second, node)
     if {types.kind(left), types.kind(right)} == {TypeKind.TIME, TypeKind.INTERVAL}:
         clock = left if types.kind(left) is TypeKind.TIME else right
-        clock.replace(cast_to(clock.copy(), INTERVAL))
+        cast_in_place(clock, INTERVAL)
         return
     if compare_in_double(left, right, types):
         return
@@ -307,7 +319,7 @@ def _check_call(node: exp.Expr, types: Types) -> None:
         if wanted is not None:
             _as_wanted(name, operand, wanted, types)
         elif name in _QUOTED and types.kind(operand) not in (None, TypeKind.STRING):
-            operand.replace(cast_to(operand.copy(), STRING))
+            cast_in_place(operand, STRING)
 
 
 def _as_wanted(name: str, operand: exp.Expr, wanted: ColumnType, types: Types) -> None:
@@ -315,7 +327,7 @@ def _as_wanted(name: str, operand: exp.Expr, wanted: ColumnType, types: Types) -
     clock = kind is TypeKind.TIME and wanted.kind is TypeKind.INTERVAL
     whole = kind is TypeKind.INT8 and wanted.kind is TypeKind.FLOAT8 and name in _WHOLE
     if clock or whole:
-        operand.replace(cast_to(operand.copy(), wanted))
+        cast_in_place(operand, wanted)
     elif wanted == FLOAT8 and kind is TypeKind.FLOAT4:
         widened(operand, types)
     else:
@@ -386,7 +398,7 @@ def _as_compared(node: exp.Nullif, types: Types) -> None:
     if first is None or second is None or {first.kind, second.kind}.isdisjoint(FLOATS):
         return
     if first.kind not in FLOATS:
-        node.this.replace(cast_to(node.this.copy(), FLOAT8))
+        cast_in_place(node.this, FLOAT8)
 
 
 def _check_truth_test(node: exp.Is, types: Types) -> None:
@@ -406,7 +418,7 @@ def _check_truth_test(node: exp.Is, types: Types) -> None:
 def _check_negation(node: exp.Neg, types: Types) -> None:
     found = types.of(node.this)
     if found is not None and found.kind is TypeKind.TIME:
-        node.this.replace(cast_to(node.this.copy(), INTERVAL))
+        cast_in_place(node.this, INTERVAL)
         return
     if found is not None and found.kind not in (*NUMBERS, TypeKind.INTERVAL):
         raise SQLError(

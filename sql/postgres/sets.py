@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from ...catalog.errors import SQLError
 from ..parser import position_of
+from ..parser.walks import find_all
 from .rows import is_row, row_as_value
 
 
@@ -49,13 +50,14 @@ def check_distinct_series(tree: exp.Select) -> None:
 _SERIES = (exp.GenerateSeries, exp.Explode, exp.Unnest)
 
 
-def check_conditional_series(tree: exp.Case | exp.Coalesce) -> None:
+def check_conditional_series(query: exp.Expr) -> None:
     """Raises SQLError 0A000 for what makes rows where it may not be evaluated at all."""
-    for series in tree.find_all(*_SERIES):
-        if series.find_ancestor(exp.Case, exp.Coalesce, exp.Query) is tree:
+    for series in find_all(query, *_SERIES):
+        around = series.find_ancestor(exp.Case, exp.Coalesce, exp.Query)
+        if isinstance(around, exp.Case | exp.Coalesce):
             raise SQLError(
                 "0A000",
-                f"set-returning functions are not allowed in {tree.key.upper()}",
+                f"set-returning functions are not allowed in {around.key.upper()}",
                 position=position_of(series),
                 hint="Put the function into FROM, behind LATERAL.",
             )
@@ -64,7 +66,7 @@ def check_conditional_series(tree: exp.Case | exp.Coalesce) -> None:
 def check_listed_series(values: exp.Values) -> None:
     """Raises SQLError 0A000 for what makes rows in one of several rows of VALUES."""
     around = values.find_ancestor(exp.Select)
-    for series in values.find_all(*_SERIES) if len(values.expressions) > 1 else ():
+    for series in find_all(values, *_SERIES) if len(values.expressions) > 1 else ():
         if series.find_ancestor(exp.Select) is around:
             raise SQLError(
                 "0A000",

@@ -16,7 +16,7 @@ from ...catalog.type_kinds import TypeKind
 from .common_types import as_singles
 from .derived_types import FLOAT4, FLOAT8
 from .signatures import NUMBERS
-from .templates import cast_to
+from .templates import cast_in_place
 from .types import Types
 
 
@@ -29,7 +29,7 @@ def compare_in_double(left: exp.Expr, right: exp.Expr, types: Types) -> bool:
     first = [left, right] if types.of(right) == FLOAT4 else [right, left]
     for side in first:
         if not isinstance(side, exp.Any | exp.All) and not isinstance(side.unnest(), exp.Query):
-            side.replace(cast_to(side.copy(), FLOAT8))
+            cast_in_place(side, FLOAT8)
             break
     return True
 
@@ -38,7 +38,7 @@ def widened(operand: exp.Expr, types: Types) -> None:
     """Casts a number to FLOAT8: DuckDB would make a FLOAT of one beside a FLOAT."""
     kind = types.kind(operand)
     if kind in NUMBERS and kind is not TypeKind.FLOAT8:
-        operand.replace(cast_to(operand.copy(), FLOAT8))
+        cast_in_place(operand, FLOAT8)
 
 
 def listed_as_singles(node: exp.In, types: Types) -> None:

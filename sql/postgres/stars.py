@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
 
 from ...catalog.column_types import ColumnType
-from ..binder import Relations
+from ..binder import Relations, sources_named
 from ..parser import folded
 from ..parser.queries import table_name
 
@@ -103,5 +103,4 @@ def sources_of(scope: QueryScope, qualifier: exp.Identifier | None) -> list[exp.
     if qualifier is None:
         unnamed = scope.cte_sources.keys() - scope.selected_sources.keys()
         return [source for alias, source in scope.sources.items() if alias not in unnamed]
-    wanted = folded(qualifier).lower()
-    return [source for alias, source in scope.sources.items() if alias.lower() == wanted]
+    return sources_named(scope, folded(qualifier))

@@ -8,15 +8,16 @@ import sqlglot
 from sqlglot import exp
 
 from ...catalog.column_types import ColumnType
+from ..parser.tree_copies import copied, own, wrap
 from ..parser.tree_names import CAST_TYPE
 from .macros import PREFIX
 
 
 def duckdb(template: str, **parts: exp.Expr) -> exp.Expr:
     """The expression that `template` says, each `:name` of it replaced by the tree of that name."""
-    tree = _parsed(template).copy()
+    tree = copied(_parsed(template))
     for node in list(tree.find_all(exp.Placeholder)):
-        part = exp.Paren(this=parts[node.name].copy())
+        part = exp.Paren(this=own(parts[node.name]))
         if node is tree:
             return part
         node.replace(part)
@@ -32,12 +33,12 @@ def _parsed(template: str) -> exp.Expr:
 
 def call(name: str, *arguments: exp.Expr) -> exp.Expr:
     """A call of one of the macros."""
-    return exp.Anonymous(this=f"{PREFIX}{name}", expressions=[a.copy() for a in arguments])
+    return exp.Anonymous(this=f"{PREFIX}{name}", expressions=list(map(own, arguments)))
 
 
 def plain(name: str, *arguments: exp.Expr) -> exp.Expr:
     """A call of a function of DuckDB's."""
-    return exp.Anonymous(this=name, expressions=[a.copy() for a in arguments])
+    return exp.Anonymous(this=name, expressions=list(map(own, arguments)))
 
 
 def text(value: str) -> exp.Expr:
@@ -53,3 +54,8 @@ def cast_to(tree: exp.Expr, type: ColumnType) -> exp.Cast:
     made = exp.Cast(this=tree, to=target)
     made.meta[CAST_TYPE] = type
     return made
+
+
+def cast_in_place(tree: exp.Expr, type: ColumnType) -> exp.Expr:
+    """Puts a cast of the tree in its place. Returns the cast."""
+    return wrap(tree, lambda inner: cast_to(inner, type))

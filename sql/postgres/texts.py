@@ -142,10 +142,16 @@ def _directive(pattern: str, at: int) -> tuple[int | None, int, bool, int]:
     return place, int(digits or 0), left, at + len(digits)
 
 
+_DIGITS_MAX = 10
+"""Of a place or a width, which are INT4."""
+
+
 def _digits(pattern: str, at: int) -> str:
     end = at
     while end < len(pattern) and pattern[end].isdecimal():
         end += 1
+    if len(pattern[at:end].lstrip("0")) > _DIGITS_MAX:
+        raise SQLError("22003", "number is out of range")
     return pattern[at:end]
 
 

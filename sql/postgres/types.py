@@ -10,6 +10,7 @@ A type is kept with its tree, and so with each copy of it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import zip_longest
 
 from sqlglot import exp
@@ -17,6 +18,7 @@ from sqlglot.optimizer.scope import Scope as QueryScope
 
 from ...catalog.column_types import ColumnType, array_of
 from ...catalog.type_kinds import FLOATS, TypeKind
+from ...kvlayer.fibre import give_way
 from ..binder import Relations, scopes_in
 from ..expression_types import FUNCTIONS as DOCUMENT_FUNCTIONS
 from ..parser import folded
@@ -74,11 +76,19 @@ _SAME = (
     exp.FirstValue, exp.LastValue, exp.NthValue, exp.Order, exp.Collate, exp.AnyValue,
     exp.Ordered,
 )  # fmt: skip
+_CHAINED = (exp.Binary, exp.Paren, exp.Not, exp.Neg, exp.Cast)
 _ALTERNATIVES = (exp.Coalesce, exp.Greatest, exp.Least)
 _WITHIN = {"integer_of_text": INT8, "bool_of_text": BOOL, "float_text": STRING,
            "single_text": STRING, "single": FLOAT4, "pg_typeof": STRING, "text": STRING,
            "subscripts": array_of(INT8), "places_to": array_of(INT8)}  # fmt: skip
 """What stands for casts."""
+_KEPT_MAX = 4096
+"""Calls whose signature is kept, by name and types of operands."""
+
+
+@lru_cache(_KEPT_MAX)
+def _function(name: str, given: tuple[Argument, ...]) -> Chosen | None:
+    return resolve(FUNCTIONS[name], given)
 
 
 def untyped(tree: exp.Expr) -> bool:
@@ -98,6 +108,7 @@ class Types:
         scopes = scopes_in(query)
         for scope in scopes:
             for column in scope.columns:
+                give_way()
                 self._scopes.setdefault(id(column), []).append(scope)
         self._stars = Stars(scopes, relations, self)
         self._query = query  # ids stay theirs as long as they live
@@ -108,11 +119,28 @@ class Types:
             return None
         meta = tree.meta
         if _TYPE not in meta:
-            self._depth += 1
-            meta[_TYPE] = None  # a query that is recursive meets itself
-            meta[_TYPE] = self._infer(tree)
-            self._depth -= 1
+            if isinstance(tree, _CHAINED):
+                # What a chain begins with comes first, so that its length is no depth.
+                for part in reversed(self._chain(tree.this)):
+                    self._keep(part)
+            self._keep(tree)
         found: ColumnType | None = meta[_TYPE]
+        return found
+
+    def _keep(self, tree: exp.Expr) -> None:
+        give_way()
+        meta = tree.meta
+        self._depth += 1
+        meta[_TYPE] = None  # a query that is recursive meets itself
+        meta[_TYPE] = self._infer(tree)
+        self._depth -= 1
+
+    def _chain(self, tree: exp.Expr) -> list[exp.Expr]:
+        """The trees without a type that are one another's first part."""
+        found: list[exp.Expr] = []
+        while isinstance(tree, _CHAINED) and _TYPE not in tree.meta:
+            found.append(tree)
+            tree = tree.this
         return found
 
     def kind(self, tree: exp.Expr | None) -> TypeKind | None:
@@ -144,7 +172,7 @@ class Types:
         call = called(tree)
         if call is not None:
             name, operands = call
-            return resolve(FUNCTIONS[name], [self.given(operand) for operand in operands])
+            return _function(name, tuple(map(self.given, operands)))
         if isinstance(tree, exp.Binary) and type(tree) in SIGNS:
             sides = self.given(tree.this), self.given(tree.args["expression"])
             return operation(SIGNS[type(tree)], *sides)
@@ -449,6 +477,7 @@ class Types:
             case exp.Subquery() | exp.Lateral():
                 return self.parts_of(tree.this)
             case exp.SetOperation():
+                give_way()
                 names, left = self.parts_of(tree.this)
                 _, right = self.parts_of(tree.args["expression"])
                 if len(left) != len(right):

@@ -34,7 +34,7 @@ async def compare(database: AsyncDatabase, job_id: int) -> None:
     await asyncio.wait_for(
         database.feed(job_id).wait_until(await database.node.store.now()), timeout=30
     )
-    expected = (await database.sql("SELECT * FROM orders ORDER BY id")).fetch_arrow()
+    expected = (await database.sql("SELECT * FROM orders ORDER BY id")).arrow()
     found = await database.mirror("mirror.duckdb").sql("SELECT * FROM orders ORDER BY id")
     assert found.column_names == expected.column_names
     assert found.to_pylist() == expected.to_pylist()
@@ -46,7 +46,7 @@ def test_the_mirror_equals_the_table_behind(tmp_path: Path, change: str) -> None
     async def scenario() -> None:
         async with await aopen(tmp_path / "data") as database:
             await database.sql(CREATE)
-            job_id = (await database.sql(INTO_MIRROR)).fetch_rows()[0][0]
+            job_id = (await database.sql(INTO_MIRROR)).fetchall()[0][0]
             assert isinstance(job_id, int)
             await database.sql("INSERT INTO orders VALUES (1, 'a', 10), (2, 'b', 20), (3, 'c', 30)")
             await compare(database, job_id)

@@ -79,4 +79,4 @@ def test_mirrors_of_others_are_refused(tmp_path: Path) -> None:
             db.sql(feed)
         with pytest.raises(tailrace.SQLError, match="no changefeed made it"):
             db.sql("CREATE CHANGEFEED FOR t INTO 'duckdb:///own.duckdb'")
-        assert db.sql("SHOW CHANGEFEED JOBS").fetch_rows() == []
+        assert db.sql("SHOW CHANGEFEED JOBS").fetchall() == []

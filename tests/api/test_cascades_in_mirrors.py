@@ -17,7 +17,7 @@ def test_a_mirror_follows_what_foreign_keys_do() -> None:
         )
         db.sql("ALTER TABLE a SET (changefeed_optimized = true)")
         for table in "ab":
-            told = db.sql(f"SHOW CREATE TABLE {table}").fetch_rows()
+            told = db.sql(f"SHOW CREATE TABLE {table}").fetchall()
             assert "changefeed_optimized = true" in str(told), told
         db.sql("CREATE CHANGEFEED FOR TABLE a, b INTO 'duckdb:///m.duckdb'")
         db.sql("INSERT INTO a VALUES (1), (2); INSERT INTO b VALUES (1, 1, NULL), (2, 2, 1)")

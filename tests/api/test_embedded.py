@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Thread
 
+import polars
 import pyarrow as pa
 import pytest
 
@@ -26,14 +29,14 @@ def test_rows_survive_reopening(tmp_path: Path) -> None:
         result = db.sql("INSERT INTO t VALUES ($1, $2), (2, NULL)", (1, "one"))
         assert result.row_count == 2
     with tailrace.open(tmp_path / "data") as db:
-        assert db.sql("SELECT * FROM t ORDER BY k").fetch_rows() == [(1, "one"), (2, None)]
+        assert db.sql("SELECT * FROM t ORDER BY k").fetchall() == [(1, "one"), (2, None)]
 
 
 def test_transactions_span_calls() -> None:
     with tailrace.open(":memory:") as db:
         db.sql(f"{TABLE}; BEGIN; INSERT INTO t VALUES (1, 'a')")
         db.sql("ROLLBACK")
-        assert db.sql("SELECT * FROM t").fetch_rows() == []
+        assert db.sql("SELECT * FROM t").fetchall() == []
 
 
 def test_errors_have_a_sqlstate() -> None:
@@ -42,7 +45,7 @@ def test_errors_have_a_sqlstate() -> None:
             db.sql("SELECT 1; SELECT * FROM missing")
         assert caught.value.sqlstate == "42P01"
         assert caught.value.statement == 1
-        assert db.sql("SELECT 1").fetch_rows() == [(1,)]
+        assert db.sql("SELECT 1").fetchall() == [(1,)]
 
 
 def test_load_takes_arrow() -> None:
@@ -53,7 +56,7 @@ def test_load_takes_arrow() -> None:
         with pytest.raises(SQLError, match="23505"):
             db.load("t", rows.slice(10, 1))
         assert db.load("t", rows, mode=LoadMode.UPSERT).row_count == 2500
-        assert db.sql("SELECT count(*) FROM t").fetch_rows() == [(2500,)]
+        assert db.sql("SELECT count(*) FROM t").fetchall() == [(2500,)]
 
 
 def test_changefeed_yields_changes_until_closed() -> None:
@@ -109,10 +112,10 @@ def test_async_sessions_are_apart() -> None:
         async with await tailrace.aopen(":memory:") as db:
             await db.sql(TABLE)
             other = db.session()
-            await other.execute("BEGIN; INSERT INTO t VALUES (1, 'a')")
+            await other.sql("BEGIN; INSERT INTO t VALUES (1, 'a')")
             await db.sql("INSERT INTO t VALUES (2, 'b')")
             await other.close()  # which rolls back
-            assert (await db.sql("SELECT k FROM t")).fetch_rows() == [(2,)]
+            assert (await db.sql("SELECT k FROM t")).fetchall() == [(2,)]
 
     asyncio.run(main())
 
@@ -140,3 +143,82 @@ def test_closing_twice_is_closing_once() -> None:
     db = tailrace.open(":memory:")
     db.close()
     db.close()
+
+
+def test_results_read_as_other_libraries_do() -> None:
+    with tailrace.open(":memory:") as db:
+        result = db.sql("SELECT k, 'r' || k AS v FROM generate_series(1, 3) AS g(k) ORDER BY k")
+        assert repr(result) == "<Result SELECT 3: k, v>"
+        assert len(result) == 3 and list(result) == [(1, "r1"), (2, "r2"), (3, "r3")]
+        assert (result.fetchone(), result.fetchmany(1)) == ((1, "r1"), [(2, "r2")])
+        assert (result.fetchall(), result.fetchone()) == ([(3, "r3")], None)
+        assert result.arrow().to_pylist()[0] == {"k": 1, "v": "r1"}
+        assert list(result.df()["v"]) == ["r1", "r2", "r3"]
+        assert result.pl().rows() == polars.DataFrame(result).rows() == list(result)
+        assert "<td>r3</td>" in result._repr_html_()
+
+
+def test_a_statement_without_rows_is_an_empty_result() -> None:
+    with tailrace.open(":memory:") as db:
+        result = db.sql(TABLE)
+        assert (repr(result), len(result), list(result)) == ("<Result CREATE TABLE>", 0, [])
+        assert result._repr_html_() == "<p>CREATE TABLE</p>"
+
+
+def test_notebooks_show_text_as_text() -> None:
+    with tailrace.open(":memory:") as db:
+        shown = db.sql("SELECT '<script>' AS \"<b>\", NULL AS n")._repr_html_()
+        assert "&lt;script&gt;" in shown and "&lt;b&gt;" in shown and "<td>NULL</td>" in shown
+
+
+def test_each_thread_has_its_own_transaction() -> None:
+    with tailrace.open(":memory:") as db, ThreadPoolExecutor(1) as other:
+        db.sql(f"{TABLE}; BEGIN; INSERT INTO t VALUES (1, 'a')")
+        other.submit(db.sql, "INSERT INTO t VALUES (2, 'b')").result()
+        db.sql("ROLLBACK")
+        assert db.sql("SELECT k FROM t").fetchall() == [(2,)]
+
+
+def test_what_a_thread_left_open_goes_with_it() -> None:
+    with tailrace.open(":memory:") as db:
+        db.sql(TABLE)
+        thread = Thread(target=db.sql, args=("BEGIN; INSERT INTO t VALUES (1, 'a')",))
+        thread.start()
+        thread.join()
+        assert db.sql("INSERT INTO t VALUES (1, 'b')").row_count == 1
+
+
+def test_a_transaction_commits_or_leaves_nothing() -> None:
+    with tailrace.open(":memory:") as db:
+        db.sql(TABLE)
+        with db.transaction() as txn:
+            txn.sql("INSERT INTO t VALUES (1, 'a')")
+        with pytest.raises(ZeroDivisionError), db.transaction() as txn:
+            txn.sql("INSERT INTO t VALUES (2, 'b')")
+            raise ZeroDivisionError
+        assert db.sql("SELECT k FROM t").fetchall() == [(1,)]
+
+
+def test_an_asynchronous_transaction_commits_or_leaves_nothing() -> None:
+    async def main() -> None:
+        async with await tailrace.aopen(":memory:") as db:
+            await db.sql(TABLE)
+            async with db.transaction() as txn:
+                await txn.sql("INSERT INTO t VALUES (1, 'a')")
+            with pytest.raises(ZeroDivisionError):
+                async with db.transaction() as txn:
+                    await txn.sql("INSERT INTO t VALUES (2, 'b')")
+                    raise ZeroDivisionError
+            assert list(await db.sql("SELECT k FROM t")) == [(1,)]
+
+    asyncio.run(main())
+
+
+def test_errors_are_one_family_without_frames_of_the_loop() -> None:
+    with tailrace.open(":memory:") as db:
+        db.sql(TABLE)
+        with pytest.raises(tailrace.Error) as caught:
+            db.sql(TABLE)
+        files = [Path(frame.path).name for frame in caught.traceback]
+        assert set(files) == {"test_embedded.py", "embedded.py"}
+        assert caught.value.__cause__ is None and caught.value.__suppress_context__

@@ -186,3 +186,42 @@ def test_refusal_reaches_a_client_that_still_sends(loaded: HttpDoor) -> None:
     """The error is in the first line, and megabytes follow it."""
     body = in_pieces(b'{"nope": 1}\n' + lines(0, 400_000), 65_536)
     assert problem_of(loaded.load("t", JSON_LINES, body))["sqlstate"] == "42703"
+
+
+def test_a_small_body_does_not_unpack_to_gigabytes(loaded: HttpDoor) -> None:
+    """Compressed buffers, a dictionary's value for each row, and views of one value."""
+    rows = 12_500_000
+    zeros = pa.Array.from_buffers(pa.int64(), rows, [None, pa.py_buffer(bytes(8 * rows))])
+    compressed = pa.ipc.IpcWriteOptions(compression="zstd")
+    buffer = io.BytesIO()
+    with pa.ipc.new_stream(buffer, pa.schema([("k", pa.int64())]), options=compressed) as writer:
+        writer.write_batch(pa.record_batch([zeros], names=["k"]))
+    long = pa.array(["x" * 1_000_000])
+    shared = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), 5000), long)
+    keys = pa.array(range(5000))
+    _, view, content = long.cast(pa.string_view()).buffers()
+    assert view is not None
+    repeated = pa.py_buffer(view.to_pybytes()[:16] * 5000)
+    views = pa.Array.from_buffers(pa.string_view(), 5000, [None, repeated, content])
+    for body, what in (
+        (buffer.getvalue(), "that is compressed"),
+        (stream_of(pa.table({"k": keys, "v": shared}), rows_per_batch=5000), "whose rows are"),
+        (stream_of(pa.table({"k": keys, "v": views}), rows_per_batch=5000), "whose rows are"),
+    ):
+        assert 0 < len(body) < 2_000_000, len(body)
+        problem = problem_of(loaded.load("t", ARROW, body, on_conflict="upsert"))
+        assert (problem["status"], problem["sqlstate"]) == (413, "54000"), problem
+        assert f"a record batch {what} of more than" in problem["title"], "it was unpacked"
+
+
+def test_compressed_streams_are_read(loaded: HttpDoor) -> None:
+    for codec in ("zstd", "lz4"):
+        buffer = io.BytesIO()
+        table = pa.table(
+            {"k": range(300), "v": pa.array(["a", "b", "c"] * 100).dictionary_encode()}
+        )
+        options = pa.ipc.IpcWriteOptions(compression=codec)
+        with pa.ipc.new_stream(buffer, table.schema, options=options) as writer:
+            writer.write_table(table, max_chunksize=100)
+        answer = loaded.load("t", ARROW, buffer.getvalue(), on_conflict="upsert")
+        assert answer.json()["rows"] == 300, answer.text

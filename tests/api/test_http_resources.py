@@ -79,6 +79,18 @@ def test_open_and_expired_transactions_are_bounded(
         said = [problem_of(answer)["sqlstate"] for answer in found if answer.status_code != 200]
 
 
+def test_one_user_leaves_room_for_others_transactions(
+    door: HttpDoor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "OPEN_OF_USER_MAX", 2)
+    held = [begin(door), begin(door)]
+    problem = problem_of(door.post("/v1/transactions", {}))
+    assert (problem["status"], problem["sqlstate"]) == (429, "53300")
+    assert 'of user "root"' in problem["title"]
+    assert door.client.post(f"/v1/transactions/{held[0]}/rollback").status_code == 200
+    begin(door)
+
+
 def test_rows_come_in_the_form_that_is_asked_for(door: HttpDoor) -> None:
     body = {"sql": "SELECT g AS k, 'x' AS v FROM generate_series(1, 1000) AS s (g)"}
     lines = door.client.post("/v1/sql", json=body, headers={"accept": JSON_LINES})

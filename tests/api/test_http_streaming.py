@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
+from unittest.mock import patch
 
 import httpx2
 import pyarrow as pa
@@ -114,3 +115,26 @@ def test_a_query_is_cancelled_while_its_reply_is_sent(door: HttpDoor) -> None:
     assert told[0] == "error"
     assert told[1]["sqlstate"] == "57014"
     settled(door)
+
+
+def test_fault_in_a_reply_is_the_statements_error(door: HttpDoor) -> None:
+    body = b""
+    fault = RuntimeError("a fault of ours")
+    with (
+        patch("tailrace.api.http.streamed_replies.encode_rows", side_effect=fault),
+        pytest.raises(httpx2.RemoteProtocolError),
+        door.client.stream("POST", "/v1/sql", json={"sql": SERIES}) as answer,
+    ):
+        for chunk in answer.iter_bytes():
+            body += chunk
+    assert json.loads(body)["error"]["sqlstate"] == "XX000"
+    assert door.rows("SELECT 1") == [[1]]
+    settled(door)
+
+
+def test_fault_of_a_statement_is_its_error(door: HttpDoor) -> None:
+    with patch("tailrace.sql.session.run_planned", side_effect=RuntimeError("a fault of ours")):
+        answer = door.client.post("/v1/sql", json={"sql": "SELECT 1; SELECT 2"})
+    assert (answer.status_code, answer.json()["sqlstate"]) == (500, "XX000")
+    assert answer.json()["statement"] == 0
+    assert door.rows("SELECT 1") == [[1]]

@@ -15,6 +15,7 @@ from tailrace.api.http import access
 from tailrace.api.http.server import http_options
 from tailrace.api.refusal import NodeRefused
 from tailrace.catalog import web_sessions
+from tailrace.changefeed.sinks.worker_tokens import Worker
 from tests.harness.http_door import HttpDoor, problem_of
 
 ADA = ("ada", "pässword")
@@ -128,10 +129,35 @@ def test_rights_hold_behind_every_route(secure: HttpDoor) -> None:
     assert problem_of(client.post("/v1/mirrors/sql", json=mirror, auth=ADA))["sqlstate"] == "42501"
 
 
-def test_the_nodes_own_token_is_roots(secure: HttpDoor) -> None:
-    bearer = {"authorization": f"Bearer {secure.node.own_token}"}
-    answer = secure.client.get("/v1/tables/secret", headers=bearer)
-    assert answer.status_code == 200
+def test_a_workers_token_is_worth_one_tables_export(secure: HttpDoor) -> None:
+    """By the right of the feed's owner to that table, which need not be SELECT."""
+    client, tokens = secure.client, secure.node.worker_tokens
+    admin = secure.node.session()
+    secure.run(admin.execute("GRANT CHANGEFEED ON secret TO ada"))
+    table = client.get("/v1/tables/secret", auth=ADMIN).json()["table_id"]
+    with tokens.lent(Worker("ada", table)) as token:
+        bearer = {"authorization": f"Bearer {token}"}
+        for path in ("", "/spans", "/export"):
+            assert client.get(f"/v1/tables/{table}{path}", headers=bearer).status_code == 200
+        made = client.post(f"/v1/tables/{table}/positions", json={}, headers=bearer)
+        position = made.json()["id"]
+        assert client.get(f"/v1/positions/{position}", headers=bearer).status_code == 200
+        others = client.post("/v1/tables/orders/positions", json={}, auth=ADMIN).json()["id"]
+        assert client.get(f"/v1/positions/{others}", headers=bearer).status_code == 404
+        assert client.delete(f"/v1/positions/{others}", headers=bearer).status_code == 204
+        assert client.get(f"/v1/positions/{others}", auth=ADMIN).status_code == 200
+        for method, path in (
+            ("GET", "/v1/tables/orders/export"), ("GET", "/v1/tables/secret/export"),
+            ("GET", "/v1/jobs"), ("POST", "/v1/sql"), ("POST", f"/v1/tables/{table}/rows"),
+            ("GET", "/v1/debug/ranges"), ("GET", "/metrics"), ("POST", "/v1/mirrors/sql"),
+        ):  # fmt: skip
+            answer = client.request(method, path, headers=bearer)
+            assert problem_of(answer)["sqlstate"] == "42501", path
+        secure.run(admin.execute("REVOKE CHANGEFEED ON secret FROM ada"))
+        answer = client.get(f"/v1/tables/{table}/export", headers=bearer)
+        assert problem_of(answer)["sqlstate"] == "42501"
+    assert client.get(f"/v1/tables/{table}", headers=bearer).status_code == 401
+    secure.run(admin.close())
 
 
 def test_insecure_is_for_loopback_alone() -> None:

@@ -15,7 +15,7 @@ def decoded(datum: object) -> object:
 def test_a_feed_has_the_hidden_key_as_key_alone() -> None:
     with tailrace.open(":memory:") as db:
         db.sql("CREATE TABLE log (a INT8); INSERT INTO log VALUES (1)")
-        ((rowid,),) = db.sql("SELECT rowid FROM log").fetch_rows()
+        ((rowid,),) = db.sql("SELECT rowid FROM log").fetchall()
         feed = db.changefeed("log")
         _, key, value = next(feed)
         assert decoded(key) == [rowid]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tailrace.api.cli.shell.commands import statements_of
 from tailrace.api.cli.shell.errors import pointed
 from tailrace.api.cli.shell.formats import Format, Rows, write
+from tailrace.api.cli.shell.harmless import Harmless, harmless
 from tailrace.api.cli.shell.splitting import split
 
 ROWS = Rows(
@@ -70,3 +72,19 @@ def test_commands_quote_the_names_they_are_given() -> None:
     assert statements_of("sf", "Orders") == ('SHOW CREATE TABLE "Orders"',)
     assert statements_of("d", "") == ("SHOW TABLES",)
     assert statements_of("nosuch", "") is None
+
+
+ESCAPE = "\x1b]0;renamed\x07\x9b2J"
+
+
+def test_names_and_values_move_no_cursor() -> None:
+    for format in (Format.TABLE, Format.RECORDS):
+        written = write(Rows([ESCAPE], [25], [[ESCAPE]]), format)
+        assert all(c.isprintable() or c == "\n" for c in written)
+
+
+def test_what_a_terminal_would_obey_is_shown() -> None:
+    stream = io.StringIO()
+    print(f"ERROR:  {ESCAPE}\n\tand more", file=Harmless(stream))
+    assert stream.getvalue() == "ERROR:  \\x1b]0;renamed\\x07\\x9b2J\n\tand more\n"
+    assert harmless("plain é 名") == "plain é 名"

@@ -23,7 +23,7 @@ async def rows(database: AsyncDatabase, job_id: int) -> list[tuple[object, ...]]
     )
     found = await database.mirror("mirror.duckdb").sql(f"SELECT {SHOWN} FROM visits ORDER BY id")
     mirrored = [tuple(row.values()) for row in found.to_pylist()]
-    expected = (await database.sql(f"SELECT {ITEMS} FROM visits ORDER BY id")).fetch_rows()
+    expected = (await database.sql(f"SELECT {ITEMS} FROM visits ORDER BY id")).fetchall()
     assert mirrored == expected
     return mirrored
 
@@ -37,7 +37,7 @@ def test_mirror_equals_the_table_behind_changes_of_its_type(tmp_path: Path) -> N
             created = await database.sql(
                 "CREATE CHANGEFEED FOR TABLE visits INTO 'duckdb:///mirror.duckdb'"
             )
-            job_id = created.fetch_rows()[0][0]
+            job_id = created.fetchall()[0][0]
             assert isinstance(job_id, int)
             many = ", ".join(ROW.format("happy", number) for number in range(2, 200))
             await database.sql(f"INSERT INTO visits VALUES {many}")

@@ -160,7 +160,6 @@ def test_value_becomes_canonical(type_name: str, value: object, datum: Datum) ->
         ("bytes", 5, "42804"),
         ("date", "2013-02-29", "22007"),
         ("date", "2013-02-27 01:00", "22007"),
-        ("date", datetime(2013, 2, 27, 1), "42804"),
         ("timestamp", "yesterday", "22007"),
         ("timestamp", "2013-11-27 05:00+02", "22007"),
         ("timestamp", "2013-11-27 05:00:00.1234567", "22007"),

@@ -69,6 +69,26 @@ def test_collection_runs_by_itself() -> None:
     sim.run(scenario(sim))
 
 
+def test_a_shorter_interval_counts_at_once() -> None:
+    async def scenario(sim: Simulation) -> None:
+        async with sql_node(sim) as node:
+            await node.sql("CREATE TABLE t (k INT8 PRIMARY KEY, v STRING)")
+            await node.sql("ALTER TABLE t SET (gc.ttlseconds = 60)")
+            await written_twice(node, "t")
+            collector = GarbageCollector(node.store, DescriptorStore(node.store))
+            collector.start()
+            before = node.store.gc_threshold
+            await asyncio.sleep(2 * MINUTE)
+            assert node.store.gc_threshold == before, "an hour is the default"
+            node.store.settings.set("kv.gc.interval", "30s")
+            await asyncio.sleep(1)
+            assert node.store.gc_threshold > before
+            await collector.close()
+
+    sim = Simulation(12)
+    sim.run(scenario(sim))
+
+
 def test_dropped_table_goes_when_its_time_is_over() -> None:
     """Until then it can be read as of before the drop; its name is free at once."""
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 from tailrace.catalog.descriptor import TableDescriptor
 from tailrace.catalog.errors import SQLError
+from tailrace.catalog.rights_watcher import RightsWatcher
 from tailrace.changefeed import Changefeeds, ChangefeedServices
-from tailrace.changefeed.sinks import FeedIdentity, Sink, SinkContext, default_kinds
+from tailrace.changefeed.sinks import FeedIdentity, Sink, SinkContext, SinkError, default_kinds
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.kvlayer.txn import Transaction
@@ -27,6 +28,7 @@ class Request:
     options: Mapping[str, str | None]
     statement: str
     at: Timestamp
+    user: str = "root"
 
 
 class MemoryClaim:
@@ -70,6 +72,8 @@ class TargetKind:
     targets: dict[str, Target] = field(default_factory=dict)
     released: list[int] = field(default_factory=list)
     fail: float = 0.0
+    away: bool = False
+    """Whether targets can be released at present."""
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         if uri in self.targets:
@@ -80,9 +84,13 @@ class TargetKind:
 
     def create(self, uri: str, context: SinkContext) -> Sink:
         target = self.targets.setdefault(uri, Target())
-        return TargetSink(self.sim, target, seconds=0.001, fail=self.fail)
+        return TargetSink(
+            self.sim, target, position=context.position(), seconds=0.001, fail=self.fail
+        )
 
     async def release(self, uri: str, identity: FeedIdentity) -> None:
+        if self.away:
+            raise SinkError(f"target {uri!r} is away")
         self.released.append(identity.job_id)
 
     def redacted(self, uri: str) -> str:
@@ -113,6 +121,8 @@ class FeedBench:
             kinds=kinds,
             offload=sim.offload,
             protections=self.protections,
+            node_id=node.session.node_id,
+            rights=RightsWatcher(catalog.store),
         )
         self.jobs = MemoryJobs()
         self.feeds = Changefeeds(self.services, self.jobs)

@@ -9,9 +9,11 @@ from random import Random
 from tailrace.catalog.descriptor import TableDescriptor
 from tailrace.catalog.row_codec import codec_for
 from tailrace.changefeed.changes import ChangeBatch
-from tailrace.changefeed.sinks import SinkError, SinkProgress
+from tailrace.changefeed.sinks import SinkError, SinkProgress, SinkStand
 from tailrace.kvlayer.clock import Clock, MemoryBoundStore, Timestamp
 from tailrace.kvlayer.events import Checkpoint, Event, SteadyState, ValueBatch
+from tailrace.kvlayer.frontier import Frontier
+from tailrace.kvlayer.history import StorePosition
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.span import Span
 from tailrace.schemafeed.feed import SchemaAnswer, TableDropped
@@ -19,6 +21,8 @@ from tailrace.schemafeed.table_events import TableEvent, table_event
 from tests.harness.simulation import Simulation
 
 Row = tuple[int, str | None]
+
+NOWHERE = StorePosition(incarnation="", index=0)
 
 
 class ModelFeed:
@@ -28,7 +32,9 @@ class ModelFeed:
         self.spans = tuple(spans)
         self.waiting: list[Event] = []
         self.closed = False
+        self.spacing = 0.0
         self.taken = 0
+        self.frontier = Frontier(spans)
         self._arrived = asyncio.Event()
 
     def put(self, *events: Event) -> None:
@@ -41,7 +47,15 @@ class ModelFeed:
             await self._arrived.wait()
         events, self.waiting = self.waiting, []
         self.taken += len(events)
+        for event in events:
+            if isinstance(event, Checkpoint):
+                for span in event.spans:
+                    self.frontier.forward(span, event.resolved)
         return events
+
+    def space_checkpoints(self, seconds: float) -> None:
+        """They come when the test says so, whatever the consumer would have."""
+        self.spacing = seconds
 
     def close(self) -> None:
         self.closed = True
@@ -228,9 +242,17 @@ class TargetSink:
     """A transactional sink: rows and progress reach the target together or not at all."""
 
     def __init__(
-        self, sim: Simulation, target: Target, *, seconds: float = 0.0, fail: float = 0.0
+        self,
+        sim: Simulation,
+        target: Target,
+        *,
+        position: StorePosition = NOWHERE,
+        seconds: float = 0.0,
+        fail: float = 0.0,
     ) -> None:
+        """`position` is what the target is to say of the store: it keeps none of its own."""
         self._sim = sim
+        self._position = position
         self._random = Random(f"{sim.seed}:sink")
         self._target = target
         self.seconds = seconds
@@ -241,8 +263,11 @@ class TargetSink:
         """Schema changes, and how many batches came before each."""
         self._unflushed: list[ChangeBatch] = []
 
-    async def open(self, tables: Sequence[TableDescriptor]) -> SinkProgress | None:
-        return self._target.progress
+    async def stand(self) -> SinkStand | None:
+        progress = self._target.progress
+        return None if progress is None else SinkStand(progress=progress, position=self._position)
+
+    async def open(self, tables: Sequence[TableDescriptor]) -> None: ...
 
     def emit(self, batch: ChangeBatch) -> None:
         batch.stages.received = self._sim.wall.monotonic_ns() or 1

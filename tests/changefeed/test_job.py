@@ -8,11 +8,13 @@ import pytest
 
 from tailrace.catalog.descriptor import DescriptorState
 from tailrace.catalog.errors import SQLError
+from tailrace.catalog.row_codec import RowCodec
 from tailrace.changefeed import FeedState, FeedStopped
 from tailrace.changefeed.details import decode_details, decode_progress
 from tailrace.changefeed.sinks import SinkError, SinkProgress, SinkRefused
-from tailrace.kvlayer.clock import Timestamp, format_timestamp
+from tailrace.kvlayer.clock import ZERO, Timestamp, format_timestamp
 from tailrace.kvlayer.protected_timestamp import records
+from tailrace.kvlayer.span import Span
 from tailrace.schemafeed.feed import TableDropped
 from tests.changefeed.feeds import FeedBench, Request, open_bench
 from tests.changefeed.model import Target
@@ -142,6 +144,34 @@ def test_progress_ahead_of_the_clock_is_refused() -> None:
     sim.run(scenario())
 
 
+def test_scan_under_way_goes_on_at_its_own_time() -> None:
+    """What is protected has moved up meanwhile; the rest of a scan belongs to its beginning."""
+
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            job_id = await bench.create()
+            target = bench.kind.targets[URI] = Target()
+            span = bench.table.descriptor.primary_span
+            middle = RowCodec(bench.table.descriptor).encode_key((2,))
+            begun_at = bench.store.clock.now()
+            target.progress = SinkProgress(
+                frontier=((Span(span.start, middle), begun_at), (Span(middle, span.end), ZERO)),
+                resolved=ZERO,
+                scan_complete=False,
+            )
+            transaction = bench.store.begin()
+            protection_id = decode_details(bench.jobs.claims[job_id].payload).protection_id
+            later = bench.store.clock.now()
+            assert await bench.protections.advance(transaction, protection_id, later)
+            await transaction.commit()
+            async with bench.running(job_id):
+                await bench.feeds.wait_until(job_id, bench.store.clock.now())
+            assert target.applied == [(middle, begun_at)]
+
+    sim = Simulation(21)
+    sim.run(scenario())
+
+
 def test_protection_follows_the_feed_and_ends_with_it() -> None:
     async def scenario() -> None:
         async with open_bench(sim) as bench:
@@ -150,7 +180,7 @@ def test_protection_follows_the_feed_and_ends_with_it() -> None:
             [before] = records(bench.store.engine)
             assert before.timestamp == decode_details(claim.payload).start_at
             async with bench.running(job_id):
-                await asyncio.sleep(30)
+                await asyncio.sleep(70)
                 assert claim.progress is not None
                 [moved] = records(bench.store.engine)
                 resolved = decode_progress(claim.progress).resolved
@@ -303,9 +333,10 @@ def test_stream_raises_what_ended_it() -> None:
             async with stream:
                 await bench.table.publish(locked=False)
                 await bench.table.publish(state=DescriptorState.DROPPED)
-                with pytest.raises(TableDropped):
+                with pytest.raises(SQLError, match=r'table "orders" .* was dropped') as raised:
                     async for _ in stream:
                         pass
+                assert raised.value.sqlstate == "42P01"
 
     sim = Simulation(16)
     sim.run(scenario())

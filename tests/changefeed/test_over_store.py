@@ -10,6 +10,7 @@ import pytest
 
 from tailrace.catalog.descriptor import DescriptorState
 from tailrace.changefeed.gate import SchemaGate
+from tailrace.changefeed.idle_pace import IdlePace
 from tailrace.changefeed.live import LiveFeed
 from tailrace.changefeed.options import ChangefeedOptions
 from tailrace.changefeed.pipeline import Pipeline, SinkEnd
@@ -56,6 +57,7 @@ class Feed:
                 scan_at=self.start_at,
                 options=self.options,
                 live=self.live,
+                pace=IdlePace(),
             ).run()
         finally:
             await schema.close()

@@ -9,10 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-from tailrace.catalog.descriptor import TableDescriptor
+from tailrace.catalog.descriptor import Column, TableDescriptor
+from tailrace.changefeed.boundary import SchemaChangeEnd
 from tailrace.changefeed.budget import MEMORY_LIMIT
 from tailrace.changefeed.changes import ChangeKind
 from tailrace.changefeed.gate import SchemaGate
+from tailrace.changefeed.idle_pace import IdlePace
 from tailrace.changefeed.live import FeedState, LiveFeed
 from tailrace.changefeed.options import ChangefeedOptions, ScanChoice
 from tailrace.changefeed.pipeline import Pipeline, SinkEnd
@@ -22,7 +24,7 @@ from tailrace.changefeed.stage_times import Stage
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.schemafeed.feed import TableDropped
 from tests.changefeed.model import ModelSchema, ModelStore, Target, TargetSink
-from tests.harness.descriptors import table
+from tests.harness.descriptors import INT8, table
 from tests.harness.simulation import Simulation
 
 NO_SCAN = ChangefeedOptions(initial_scan=ScanChoice.NO)
@@ -39,6 +41,7 @@ class Bench:
         self.target = Target()
         self.sink = TargetSink(sim, self.target)
         self.live = LiveFeed(1)
+        self.pace = IdlePace()
         self.saved: list[SinkProgress] = []
         self.options = NO_SCAN
         self.transactional = True
@@ -64,6 +67,7 @@ class Bench:
             scan_at=self.start_at,
             options=self.options,
             live=self.live,
+            pace=self.pace,
         )
 
     async def _save(self, progress: SinkProgress) -> None:
@@ -377,6 +381,55 @@ def test_tables_flow_past_one_that_waits() -> None:
             assert bench.target.rows(105) == {2: "b"}
 
     sim = Simulation(15)
+    sim.run(scenario())
+
+
+def test_reader_goes_on_when_a_table_has_to_settle_behind_its_backfill() -> None:
+    """More waits at a boundary than may, and only the range feed can tell that it settles."""
+
+    async def scenario() -> None:
+        bench = Bench(sim)
+        bench.store.write(*[(k, "v") for k in range(3000)])
+        bench.start_at = bench.store.clock.now()
+        bench.sink.seconds = 0.1
+        first = bench.tables[0]
+        column = Column(id=3, name="w", type=INT8, default=7, has_default=True, missing=7)
+        added = replace(
+            first,
+            version=2,
+            modification_time=bench.store.clock.now(),
+            columns=(*first.columns, column),
+        )
+        bench.schema.publish(added)
+        bench.store.settings.set(MEMORY_LIMIT.name, "400000")
+        pipeline = bench.pipeline()
+        running = asyncio.create_task(pipeline.run())
+        await asyncio.sleep(0)
+        bench.store.resolve()
+        while not bench.live.backfills:
+            await asyncio.sleep(0.001)
+        truncated_at = bench.store.clock.now()
+        bench.schema.publish(
+            replace(
+                added,
+                version=3,
+                modification_time=truncated_at,
+                primary_index_id=2,
+                next_index_id=3,
+            )
+        )
+        bench.store.write(*[(k, "later") for k in range(3000)])
+        await asyncio.sleep(0.01)
+        assert not pipeline.budget.overheld
+        assert bench.live.backfills
+        while bench.live.backfills:
+            await asyncio.sleep(0.001)
+        bench.store.resolve()
+        with pytest.raises(SchemaChangeEnd, match="truncated"):
+            await running
+        assert bench.live.resolved == truncated_at - 1
+
+    sim = Simulation(17)
     sim.run(scenario())
 
 

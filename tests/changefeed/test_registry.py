@@ -25,7 +25,9 @@ class FeedNode:
         self.node = node
         self.bench = FeedBench(sim, catalog, node, table, kind)
         resumers: dict[str, Resumer] = {}
-        self.registry = JobRegistry(node.store, node.session, resumers)
+        self.registry = JobRegistry(
+            node.store, node.session, resumers, accepts=lambda job: self.feeds.accepts(job)
+        )
         self.feeds = self.bench.feeds = Changefeeds(self.bench.services, self.registry)
         resumers[JOB_KIND] = ChangefeedResumer(self.feeds)
 

@@ -22,6 +22,10 @@ from tests.harness.nodes import open_nodes
 from tests.harness.simulation import Simulation
 
 
+async def every_job_lives(job_id: int) -> bool:
+    return True
+
+
 @asynccontextmanager
 async def idle_node(sim: Simulation) -> AsyncIterator[FeedNode]:
     """A node that writes jobs and runs none: no feed opens its sink."""
@@ -87,7 +91,7 @@ def test_canceled_feed_reserves_nothing() -> None:
 def test_mirrors_are_told_apart_by_file_and_table(tmp_path: Path) -> None:
     """However their locations are written: DuckDB's names ignore case, and paths are resolved."""
     files = DuckDBFiles(MirrorLocations([tmp_path]), Simulation(4).offload)
-    kind = DuckDBKind(files)
+    kind = DuckDBKind(files, every_job_lives)
     orders = kind.reserved("duckdb:///m.duckdb", ["orders", "items"])
     assert orders & kind.reserved(f"duckdb:///{tmp_path}/m.duckdb", ["Orders"])
     assert orders & kind.reserved("duckdb:///m.duckdb?table=ITEMS", ["parts"])

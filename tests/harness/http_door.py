@@ -8,21 +8,17 @@ with HttpDoor() as door:
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 import threading
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, TypeVar
 
 import httpx2
-import uvicorn
 
-from tailrace.api.http import create_app
-from tailrace.api.http.transactions import HeldTransactions
+from tailrace.api.http.server import HttpOptions, HttpServer
 from tailrace.api.node import Node
-from tailrace.api.web import Dashboard
 
 ARROW = "application/vnd.apache.arrow.stream"
 JSON_LINES = "application/x-ndjson"
@@ -32,24 +28,18 @@ T = TypeVar("T")
 Body = bytes | Iterable[bytes]
 
 
-class _QuietServer(uvicorn.Server):
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield  # the main thread's signals are pytest's
-
-
 class HttpDoor:
     """A client, and the server that it talks to."""
 
-    def __init__(self, *, trust: bool = True) -> None:
-        self._trust = trust
+    def __init__(self, options: HttpOptions | None = None, *, trust: bool = True) -> None:
+        self._options = options or HttpOptions(trust=trust)
         self._listener = socket.create_server(("127.0.0.1", 0))
-        port = self._listener.getsockname()[1]
+        self.port = self._listener.getsockname()[1]
         self._ready: Future[Node] = Future()
-        self._server: _QuietServer | None = None
+        self._server: HttpServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
-        self.client = httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=30.0)
+        self.client = httpx2.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30.0)
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -59,17 +49,12 @@ class HttpDoor:
             except BaseException as error:
                 self._ready.set_exception(error)
                 return
-            dashboard = Dashboard(node)
-            held = HeldTransactions(node)
+            server = self._server = HttpServer(node, self._listener, self._options)
             try:
-                app = create_app(node, dashboard.router, held=held, trust=self._trust)
-                config = uvicorn.Config(app, log_level="critical", lifespan="off")
-                self._server = _QuietServer(config)
                 self._ready.set_result(node)
-                await self._server.serve(sockets=[self._listener])
+                await server.run()
             finally:
-                await held.close()
-                await dashboard.close()
+                await server.close()
                 await node.close()
 
     @property
@@ -137,7 +122,7 @@ class HttpDoor:
     ) -> None:
         self.client.close()
         if self._server is not None:
-            self._server.should_exit = True
+            self._server.stop()
         self._thread.join()
 
 

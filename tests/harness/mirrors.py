@@ -25,6 +25,7 @@ from tailrace.kvlayer.clock import (
     Timestamp,
     WallClock,
 )
+from tailrace.kvlayer.history import StorePosition
 from tailrace.kvlayer.metrics import Metrics
 from tailrace.kvlayer.offload import Offload, ThreadOffload
 from tailrace.kvlayer.settings import Settings
@@ -71,6 +72,17 @@ def progress_of(
     )
 
 
+async def begin(sink: DuckDBSink, tables: Sequence[TableDescriptor]) -> SinkProgress | None:
+    """Opens a sink as an attempt does; the progress that it holds. One that fails is closed."""
+    try:
+        stand = await sink.stand()
+        await sink.open(tables)
+    except BaseException:
+        await sink.close()
+        raise
+    return None if stand is None else stand.progress
+
+
 class Mirrors:
     """A node's DuckDB side: files, kind and reader over one mirror root."""
 
@@ -88,8 +100,14 @@ class Mirrors:
         self.clock = Clock(wall or SystemWallClock(), MemoryBoundStore())
         self.clock.now()  # as a store does when it opens
         self.files = DuckDBFiles(MirrorLocations([root]), offload)
-        self.kind = DuckDBKind(self.files)
+        self.position = StorePosition(incarnation="first", index=1)
+        self.ended: set[int] = set()
+        """Jobs that are over."""
+        self.kind = DuckDBKind(self.files, self._lives)
         self.reader = MirrorReader(self.files)
+
+    async def _lives(self, job_id: int) -> bool:
+        return job_id not in self.ended
 
     def identity(self, job_id: int = 7, epoch: int = 1) -> FeedIdentity:
         return FeedIdentity(store_id=self.store_id, job_id=job_id, epoch=epoch)
@@ -99,6 +117,7 @@ class Mirrors:
     ) -> DuckDBSink:
         context = SinkContext(
             identity=self.identity(job_id, epoch),
+            position=lambda: self.position,
             clock=self.clock,
             offload=self.offload,
             settings=Settings(),
@@ -119,8 +138,8 @@ class Mirrors:
     ) -> AsyncIterator[DuckDBSink]:
         """A sink, open for the time of the block."""
         sink = self.sink(uri, job_id=job_id, epoch=epoch)
-        await sink.open(tables)
         try:
+            await begin(sink, tables)
             yield sink
         finally:
             await sink.close()

@@ -22,6 +22,7 @@ from tailrace.catalog.descriptor_store import DescriptorStore
 from tailrace.catalog.leases import LeaseManager, LivenessSession
 from tailrace.catalog.system_tables import DEFAULT_DATABASE_ID, DEFAULT_PUBLIC_ID
 from tailrace.catalog.type_kinds import TypeKind
+from tailrace.kvlayer.access import Version
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.errors import KVError
 from tailrace.kvlayer.events import Event
@@ -136,6 +137,14 @@ class StoppableStore:
     ) -> SpanFeed:
         feed = self._store.span_feed(spans, start_after, checkpoint_seconds=checkpoint_seconds)
         return cast(SpanFeed, StoppableFeed(feed, self))
+
+    async def versions(
+        self, span: Span, after: Timestamp, upto: Timestamp
+    ) -> AsyncIterator[list[Version]]:
+        async for found in self._store.versions(span, after, upto):
+            await self._running.wait()
+            yield found
+        await self._running.wait()
 
 
 class StoppableReader:

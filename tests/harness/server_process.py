@@ -8,6 +8,7 @@ with ServerProcess(folder) as server:
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
 import subprocess
@@ -28,8 +29,13 @@ PAGE_BYTES = resource.getpagesize()
 class ServerProcess:
     """One server on one data folder. `output` is what it has printed since its last start."""
 
-    def __init__(self, folder: Path, *options: str, insecure: bool = True) -> None:
+    def __init__(
+        self, folder: Path, *options: str, insecure: bool = True, descriptors: int | None = None
+    ) -> None:
+        """`descriptors` is how many files it may open, and may not have more."""
         self.folder = folder
+        limit = "" if descriptors is None else f"ulimit -n {descriptors}; "
+        self._command = ("sh", "-c", f'{limit}exec "$@"', "sh", *COMMAND)
         trust = ("--insecure",) if insecure and "--insecure" not in options else ()
         self._options = (*options, *trust)
         self.pg_port = 0
@@ -46,7 +52,7 @@ class ServerProcess:
         with self._log.open("a") as log:
             self._process = subprocess.Popen(
                 [
-                    *COMMAND,
+                    *self._command,
                     str(self.folder),
                     "--port",
                     str(port),
@@ -82,6 +88,25 @@ class ServerProcess:
         assert self._process is not None, "not running"
         pages = Path(f"/proc/{self._process.pid}/statm").read_text().split()[1]
         return int(pages) * PAGE_BYTES
+
+    @property
+    def processor_seconds(self) -> float:
+        """The processor time that it has used."""
+        assert self._process is not None, "not running"
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    @property
+    def resident_bytes_peak(self) -> int:
+        """The most memory that it has had since `forget_peak`, or its start."""
+        assert self._process is not None, "not running"
+        lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
+        [peak] = [line for line in lines if line.startswith("VmHWM:")]
+        return int(peak.split()[1]) * 1024
+
+    def forget_peak(self) -> None:
+        assert self._process is not None, "not running"
+        Path(f"/proc/{self._process.pid}/clear_refs").write_text("5")
 
     @property
     def rpc_address(self) -> str:

@@ -17,9 +17,9 @@ from contextlib import aclosing, suppress
 from random import Random
 from typing import Any
 
-from tailrace.api.rpc import StoreService
+from tailrace.api.rpc import NodeTurnedAway, StoreService
 from tailrace.kvlayer.metrics import Metrics
-from tailrace.kvlayer.remote import ChannelBroken, RemoteStore
+from tailrace.kvlayer.remote import ChannelBroken, ChannelRefused, RemoteStore
 from tailrace.kvlayer.settings import Settings
 from tests.harness.simulation import Simulation
 
@@ -126,6 +126,9 @@ class SimChannel:
                     if not taking.done():
                         taking.cancel()
                 if not taking.done() or taking.cancelled():
+                    turned_away = None if task.cancelled() else task.exception()
+                    if isinstance(turned_away, NodeTurnedAway):
+                        raise ChannelRefused(str(turned_away))
                     raise ChannelBroken("the connection broke", sent=True)
                 answer = taking.result()
                 if answer is None:

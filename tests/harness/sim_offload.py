@@ -52,6 +52,10 @@ class SimOffload:
         self._lanes.append(lane)
         return lane
 
+    def pool(self, name: str, threads_max: int) -> SimOffload:
+        """Its lanes run past each other as all others do: any thread may be late."""
+        return self.lane(name)
+
     def hold(self) -> None:
         """Starts no further call until `release`: a disk that hangs."""
         self._held = True

@@ -82,6 +82,9 @@ class RecordedFeeds:
             for number, (request, sink) in enumerate(self.requests, start=1)
         ]
 
+    async def find(self, job_ids: Sequence[int]) -> Sequence[JobSummary]:
+        return [job for job in await self.list(changefeeds_only=False) if job.id in job_ids]
+
     async def control(self, job_id: int, action: JobAction) -> None:
         self.controlled.append((job_id, action))
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from random import Random
 from weakref import WeakKeyDictionary
 
@@ -25,6 +26,7 @@ from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.txn import Evaluation
 from tailrace.kvlayer.txn.one_phase import Pending
+from tests.harness.sim_disk import SimDisk
 from tests.harness.sim_offload import SimOffload
 from tests.harness.simulation import Simulation
 
@@ -64,6 +66,27 @@ def crash(sim: Simulation) -> None:
 async def reopen(sim: Simulation, *, settings: Settings | None = None) -> Store:
     """The store after a crash. Call it in a new `sim.run`."""
     return await open_store(sim, engine=_engines[sim], settings=settings)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCopy:
+    """A copy of a data folder: what disk and engine would have after a crash at that moment."""
+
+    disk: SimDisk
+    engine: MemoryEngine
+    bound: Timestamp
+
+
+def copy_folder(sim: Simulation) -> StoreCopy:
+    """Copies the data folder, whether a store has it open or not."""
+    return StoreCopy(sim.disk.crash(), _engines[sim].crashed(), _bounds[sim].load())
+
+
+def put_back(sim: Simulation, copy: StoreCopy) -> None:
+    """The copy is the data folder from here on: `reopen` opens it. It can be put back again."""
+    sim.disk, _engines[sim] = copy.disk.crash(), copy.engine.crashed()
+    bounds = _bounds[sim] = MemoryBoundStore()
+    bounds.save(copy.bound)
 
 
 def hold_log(store: Store) -> None:

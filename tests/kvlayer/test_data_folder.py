@@ -116,3 +116,24 @@ def test_replaced_file_is_old_or_new(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(OSError, match="disk full"):
         replace_file(path, b"new")
     assert path.read_bytes() == b"old"
+
+
+def test_folder_is_its_owners_alone(tmp_path: Path) -> None:
+    folder = DataFolder.open(tmp_path / "data")
+    folder.disk.create("0000000000000001.log", 100).close()
+    folder.close()
+    modes = {each.name: each.stat().st_mode & 0o777 for each in (tmp_path / "data").rglob("*")}
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+    assert modes == {
+        "log": 0o700, "engine": 0o700, "0000000000000001.log": 0o600,
+        "LOCK": 0o600, "FORMAT": 0o600, "CLOCK": 0o600,
+    }  # fmt: skip
+
+
+def test_folder_that_others_could_read_is_made_private(tmp_path: Path) -> None:
+    DataFolder.open(tmp_path / "data").close()
+    for each in (tmp_path / "data", *(tmp_path / "data").iterdir()):
+        each.chmod(0o755 if each.is_dir() else 0o644)
+    DataFolder.open(tmp_path / "data").close()
+    for each in (tmp_path / "data", *(tmp_path / "data").iterdir()):
+        assert each.stat().st_mode & 0o077 == 0, each

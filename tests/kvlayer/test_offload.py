@@ -2,12 +2,14 @@
 
 import asyncio
 import threading
+from collections import Counter, defaultdict
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import pytest
 
-from tailrace.kvlayer.offload import Offload, ThreadOffload
+from tailrace.kvlayer.offload import Offload, OffloadPool, ThreadOffload
 from tests.harness.simulation import Simulation
 
 Scenario = Callable[[Offload], Coroutine[Any, Any, None]]
@@ -124,6 +126,89 @@ def test_close_waits_for_the_call_under_way() -> None:
     asyncio.run(scenario())
     offload.close()
     assert finished == [True]
+
+
+def on_a_pool(
+    threads_max: int, scenario: Callable[[OffloadPool], Coroutine[Any, Any, None]]
+) -> None:
+    offload = ThreadOffload()
+    try:
+        asyncio.run(scenario(offload.pool("files", threads_max)))
+    finally:
+        offload.close()
+
+
+@pytest.mark.parametrize("threads_max", [1, 3])
+def test_pooled_lane_keeps_order_one_at_a_time(threads_max: int) -> None:
+    async def scenario(pool: OffloadPool) -> None:
+        under_way: Counter[int] = Counter()
+        ran: dict[int, list[int]] = defaultdict(list)
+
+        def call(lane: int, number: int) -> None:
+            under_way[lane] += 1
+            assert under_way[lane] == 1
+            ran[lane].append(number)
+            under_way[lane] -= 1
+
+        lanes = [pool.lane(f"{number}") for number in range(5)]
+        calls = [
+            lanes[place].run(partial(call, place, number))
+            for number in range(40)
+            for place in range(5)
+        ]
+        await asyncio.gather(*calls)
+        assert ran == {place: list(range(40)) for place in range(5)}
+
+    on_a_pool(threads_max, scenario)
+
+
+def test_pool_starts_no_more_threads_than_it_may() -> None:
+    async def scenario(pool: OffloadPool) -> None:
+        lanes = [pool.lane(f"{number}") for number in range(20)]
+        used = await asyncio.gather(*(lane.run(threading.get_ident) for lane in lanes * 5))
+        assert len(set(used)) <= 3
+
+    on_a_pool(3, scenario)
+
+
+def test_lone_pooled_lane_stays_on_one_thread() -> None:
+    async def scenario(pool: OffloadPool) -> None:
+        lane = pool.lane("lone")
+        assert len({await lane.run(threading.get_ident) for _ in range(50)}) == 1
+
+    on_a_pool(3, scenario)
+
+
+def test_busy_pooled_lane_delays_another_by_one_call() -> None:
+    async def scenario(pool: OffloadPool) -> None:
+        ran: list[str] = []
+        go_on = threading.Event()
+        busy, other = pool.lane("busy"), pool.lane("other")
+        held = busy.run(go_on.wait)
+        calls = [busy.run(partial(ran.append, "busy")) for _ in range(3)]
+        calls.append(other.run(partial(ran.append, "other")))
+        go_on.set()
+        await asyncio.gather(held, *calls)
+        assert ran[0] == "other"
+
+    on_a_pool(1, scenario)
+
+
+def test_closing_pool_runs_what_was_submitted() -> None:
+    ran: list[int] = []
+    offload = ThreadOffload()
+
+    async def scenario() -> None:
+        go_on = threading.Event()
+        pool = offload.pool("files", 1)
+        pool.lane("held").run(go_on.wait)
+        for number in range(5):
+            pool.lane(f"{number}").run(partial(ran.append, number))
+        go_on.set()
+
+    asyncio.run(scenario())
+    offload.close()
+    assert ran == list(range(5))
 
 
 def test_simulated_call_waits_while_held() -> None:

@@ -360,6 +360,34 @@ def test_waits_end_when_the_store_does() -> None:
     sim.run(main())
 
 
+def test_a_feeds_consumer_changes_how_far_checkpoints_are_apart() -> None:
+    sim = Simulation(22)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            feed = store.span_feed([Span(A, B)], await store.now())
+            told: list[float] = []
+
+            async def follow() -> None:
+                async for _ in feed:
+                    told.append(sim.now)
+
+            following = asyncio.create_task(follow())
+            await asyncio.sleep(0.5)
+            feed.space_checkpoints(1.0)
+            told.clear()
+            await asyncio.sleep(4.0)
+            assert 3 <= len(told) <= 5, told
+            feed.space_checkpoints(0.0)
+            told.clear()
+            await asyncio.sleep(1.0)
+            assert len(told) > 50, told
+            feed.close()
+            following.cancel()
+
+    sim.run(main())
+
+
 def test_a_feed_with_spaced_checkpoints_is_woken_for_values_alone() -> None:
     """A watcher of a system table costs the commits of other keys nothing."""
     sim = Simulation(21)

@@ -18,7 +18,7 @@ from tailrace.catalog.descriptor import TableDescriptor, logically_equal
 from tailrace.catalog.leases import LeaseManager
 from tailrace.catalog.row_codec import codec_for
 from tailrace.changefeed.changes import ChangeBatch, ChangeKind
-from tailrace.changefeed.sinks.protocol import Sink, SinkError, SinkProgress
+from tailrace.changefeed.sinks.protocol import Sink, SinkError, SinkProgress, SinkStand
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.schemafeed.feed import SchemaAnswer
 from tailrace.schemafeed.leasing import LeasingSchemaFeed
@@ -172,9 +172,12 @@ class WatchedSink:
         self.slowest = 0.0
         self.fail_chance = 0.0
 
-    async def open(self, tables: Sequence[TableDescriptor]) -> SinkProgress | None:
+    async def stand(self) -> SinkStand | None:
+        return await self._inner.stand()
+
+    async def open(self, tables: Sequence[TableDescriptor]) -> None:
         self._watch.note_attempt()
-        return await self._inner.open(tables)
+        await self._inner.open(tables)
 
     def emit(self, batch: ChangeBatch) -> None:
         self._watch.note_emitted(batch)

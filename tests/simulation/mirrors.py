@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -14,10 +15,17 @@ from tailrace.catalog.descriptor import TableDescriptor
 from tailrace.catalog.row_codec import codec_for
 from tailrace.changefeed.changes import ChangeBatch
 from tailrace.changefeed.options import ChangefeedOptions
+from tailrace.changefeed.reservations import lives
 from tailrace.changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader
 from tailrace.changefeed.sinks.locations import MirrorLocations
-from tailrace.changefeed.sinks.protocol import FeedIdentity, Sink, SinkContext, SinkProgress
-from tailrace.kvlayer.clock import ZERO, Timestamp, WallClock
+from tailrace.changefeed.sinks.protocol import (
+    FeedIdentity,
+    Sink,
+    SinkContext,
+    SinkProgress,
+    SinkStand,
+)
+from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.store import Store
 from tailrace.schemafeed import TableEvent
 from tests.harness.simulation import Simulation
@@ -59,13 +67,14 @@ class DuckDBMirror:
         assert self._files is not None
         context = SinkContext(
             identity=FeedIdentity(store_id=store.id, job_id=JOB_ID, epoch=epoch),
+            position=lambda: store.position,
             clock=store.clock,
             offload=sim.offload,
             settings=store.settings,
             metrics=store.metrics,
             options=ChangefeedOptions(),
         )
-        return DuckDBKind(self._files).create(f"duckdb:///{FILE}", context)
+        return DuckDBKind(self._files, partial(lives, store)).create(f"duckdb:///{FILE}", context)
 
     def crash(self, folder: Path) -> DuckDBMirror:
         """What the death of the process leaves: all that was committed, and nothing else."""
@@ -75,10 +84,14 @@ class DuckDBMirror:
         return DuckDBMirror(folder)
 
     async def read(self, table_id: int) -> MirrorState:
-        """As of one commit, through the server's own reader."""
+        """As of one commit."""
+        return _state(await self.query(_state_sql(table_id)))
+
+    async def query(self, sql: str) -> list[Row]:
+        """The rows of one SELECT, through the server's own reader."""
         assert self._reader is not None
-        found = await self._reader.read(FILE, _state_sql(table_id))
-        return _state([tuple(row.values()) for row in found.to_pylist()])
+        found = await self._reader.read(FILE, sql)
+        return [tuple(row.values()) for row in found.to_pylist()]
 
     def look(self, table_id: int) -> MirrorState:
         """What a dead process left, without changing the file."""
@@ -113,39 +126,43 @@ class MemoryMirror:
     """A mirror in memory that takes rows of any schema, and never forgets a deletion."""
 
     newest: dict[Datum, tuple[Timestamp, Row | None]] = field(default_factory=dict)
-    progress: SinkProgress | None = None
+    stand: SinkStand | None = None
 
     def begin(self, sim: Simulation) -> None: ...
 
     def sink(self, store: Store, sim: Simulation, epoch: int) -> Sink:
-        return _MemorySink(self, store.clock.wall)
+        return _MemorySink(self, store)
 
     def crash(self, folder: Path) -> MemoryMirror:
-        return MemoryMirror(dict(self.newest), self.progress)
+        return MemoryMirror(dict(self.newest), self.stand)
 
     async def read(self, table_id: int) -> MirrorState:
         return self.look(table_id)
 
     def look(self, table_id: int) -> MirrorState:
         rows = {key: (ts, row) for key, (ts, row) in self.newest.items() if row is not None}
-        if self.progress is None:
+        if self.stand is None:
             return MirrorState(ZERO, False, rows)
-        return MirrorState(self.progress.resolved, self.progress.scan_complete, rows)
+        progress = self.stand.progress
+        return MirrorState(progress.resolved, progress.scan_complete, rows)
 
 
 Mirror = DuckDBMirror | MemoryMirror
 
 
 class _MemorySink:
-    def __init__(self, mirror: MemoryMirror, wall: WallClock) -> None:
+    def __init__(self, mirror: MemoryMirror, store: Store) -> None:
         self._mirror = mirror
-        self._wall = wall
+        self._store = store
+        self._wall = store.clock.wall
         self._batches: list[ChangeBatch] = []
 
-    async def open(self, tables: Sequence[TableDescriptor]) -> SinkProgress | None:
-        if self._mirror.progress is None:
+    async def stand(self) -> SinkStand | None:
+        return self._mirror.stand
+
+    async def open(self, tables: Sequence[TableDescriptor]) -> None:
+        if self._mirror.stand is None:
             self._mirror.newest.clear()
-        return self._mirror.progress
 
     def emit(self, batch: ChangeBatch) -> None:
         batch.stages.received = self._wall.monotonic_ns()
@@ -164,7 +181,8 @@ class _MemorySink:
                 if name not in self._mirror.newest or self._mirror.newest[name][0] < ts:
                     self._mirror.newest[name] = (ts, row)
         self._batches = []
-        self._mirror.progress = progress or self._mirror.progress
+        if progress is not None:
+            self._mirror.stand = SinkStand(progress=progress, position=self._store.position)
 
     async def emit_resolved(self, resolved: Timestamp) -> None: ...
 

@@ -21,13 +21,15 @@ from tailrace.changefeed.live import LiveFeed
 from tailrace.changefeed.options import ChangefeedOptions, SchemaFeedKind
 from tailrace.changefeed.services import ChangefeedServices
 from tailrace.changefeed.sinks import SinkKinds
-from tailrace.changefeed.sinks.protocol import SinkError, SinkProgress
+from tailrace.changefeed.sinks.protocol import Sink, SinkError, SinkProgress, SinkStand
+from tailrace.kvlayer.access import StoreAccess
 from tailrace.kvlayer.clock import Timestamp, WallClock
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.schemafeed import TableEvent
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode
-from tests.simulation.raw_history import shape_of
+from tests.simulation.key_order import KeyOrder
+from tests.simulation.raw_history import TableHistory, shape_of
 from tests.simulation.row_model import PrefixMaximum
 from tests.simulation.schema_model import KEY_GAP, TableModel
 from tests.simulation.schema_steps import (
@@ -39,8 +41,11 @@ from tests.simulation.schema_steps import (
     Step,
     Truncate,
 )
+from tests.simulation.storm_mirrors import LookedAtSink, StormMirror
 
 RETRY_SECONDS = 0.05
+FAIL_CHANCE = 0.01
+"""Of each flush."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +157,19 @@ def _rewrites(step: Step, follows: bool) -> bool:
 class RecordingSink:
     """Implements `Sink`. It is slow and fails as the seed says."""
 
-    def __init__(self, record: Record, model: Mapping[int, TableModel], sim: Simulation) -> None:
+    def __init__(
+        self,
+        record: Record,
+        model: Mapping[int, TableModel],
+        sim: Simulation,
+        store: StoreAccess,
+        *,
+        fail_chance: float,
+    ) -> None:
         self._record = record
+        self._store = store
+        self._fail_chance = fail_chance
+        self._order = KeyOrder(record.name)
         self._models = model
         self._sim = sim
         self._wall: WallClock = sim.wall
@@ -161,8 +177,11 @@ class RecordingSink:
         self._batches: list[ChangeBatch] = []
         record.unflushed = []
 
-    async def open(self, tables: Sequence[TableDescriptor]) -> SinkProgress | None:
-        return self._record.known
+    async def stand(self) -> SinkStand | None:
+        known = self._record.known
+        return None if known is None else SinkStand(progress=known, position=self._store.position)
+
+    async def open(self, tables: Sequence[TableDescriptor]) -> None: ...
 
     @property
     def _deaf(self) -> bool:
@@ -170,6 +189,7 @@ class RecordingSink:
 
     def emit(self, batch: ChangeBatch) -> None:
         batch.stages.received = self._wall.monotonic_ns()
+        self._order.note(batch)
         self._batches.append(batch)
         if self._deaf:
             return
@@ -186,7 +206,7 @@ class RecordingSink:
     def change_schema(self, event: TableEvent) -> None: ...
 
     async def flush(self, progress: SinkProgress | None) -> None:
-        if self._sim.random.random() < 0.01:
+        if self._sim.random.random() < self._fail_chance:
             raise SinkError("the sink was away")
         for batch in self._batches:
             batch.stages.sunk = self._wall.monotonic_ns()
@@ -203,18 +223,34 @@ class RecordingSink:
 
 
 class StormFeed:
-    """A feed of some tables, which runs on one node and may move to another."""
+    """A feed of some tables, which runs on one node and may move to another.
+
+    It writes messages, or with `mirror` into a DuckDB file.
+    """
 
     def __init__(
-        self, sim: Simulation, kind: SchemaFeedKind, models: Sequence[TableModel], *, follows: bool
+        self,
+        sim: Simulation,
+        kind: SchemaFeedKind,
+        models: Sequence[TableModel],
+        *,
+        follows: bool,
+        mirror: StormMirror | None = None,
     ) -> None:
         self._sim = sim
         self.kind = kind
         self.models = {model.table_id: model for model in models}
-        self.follows = follows
+        self.follows = follows or mirror is not None
+        self.mirror = mirror
+        self.fail_chance = FAIL_CHANCE
+        self.min_checkpoint_frequency = sim.random.choice([0.0, 0.05, 1.0])
         self.records: list[Record] = []
         self.live = LiveFeed(1)
         self.task: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        kind = "a mirror" if self.mirror else "a follower" if self.follows else "messages"
+        return f"<StormFeed {self.kind.value} into {kind}>"
 
     def start(self, node: SqlNode) -> None:
         self.live = LiveFeed(1)
@@ -227,6 +263,21 @@ class StormFeed:
             await asyncio.wait([task])
             if not task.cancelled():
                 task.result()
+
+    def die(self) -> None:
+        """The process of its node is gone, in the middle of whatever it did."""
+        task, self.task = self.task, None
+        if task is not None:
+            task.cancel()
+        if self.mirror is not None:
+            self.mirror.crash()
+            self.mirror.begin()
+
+    def check_alive(self) -> None:
+        """Raises what ended it."""
+        assert self.task is not None, self
+        if self.task.done():
+            self.task.result()
 
     async def _run(self, node: SqlNode) -> None:
         while True:
@@ -250,30 +301,54 @@ class StormFeed:
             kinds=SinkKinds({}),
             offload=self._sim.offload,
             protections=ProtectedTimestamps(node.store),
+            rights=node.services.rights,
         )
 
         async def save(progress: SinkProgress) -> None: ...
 
+        async def save_known(progress: SinkProgress) -> None:
+            if not any(model.frozen for model in self.models.values()):
+                record.known = progress
+
+        mirrored = self.mirror is not None
         await run_attempt(
             services,
             FeedPlan(
                 table_ids=list(self.models),
                 start_at=record.scan_at,
-                options=ChangefeedOptions(schema_feed=self.kind),
+                options=ChangefeedOptions(
+                    schema_feed=self.kind, min_checkpoint_frequency=self.min_checkpoint_frequency
+                ),
             ),
             Destination(
-                sink=RecordingSink(record, self.models, self._sim),
+                sink=self._sink(node, record),
                 transactional=True,
-                columnar=False,
+                columnar=mirrored,
                 follows_schema=self.follows,
                 known=record.known,
-                save=save,
+                save=save_known if mirrored else save,
             ),
             self.live,
         )
 
-    def judge(self) -> int:
+    def _sink(self, node: SqlNode, record: Record) -> Sink:
+        if self.mirror is None:
+            return RecordingSink(
+                record, self.models, self._sim, node.store, fail_chance=self.fail_chance
+            )
+        return LookedAtSink(
+            self.mirror.sink(node.store),
+            self.mirror,
+            node.store,
+            self.models,
+            self._sim,
+            fail_chance=self.fail_chance,
+        )
+
+    def judge(self, histories: Mapping[int, TableHistory]) -> int:
         """Returns how many rows were looked at."""
+        if self.mirror is not None:
+            return self.mirror.judge(self.models, histories)
         for record in self.records:
             record.judge(self.models)
         return sum(len(record.shown) for record in self.records)

@@ -30,7 +30,7 @@ class Statements:
     def next(self, schema: Schema) -> tuple[str, tuple[Step, ...]]:
         table, random = self._table, self._random
         columns = schema.columns
-        draw = random.randrange(20)
+        draw = random.randrange(24)
         if draw < 6 or not columns:
             clause, step = self._addition()
             return f"ALTER TABLE {table} {clause}", (step,)
@@ -63,10 +63,42 @@ class Statements:
             case 17 if self._indexes:
                 index = self._indexes.pop(random.randrange(len(self._indexes)))
                 return f"DROP INDEX {table}@{index} CASCADE", ()
+            case 20 | 21 | 22 | 23:
+                return self._failing(schema, column)
         name = f"i{next(self._numbers)}"
         self._indexes.append(name)
         unique = random.choice(["", "UNIQUE "])
         return f"CREATE {unique}INDEX {name} ON {table} ({column.name})", ()
+
+    def _failing(self, schema: Schema, column: ModelColumn) -> tuple[str, tuple[Step, ...]]:
+        """A change that is undone, unless the table has too few rows for it to fail on.
+
+        A third of the rows has a `w` that no check here admits.
+        """
+        number = next(self._numbers)
+        name, check = f"c{number}", "ADD CHECK (w % 3 <> 0)"
+        constant = Add(ModelColumn(number, name, "INT8", Fill.CONSTANT, number))
+        clause, step = self._addition()
+        steps: tuple[Step, ...]
+        match self._random.randrange(6):
+            case 0:
+                change, steps = f"ADD COLUMN {name} INT8 UNIQUE DEFAULT {number}", (constant,)
+            case 1:
+                change = f"ADD COLUMN {name} INT8 DEFAULT {number}, ADD UNIQUE ({name}), {clause}"
+                steps = constant, step
+            case 2:
+                change, steps = f"{clause}, ADD UNIQUE ({column.name}), {check}", (step,)
+            case 3:
+                drop = f"DROP COLUMN {column.name} CASCADE"
+                change, steps = f"{clause}, {drop}, {check}", (step, Drop(column.number))
+            case 4:
+                key = "j" if schema.key == "k" else "k"
+                change = f"ALTER PRIMARY KEY USING COLUMNS ({key}), {check}"
+                steps = (Rekey(key),)
+            case _:
+                change = f"{clause}, ADD FOREIGN KEY (w) REFERENCES {self._table} ({schema.key})"
+                steps = (step,)
+        return f"ALTER TABLE {self._table} {change}", steps
 
     def _addition(self) -> tuple[str, Add]:
         number = next(self._numbers)

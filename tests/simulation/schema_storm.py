@@ -2,15 +2,20 @@
 
 The first node serves the store, the others have joined it over a network that stops, breaks and
 loses notices. Clients write, read and change two tables on any node; sessions and leases end;
-nodes die; jobs are stopped, paused and canceled; the machine loses its power. At a quiet point
-everything has to come to an end, and all that was seen is judged by `TableModel`.
+nodes die; jobs are stopped, paused and canceled; feeds are away for a while; the machine loses its
+power. One feed writes a DuckDB mirror, the others messages; limits are as small as the seed says.
+At a quiet point everything has to come to an end, and all that was seen is judged by `TableModel`:
+what feeds showed, the order of each key's versions, and what the mirror held behind every
+checkpoint. A feed whose durable progress does not move for minutes stands still, and fails the run.
 """
 
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import Coroutine
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tailrace.catalog.bootstrap import bootstrap
@@ -19,14 +24,16 @@ from tailrace.kvlayer.rangefeed.host import TICK_INTERVAL
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.store import Store
 from tests.harness.simulation import Simulation
-from tests.harness.sql_node import SqlNode
 from tests.harness.stores import crash, open_store, reopen
+from tests.simulation import storm_limits
 from tests.simulation.raw_history import TableHistory, check_two_versions
 from tests.simulation.schema_feeds import StormFeed
 from tests.simulation.schema_model import TableModel
 from tests.simulation.storm_clients import Clients, Read
+from tests.simulation.storm_mirrors import StormMirror
 from tests.simulation.storm_nemeses import Nemeses, resume_jobs
-from tests.simulation.storm_places import STATEMENT_SECONDS_MAX, Place, start_places
+from tests.simulation.storm_places import STATEMENT_SECONDS_MAX, Place, choose, start_places
+from tests.simulation.storm_watchdog import Watchdog
 
 LIVES_MAX = 3
 
@@ -57,6 +64,8 @@ class StormOutcome:
     crashes: int
     deaths: int
     reads: int
+    pauses: int
+    mirrored: int
     fingerprint: str
     """Another run that was not the same would hardly have it."""
 
@@ -64,13 +73,17 @@ class StormOutcome:
 class SchemaStorm:
     """One seed's run."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, folder: Path) -> None:
+        self.folder = folder
         self.sim = Simulation(seed, time_limit=600.0)
         self.random = self.sim.random
         self.models = [TableModel("t"), TableModel("u")]
         self.feeds: list[StormFeed] = []
         self.clients = Clients(self.random, self.models)
         self.settings = {**SETTINGS, TICK_INTERVAL.name: self.random.choice(TICKS)}
+        self.settings |= storm_limits.settings(self.random)
+        self.pauses = 0
+        self.mirrored = 0
         self.crashes = 0
         self.deaths = 0
         self.versions = 0
@@ -78,8 +91,9 @@ class SchemaStorm:
 
     def run(self) -> StormOutcome:
         lives = self.random.choice([1, 1, 2, LIVES_MAX])
-        for life in range(1, lives + 1):
-            self.sim.run(self._live(first=life == 1, crashes=life < lives))
+        with storm_limits.small_constants(self.random):
+            for life in range(1, lives + 1):
+                self.sim.run(self._live(first=life == 1, crashes=life < lives))
         return StormOutcome(
             changes=sum(len(model.changes) for model in self.models),
             versions=self.versions,
@@ -88,6 +102,8 @@ class SchemaStorm:
             crashes=self.crashes,
             deaths=self.deaths,
             reads=len(self.clients.reads),
+            pauses=self.pauses,
+            mirrored=self.mirrored,
             fingerprint=self.sim.fingerprint(),
         )
 
@@ -102,8 +118,10 @@ class SchemaStorm:
         joined = self.random.choice([1, 1, 2])
         async with start_places(self.sim, store, joined, self.settings) as places:
             if first:
-                await self._create(places[0].node)
+                await self._create(places[0])
             for feed in self.feeds:
+                if feed.mirror is not None:
+                    feed.mirror.begin()
                 feed.start(self.random.choice(places).node)
             await self._storm(places, crashes=crashes)
             if not crashes:
@@ -113,11 +131,16 @@ class SchemaStorm:
                 place.go_on()
             for feed in self.feeds:
                 await feed.stop()
+            if not crashes:
+                for model in self.models:  # changes that failed have left it to others
+                    await places[0].node.sql(f"ALTER TABLE {model.name} ADD COLUMN z INT8 UNIQUE")
+                    await places[0].node.sql(f"DROP TABLE {model.name}")
         if not crashes:
             store.check_invariants()
         await store.close()
 
-    async def _create(self, node: SqlNode) -> None:
+    async def _create(self, place: Place) -> None:
+        node = place.node
         catalog = node.services.catalog
         for model in self.models:
             locked = self.random.choice(["", " WITH (changefeed_optimized = true)"])
@@ -126,35 +149,46 @@ class SchemaStorm:
             reader = node.store.snapshot(node.store.clock.now())
             tables = await catalog.list_tables(reader, "defaultdb")
             model.table_id = next(table.id for table in tables if table.name == model.name)
+            await self.clients.load(place, model)
         kinds = list(SchemaFeedKind)
+        mirrored = self.random.choice(kinds)
         self.feeds = [
             StormFeed(
                 self.sim,
                 kind,
                 self.models if self.random.random() < 0.4 else self.models[:1],
                 follows=self.random.random() < 0.6,
+                mirror=self._mirror(kind) if kind is mirrored else None,
             )
             for kind in kinds
         ]
+
+    def _mirror(self, kind: SchemaFeedKind) -> StormMirror:
+        return StormMirror(self.sim, self.folder / kind.value)
 
     async def _storm(self, places: list[Place], *, crashes: bool) -> None:
         """Load and misfortune for some time; then the power goes, or all of it comes to an end."""
         stop = asyncio.Event()
         clients, nemeses = self.clients, Nemeses(self.sim, self.feeds)
-        works: list[Coroutine[Any, Any, None]] = [clients.writer(places, stop) for _ in range(2)]
+        works: list[Coroutine[Any, Any, None]] = [
+            clients.writer(places, stop) for _ in range(self.random.choice([2, 2, 5]))
+        ]
         works += [clients.changer(places, stop), clients.lessee(places, stop)]
         works += [clients.reader(places, stop)]
         works += [nemeses.trouble_nodes(places, stop), nemeses.trouble_jobs(places, stop)]
-        works += [nemeses.watch_jobs(places, stop)]
+        works += [nemeses.watch_jobs(places, stop), nemeses.trouble_feeds(places, stop)]
+        works += [Watchdog(self.sim, self.feeds).watch(stop)]
         tasks = [asyncio.create_task(work) for work in works]
-        seconds = self.random.random() * self.random.choice([0.2, 1.0, 4.0])
+        seconds = self.random.random() * self.random.choice([0.2, 1.0, 4.0, 4.0])
         await asyncio.sleep(seconds)
-        self.deaths += nemeses.deaths
         if crashes:
+            self.deaths += nemeses.deaths
             self.crashes += 1
             for model in self.models:
                 model.frozen = True
             crash(self.sim)
+            for feed in self.feeds:
+                feed.die()
             for place in places:
                 place.dead = False
                 place.go_on()  # what is left of the process has to be tidied up, and nobody hears
@@ -167,6 +201,8 @@ class SchemaStorm:
             place.go_on()
         async with asyncio.timeout(2 * STATEMENT_SECONDS_MAX):
             await asyncio.gather(*tasks)
+        self.deaths += nemeses.deaths
+        self.pauses += nemeses.pauses
 
     # Judgement.
 
@@ -183,19 +219,20 @@ class SchemaStorm:
             while await self._jobs(places[0]):
                 await resume_jobs(node)
                 await asyncio.sleep(0.2)
-        now = store.clock.now()
         for feed in self.feeds:
-            try:
-                async with asyncio.timeout(SETTLE_SECONDS_MAX):
-                    await feed.live.wait_until(now)
-            except TimeoutError:
-                state = (feed.live.state, feed.live.last_error, feed.live.resolved)
-                raise AssertionError(f"feed {feed.kind} stands still: {state}") from None
-        histories = [await TableHistory.read(store, model.table_id) for model in self.models]
-        for model, history in zip(self.models, histories, strict=True):
+            feed.fail_chance = 0.0
+            if feed.task is None:
+                feed.start(choose(self.random, places).node)
+        await Watchdog(self.sim, self.feeds).settle(store.clock.now())
+        histories = {
+            model.table_id: await TableHistory.read(store, model.table_id) for model in self.models
+        }
+        for model in self.models:
+            history = histories[model.table_id]
             model.explain(history.steps(), history.writes())
-        self.versions = await check_two_versions(store, histories)
-        self.shown = sum(feed.judge() for feed in self.feeds)
+        self.versions = await check_two_versions(store, list(histories.values()))
+        self.shown = sum(feed.judge(histories) for feed in self.feeds)
+        self.mirrored = sum(len(feed.mirror.looks) for feed in self.feeds if feed.mirror)
         for read in self.clients.reads:
             self._check_read(read)
         for place in places:
@@ -214,4 +251,5 @@ class SchemaStorm:
 
 
 def run_storm(seed: int) -> StormOutcome:
-    return SchemaStorm(seed).run()
+    with tempfile.TemporaryDirectory(prefix="tailrace-storm-") as folder:
+        return SchemaStorm(seed, Path(folder)).run()

@@ -14,12 +14,13 @@ from tailrace.catalog.errors import SQLError
 from tailrace.kvlayer.clock import Timestamp, format_timestamp
 from tailrace.kvlayer.errors import KVError, OutcomeUnknown
 from tailrace.sql import Result, Session
-from tests.simulation.schema_model import TableModel, Write
+from tests.simulation.schema_model import KEY_GAP, TableModel, Write
 from tests.simulation.schema_statements import Statements
 from tests.simulation.schema_steps import Outcome, Truncate
 from tests.simulation.storm_places import NodeDied, Place, choose
 
-KEYS = 12
+KEYS = (12, 12, 40)
+"""How many keys there are: few, so that they meet, or enough for several slices of each scan."""
 
 REFUSED_STATES = ("23", "42", "2B", "57014", "55", "0A", "22", "25", "57000")
 """SQLSTATEs, or classes of them, that say that nothing was changed."""
@@ -40,10 +41,32 @@ class Clients:
 
     def __init__(self, random: Random, models: Sequence[TableModel]) -> None:
         self._random = random
+        self._keys = random.choice(KEYS)
         self._models = models
         self._statements = {model.name: Statements(model.name, random) for model in models}
         self._tokens = 0
         self.reads: list[Read] = []
+
+    async def load(self, place: Place, model: TableModel) -> None:
+        """The first rows of a table, in one statement."""
+        keys = self._random.sample(range(self._keys), self._random.randint(0, self._keys))
+        if not keys:
+            return
+        write = model.begin_write(place.node.store.clock.last)
+        rows: list[str] = []
+        for key in keys:
+            self._tokens += 1
+            write.insert(key, self._tokens, {})
+            rows.append(f"({key}, {key + KEY_GAP}, {self._tokens})")
+        [result] = await self._run(place, f"INSERT INTO {model.name} VALUES {', '.join(rows)}")
+        model.end_write(write, result.commit_timestamp)
+
+    async def _run(self, place: Place, text: str) -> Sequence[Result]:
+        session = Session(place.node.services)
+        try:
+            return await session.execute(text)
+        finally:
+            await session.close()
 
     async def writer(self, places: list[Place], stop: asyncio.Event) -> None:
         while not stop.is_set():
@@ -87,7 +110,7 @@ class Clients:
         """Adds to `write` what a statement did, in the way that `TableModel` counts."""
         random = self._random
         self._tokens += 1
-        token, key = self._tokens, random.randrange(KEYS)
+        token, key = self._tokens, random.randrange(self._keys)
         plain = [c for c in model.guess().columns if c.fill.value in ("null", "constant")]
         named = random.sample(plain, random.randint(0, min(2, len(plain))))
         values = {c.number: random.choice([None, token, token, token]) for c in named}
@@ -96,7 +119,7 @@ class Clients:
         place = len(write.items)
         if draw < 0.5:
             names = ", ".join(["k", "j", "w", *(c.name for c in named)])
-            literals = ", ".join([str(key), str(key + 1000), str(token), *texts])
+            literals = ", ".join([str(key), str(key + KEY_GAP), str(token), *texts])
             text = f"INSERT INTO {table} ({names}) VALUES ({literals})"
             write.insert(key, token, values)
         elif draw < 0.85:
@@ -155,6 +178,7 @@ class Clients:
             # A job that is paused goes on later.
             outcome = Outcome.DONE if result.notice is None else Outcome.IN_DOUBT
         except (SQLError, KVError) as error:
+            assert not (isinstance(error, SQLError) and error.sqlstate == "XX000"), (text, error)
             if _refused(error):
                 outcome = Outcome.REFUSED
         except NodeDied:

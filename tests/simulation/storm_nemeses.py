@@ -12,7 +12,11 @@ from tailrace.kvlayer.errors import KVError
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode
 from tests.simulation.schema_feeds import StormFeed
+from tests.simulation.storm_mirrors import StormMirror
 from tests.simulation.storm_places import Place, choose
+
+MIRROR_FILES_ARE_LOST = False
+"""Whether files are deleted and put back from copies while their feeds are away."""
 
 SILENT_SECONDS_MAX = 6.0
 """A job that has come no further for so long says what it waits for."""
@@ -26,6 +30,7 @@ class Nemeses:
         self._random = sim.random
         self._feeds = feeds
         self.deaths = 0
+        self.pauses = 0
 
     async def trouble_nodes(self, places: list[Place], stop: asyncio.Event) -> None:
         """Nodes that stop, lose their connections or their notices, and die."""
@@ -54,10 +59,37 @@ class Nemeses:
 
     async def _move_feeds(self, places: list[Place], dead: Place) -> None:
         for feed in self._feeds:
-            task = feed.task
-            if task is not None:
-                task.cancel()  # its node says nothing more
+            if feed.task is not None:
+                feed.die()
+                if self._random.random() < 0.7:
+                    feed.start(choose(self._random, places).node)
+
+    async def trouble_feeds(self, places: list[Place], stop: asyncio.Event) -> None:
+        """Feeds that are away for a while, and find afterwards what came of their mirrors."""
+        while not stop.is_set():
+            await asyncio.sleep(self._random.random() * 0.6)
+            feed = self._random.choice(self._feeds)
+            if self._random.random() < 0.4:
+                feed = next(each for each in self._feeds if each.mirror is not None)
+            if feed.task is None:
                 feed.start(choose(self._random, places).node)
+                continue
+            feed.die()
+            self.pauses += 1
+            if MIRROR_FILES_ARE_LOST and feed.mirror is not None:
+                self._trouble_file(feed.mirror)
+            await asyncio.sleep(self._random.choice([0.0, 0.3, 1.0, 3.0]))
+            if feed.task is None and not stop.is_set():
+                feed.start(choose(self._random, places).node)
+
+    def _trouble_file(self, mirror: StormMirror) -> None:
+        match self._random.randrange(4):
+            case 0:
+                mirror.delete()
+            case 1:
+                mirror.put_back()
+            case 2:
+                mirror.keep_copy()
 
     async def trouble_jobs(self, places: list[Place], stop: asyncio.Event) -> None:
         """Jobs that are stopped as a crash would, paused, resumed and canceled."""

@@ -52,6 +52,7 @@ async def stream_on(sim: Simulation, node: SqlNode) -> ChangefeedStream:
         kinds=SinkKinds({}),
         offload=sim.offload,
         protections=ProtectedTimestamps(node.store),
+        rights=node.services.rights,
     )
     request = ChangefeedRequest(
         tables=[await table_of(node)],
@@ -89,23 +90,22 @@ def test_a_stopped_node_emits_nothing_beyond_its_leases(seed: int) -> None:
             await first.sql(
                 "CREATE TABLE t (k INT8 PRIMARY KEY) WITH (changefeed_optimized = true)"
             )
-            stream = await stream_on(sim, second)
-            await first.sql("INSERT INTO t VALUES (1)")
-            rows = rows_of(stream)
-            assert (await anext(rows))[1] == {"k": 1}
-            network.cut()
-            stopped_at = sim.now
-            await first.sql("ALTER TABLE t ADD COLUMN c INT8 DEFAULT 7")
-            assert 1 < sim.now - stopped_at < SESSION_SECONDS + 1
-            altered_at = await added_at(first)
-            await first.sql("INSERT INTO t VALUES (2, 20)")
-            network.heal()
-            wanted = [{"k": 1, "c": 7}, {"k": 2, "c": 20}]
-            while wanted:
-                at, row = await anext(rows)
-                assert ("c" in row) is (at >= altered_at), (at, row)
-                wanted = [other for other in wanted if other != row]
-            await stream.close()
+            async with await stream_on(sim, second) as stream:
+                await first.sql("INSERT INTO t VALUES (1)")
+                rows = rows_of(stream)
+                assert (await anext(rows))[1] == {"k": 1}
+                network.cut()
+                stopped_at = sim.now
+                await first.sql("ALTER TABLE t ADD COLUMN c INT8 DEFAULT 7")
+                assert 1 < sim.now - stopped_at < SESSION_SECONDS + 1
+                altered_at = await added_at(first)
+                await first.sql("INSERT INTO t VALUES (2, 20)")
+                network.heal()
+                wanted = [{"k": 1, "c": 7}, {"k": 2, "c": 20}]
+                while wanted:
+                    at, row = await anext(rows)
+                    assert ("c" in row) is (at >= altered_at), (at, row)
+                    wanted = [other for other in wanted if other != row]
         await remote.close()
         await service.close()
         await store.close()

@@ -175,3 +175,21 @@ def test_a_text_of_two_lines_that_is_no_date_is_told_whole() -> None:
         assert told.sqlstate == "22007" and "a\nb" in told.message
 
     run(scenario)
+
+
+@pytest.mark.parametrize(
+    "made", ["repeat('x', 70000000)", "lpad('', 70000000, 'xy')", "unhex(repeat('00', 70000000))"]
+)
+def test_values_of_results_are_bounded_whatever_made_them(made: str) -> None:
+    async def scenario(analytics: Analytics) -> None:
+        with pytest.raises(SQLError) as caught:
+            await analytics.run(f"SELECT 1, {made}", {}, ())
+        assert caught.value.sqlstate == "54000"
+        answers = analytics.answers(f"SELECT 1, {made}", {}, ())
+        with pytest.raises(SQLError, match="has 70000000 bytes"):
+            await anext(answers)
+        await answers.aclose()
+        found = await analytics.run(f"SELECT octet_length(({made})::BLOB)", {}, ())
+        assert found.table.column(0).to_pylist() == [70_000_000]
+
+    run(scenario)

@@ -29,7 +29,7 @@ def db() -> Iterator[tailrace.Database]:
 
 
 def value(db: tailrace.Database, expression: str) -> object:
-    ((found,),) = db.sql(f"SELECT {expression}").fetch_rows()
+    ((found,),) = db.sql(f"SELECT {expression}").fetchall()
     return found
 
 
@@ -44,7 +44,7 @@ def test_a_constant_pattern_and_a_column_have_one_meaning(db: tailrace.Database)
         constant = ", ".join(call.format(p=f"'{pattern}'") for call in CALLS)
         of_column = ", ".join(call.format(p="p") for call in CALLS)
         found = [
-            db.sql(f"SELECT {items} FROM t ORDER BY k").fetch_rows()
+            db.sql(f"SELECT {items} FROM t ORDER BY k").fetchall()
             for items in (constant, of_column)
         ]
         assert found[0] == found[1], pattern
@@ -73,10 +73,10 @@ def test_each_row_may_have_a_pattern_of_its_own(db: tailrace.Database) -> None:
     db.sql("DELETE FROM t")
     for key, pair in enumerate(pairs):
         db.sql("INSERT INTO t VALUES ($1, $2, $3)", (key, *pair))
-    found = db.sql("SELECT s ~ p FROM t ORDER BY k").fetch_rows()
+    found = db.sql("SELECT s ~ p FROM t ORDER BY k").fetchall()
     for key, (_, pattern) in enumerate(pairs):
         query = f"SELECT s ~ '{pattern}' FROM t WHERE k = {key}"
-        assert db.sql(query).fetch_rows() == [found[key]], pattern
+        assert db.sql(query).fetchall() == [found[key]], pattern
 
 
 def test_a_collation_of_bytes_is_refused_where_letters_are_asked_for(db: tailrace.Database) -> None:
@@ -113,9 +113,9 @@ def test_matches_are_rows(db: tailrace.Database) -> None:
     query = (
         "SELECT (m)[1], n FROM regexp_matches('a1b2', '([a-z])\\d', 'g') WITH ORDINALITY t(m, n)"
     )
-    assert db.sql(query).fetch_rows() == [("a", 1), ("b", 2)]
+    assert db.sql(query).fetchall() == [("a", 1), ("b", 2)]
     query = "SELECT regexp_split_to_table('a, b', ',\\s*')"
-    assert db.sql(query).fetch_rows() == [("a",), ("b",)]
+    assert db.sql(query).fetchall() == [("a",), ("b",)]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tailrace.catalog.errors import SQLError
-from tailrace.sql import SessionState
+from tailrace.sql import SessionState, prepared_names
 from tailrace.sql.results import STRING
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
@@ -135,7 +135,9 @@ def test_a_described_result_never_changes_its_type() -> None:
 def test_a_batch_is_one_transaction() -> None:
     async def work(node: SqlNode) -> None:
         session = node.first
-        one, two = session.parse("INSERT INTO t (id) VALUES (1); INSERT INTO t (id) VALUES (1)")
+        one, two = await session.parse(
+            "INSERT INTO t (id) VALUES (1); INSERT INTO t (id) VALUES (1)"
+        )
         await session.run(one, more=True)
         assert session.state is SessionState.IDLE
         with pytest.raises(SQLError):
@@ -152,7 +154,7 @@ def test_a_batch_is_one_transaction() -> None:
 def test_begin_in_a_batch_takes_over_what_ran_before_it() -> None:
     async def work(node: SqlNode) -> None:
         session = node.first
-        insert, begin = session.parse("INSERT INTO t (id) VALUES (1); BEGIN")
+        insert, begin = await session.parse("INSERT INTO t (id) VALUES (1); BEGIN")
         await session.run(insert, more=True)
         await session.run(begin, more=True)
         await session.end_batch()
@@ -176,5 +178,21 @@ def test_prepare_execute_and_deallocate_by_sql() -> None:
         assert (await node.error("EXECUTE find (1)")).sqlstate == "26000"
         await node.sql("DEALLOCATE ALL")
         assert (await node.error("EXECUTE put (1, '')")).sqlstate == "26000"
+
+    on_table(work)
+
+
+def test_prepared_statements_have_a_length_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepared_names, "TEXT_MAX", 200)
+
+    async def work(node: SqlNode) -> None:
+        long = f"SELECT '{'x' * 55}'"
+        await node.sql(f"PREPARE a AS {long}")
+        await node.sql(f"PREPARE b AS {long}")
+        assert (await node.error(f"PREPARE c AS {long}")).sqlstate == "53400"
+        await node.sql("DEALLOCATE a")
+        await node.sql(f"PREPARE c AS {long}")
+        await node.sql("DEALLOCATE ALL")
+        await node.sql(f"PREPARE a AS {long}")
 
     on_table(work)

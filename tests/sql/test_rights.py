@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from tailrace.catalog.errors import SQLError
+from tailrace.sql.parser import parse
+from tailrace.sql.parser.statements import CopyFrom
 from tests.harness.people import People, refused, rows, run, sql
 
 
@@ -360,5 +363,53 @@ def test_information_schema_shows_what_one_has_a_privilege_on() -> None:
         assert await rows(people.ada, keys) == []
         named = "SELECT relname FROM pg_class WHERE relname IN ('lines', 'orders') ORDER BY 1"
         assert await rows(people.ada, named) == [("lines",), ("orders",)]
+
+    run(scenario)
+
+
+def test_keys_are_told_to_who_may_read_them() -> None:
+    """Also those of rows that a COPY or an update meets, and of tables that refer to this one."""
+
+    async def scenario(people: People) -> None:
+        await people.root("CREATE UNIQUE INDEX ON orders (v); GRANT INSERT ON orders TO ada")
+        await people.root("GRANT UPDATE ON orders TO ada; INSERT INTO orders VALUES (2, 'b')")
+        for statement in ("INSERT INTO orders VALUES (1, 'c')", "UPDATE orders SET v = 'b'"):
+            with pytest.raises(SQLError) as caught:
+                await people.ada.execute(statement)
+            assert (caught.value.sqlstate, caught.value.detail) == ("23505", None), statement
+        await people.root("GRANT SELECT ON orders TO ada")
+        with pytest.raises(SQLError) as caught:
+            await people.ada.execute("INSERT INTO orders VALUES (1, 'c')")
+        assert caught.value.detail == "Key (k)=(1) already exists."
+
+    run(scenario)
+
+
+def test_keys_of_references_are_told_to_who_may_read_both_tables() -> None:
+    async def scenario(people: People) -> None:
+        await people.root("CREATE TABLE lines (n INT8 PRIMARY KEY, k INT8 REFERENCES orders)")
+        await people.root("INSERT INTO lines VALUES (1, 1); GRANT DELETE, SELECT ON orders TO ada")
+        await people.root("GRANT INSERT, SELECT ON lines TO bo")
+        for session, statement in (
+            (people.ada, "DELETE FROM orders WHERE k = 1"),
+            (people.bo, "INSERT INTO lines VALUES (2, 9)"),
+        ):
+            with pytest.raises(SQLError) as caught:
+                await session.execute(statement)
+            assert (caught.value.sqlstate, caught.value.detail) == ("23503", None), statement
+
+    run(scenario)
+
+
+def test_keys_are_not_told_by_copy_either() -> None:
+    async def scenario(people: People) -> None:
+        await people.root("GRANT INSERT ON orders TO ada")
+        [statement] = parse("COPY orders FROM STDIN").statements
+        assert isinstance(statement, CopyFrom)
+        loading = await people.ada.copy_in(statement)
+        with pytest.raises(SQLError) as caught:
+            await loading.write(pa.RecordBatch.from_pydict({"k": [1], "v": ["c"]}))
+        assert (caught.value.sqlstate, caught.value.detail) == ("23505", None)
+        await people.ada.fail()
 
     run(scenario)

@@ -338,6 +338,17 @@ def test_hard_lock_refuses_truncate_152932(sim: Simulation) -> None:
     sim.run(scenario())
 
 
+def test_hard_lock_lets_its_table_be_dropped(sim: Simulation) -> None:
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            await prepare(node, True)
+            await node.sql("SET CLUSTER SETTING sql.schema.auto_unlock.enabled = false")
+            await node.sql("DROP TABLE t")
+            assert (await node.error("SELECT * FROM t")).sqlstate == "42P01"
+
+    sim.run(scenario())
+
+
 def test_unlock_is_a_version_of_its_own_149861(sim: Simulation) -> None:
     """Every version that changes the lock is logically equal to the one before."""
 

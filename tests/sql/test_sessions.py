@@ -151,3 +151,32 @@ def test_pg_stat_activity_tells_of_sessions() -> None:
         await waiting.close()
 
     run(scenario)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ALTER USER ada PASSWORD 's3cret'",
+        "ALTER USER ada WITH ENCRYPTED PASSWORD\n  's3''cret'",
+        "ALTER USER ada PASSWORD /* now */ E's3cret\\''",
+        "ALTER USER ada PASSWORD $$s3cret$$",
+        "ALTER USER ada PASSWORD $x$s3cret$x$",
+        "CREATE USER eve PASSWORD 's3cret' CREATEDB",
+        "ALTER USER nobody PASSWORD 's3cret'",
+    ],
+)
+def test_passwords_are_shown_to_nobody(text: str) -> None:
+    """Neither while the statement runs, nor behind it, nor where it failed."""
+
+    async def scenario(node: SqlNode, other: Session) -> None:
+        try:
+            await other.execute(text)
+        except SQLError:
+            pass
+        for query in ("SHOW SESSIONS", "SELECT * FROM pg_stat_activity"):
+            rows = str(await node.rows(query))
+            assert "********" in rows
+            assert "s3" not in rows
+            assert "USER" in rows
+
+    run(scenario)

@@ -7,6 +7,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from uuid import UUID
 
+import pytest
+
 from tailrace.kvlayer.clock import format_timestamp
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
@@ -76,12 +78,51 @@ def test_insert_from_query_reads_before_it_writes() -> None:
     run(scenario, ORDERS, "INSERT INTO orders VALUES (1, 'a'), (2, 'b')")
 
 
-def test_upsert_replaces_the_whole_row() -> None:
+@pytest.mark.parametrize(
+    ("upsert", "row"),
+    [
+        ("(k, v) VALUES (1, 'b')", (1, "b", 99)),
+        ("(v, k) SELECT 'b', 1", (1, "b", 99)),
+        ("(k, n) VALUES (1, DEFAULT)", (1, "a", 7)),
+        ("(k) VALUES (1)", (1, "a", 99)),
+        ("(k, v, n) VALUES (1, 'b', DEFAULT)", (1, "b", 7)),
+        ("VALUES (1, 'b')", (1, "b", 7)),
+        ("(k, v) VALUES (2, 'b')", (2, "b", 7)),
+    ],
+)
+def test_upsert_changes_the_columns_that_it_lists(upsert: str, row: tuple[object, ...]) -> None:
+    """All of them where it lists none. A row that was not there gets its defaults."""
+
     async def scenario(node: SqlNode) -> None:
-        await node.sql("UPSERT INTO orders (k, v) VALUES (1, 'b')")
-        assert await node.rows("SELECT * FROM orders") == [(1, "b", 7)]
+        returned = await node.rows(f"UPSERT INTO orders {upsert} RETURNING *")
+        assert returned == [row]
+        assert await node.rows("SELECT * FROM orders WHERE k = $1", row[0]) == [row]
 
     run(scenario, ORDERS, "INSERT INTO orders VALUES (1, 'a', 99)")
+
+
+def test_upsert_that_keeps_columns_changes_a_row_once() -> None:
+    async def scenario(node: SqlNode) -> None:
+        error = await node.error("UPSERT INTO orders (k, v) VALUES (1, 'b'), (1, 'c')")
+        assert error.sqlstate == "21000"
+        await node.sql("UPSERT INTO orders VALUES (1, 'b', 1), (1, 'c', 2)")
+        assert await node.rows("SELECT * FROM orders") == [(1, "c", 2)]
+
+    run(scenario, ORDERS)
+
+
+def test_upsert_keeps_what_computed_columns_and_checks_are_about() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("UPSERT INTO t (k, a) VALUES (1, 5)")
+        assert await node.rows("SELECT * FROM t") == [(1, 5, 10, 15)]
+        assert (await node.error("UPSERT INTO t (k, a) VALUES (1, 11)")).sqlstate == "23514"
+        await node.sql("ALTER TABLE t ADD COLUMN d INT8 DEFAULT 4")
+        await node.sql("ALTER TABLE t ALTER COLUMN d SET DEFAULT 5")
+        await node.sql("UPSERT INTO t (k, a) VALUES (1, 6)")
+        assert await node.rows("SELECT * FROM t") == [(1, 6, 10, 16, 4)]
+
+    table = "k INT8 PRIMARY KEY, a INT8, b INT8, s INT8 AS (a + b) STORED, CHECK (a <= b)"
+    run(scenario, f"CREATE TABLE t ({table})", "INSERT INTO t VALUES (1, 2, 10)")
 
 
 def test_update_by_key_computes_from_the_old_row() -> None:

@@ -115,3 +115,15 @@ def test_names_of_zones_are_known_in_any_case() -> None:
         assert await node.rows(query) == [("09 JST",)]
 
     run(scenario)
+
+
+def test_zones_that_nobody_uses_make_room() -> None:
+    """A session may go through many, and takes none from the others."""
+
+    async def scenario(node: SqlNode) -> None:
+        signs = [f"Etc/GMT{number:+d}" for number in range(-12, 13) if number]
+        for zone in (*signs, signs[0], "UTC"):
+            await node.sql(f"SET TIME ZONE '{zone}'")
+            assert await node.rows("SELECT count(*) FROM generate_series(1, 3) g") == [(3,)]
+
+    run(scenario)

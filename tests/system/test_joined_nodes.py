@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
@@ -13,6 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.harness.pg_door import WireClient, WireError
 from tests.harness.server_process import ServerProcess
 
 pytestmark = pytest.mark.system
@@ -187,6 +189,22 @@ def wait_for_claim(server: ServerProcess, job: int, other_than: int | None) -> i
     raise AssertionError("nobody claims the job")
 
 
+def test_a_killed_nodes_mirror_is_canceled_from_another(tmp_path: Path) -> None:
+    """Its file stays as it is; the protected timestamp goes with the job."""
+    with two_nodes(tmp_path) as (first, second):
+        job = second.rows("CREATE CHANGEFEED FOR TABLE t INTO 'duckdb:///m.duckdb'")[0][0]
+        mark = second.sql("INSERT INTO t VALUES (1, 'mirrored')")[0]["commit_timestamp"]
+        second.wait_for_feeds(mark)
+        second.kill()
+        first.sql(f"CANCEL JOB {job}")
+        deadline = time.monotonic() + 30
+        state = "SELECT state FROM system.jobs WHERE id = $1"
+        while time.monotonic() < deadline and first.rows(state, job) != [["canceled"]]:
+            time.sleep(0.2)
+        assert first.rows(state, job) == [["canceled"]]
+        assert (tmp_path / "node" / "mirrors" / "m.duckdb").exists()
+
+
 def test_who_lacks_the_token_is_not_let_in(tmp_path: Path) -> None:
     with ServerProcess(tmp_path / "store", "--rpc-port", "0") as first:
         false = tmp_path / "false.token"
@@ -219,3 +237,47 @@ def test_advisory_locks_are_the_stores_and_end_with_their_node(tmp_path: Path) -
             second.kill()
             waiting.join(30)
             assert here.execute("SELECT pg_advisory_unlock(7)").fetchone() == (True,)
+
+
+def test_a_node_whose_store_is_away_says_so(tmp_path: Path) -> None:
+    """To statements, to who prepares them, and to who connects: none of it is an internal error."""
+    with two_nodes(tmp_path) as (first, second):
+
+        async def ask() -> list[str]:
+            simple, extended = await wire_client(second), await wire_client(second)
+            assert await simple.query("SELECT * FROM t") == []
+            first.kill()
+            told = []
+            for statement in ("SELECT * FROM t", "INSERT INTO t VALUES (1)", "SHOW JOBS"):
+                told.append(await refused_with(simple, [(b"Q", statement.encode() + b"\0")]))
+            parse = b"\0SELECT * FROM t WHERE k = $1\0" + b"\0\0"
+            told.append(await refused_with(extended, [(b"P", parse), (b"D", b"S\0"), (b"S", b"")]))
+            newcomer = WireClient(*await asyncio.open_connection("127.0.0.1", second.pg_port))
+            newcomer.startup(user="root")
+            told.append(await refused_with(newcomer, []))
+            for client in (simple, extended, newcomer):
+                await client.close()
+            return told
+
+        assert set(asyncio.run(ask())) <= {"08006", "57P03"}
+        assert "Traceback" not in second.errors()
+
+
+async def wire_client(server: ServerProcess) -> WireClient:
+    client = WireClient(*await asyncio.open_connection("127.0.0.1", server.pg_port))
+    client.startup(user="root")
+    await client.until_ready()
+    return client
+
+
+async def refused_with(client: WireClient, messages: Sequence[tuple[bytes, bytes]]) -> str:
+    """The SQLSTATE of the error that answers."""
+    for kind, body in messages:
+        client.send(kind, body)
+    while True:
+        kind, body = await client.frame()
+        if kind == b"E":
+            error = WireError(body)
+            if error.fields["S"] == "ERROR":
+                await client.until_ready()
+            return error.sqlstate

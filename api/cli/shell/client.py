@@ -34,6 +34,12 @@ class Client:
         self._connection = self._connect(None)
 
     def _connect(self, database: str | None) -> psycopg.Connection[tuple[object, ...]]:
+        if self._url.startswith(("http://", "https://")):
+            raise ConnectFailed(
+                f"{self._url} is a server's REST door; this shell speaks the Postgres protocol: "
+                "give the address that `tailrace serve` printed as postgres, such as "
+                "postgresql://root@127.0.0.1:26257/defaultdb"
+            )
         try:
             where = make_conninfo(self._url, application_name="tailrace sql")
             if database is not None:

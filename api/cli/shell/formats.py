@@ -67,13 +67,14 @@ def write(rows: Rows, format: Format) -> str:
 
 
 def _table(rows: Rows) -> str:
+    names = [_plain(name) for name in rows.names]
     shown = [[_plain(value) for value in row] for row in rows.rows]
     widths = [
         max([get_cwidth(name), *(get_cwidth(row[place]) for row in shown)])
-        for place, name in enumerate(rows.names)
+        for place, name in enumerate(names)
     ]
     right = [oid in _NUMBERS for oid in rows.oids]
-    lines = [_line(rows.names, widths, [False] * len(widths))]
+    lines = [_line(names, widths, [False] * len(widths))]
     lines.append("-+-".join("-" * width for width in widths))
     lines += [_line(row, widths, right) for row in shown]
     count = len(rows.rows)
@@ -97,11 +98,12 @@ def _plain(value: Value) -> str:
 
 
 def _records(rows: Rows) -> str:
-    width = max((get_cwidth(name) for name in rows.names), default=0)
+    names = [_plain(name) for name in rows.names]
+    width = max((get_cwidth(name) for name in names), default=0)
     lines = []
     for number, row in enumerate(rows.rows, start=1):
         lines.append(f"-[ RECORD {number} ]" + "-" * max(0, width - 4))
-        for name, value in zip(rows.names, row, strict=True):
+        for name, value in zip(names, row, strict=True):
             lines.append(f"{name}{' ' * (width - get_cwidth(name))} | {_plain(value)}")
     lines.append(f"({len(rows.rows)} rows)")
     return "\n".join(lines) + "\n"

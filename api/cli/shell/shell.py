@@ -17,26 +17,28 @@ from .commands import HELP, statements_of
 from .completion import CatalogCompleter
 from .errors import told
 from .formats import Format, write
+from .harmless import Harmless, harmless
 from .splitting import split
 
 CHANGES_CATALOG = ("ALTER", "CREATE", "DROP", "TRUNCATE", "COMMIT")
 
 
 class Shell:
-    """One connection. Results go to `out`, everything else to `err`."""
+    """One connection. Results go to `out`, everything else to `err`: harmless on a terminal, where
+    a program that reads results gets them as they are."""
 
     def __init__(self, client: Client, format: Format, out: TextIO, err: TextIO) -> None:
         self.format = format
         self.timing = False
         self._client = client
-        self._out = out
-        self._err = err
+        self._out = Harmless(out) if out.isatty() else out
+        self._err = Harmless(err)
         self._completer = CatalogCompleter(self._names)
 
     @classmethod
     def connect(cls, url: str, format: Format, out: TextIO, err: TextIO) -> Shell:
         """Raises ConnectFailed."""
-        client = Client(url, lambda notice: print(notice, file=err))
+        client = Client(url, lambda notice: print(harmless(notice), file=err))
         return cls(client, format, out, err)
 
     def close(self) -> None:
@@ -45,10 +47,18 @@ class Shell:
     # Statements
 
     def run_script(self, text: str) -> bool:
-        """Runs statements up to the first that fails; says whether all of them ran."""
-        complete, rest = split(text)
-        for statement in (*complete, *([rest.strip()] if rest.strip() else ())):
-            if not self.run(statement):
+        """Runs statements and commands up to the first that fails; says whether all of them ran."""
+        for piece in _pieces(text):
+            if not piece.startswith("\\"):
+                complete, rest = split(piece)
+                statements = [*complete, *([rest.strip()] if rest.strip() else ())]
+            else:
+                word, argument = _command(piece)
+                listed = statements_of(word, argument)
+                if listed is None and not self._other_command(word, argument):
+                    return True
+                statements = list(listed or ())
+            if not all(map(self.run, statements)):
                 return False
         return True
 
@@ -93,8 +103,7 @@ class Shell:
 
     def command(self, line: str) -> bool:
         """Carries out a backslash command. False for \\q."""
-        word, _, argument = line.removeprefix("\\").partition(" ")
-        word, argument = word.rstrip(";"), argument.strip()
+        word, argument = _command(line)
         statements = statements_of(word, argument)
         if statements is not None:
             for statement in statements:
@@ -198,3 +207,25 @@ class Shell:
             complete, buffer = split(f"{buffer}\n{line}" if buffer else line)
             yield from complete
             buffer = buffer if buffer.strip() else ""
+
+
+def _command(line: str) -> tuple[str, str]:
+    """The word of a backslash command, and what is behind it."""
+    word, _, argument = line.removeprefix("\\").partition(" ")
+    return word.rstrip(";"), argument.strip()
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The backslash commands of a script, each by itself, and the statements between them.
+
+    A command is a line of its own that begins where a statement may.
+    """
+    block: list[str] = []
+    for line in text.splitlines():
+        if line.lstrip().startswith("\\") and not split("\n".join(block))[1].strip():
+            yield "\n".join(block)
+            block = []
+            yield line.strip()
+        else:
+            block.append(line)
+    yield "\n".join(block)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
@@ -30,3 +31,20 @@ def breaks_database(error: BaseException) -> bool:
     return isinstance(error, duckdb.FatalException | duckdb.InternalException) or (
         isinstance(error, duckdb.Error) and "database has been invalidated" in str(error)
     )
+
+
+_ERRORS: Mapping[str, type[duckdb.Error]] = {
+    "Binder Error": duckdb.BinderException,
+    "Catalog Error": duckdb.CatalogException,
+    "Conversion Error": duckdb.ConversionException,
+    "INTERRUPT Error": duckdb.InterruptException,
+    "Invalid Input Error": duckdb.InvalidInputException,
+    "Not implemented Error": duckdb.NotImplementedException,
+    "Out of Memory Error": duckdb.OutOfMemoryException,
+    "Out of Range Error": duckdb.OutOfRangeException,
+}
+
+
+def duckdb_error(text: str) -> duckdb.Error:
+    """What DuckDB would raise: an error that came through Arrow has kept nothing but its text."""
+    return _ERRORS.get(text.partition(":")[0], duckdb.Error)(text)

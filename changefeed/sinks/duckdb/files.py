@@ -11,6 +11,10 @@ from ....kvlayer.offload import Offload
 from ..locations import MirrorLocations
 from .mirror_file import MirrorFile
 
+WRITE_THREADS = 16
+"""How many files are written at a time in a node. A write mostly waits for its sync, and the
+checkpoint of a large file may hold its thread for seconds: so there are more than cores."""
+
 READ_LANES = 4
 """How many reads of mirrors run at a time in a node; others wait."""
 
@@ -21,7 +25,8 @@ class DuckDBFiles:
     def __init__(self, locations: MirrorLocations, offload: Offload) -> None:
         self.locations = locations
         self._offload = offload
-        # One per path that was ever used: lanes are threads, and a path keeps its own.
+        self._writes = offload.pool("duckdb", WRITE_THREADS)
+        # One per path that was ever used: a path keeps its lane.
         self._files: dict[Path, MirrorFile] = {}
         self._read_lanes: list[Offload] = []
         self._read_permits = asyncio.Semaphore(READ_LANES)
@@ -30,7 +35,7 @@ class DuckDBFiles:
         """The file at `path`, open until `release`. Raises SinkError or SinkRefused."""
         file = self._files.get(path)
         if file is None:
-            file = MirrorFile(path, self._offload.lane(f"duckdb-{path.name}"))
+            file = MirrorFile(path, self._writes.lane(path.name))
             self._files[path] = file
         await file.acquire()
         return file

@@ -10,11 +10,13 @@ import duckdb
 from ....catalog.descriptor import TableDescriptor
 from ....catalog.errors import SQLError
 from ..locations import MirrorTarget
+from ..place import Place, place_at
 from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused
 from .errors import MirrorHeld
 from .files import DuckDBFiles
 from .mirror_file import MirrorFile, run_whole
-from .ownership import check_file, check_name, has_schema, release_job
+from .orphans import Lives, release_jobs, release_orphans
+from .ownership import check_name, has_schema
 from .sink import DuckDBSink
 from .table_schema import mirror_names
 
@@ -27,11 +29,16 @@ class DuckDBKind:
     columnar = True
     follows_schema = True
 
-    def __init__(self, files: DuckDBFiles) -> None:
+    def __init__(self, files: DuckDBFiles, lives: Lives) -> None:
+        """`lives` says of a job that owns a mirror table whether it may still run."""
         self._files = files
+        self._lives = lives
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
-        """Raises SQLError when a new feed of `tables` may not go to `uri`. Makes no file."""
+        """Raises SQLError when a new feed of `tables` may not go to `uri`. Makes no file.
+
+        What jobs that are over still own in the file is released.
+        """
         target = self._files.locations.target(uri)
         try:
             names = mirror_names(tables, target.table)
@@ -49,9 +56,14 @@ class DuckDBKind:
     ) -> None:
         async with self._files.using(target.path) as file:
             try:
-                await run_whole(file.lane, partial(_check, file, names, store_id))
+                await release_orphans(file, names.values(), self._lives, store_id=store_id)
+                await run_whole(file.lane, partial(_check, file, names))
             except duckdb.Error as error:
                 raise SinkError(f"mirror file {target.path} cannot be read: {error}") from error
+
+    def place(self, uri: str) -> Place:
+        """The file, and the folders around it."""
+        return place_at(self._files.locations.target(uri).path)
 
     def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
         """The mirror tables, file and all."""
@@ -60,7 +72,9 @@ class DuckDBKind:
         return frozenset(f'mirror table "{name.lower()}" of {target.path}' for name in names)
 
     def create(self, uri: str, context: SinkContext) -> Sink:
-        return DuckDBSink(self._files.locations.target(uri), self._files, context)
+        return DuckDBSink(
+            self._files.locations.target(uri), self._files, context, lives=self._lives
+        )
 
     def redacted(self, uri: str) -> str:
         """As it is: a mirror's location holds no secret."""
@@ -69,47 +83,34 @@ class DuckDBKind:
     async def release(self, uri: str, identity: FeedIdentity) -> None:
         """The job will never come back: another feed may have the names of its mirror tables.
 
-        The tables stay as they are until then. Nothing is done where nothing is left to release:
-        the file is gone, or is another store's by now. Raises SinkError when the file cannot be
-        opened now.
+        The tables stay as they are until then. Nothing is done where nothing can be released: the
+        file is gone, is another store's by now or no mirror at all, or lies outside of the roots as
+        they are now; then whoever opens it as a mirror again does it. Raises SinkError when the
+        file cannot be opened now.
         """
         try:
             path = self._files.locations.target(uri).path
-        except SQLError as error:  # the roots were others when the feed was made
-            raise SinkError(error.message) from error
+        except SQLError:
+            return
         if not path.exists():
             return
-        async with self._files.using(path) as file:
-            try:
-                await run_whole(file.lane, partial(_release, file, identity))
-            except duckdb.Error as error:
-                file.note_error(error)
-                raise SinkError(f"mirror file {path}: {error}") from error
-
-
-def _check(file: MirrorFile, names: Mapping[int, str], store_id: str) -> None:
-    cursor = file.cursor()
-    try:
-        ours = has_schema(cursor)
-        if ours:
-            check_file(cursor, store_id, path=file.path)
-        for name in names.values():
-            check_name(cursor, name, job_id=None, ours=ours)
-    finally:
-        file.close_cursor(cursor)
-
-
-def _release(file: MirrorFile, identity: FeedIdentity) -> None:
-    cursor = file.cursor()
-    try:
-        if not has_schema(cursor):
-            return
         try:
-            check_file(cursor, identity.store_id, path=file.path)
+            async with self._files.using(path) as file:
+                await self._release(file, identity)
         except SinkRefused:
             return
-        cursor.execute("BEGIN")
-        release_job(cursor, identity.job_id)
-        cursor.execute("COMMIT")
-    finally:
-        file.close_cursor(cursor)
+
+    async def _release(self, file: MirrorFile, identity: FeedIdentity) -> None:
+        call = partial(release_jobs, file, [identity.job_id], identity.store_id)
+        try:
+            await run_whole(file.lane, call)
+        except duckdb.Error as error:
+            file.note_error(error)
+            raise SinkError(f"mirror file {file.path}: {error}") from error
+
+
+def _check(file: MirrorFile, names: Mapping[int, str]) -> None:
+    with file.using_cursor() as cursor:
+        ours = has_schema(cursor)
+        for name in names.values():
+            check_name(cursor, name, job_id=None, ours=ours)

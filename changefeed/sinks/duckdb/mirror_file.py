@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 import duckdb
 
-from ....kvlayer.offload import Offload
+from ....kvlayer.offload import OffloadLane
 from .errors import breaks_database, open_error
 
 T = TypeVar("T")
@@ -19,21 +20,32 @@ WAL_BYTES_MAX = 64 * 1024 * 1024
 COMMITS_MAX = 20_000
 """A checkpoint is due at the latest now: reopening replays about 2,500 small commits a second."""
 
+RETRY_SECONDS_MIN = 1.0
+RETRY_SECONDS_MAX = 300.0
+"""Behind a checkpoint that failed, and twice as long behind each one more: each reads the whole
+log, and the disk that had no room for it has none a flush later."""
+
+FAILURES_COUNTED_MAX = 10
+"""By then the pause has reached its limit."""
+
 IDLE_COMMITS_MIN = 500
 IDLE_SECONDS = 1.0
 """A checkpoint of a million rows takes a quarter of a second, so it waits for a quiet moment."""
 
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,  # the fastest for small commits; readers and the writer have a thread each
+    "async_threads": 0,  # eight a file otherwise; who waits for a block reads it himself
     "checkpoint_threshold": "1GB",  # DuckDB's own would stop a commit at any moment: see above
     "enable_external_access": "false",  # a reader's SQL opens no files
     "autoload_known_extensions": "false",
     "autoinstall_known_extensions": "false",
     "python_enable_replacements": "false",  # nor does it see this process's variables
+    "memory_limit": "2GB",  # DuckDB's own, which one reader could take, is 80 % of the machine
+    "max_temp_directory_size": "4GB",  # and of the disk, 90 %
 }
 
 
-async def run_whole(lane: Offload, call: Callable[[], T]) -> T:
+async def run_whole(lane: OffloadLane, call: Callable[[], T]) -> T:
     """Runs `call` in its lane to the end, even where the caller is cancelled meanwhile.
 
     A cancelled caller that went on while its transaction still ran would not know whether it holds.
@@ -56,7 +68,7 @@ class MirrorFile:
     while it has users; the last one to go checkpoints it, and no write-ahead log is left.
     """
 
-    def __init__(self, path: Path, lane: Offload) -> None:
+    def __init__(self, path: Path, lane: OffloadLane) -> None:
         self.path = path
         self.lane = lane
         self.epochs: dict[int, int] = {}
@@ -70,6 +82,9 @@ class MirrorFile:
         self._wal_path = f"{path}.wal"
         self._idle: asyncio.TimerHandle | None = None
         self._checkpointing: asyncio.Task[None] | None = None
+        self._failures = 0
+        """Checkpoints in a row that failed."""
+        self._retry_at = 0.0
 
     async def acquire(self) -> None:
         """Opens the file if nobody has. Raises SinkError or SinkRefused, naming the file."""
@@ -106,6 +121,15 @@ class MirrorFile:
         self._cursors.discard(cursor)
         cursor.close()
 
+    @contextmanager
+    def using_cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """`cursor` and `close_cursor` around a block; what it began and did not end is undone."""
+        cursor = self.cursor()
+        try:
+            yield cursor
+        finally:
+            self.close_cursor(cursor)
+
     def note_error(self, error: BaseException) -> None:
         """After an error that DuckDB does not survive, the next `acquire` opens the file anew."""
         if breaks_database(error):
@@ -124,6 +148,8 @@ class MirrorFile:
     def after_flush(self) -> None:
         """Called in the loop after each flush: decides when the next checkpoint is."""
         self._cancel_idle()
+        if asyncio.get_running_loop().time() < self._retry_at:
+            return
         if self._commits >= COMMITS_MAX or self._wal_bytes >= WAL_BYTES_MAX:
             self._start_checkpoint()
         elif self._commits >= IDLE_COMMITS_MIN or self._wal_bytes >= WAL_BYTES_MAX // 16:
@@ -137,19 +163,27 @@ class MirrorFile:
 
     async def _checkpoint(self) -> None:
         try:
-            await self.lane.run(self._checkpoint_now)
+            if await self.lane.run(self._checkpoint_now):
+                self._failures, self._retry_at = 0, 0.0
+            else:
+                pause = min(RETRY_SECONDS_MIN * 2**self._failures, RETRY_SECONDS_MAX)
+                self._retry_at = asyncio.get_running_loop().time() + pause
+                self._failures = min(self._failures + 1, FAILURES_COUNTED_MAX)
         finally:
             self._checkpointing = None
 
-    def _checkpoint_now(self) -> None:
+    def _checkpoint_now(self) -> bool:
+        """Says whether it did not fail: what is committed is in the log, and a later one may
+        succeed."""
         if self._instance is None or self._broken:
-            return
+            return True
         try:
             self._instance.execute("CHECKPOINT")
         except duckdb.Error as error:
-            self.note_error(error)  # what is committed is in the log; the next one may succeed
-            return
+            self.note_error(error)
+            return False
         self._commits = self._wal_bytes = 0
+        return True
 
     def _cancel_idle(self) -> None:
         if self._idle is not None:

@@ -15,6 +15,7 @@ change of the primary key at `staged_at`. Changes that were decoded under a vers
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import duckdb
@@ -27,7 +28,7 @@ from . import progress_table
 from .schema_step import same_shape
 from .table_schema import SCHEMA, TableSchema, drop_statements
 
-FORMAT = 2
+FORMAT = 3
 
 DDL = f"""
 CREATE SCHEMA {SCHEMA};
@@ -78,18 +79,54 @@ def has_schema(cursor: duckdb.DuckDBPyConnection) -> bool:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class MirrorSources:
+    """What a reader of a file may come to see: rows of these tables of the store, and whether there
+    are tables that no changefeed made."""
+
+    table_ids: frozenset[int]
+    others: bool
+
+
+def sources_of(cursor: duckdb.DuckDBPyConnection) -> MirrorSources:
+    """Released mirror tables count: their rows are there."""
+    rows = (
+        cursor.execute(f"SELECT table_id FROM {SCHEMA}.mirrors").fetchall()
+        if has_schema(cursor)
+        else []
+    )
+    others = cursor.execute(
+        "SELECT count(*) FROM duckdb_tables() WHERE database_name = current_database() "
+        "AND NOT internal AND schema_name <> $1",
+        [SCHEMA],
+    ).fetchone()
+    assert others is not None, "one row"
+    return MirrorSources(frozenset(table_id for (table_id,) in rows), bool(others[0]))
+
+
 def check_file(cursor: duckdb.DuckDBPyConnection, store_id: str, *, path: object) -> None:
     """Raises SinkRefused when the file is another store's, or of a format we do not know."""
     rows = cursor.execute(f"SELECT format, store_id FROM {SCHEMA}.file").fetchall()
     for format_number, owner in rows:
         if format_number != FORMAT:
             raise SinkRefused(
-                f"mirror file {path} has format {format_number}; this version reads {FORMAT}"
+                f"mirror file {path} has format {format_number}, and this version reads {FORMAT}: "
+                "remove it and create its changefeeds again"
             )
         if owner != store_id:
             raise SinkRefused(
                 f"mirror file {path} belongs to store {owner}, and this is store {store_id}"
             )
+
+
+def owners_of(cursor: duckdb.DuckDBPyConnection, names: Sequence[str]) -> list[int]:
+    """The jobs that own mirror tables of these names."""
+    found = cursor.execute(
+        f"SELECT DISTINCT job_id FROM {SCHEMA}.mirrors WHERE job_id IS NOT NULL "
+        "AND lower(mirror_table) IN (SELECT lower(unnest($1))) ORDER BY ALL",
+        [list(names)],
+    ).fetchall()
+    return [owner for (owner,) in found]
 
 
 def prepare_file(cursor: duckdb.DuckDBPyConnection, store_id: str, *, path: object) -> None:

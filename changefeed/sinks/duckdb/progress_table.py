@@ -1,10 +1,14 @@
 """The progress table: how far each feed has come, in the file that its rows are in.
 
-    _tailrace.progress   store_id, job_id, epoch, resolved, frontier, scan_complete, updated_at
+    _tailrace.progress   store_id, job_id, epoch, resolved, frontier, scan_complete, backfills,
+                         incarnation, log_index, updated_at
 
 One row a feed, written in the transaction that writes the feed's rows, and only by the epoch that
 the row names: a process whose claim was taken over changes nothing any more. `resolved` is NULL
 until the first progress is saved.
+
+`incarnation` and `log_index` are how far the feed's process had been given the store's log when it
+saved: a store in whose past that does not lie was put back from an older copy.
 
 `frontier` is a msgpack array of [start, end, distance], the distance of a span's timestamp being
 counted from `resolved`. A feed in step with its tables stands everywhere at `resolved`, so that its
@@ -19,9 +23,10 @@ import duckdb
 import msgspec
 
 from ....kvlayer.clock import Timestamp
+from ....kvlayer.history import StorePosition
 from ....kvlayer.span import Span
 from ...boundary_kind import BoundaryKind
-from ..protocol import BackfillProgress, FeedIdentity, SinkProgress, SinkRefused
+from ..protocol import BackfillProgress, FeedIdentity, SinkProgress, SinkRefused, SinkStand
 
 DDL = """
 CREATE TABLE _tailrace.progress (
@@ -32,6 +37,8 @@ CREATE TABLE _tailrace.progress (
     frontier BLOB,
     scan_complete BOOLEAN NOT NULL,
     backfills BLOB,
+    incarnation VARCHAR,
+    log_index BIGINT,
     updated_at TIMESTAMP WITH TIME ZONE NOT NULL
 )
 """
@@ -95,70 +102,72 @@ class ProgressRow:
         self._identity = identity
         # Of one store only, which the file's owner row guarantees, so the job is enough.
         self._where = f"job_id = {identity.job_id:d} AND epoch = {identity.epoch:d}"
-        self._frontier = b""
-        self._scan_complete = False
-        self._backfills: bytes | None = None
+        self._saved: tuple[bytes, bool, bytes | None, str] = (b"", False, None, "")
+        """Frontier, scan_complete, backfills and incarnation as the row has them."""
 
-    def claim(self, cursor: duckdb.DuckDBPyConnection, unix_us: int) -> SinkProgress | None:
-        """Puts our epoch on the row and returns the progress that it holds.
+    def read(self, cursor: duckdb.DuckDBPyConnection) -> SinkStand | None:
+        """Where the feed stands by its row; None where it has saved no progress."""
+        found = cursor.execute(
+            "SELECT resolved, frontier, scan_complete, backfills, incarnation, log_index "
+            "FROM _tailrace.progress WHERE job_id = $1 AND resolved IS NOT NULL",
+            [self._identity.job_id],
+        ).fetchone()
+        if found is None:
+            return None
+        resolved, frontier, scan_complete, backfills, incarnation, index = found
+        self._saved = (frontier, scan_complete, backfills, incarnation)
+        return SinkStand(
+            progress=SinkProgress(
+                frontier=decode_frontier(frontier, Timestamp(resolved)),
+                resolved=Timestamp(resolved),
+                scan_complete=scan_complete,
+                backfills=decode_backfills(backfills),
+            ),
+            position=StorePosition(incarnation=incarnation, index=index),
+        )
 
-        Raises Fenced when the row bears a greater epoch.
-        """
+    def claim(self, cursor: duckdb.DuckDBPyConnection, unix_us: int) -> None:
+        """Puts our epoch on the row. Raises Fenced when it bears a greater one."""
         identity = self._identity
         found = cursor.execute(
-            "SELECT epoch, resolved, frontier, scan_complete, backfills FROM _tailrace.progress "
-            "WHERE job_id = $1",
-            [identity.job_id],
+            "SELECT epoch FROM _tailrace.progress WHERE job_id = $1", [identity.job_id]
         ).fetchone()
         if found is None:
             cursor.execute(
-                "INSERT INTO _tailrace.progress VALUES ($1, $2, $3, NULL, NULL, false, NULL, $4)",
+                "INSERT INTO _tailrace.progress (store_id, job_id, epoch, scan_complete, "
+                "updated_at) VALUES ($1, $2, $3, false, $4)",
                 [identity.store_id, identity.job_id, identity.epoch, wall_datetime(unix_us)],
             )
-            return None
-        epoch, resolved, frontier, scan_complete, backfills = found
-        if epoch > identity.epoch:
+            return
+        if found[0] > identity.epoch:
             raise Fenced(
-                f"fenced: job {identity.job_id} has opened its sink with epoch {epoch}, "
+                f"fenced: job {identity.job_id} has opened its sink with epoch {found[0]}, "
                 f"and this is epoch {identity.epoch}"
             )
         cursor.execute(
             "UPDATE _tailrace.progress SET epoch = $1 WHERE job_id = $2",
             [identity.epoch, identity.job_id],
         )
-        if resolved is None:
-            return None
-        self._frontier, self._scan_complete = frontier, scan_complete
-        self._backfills = backfills
-        return SinkProgress(
-            frontier=decode_frontier(frontier, Timestamp(resolved)),
-            resolved=Timestamp(resolved),
-            scan_complete=scan_complete,
-            backfills=decode_backfills(backfills),
-        )
 
-    def save(self, cursor: duckdb.DuckDBPyConnection, progress: SinkProgress, unix_us: int) -> None:
-        """Writes progress if the row still bears our epoch. Raises Fenced if it does not.
+    def save(self, cursor: duckdb.DuckDBPyConnection, stand: SinkStand, unix_us: int) -> None:
+        """Writes where the feed stands if the row still bears our epoch. Raises Fenced if it does
+        not.
 
         A failure leaves this object unusable: what it remembers may have been rolled back.
         """
+        progress, position = stand.progress, stand.position
         at = wall_datetime(unix_us)
         frontier = encode_frontier(progress)
         backfills = encode_backfills(progress)
-        state = (frontier, progress.scan_complete, backfills)
-        if state == (self._frontier, self._scan_complete, self._backfills):
-            cursor.execute(
-                f"UPDATE _tailrace.progress SET resolved = $1, updated_at = $2 WHERE {self._where}",
-                [progress.resolved, at],
-            )
-        else:
-            cursor.execute(
-                "UPDATE _tailrace.progress SET resolved = $1, updated_at = $2, frontier = $3, "
-                f"scan_complete = $4, backfills = $5 WHERE {self._where}",
-                [progress.resolved, at, *state],
-            )
+        state = (frontier, progress.scan_complete, backfills, position.incarnation)
+        changed = "resolved = $1, updated_at = $2, log_index = $3"
+        values: list[object] = [progress.resolved, at, position.index]
+        if state != self._saved:
+            changed += ", frontier = $4, scan_complete = $5, backfills = $6, incarnation = $7"
+            values += state
+        cursor.execute(f"UPDATE _tailrace.progress SET {changed} WHERE {self._where}", values)
         counted = cursor.fetchone()
         assert counted is not None
         if counted[0] != 1:
             raise Fenced(f"fenced: epoch {self._identity.epoch} no longer owns {self._where}")
-        self._frontier, self._scan_complete, self._backfills = state
+        self._saved = state

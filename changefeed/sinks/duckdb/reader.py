@@ -1,32 +1,39 @@
-"""Reading mirrors: any SELECT, on a read-only transaction, beside the feed that writes.
+"""Reading mirrors: one SELECT, on a read-only transaction, beside the feed that writes.
 
-A read sees the mirror as of one commit of the sink. It can write nothing, open no file of the
-server, load no extension and change no setting: what a statement may be is looked at first, the
-transaction is READ ONLY, and the instance was opened with external access off and its configuration
-locked.
+A read sees the mirror as of one commit of the sink. Before anything of it is shown, its caller is
+told in that same transaction whose rows the file holds, and may refuse. What the statement may be
+is judged by its parse (`read_statement`); the transaction is READ ONLY, and the instance was opened
+with external access off and its configuration locked.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
 
 from ....catalog.arrow_columns import AnyArray
 from ....catalog.errors import SQLError
+from ....kvlayer.offload import Offload
 from ..protocol import SinkError, SinkRefused
-from .errors import MirrorHeld
+from .errors import MirrorHeld, duckdb_error
 from .files import DuckDBFiles
 from .interruption import end_query
-from .mirror_file import MirrorFile
+from .mirror_file import MirrorFile, run_whole
+from .ownership import MirrorSources, sources_of
+from .read_statement import judge
 
-_READS = ("SELECT", "EXPLAIN")
-"""DuckDB's kinds of statements that only read; DESCRIBE, SHOW and VALUES are SELECT to it."""
+T = TypeVar("T")
+
+BATCH_ROWS = 8192
+
+Permit = Callable[[MirrorSources], Awaitable[None]]
+"""Raises SQLError where the reader may not see all rows of the file."""
 
 _STATES: tuple[tuple[type[duckdb.Error], str], ...] = (
     (duckdb.ParserException, "42601"),
@@ -47,12 +54,21 @@ class MirrorReader:
     def __init__(self, files: DuckDBFiles) -> None:
         self._files = files
 
-    async def read(self, location: str, sql: str, parameters: Sequence[object] = ()) -> pa.Table:
+    async def read(
+        self,
+        location: str,
+        sql: str,
+        parameters: Sequence[object] = (),
+        *,
+        permit: Permit | None = None,
+        bytes_max: int | None = None,
+    ) -> pa.Table:
         """The rows of one SELECT. `location` is a sink URI, or a path under the mirror roots.
 
         Works whether or not a feed writes the file at the moment. Cancelling the caller interrupts
-        the query. Raises SQLError: 25006 for a statement that writes, 58P01 for a file that does
-        not exist, 55006 for one that another process holds, 42501 for one that is out of bounds.
+        the query. Raises SQLError: what `permit` raises, 25006 for a statement that writes, 58P01
+        for a file that does not exist, 55006 for one that another process holds, 42501 for one that
+        is out of bounds, 54000 for a result of more than `bytes_max` bytes.
         """
         path = self._files.locations.read_target(location)
         if not path.is_file():
@@ -60,13 +76,15 @@ class MirrorReader:
         try:
             async with self._files.using(path) as file, self._files.read_lane() as lane:
                 cursor = file.cursor()
-                call = partial(_read, file, cursor, sql, parameters)
-                task = lane.run(call)
                 try:
-                    return await asyncio.shield(task)
-                except asyncio.CancelledError:
-                    await end_query(cursor, task)
-                    raise
+                    sources = await _in_lane(lane, cursor, partial(_begin, file, cursor))
+                    if permit is not None:
+                        await permit(sources)
+                    call = partial(_read, file, cursor, sql, parameters, bytes_max)
+                    return await _in_lane(lane, cursor, call)
+                finally:
+                    # Which ends the transaction.
+                    await run_whole(lane, partial(file.close_cursor, cursor))
         except MirrorHeld as error:
             raise SQLError("55006", str(error)) from error
         except (SinkError, SinkRefused) as error:
@@ -80,34 +98,61 @@ class MirrorReader:
         return [str(name) for name in found.column(0).to_pylist()]
 
 
-def _read(
-    file: MirrorFile, cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object]
-) -> pa.Table:
+async def _in_lane(lane: Offload, cursor: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
+    """What the call returns. It has ended when this returns, cancelled or not."""
+    task = lane.run(call)
     try:
-        _check_statement(cursor, sql)
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await end_query(cursor, task)
+        raise
+
+
+def _begin(file: MirrorFile, cursor: duckdb.DuckDBPyConnection) -> MirrorSources:
+    """Begins the transaction of a read: what it sees is what these sources are of."""
+    try:
         cursor.execute("BEGIN TRANSACTION READ ONLY")
-        relation = cursor.sql(sql, params=list(parameters) if parameters else None)
-        return _with_uuids(relation.to_arrow_table(), [str(type) for type in relation.types])
+        return sources_of(cursor)
     except duckdb.Error as error:
         file.note_error(error)
         raise _sql_error(error, file.path) from error
-    finally:
-        file.close_cursor(cursor)  # which ends the transaction
 
 
-def _check_statement(cursor: duckdb.DuckDBPyConnection, sql: str) -> None:
-    statements = cursor.extract_statements(sql)
-    if len(statements) != 1:
-        raise SQLError(
-            "42601", f"a mirror is read by one statement at a time, not {len(statements)}"
-        )
-    kind = statements[0].type.name
-    if kind not in _READS:
-        raise SQLError(
-            "25006",
-            f"cannot execute {kind} in a mirror, which is read-only",
-            hint="A mirror is written by its changefeed alone. Read it with SELECT.",
-        )
+def _read(
+    file: MirrorFile,
+    cursor: duckdb.DuckDBPyConnection,
+    sql: str,
+    parameters: Sequence[object],
+    bytes_max: int | None,
+) -> pa.Table:
+    try:
+        judged = judge(cursor, sql)
+        relation = cursor.sql(judged.query, params=list(parameters) if parameters else None)
+        if judged.explain is not None:
+            return pa.table({"explain_value": [relation.explain(judged.explain)]})
+        found = _gathered(relation.to_arrow_reader(BATCH_ROWS), bytes_max)
+        return _with_uuids(found, [str(type) for type in relation.types])
+    except (pa.ArrowException, OSError) as error:
+        raise _sql_error(duckdb_error(f"{error}"), file.path) from error
+    except duckdb.Error as error:
+        file.note_error(error)
+        raise _sql_error(error, file.path) from error
+
+
+def _gathered(batches: pa.RecordBatchReader, bytes_max: int | None) -> pa.Table:
+    """All batches; Arrow holds them outside of DuckDB's limit of memory."""
+    taken: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        size += batch.nbytes
+        if bytes_max is not None and size > bytes_max:
+            raise SQLError(
+                "54000",
+                f"the result has more than {bytes_max} bytes",
+                hint="Ask for fewer rows or columns: LIMIT, aggregates.",
+            )
+        taken.append(batch)
+    return pa.Table.from_batches(taken, schema=batches.schema)
 
 
 def _sql_error(error: duckdb.Error, path: Path) -> SQLError:

@@ -2,7 +2,7 @@
 
 A flush is prepared in the loop (one change per key, as parameters or as Arrow) and carried out in
 the file's lane, in one call. What a crash leaves is the state after some flush, rows and progress
-together, so a feed that goes on from the progress found in `open` applies every change once.
+together, so a feed that goes on from where the sink stands applies every change once.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from functools import partial
 import duckdb
 
 from ....catalog.descriptor import TableDescriptor
-from ....kvlayer.clock import ZERO, Timestamp, format_timestamp
+from ....kvlayer.clock import ZERO, Timestamp
 from ....schemafeed.table_events import TableEvent
 from ...changes import ChangeBatch
 from ..locations import MirrorTarget
-from ..protocol import SinkContext, SinkError, SinkProgress, SinkRefused
+from ..protocol import SinkContext, SinkError, SinkProgress, SinkRefused, SinkStand
 from .files import DuckDBFiles
 from .mirror_file import MirrorFile, run_whole
 from .mirror_table import MirrorTable, TableFlush
-from .ownership import prepare_file, prepare_mirror
+from .orphans import Lives, release_orphans
+from .ownership import check_file, has_schema, prepare_file, prepare_mirror
 from .progress_table import Fenced, ProgressRow
 from .table_schema import TableSchema, mirror_names
 from .tombstones import Tombstone, Tombstones
@@ -33,7 +34,7 @@ class _Flush:
     """All that one transaction writes."""
 
     tables: Sequence[tuple[MirrorTable, TableFlush]]
-    progress: SinkProgress | None
+    stand: SinkStand | None
 
     @property
     def deleted(self) -> list[Tombstone]:
@@ -42,7 +43,7 @@ class _Flush:
     @property
     def lone_row(self) -> bool:
         """Whether all of it is one row of one table, put there or replaced."""
-        if self.progress is not None or len(self.tables) != 1:
+        if self.stand is not None or len(self.tables) != 1:
             return False
         return self.tables[0][1].lone_row
 
@@ -54,38 +55,57 @@ class DuckDBSink:
     holds the last flush that succeeded, and the feed goes on from there with a sink opened anew.
     """
 
-    def __init__(self, target: MirrorTarget, files: DuckDBFiles, context: SinkContext) -> None:
+    def __init__(
+        self, target: MirrorTarget, files: DuckDBFiles, context: SinkContext, *, lives: Lives
+    ) -> None:
         self._target = target
         self._files = files
+        self._lives = lives
         self._identity = context.identity
-        self._clock = context.clock
+        self._position = context.position
         self._wall = context.clock.wall
         self._file: MirrorFile | None = None
         self._cursor: duckdb.DuckDBPyConnection | None = None
         self._mirrors: dict[int, MirrorTable] = {}
         self._row = ProgressRow(self._identity)
+        self._stood: SinkStand | None = None
         self._tombstones = Tombstones(self._identity.job_id)
         self._resolved = ZERO
         self._failure: SinkError | SinkRefused | None = None
 
-    async def open(self, tables: Sequence[TableDescriptor]) -> SinkProgress | None:
-        """Opens the file and makes its mirror tables ready. A feed without progress starts anew.
+    async def stand(self) -> SinkStand | None:
+        """Opens the file, and says how far this feed has come in it.
 
-        Raises SinkRefused when the file or a table belongs to somebody else, and SinkError when
-        the file cannot be opened now, as while another process holds it.
+        Raises SinkRefused when the file belongs to another store, and SinkError when it cannot be
+        opened now, as while another process holds it.
         """
-        assert self._file is None, "opened twice"
-        names = mirror_names(tables, self._target.table)
-        self._file = await self._files.acquire(self._target.path)
+        assert self._file is None, "asked twice"
+        self._file = file = await self._files.acquire(self._target.path)
         try:
-            return await run_whole(self._file.lane, partial(self._open, tables, names))
+            self._stood = await run_whole(file.lane, partial(self._read, file))
         except duckdb.Error as error:
-            failure = self._sink_error(error)
-            await self.close()
-            raise failure from error
-        except BaseException:
-            await self.close()
-            raise
+            raise self._sink_error(error) from error
+        return self._stood
+
+    async def open(self, tables: Sequence[TableDescriptor]) -> None:
+        """Makes the mirror tables ready. A feed without progress starts anew.
+
+        Raises SinkRefused when a table belongs to somebody else.
+        """
+        file, identity = self._file, self._identity
+        assert file is not None, "`stand` opens the file"
+        names = mirror_names(tables, self._target.table)
+        try:
+            await release_orphans(
+                file,
+                names.values(),
+                self._lives,
+                store_id=identity.store_id,
+                job_id=identity.job_id,
+            )
+            await run_whole(file.lane, partial(self._open, tables, names))
+        except duckdb.Error as error:
+            raise self._sink_error(error) from error
 
     def emit(self, batch: ChangeBatch) -> None:
         batch.stages.received = self._wall.monotonic_ns()
@@ -107,7 +127,9 @@ class DuckDBSink:
         batches = [batch for mirror in due for batch in mirror.batches()]
         flush = _Flush(
             tables=[(mirror, mirror.prepare(progress, self._tombstones)) for mirror in due],
-            progress=progress,
+            stand=None
+            if progress is None
+            else SinkStand(progress=progress, position=self._position()),
         )
         try:
             sunk = await run_whole(self._file.lane, partial(self._write, flush))
@@ -146,46 +168,41 @@ class DuckDBSink:
 
     # In the file's lane
 
-    def _open(
-        self, tables: Sequence[TableDescriptor], names: dict[int, str]
-    ) -> SinkProgress | None:
-        assert self._file is not None
-        identity = self._identity
-        self._cursor = cursor = self._file.cursor()
+    def _read(self, file: MirrorFile) -> SinkStand | None:
+        self._cursor = cursor = file.cursor()
+        if not has_schema(cursor):
+            return None
+        check_file(cursor, self._identity.store_id, path=self._target.path)
+        return self._row.read(cursor)
+
+    def _open(self, tables: Sequence[TableDescriptor], names: dict[int, str]) -> None:
+        file, cursor, stand, identity = self._file, self._cursor, self._stood, self._identity
+        assert file is not None
+        assert cursor is not None
         cursor.execute("BEGIN")
         try:
             prepare_file(cursor, identity.store_id, path=self._target.path)
-            progress = self._row.claim(cursor, self._wall.unix_us())
-            self._check_clock(progress)
+            self._row.claim(cursor, self._wall.unix_us())
+            if self._row.read(cursor) != stand:
+                raise SinkError(
+                    f"mirror file {self._target.path}: an earlier attempt of job "
+                    f"{identity.job_id} has written to it while this one began"
+                )
             schemas = [
                 TableSchema(table, name=names[table.id], job_id=identity.job_id) for table in tables
             ]
             rows = [
-                prepare_mirror(cursor, schema, job_id=identity.job_id, anew=progress is None)
+                prepare_mirror(cursor, schema, job_id=identity.job_id, anew=stand is None)
                 for schema in schemas
             ]
-            self._tombstones.load(cursor, progress.resolved if progress else None)
+            self._tombstones.load(cursor, stand.progress.resolved if stand else None)
             cursor.execute("COMMIT")
         except BaseException:
             _rollback(cursor)
             raise
-        self._file.epochs[identity.job_id] = identity.epoch
-        self._resolved = progress.resolved if progress else ZERO
+        file.epochs[identity.job_id] = identity.epoch
+        self._resolved = stand.progress.resolved if stand else ZERO
         self._mirrors = {row.table_id: MirrorTable(row, identity.job_id, cursor) for row in rows}
-        return progress
-
-    def _check_clock(self, progress: SinkProgress | None) -> None:
-        """A file that knows of times to come was copied, or its store was put back."""
-        if progress is None:
-            return
-        reached = max((ts for _, ts in progress.frontier), default=ZERO)
-        now = self._clock.last  # at or above what the store drew when this process began
-        if max(reached, progress.resolved) > now:
-            raise SinkRefused(
-                f"mirror file {self._target.path} holds progress of job {self._identity.job_id} "
-                f"up to {format_timestamp(reached)}, ahead of the store's clock at "
-                f"{format_timestamp(now)}: the store or the file was put back from a copy"
-            )
 
     def _write(self, flush: _Flush) -> int:
         """One transaction. Returns when it had committed, in monotonic nanoseconds."""
@@ -204,6 +221,9 @@ class DuckDBSink:
             # would be two more calls, a fifth of a lone row's time.
             [(mirror, changes)] = flush.tables
             mirror.write(changes, self._tombstones)
+        elif flush.stand is not None and not flush.tables and not self._tombstones.prunable:
+            # So it is with a checkpoint of an idle feed, and of those there may be many.
+            self._row.save(cursor, flush.stand, self._wall.unix_us())
         else:
             self._transact(cursor, flush)
         committed = self._wall.monotonic_ns()
@@ -216,9 +236,9 @@ class DuckDBSink:
             for mirror, changes in flush.tables:
                 mirror.write(changes, self._tombstones)
             resolved = self._resolved
-            if flush.progress is not None:
-                resolved = flush.progress.resolved
-                self._row.save(cursor, flush.progress, self._wall.unix_us())
+            if flush.stand is not None:
+                resolved = flush.stand.progress.resolved
+                self._row.save(cursor, flush.stand, self._wall.unix_us())
             carries_rows = any(changes.parts for _, changes in flush.tables)
             self._tombstones.write(cursor, flush.deleted, resolved, carries_rows=carries_rows)
             cursor.execute("COMMIT")

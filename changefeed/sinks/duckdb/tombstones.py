@@ -59,6 +59,11 @@ class Tombstones:
         """When each key of a table was deleted."""
         return self._newest.get(table_id, _NONE)
 
+    @property
+    def prunable(self) -> bool:
+        """Whether a flush without rows has something to prune."""
+        return self._prunable > 0
+
     def __len__(self) -> int:
         return len(self._queue)
 

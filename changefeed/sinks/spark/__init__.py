@@ -6,7 +6,8 @@ stopped: the feed's job is its life. Promises: each change is in the lake once, 
 the application ends with the server that started it. Never imports pyspark.
 """
 
+from .application import LakeServer
 from .kind import SparkKind
 from .location import FORMATS, SCHEME_PREFIX, LakeLocation
 
-__all__ = ["FORMATS", "SCHEME_PREFIX", "LakeLocation", "SparkKind"]
+__all__ = ["FORMATS", "SCHEME_PREFIX", "LakeLocation", "LakeServer", "SparkKind"]

@@ -2,22 +2,26 @@
 
 It prints a line of JSON for each batch that is in the lake: `{"resolved": …, "rows": …}`. Its
 standard input is held open: when this process dies, however it dies, the application reads the end
-of it and stops. So a server that was killed leaves no second writer to the one it starts again.
+of it and stops. So a server that was killed leaves no second writer to the one it starts again. The
+first line there is what it shows to the server: neither its command line nor its environment, which
+is built from a few variables of this process, holds a secret.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import msgspec
 
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.keys import table_span
 from ...options import ScanChoice
-from ...spark.client import TOKEN_VARIABLE
 from ..protocol import SinkError, SinkProgress, SinkRefused
 from ..worker import WorkerFeed
 from .location import LakeLocation
@@ -40,6 +44,28 @@ CANNOT_GO_ON = 4
 """Its exit code when no other attempt will do better: the table was dropped, for instance."""
 
 
+ENVIRONMENT = (
+    "PATH",
+    "HOME",
+    "JAVA_HOME",
+    "SPARK_HOME",
+    "SPARK_LOCAL_IP",
+    "PYTHONPATH",
+    "LD_LIBRARY_PATH",
+    "TMPDIR",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+)
+"""What an application has of this process's environment: where programs and files are."""
+
+
+def child_environment(own: Mapping[str, str]) -> dict[str, str]:
+    """The environment of an application, and of whatever it starts."""
+    kept = {name: own[name] for name in ENVIRONMENT if name in own}
+    return {**kept, "PYSPARK_PYTHON": sys.executable}
+
+
 class _Report(msgspec.Struct):
     """A batch is in the lake: everything at or below `resolved`, with so many rows."""
 
@@ -47,15 +73,27 @@ class _Report(msgspec.Struct):
     rows: int
 
 
+@dataclass(frozen=True, slots=True)
+class LakeServer:
+    """Where the application finds this server, and its certificate (PEM) where it speaks TLS."""
+
+    url: str
+    certificate: str | None = None
+
+
 class LakeApplication:
     """Runs the application until the feed is cancelled, the work is done, or it fails."""
 
     def __init__(
-        self, location: LakeLocation, feed: WorkerFeed, server_url: str, token: str = ""
+        self,
+        location: LakeLocation,
+        feed: WorkerFeed,
+        server: LakeServer,
+        token: str,
     ) -> None:
         self._location = location
         self._feed = feed
-        self._server_url = server_url
+        self._server = server
         self._token = token
         self._resolved = feed.resolved
         self._errors: deque[str] = deque(maxlen=ERROR_LINES)
@@ -77,15 +115,26 @@ class LakeApplication:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable, TOKEN_VARIABLE: self._token},
+            env=child_environment(os.environ),
         )
         try:
+            await self._introduce(process)
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._follow(process))
                 group.create_task(self._gather_errors(process))
             return await process.wait()
         finally:
             await _stop(process)
+
+    async def _introduce(self, process: asyncio.subprocess.Process) -> None:
+        """Tells the application how it may ask. One that has ended already does not hear it."""
+        assert process.stdin is not None
+        told = {"token": self._token}
+        if self._server.certificate is not None:
+            told["certificate"] = self._server.certificate
+        process.stdin.write(msgspec.json.encode(told) + b"\n")
+        with contextlib.suppress(ConnectionError):
+            await process.stdin.drain()
 
     def _command(self) -> list[str]:
         feed, location = self._feed, self._location
@@ -94,7 +143,7 @@ class LakeApplication:
             sys.executable,
             "-m",
             MODULE,
-            f"--url={self._server_url}",
+            f"--url={self._server.url}",
             f"--table={feed.table_id}",
             f"--start={feed.start_at}",
             f"--schema-at={self._resolved}",
@@ -135,7 +184,7 @@ class LakeApplication:
         """What it says of its end; if it says nothing, the last that was written."""
         lines = [line for line in self._errors if line.strip()] or ["it said nothing"]
         said = [line.removeprefix(SAYS) for line in lines if line.startswith(SAYS)]
-        return (said or lines)[-1]
+        return (said or lines)[-1].replace(self._token, "…")
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from ....catalog.descriptor import TableDescriptor
 from ....catalog.errors import SQLError
 from ....kvlayer.offload import Offload
-from ..protocol import FeedIdentity, SinkRefused
+from ....kvlayer.settings import Settings
+from ..place import Place, place_at
+from ..protocol import FeedIdentity, PastUnknown, SinkProgress, SinkRefused
 from ..worker import WorkerFeed, WorkerKind
-from .application import LakeApplication
+from ..worker_tokens import Worker, WorkerTokens
+from .application import LakeApplication, LakeServer
 from .java import why_no_spark
+from .lake_record import LakeRecord
 from .location import LakeLocation
+from .masters import MASTERS, check_master
 
 OPTIONS = ("cursor", "initial_scan", "min_checkpoint_frequency")
 """What a lake's feed can be told. Rows bear their operation and commit timestamp in any case."""
@@ -23,30 +29,39 @@ OPTIONS = ("cursor", "initial_scan", "min_checkpoint_frequency")
 class SparkKind(WorkerKind):
     """Appends every change of one table to a lake, by a PySpark application that it supervises.
 
-    `server_url` says where the application finds this server, or None if there is none, and `token`
-    is what it shows there.
+    Each run has a token of its own, for the feed's owner and table.
     """
 
     local = True
 
     def __init__(
-        self, roots: Sequence[Path], offload: Offload, server_url: str | None, token: str = ""
+        self,
+        roots: Sequence[Path],
+        offload: Offload,
+        server: LakeServer | None,
+        tokens: WorkerTokens,
+        settings: Settings,
     ) -> None:
         self._roots = tuple(roots)
         self._lane = offload.lane("spark")
-        self._server_url = server_url
-        self._token = token
+        self._server = server
+        self._tokens = tokens
+        self._settings = settings
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
-        location = LakeLocation.read(uri, self._roots)
+        location = self._location(uri)
         if len(tables) > 1:
             raise SQLError(
                 "0A000", "a lake takes one table", hint="Create a changefeed for each table."
             )
-        self._url()
+        self._asked()
         missing = await self._lane.run(partial(_obstacle, location.path))
         if missing is not None:
             raise SQLError("58030", f"a changefeed into a lake cannot run: {missing}")
+
+    def place(self, uri: str) -> Place:
+        """The lake's folder, and those around it."""
+        return place_at(LakeLocation.read(uri, self._roots).path)
 
     def check_options(self, given: Mapping[str, str | None]) -> None:
         for name in given:
@@ -62,19 +77,40 @@ class SparkKind(WorkerKind):
         return uri
 
     async def run(self, feed: WorkerFeed) -> None:
-        location = LakeLocation.read(feed.uri, self._roots)
-        application = LakeApplication(location, feed, self._url(), self._token)
-        await application.run()
+        try:
+            location = self._location(feed.uri)
+        except SQLError as error:  # the list of masters, or the roots, were others before
+            raise SinkRefused(error.message) from error
+        name = f"_checkpoint_{feed.identity.job_id}.position"
+        record = LakeRecord(location.path / name, self._lane)
+        seen = await record.read()
+        if seen is not None and not await feed.holds(seen):
+            raise PastUnknown(feed.identity.store_id, seen)
+        await record.write(feed.position())
+
+        async def report(progress: SinkProgress, rows: int) -> None:
+            await record.write(feed.position())
+            await feed.report(progress, rows)
+
+        recorded = replace(feed, report=report)
+        server = self._asked()
+        with self._tokens.lent(Worker(feed.user, feed.table_id)) as token:
+            await LakeApplication(location, recorded, server, token).run()
 
     async def release(self, uri: str, identity: FeedIdentity) -> None:
         """The lake stays as it is; the application's position ends by its age."""
 
-    def _url(self) -> str:
-        if self._server_url is None:
+    def _location(self, uri: str) -> LakeLocation:
+        location = LakeLocation.read(uri, self._roots)
+        check_master(location.master, self._settings.get(MASTERS))
+        return location
+
+    def _asked(self) -> LakeServer:
+        if self._server is None:
             raise SinkRefused(
                 "a lake is written by an application that asks a server: run `tailrace serve`"
             )
-        return self._server_url
+        return self._server
 
 
 def _obstacle(path: Path) -> str | None:

@@ -12,6 +12,7 @@ _SIGNS = ("==", "!=", "<>", "<=", ">=", "&&", "||", "**")
 _SPECIAL = frozenset("?%$.[]{}()|&!=<>@#,*:-+/")
 _BLANKS = frozenset(" \t\n\r\f")
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_DIGITS_MAX = 4300  # as many as Python reads as an integer
 _HEXADECIMAL = frozenset("0123456789abcdefABCDEF")
 
 
@@ -152,6 +153,8 @@ class _Scanner:
         if word or (len(whole) > 1 and whole[0] == "0"):
             raise unreadable("trailing junk after numeric literal")
         text = self._path[start : self._at]
+        if len(text) > _DIGITS_MAX:
+            raise SQLError("22003", "value overflows numeric format")
         if not fraction and not exponent:
             return Token(TokenKind.NUMBER, text, int(text))
         return Token(TokenKind.NUMBER, text, Decimal(f"{Decimal(text):f}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....kvlayer.transaction_modes import LockMode
+from ...activity import shown
 from ...results import Row
 from ..context import IntrospectionContext
 from ..type_rows import type_words
@@ -32,7 +33,7 @@ async def prepared_rows(context: IntrospectionContext) -> Sequence[Row]:
     named = () if session is None else session.prepared_names
     return [
         (
-            found.name, found.text, found.prepared_at,
+            found.name, shown(found.text), found.prepared_at,
             [type_words(type) for type in found.parameter_types], found.from_sql, None, None,
         )
         for found in named

@@ -3,51 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
-import ipaddress
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import asyncpg
 import psycopg
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
+from tailrace.api.node import Node
+from tailrace.api.passwords import USER_FAILURES_FREE, Guesses
 from tailrace.api.pgwire import PostgresOptions
-from tailrace.api.pgwire.authentication import Method
+from tailrace.api.pgwire.authentication import Claim, Method, Scram, decoy_verifier
 from tailrace.api.pgwire.options import postgres_options
 from tailrace.api.refusal import NodeRefused
+from tailrace.catalog.errors import SQLError
+from tailrace.catalog.secrets import SECRET_BYTES
+from tailrace.catalog.users import User, make_verifier
+from tailrace.kvlayer.metrics import Metrics
+from tests.harness.certificates import certificate
 from tests.harness.pg_door import PgDoor, pg_door
 
 SECRET = "pässword 'x'"
-
-
-def certificate(folder: Path) -> tuple[Path, Path]:
-    """A certificate of 127.0.0.1 by itself, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(dt.datetime(2020, 1, 1))
-        .not_valid_after(dt.datetime(2090, 1, 1))
-        .add_extension(address, critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    cert_path, key_path = folder / "cert.pem", folder / "key.pem"
-    cert_path.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    form = serialization.PrivateFormat.PKCS8
-    plain = serialization.NoEncryption()
-    key_path.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, plain))
-    return cert_path, key_path
 
 
 def at_door(options: PostgresOptions, work: Callable[[PgDoor], Awaitable[None]]) -> None:
@@ -164,3 +143,88 @@ def test_encryption_is_declined_where_there_is_none() -> None:
         assert (await client.until_ready())[-1] == (b"Z", b"I")
 
     at_door(PostgresOptions(method=Method.TRUST), work)
+
+
+def test_the_proof_is_bound_to_the_certificate(tmp_path: Path) -> None:
+    cert, key = certificate(tmp_path)
+    options = postgres_options("127.0.0.1", Method.SCRAM, insecure=False, cert=cert, key=key)
+
+    async def work(door: PgDoor) -> None:
+        bound = {"sslmode": "require", "channel_binding": "require"}
+        assert await connect(door, "ada", SECRET, **bound) == "tls"
+        with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+            await connect(door, "ada", "wrong", **bound)
+        assert await connect(door, "ada", SECRET, channel_binding="disable") == "tls"
+
+    at_door(options, work)
+
+
+def test_who_stands_between_with_another_certificate_is_found(tmp_path: Path) -> None:
+    cert, key = certificate(tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    options = postgres_options("127.0.0.1", Method.SCRAM, insecure=False, cert=cert, key=key)
+    other_cert, other_key = certificate(other)
+    shown = postgres_options(
+        "127.0.0.1", Method.SCRAM, insecure=False, cert=other_cert, key=other_key
+    )
+    between = replace(options, tls=shown.tls)  # what the client sees is not the server's own
+
+    async def work(door: PgDoor) -> None:
+        with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+            await connect(door, "ada", SECRET, sslmode="require", channel_binding="require")
+
+    at_door(between, work)
+
+
+def test_an_offer_that_was_taken_away_is_found(tmp_path: Path) -> None:
+    """The client says that it could bind, and was not offered to: somebody has cut the offer."""
+    claim = Claim("ada", "1.2.3.4", User("ada", make_verifier("x", Random(1))), b"k" * 32)
+    exchange = Scram(claim, Guesses(Metrics(), lambda: 0.0), Random(2), b"h" * 32)
+    first = b"y,,n=,r=nonce"
+    chosen = b"SCRAM-SHA-256\0" + len(first).to_bytes(4, "big") + first
+    with pytest.raises(SQLError, match="channel binding"):
+        asyncio.run(exchange.receive(chosen))
+
+
+def test_a_door_beyond_loopback_takes_tls_only(tmp_path: Path) -> None:
+    cert, key = certificate(tmp_path)
+    with pytest.raises(NodeRefused, match="in the clear"):
+        postgres_options("0.0.0.0", Method.SCRAM, insecure=False, cert=None, key=None)
+    options = postgres_options("0.0.0.0", Method.SCRAM, insecure=False, cert=cert, key=key)
+    told = postgres_options(
+        "0.0.0.0", Method.SCRAM, insecure=False, cert=cert, key=key, plaintext=True
+    )
+    assert not told.tls_only
+
+    async def work(door: PgDoor) -> None:
+        assert await connect(door, "ada", SECRET, sslmode="require") == "tls"
+        with pytest.raises(psycopg.OperationalError, match="connections to this server are enc"):
+            await connect(door, "ada", SECRET, sslmode="disable")
+
+    at_door(options, work)
+
+
+def test_guessing_over_the_protocol_is_slowed() -> None:
+    async def work(door: PgDoor) -> None:
+        for user in ("ada", "eve"):  # who exists, and who does not
+            for _ in range(USER_FAILURES_FREE + 1):
+                with pytest.raises(psycopg.OperationalError, match="authentication failed"):
+                    await connect(door, user, "wrong")
+            with pytest.raises(psycopg.OperationalError, match="too many failed attempts"):
+                await connect(door, user, SECRET)
+
+    at_door(PostgresOptions(), work)
+
+
+def test_salts_of_who_does_not_exist_outlive_a_restart(tmp_path: Path) -> None:
+    async def salts() -> tuple[bytes, bytes]:
+        node = await Node.open(tmp_path / "data")
+        try:
+            return decoy_verifier("eve", node.decoy_key).salt, node.decoy_key
+        finally:
+            await node.close()
+
+    first, key = asyncio.run(salts())
+    assert asyncio.run(salts()) == (first, key)
+    assert len(key) == SECRET_BYTES

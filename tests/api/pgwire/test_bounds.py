@@ -9,7 +9,7 @@ from struct import pack
 
 import pytest
 
-from tailrace.api.pgwire import extended, server
+from tailrace.api.pgwire import extended
 from tailrace.api.pgwire.channel import Channel
 from tailrace.api.pgwire.conversation import Conversation
 from tailrace.sql import Session, cursors, prepared_names, transactions
@@ -92,22 +92,6 @@ def test_cursors_and_savepoints_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
                 await client.query(text.format(number))
             assert await refused(client, text.format("more")) == sqlstate
             await client.query("ROLLBACK")
-
-    at_door(work)
-
-
-def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "CONNECTIONS_MAX", BOUND)
-
-    async def work(door: PgDoor, client: WireClient) -> None:
-        others = [await door.client() for _ in range(BOUND - 1)]
-        late = await door.connect()
-        assert b"53300" in await late.ended()
-        await others[0].close()
-        door.forget(others[0])
-        while door.server.connection_count == BOUND:
-            await asyncio.sleep(0)
-        assert await (await door.client()).query("SELECT 1") == [("1",)]
 
     at_door(work)
 

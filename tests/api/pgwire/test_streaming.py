@@ -152,3 +152,40 @@ def test_copy_sends_what_is_computed() -> None:
         assert b"c" not in [kind for kind, _ in frames]
 
     run(scenario)
+
+
+def test_a_feed_that_ends_by_design_is_an_error_of_its_statement() -> None:
+    async def scenario(door: PgDoor, client: WireClient) -> None:
+        failed: list[dict[str, object]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, about: failed.append(about))
+        await client.query("CREATE TABLE t (k INT8 PRIMARY KEY)")
+        await client.query("INSERT INTO t VALUES (1)")
+        feeds = [await door.client() for _ in range(3)]
+        policy = " WITH schema_change_policy = 'stop'"
+        for feed, options in zip(feeds, ("", policy, ""), strict=True):
+            feed.send(b"Q", f"CREATE CHANGEFEED FOR TABLE t{options}\0".encode())
+            while (await feed.frame())[0] != b"D":
+                pass
+        altering = await door.client()
+        await altering.query("ALTER TABLE t ADD COLUMN v INT8 DEFAULT 7")
+        states = [await end_of(feeds[1])]
+        await altering.query("TRUNCATE t")
+        states += [await end_of(feeds[0]), await end_of(feeds[2])]
+        assert states == ["55000"] * 3
+        feeds[0].send(b"Q", b"CREATE CHANGEFEED FOR TABLE t WITH initial_scan = 'no'\0")
+        await feeds[0].frame()
+        await altering.query("DROP TABLE t")
+        assert await end_of(feeds[0]) == "42P01"
+        assert failed == []
+
+    run(scenario)
+
+
+async def end_of(client: WireClient) -> str:
+    """The SQLSTATE of the error that ends what the client runs, and leaves the client as it was."""
+    frames = await client.until_ready()
+    assert frames[-2][0] == b"E", frames
+    error = WireError(frames[-2][1])
+    assert error.fields["S"] == "ERROR", error
+    assert await client.query("SELECT 1") == [("1",)]
+    return error.sqlstate

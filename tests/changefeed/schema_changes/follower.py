@@ -12,23 +12,26 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tailrace.catalog.column_types import ColumnType, Datum
 from tailrace.catalog.descriptor import Column, TableDescriptor
 from tailrace.catalog.elements import ElementState, Index, IndexKind
+from tailrace.catalog.rights_watcher import RightsWatcher
 from tailrace.catalog.row_codec import RowCodec
 from tailrace.changefeed.attempt import Destination, FeedPlan, run_attempt
 from tailrace.changefeed.changes import ChangeBatch, ChangeKind
 from tailrace.changefeed.live import LiveFeed
 from tailrace.changefeed.options import ChangefeedOptions
+from tailrace.changefeed.reservations import lives
 from tailrace.changefeed.services import ChangefeedServices
 from tailrace.changefeed.sinks import Sink, SinkKinds, SinkProgress
 from tailrace.changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader
 from tailrace.changefeed.sinks.locations import MirrorLocations
 from tailrace.changefeed.sinks.protocol import FeedIdentity, SinkContext
-from tailrace.kvlayer.clock import Timestamp
+from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.kvlayer.txn import Evaluation
 from tailrace.schemafeed import TableEvent
@@ -47,7 +50,7 @@ class Recorded:
         self._inner = inner
         self._backfilling = backfilling
         self.batches = batches
-        self.open, self.flush = inner.open, inner.flush
+        self.stand, self.open, self.flush = inner.stand, inner.open, inner.flush
         self.emit_resolved, self.close = inner.emit_resolved, inner.close
 
     def emit(self, batch: ChangeBatch) -> None:
@@ -198,7 +201,7 @@ class Follower:
         self._node = node
         self.store = catalog.store
         self._files = DuckDBFiles(MirrorLocations([folder]), sim.offload)
-        self.kind = DuckDBKind(self._files)
+        self.kind = DuckDBKind(self._files, partial(lives, self.store))
         self._reader = MirrorReader(self._files)
         self.live = LiveFeed(7)
         self.options = ChangefeedOptions()
@@ -207,6 +210,9 @@ class Follower:
         """The first rows of a backfill have been emitted."""
         self.saved: list[SinkProgress] = []
         self.start_at = self.store.clock.now()
+        self.protected_at = ZERO
+        """Garbage collection has left what lies above it."""
+        self.path = folder / FILE
         self.sources: list[Source] = []
         self._epoch = 0
         self.task: asyncio.Task[None]
@@ -225,6 +231,7 @@ class Follower:
         identity = FeedIdentity(store_id=store.id, job_id=7, epoch=self._epoch)
         context = SinkContext(
             identity=identity,
+            position=lambda: store.position,
             clock=store.clock,
             offload=self._sim.offload,
             settings=store.settings,
@@ -238,11 +245,13 @@ class Follower:
             kinds=SinkKinds({}),
             offload=self._sim.offload,
             protections=ProtectedTimestamps(store),
+            rights=RightsWatcher(store),
         )
         plan = FeedPlan(
             table_ids=[source.id for source in self.sources],
             start_at=self.start_at,
             options=self.options,
+            protected_at=self.protected_at,
         )
         destination = Destination(
             sink=Recorded(
@@ -251,7 +260,7 @@ class Follower:
             transactional=True,
             columnar=True,
             follows_schema=True,
-            known=None,
+            known=self.saved[-1] if self.saved else None,
             save=self._save,
         )
         await run_attempt(services, plan, destination, self.live)

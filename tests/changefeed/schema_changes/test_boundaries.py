@@ -12,9 +12,12 @@ import pytest
 
 from tailrace.catalog.descriptor import Column
 from tailrace.changefeed import backfill, crossing
+from tailrace.changefeed.budget import MEMORY_LIMIT, MemoryBudget
 from tailrace.changefeed.changes import ChangeKind
 from tailrace.changefeed.initial_scan import RowEmitter
+from tailrace.changefeed.options import ChangefeedOptions
 from tailrace.kvlayer.clock import Timestamp
+from tailrace.kvlayer.rangefeed import catch_up
 from tests.changefeed.schema_changes.follower import Follower, following
 from tests.harness.descriptors import KEY, STRING, VALUE
 from tests.harness.simulation import Simulation
@@ -198,7 +201,7 @@ def test_other_tables_are_not_delayed(tmp_path: Path) -> None:
 def test_a_table_with_too_many_new_keys_waits_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crossing, "BACKFILL_KEYS_MAX", 10)
+    monkeypatch.setattr(crossing, "BACKFILL_KEY_BYTES_MAX", 1_500)
 
     async def whole() -> None:
         async with following(sim, tmp_path, tables=("orders", "payments")) as on:
@@ -235,4 +238,70 @@ def test_a_second_change_waits_for_the_backfill_of_the_first(tmp_path: Path) -> 
             await on.settle()
 
     sim = Simulation(6)
+    sim.run(whole())
+
+
+@pytest.mark.parametrize("key", [(1,), (3,)], ids=["a column", "the key"])
+def test_catching_up_passes_a_rewrite_with_little_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: tuple[int, ...]
+) -> None:
+    """More rows lie behind the change than may wait, and than a backfill remembers keys of.
+
+    What the feed holds is bounded all the while: the limit for what is on its way, as much again
+    for what waits at the boundary, and what one read brings.
+    """
+    held: list[int] = []
+    charge = MemoryBudget.charge
+
+    def noted(self: MemoryBudget, size: int) -> None:
+        charge(self, size)
+        held.append(self.used + self.held)
+
+    monkeypatch.setattr(MemoryBudget, "charge", noted)
+    monkeypatch.setattr(crossing, "BACKFILL_KEY_BYTES_MAX", 1_500)
+    monkeypatch.setattr(catch_up, "SLICE_ROWS", 20)
+
+    async def whole() -> None:
+        async with following(sim, tmp_path) as on:
+            [source] = on.sources
+            await load(on, 100)
+            await on.stop()
+            await source.build((KEY, VALUE, replace(ADDED, nullable=False)), key=key)
+            await source.swap()
+            for number in range(600):
+                await source.write((number, "later", f"x{number}"))
+            on.store.settings.set(MEMORY_LIMIT.name, "8000")
+            held.clear()
+            on.start()
+            await on.settle()
+            assert max(held) < 3 * 8_000, max(held)
+            for versions in emitted(on, source.id).values():
+                assert versions == sorted(versions)
+
+    sim = Simulation(8)
+    sim.run(whole())
+
+
+def test_a_table_under_another_key_is_shown_when_it_is_whole(tmp_path: Path) -> None:
+    """Progress is saved again and again meanwhile, and the view stays as of below the change."""
+
+    async def whole() -> None:
+        async with following(sim, tmp_path) as on:
+            [source] = on.sources
+            await load(on)
+            await on.stop()
+            on.options = ChangefeedOptions(min_checkpoint_frequency=0.002)
+            on.start()
+            await source.build((KEY, VALUE, replace(ADDED, nullable=False)), key=(3,))
+            await source.swap()
+            await on.backfilling.wait()
+            looks = 0
+            while on.live.backfills:
+                assert on.live.resolved < source.table.modification_time
+                await on.check(source, on.live.resolved)
+                looks += 1
+            assert looks > 5
+            await on.settle()
+
+    sim = Simulation(10)
     sim.run(whole())

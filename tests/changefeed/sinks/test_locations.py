@@ -32,6 +32,11 @@ def test_absolute_path_under_any_root(tmp_path: Path) -> None:
     assert locations(tmp_path).target(f"DuckDB:///{path}").path == path
 
 
+@pytest.mark.parametrize("path", ["m.duckdb.wal", "m.duckdb.WAL", "m.duckdb.tmp/x.duckdb"])
+def test_a_mirror_is_not_anothers_log(tmp_path: Path, path: str) -> None:
+    assert refusal(locations(tmp_path), f"duckdb:///{path}").sqlstate == "22023"
+
+
 @pytest.mark.parametrize(
     "path", ["/../x.duckdb", "/a/../../x.duckdb", "/%2e%2e/x.duckdb", "//etc/x.duckdb"]
 )

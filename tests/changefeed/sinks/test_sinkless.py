@@ -55,12 +55,15 @@ def test_flush_ends_when_rows_were_taken() -> None:
     sim.run(scenario())
 
 
-def test_closed_sink_ends_its_consumer() -> None:
+def test_ended_sink_ends_its_consumer() -> None:
     async def scenario() -> None:
         sink = SinklessSink(sim.wall, ChangefeedOptions())
         consumer = asyncio.create_task(sink.take())
         await asyncio.sleep(1)
         await sink.close()
+        await asyncio.sleep(1)
+        assert not consumer.done(), "another attempt may follow"
+        sink.end()
         assert await consumer == []
 
     sim = Simulation(3)

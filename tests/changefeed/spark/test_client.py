@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +21,8 @@ from tailrace.changefeed.spark.client import (
     TableMissing,
     read_schema,
 )
+from tailrace.changefeed.spark.options import OptionRefused, SourceOptions
+from tests.harness.certificates import certificate
 from tests.harness.cutting_proxy import CuttingProxy
 from tests.harness.exports import Row, now
 from tests.harness.http_door import HttpDoor
@@ -47,7 +51,7 @@ def port_of(door: HttpDoor) -> int:
 
 
 def rows_at(url: str, door: HttpDoor) -> list[Row]:
-    reading = ExportClient(TableAddress(url, "t"))
+    reading = ExportClient(TableAddress.of(url, "t"))
     spans = reading.spans(None)
     query = {"as_of": spans["as_of"]}
     batches = reading.export(spans["table_id"], query)
@@ -73,7 +77,7 @@ def test_cut_streams_are_taken_up(door: HttpDoor, cuts: list[int | None], reset:
 
 def test_every_place_of_a_cut_is_noticed(door: HttpDoor) -> None:
     """Cuts near the end, where a stream of Arrow looks whole and the reply is not."""
-    reading = ExportClient(TableAddress(str(door.client.base_url), "t"))
+    reading = ExportClient(TableAddress.of(str(door.client.base_url), "t"))
     spans = reading.spans(None)
     answer = door.client.get(
         f"/v1/tables/{spans['table_id']}/export",
@@ -82,7 +86,7 @@ def test_every_place_of_a_cut_is_noticed(door: HttpDoor) -> None:
     size = len(answer.content)
     for missing in range(1, 40, 3):
         with CuttingProxy(port_of(door), cuts=[size + 150 - missing]) as proxy:
-            again = ExportClient(TableAddress(proxy.url, "t"))
+            again = ExportClient(TableAddress.of(proxy.url, "t"))
             query = {"as_of": spans["as_of"], "where": '[["k", "<", 4]]'}
             batches = list(again.export(spans["table_id"], query))
         assert [k for batch in batches for k in batch.column("k").to_pylist()] == [1, 2, 3]
@@ -90,7 +94,7 @@ def test_every_place_of_a_cut_is_noticed(door: HttpDoor) -> None:
 
 def test_refusals_are_not_repeated(door: HttpDoor) -> None:
     with CuttingProxy(port_of(door), cuts=[]) as proxy:
-        reading = ExportClient(TableAddress(proxy.url, "missing"))
+        reading = ExportClient(TableAddress.of(proxy.url, "missing"))
         with pytest.raises(TableMissing, match='missing" does not exist') as caught:
             reading.spans(None)
         assert (caught.value.status, caught.value.sqlstate) == (404, "42P01")
@@ -98,7 +102,7 @@ def test_refusals_are_not_repeated(door: HttpDoor) -> None:
 
 
 def test_position_of_another_store_is_refused(door: HttpDoor) -> None:
-    reading = ExportClient(TableAddress(str(door.client.base_url), "t"))
+    reading = ExportClient(TableAddress.of(str(door.client.base_url), "t"))
     with pytest.raises(ServerRefused, match="another store's") as caught:
         reading.position("ab" * 16)
     assert caught.value.status == 404
@@ -108,7 +112,7 @@ def test_position_of_another_store_is_refused(door: HttpDoor) -> None:
 
 
 def test_positions_over_http(door: HttpDoor) -> None:
-    reading = ExportClient(TableAddress(str(door.client.base_url), "t"))
+    reading = ExportClient(TableAddress.of(str(door.client.base_url), "t"))
     made = reading.create_position(None)
     found = reading.next(made["id"], made["at"])
     assert found["upto"] > made["at"]
@@ -121,7 +125,7 @@ def test_positions_over_http(door: HttpDoor) -> None:
 
 
 def test_position_in_the_future_is_refused(door: HttpDoor) -> None:
-    reading = ExportClient(TableAddress(str(door.client.base_url), "t"))
+    reading = ExportClient(TableAddress.of(str(door.client.base_url), "t"))
     with pytest.raises(ServerRefused, match="in the future") as caught:
         reading.create_position(now(door) + (1 << 50))
     assert caught.value.status == 422
@@ -133,9 +137,9 @@ def test_absent_server_is_named_after_a_while(monkeypatch: pytest.MonkeyPatch) -
         url = f"http://127.0.0.1:{reserved.getsockname()[1]}"
         reserved.close()
         with pytest.raises(ServerAway, match=url):
-            ExportClient(TableAddress(url, "t")).table(None)
+            ExportClient(TableAddress.of(url, "t")).table(None)
         with pytest.raises(ServerAway, match=url):
-            list(ExportClient(TableAddress(url, "t")).export(1, {}))
+            list(ExportClient(TableAddress.of(url, "t")).export(1, {}))
 
 
 class _Starting(BaseHTTPRequestHandler):
@@ -162,12 +166,60 @@ def test_server_that_starts_is_waited_for() -> None:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         url = f"http://127.0.0.1:{server.server_address[1]}"
-        assert ExportClient(TableAddress(url, "t")).table(None) == {"table_id": 7}
+        assert ExportClient(TableAddress.of(url, "t")).table(None) == {"table_id": 7}
         server.shutdown()
         thread.join()
 
 
-@pytest.mark.parametrize("url", ["https://host:1", "127.0.0.1:80", "http://", "tailrace://x"])
+@pytest.mark.parametrize("url", ["ftp://host:1", "127.0.0.1:80", "http://", "tailrace://x"])
 def test_other_urls_are_refused(url: str) -> None:
     with pytest.raises(ValueError, match="write http://host:port"):
-        ExportClient(TableAddress(url, "t"))
+        ExportClient(TableAddress.of(url, "t"))
+
+
+def test_secrets_of_a_url_are_in_no_error_and_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "RETRY_SECONDS", 0.0)
+    for address in (
+        TableAddress.of("http://ada:secret@127.0.0.1:1/path?secret", "t"),
+        TableAddress.of("http://:secret@127.0.0.1:1", "t"),
+        TableAddress.of("http://127.0.0.1:1", "t", token="secret"),
+    ):
+        assert address.authorization is not None
+        assert "secret" not in repr(address)
+        with pytest.raises(ServerAway) as caught:
+            ExportClient(address).table(None)
+        assert "http://127.0.0.1:1 has not answered" in str(caught.value)
+        assert "secret" not in str(caught.value)
+    with pytest.raises(OptionRefused) as refused:
+        SourceOptions.read({"url": "tailrace://:secret@host", "table": "t"})
+    assert "secret" not in str(refused.value)
+
+
+class _Started(_Starting):
+    def do_GET(self) -> None:
+        self.answers = [200]
+        super().do_GET()
+
+
+def test_a_server_is_its_certificate_or_none(tmp_path: Path) -> None:
+    """One that nobody vouches for, whatever its names: the application knows it from the server."""
+    (tmp_path / "other").mkdir()
+    cert, key = certificate(tmp_path)
+    other, _ = certificate(tmp_path / "other")
+    with HTTPServer(("127.0.0.1", 0), _Started) as server:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert, key)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        url = f"https://localhost:{server.server_address[1]}"
+        known = TableAddress.of(url, "t", certificate=cert.read_text())
+        assert ExportClient(known).table(None) == {"table_id": 7}
+        for strange in (
+            TableAddress.of(url, "t"),
+            TableAddress.of(url, "t", certificate=other.read_text()),
+        ):
+            with pytest.raises(ServerRefused, match="certificate"):
+                ExportClient(strange).table(None)
+        server.shutdown()
+        thread.join()

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import os
 
 import pytest
 
@@ -217,6 +218,29 @@ def test_full_disk_refuses_writes_until_there_is_room() -> None:
         await asyncio.sleep(1)
         await append_durably(log, bytes(200))
         assert log.durable_index == written + 1
+        await log.close()
+
+    sim = Simulation(7)
+    sim.run(scenario(sim))
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+def test_no_descriptors_refuse_writes_until_there_are_some(number: int) -> None:
+    """Segments are made and removed again as soon as there is a descriptor for it."""
+
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        for operation in (Operation.CREATE, Operation.SYNC_FOLDER):
+            sim.disk.fail(operation, OSError(number, os.strerror(number)))
+            first = log.durable_index
+            while log.durable_index < first + 3 * SEGMENT_BYTES // 200:
+                try:
+                    await append_durably(log, bytes(200))
+                except LogFull:
+                    await asyncio.sleep(1)
+        sim.disk.fail(Operation.SYNC_FOLDER, OSError(number, os.strerror(number)))
+        await log.truncate(log.durable_index)
+        assert log.first_retained_index > 1
         await log.close()
 
     sim = Simulation(7)

@@ -7,8 +7,9 @@ import pytest
 from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.errors import FeedEnd, RangeFeedEnded
 from tailrace.kvlayer.events import Event, SteadyState, ValueBatch
+from tailrace.kvlayer.mvcc import SLICE_BYTES
 from tailrace.kvlayer.rangefeed import RangeFeed
-from tailrace.kvlayer.rangefeed.backlog import MARKS_MAX, SLICE_BYTES, Backlog
+from tailrace.kvlayer.rangefeed.backlog import MARKS_MAX, Backlog
 from tailrace.kvlayer.rangefeed.registration import FeedState
 from tailrace.kvlayer.span import Span
 from tests.harness.small_range import SmallRange, key, resolved_in, told

@@ -86,6 +86,17 @@ def test_spans_come_in_one_stream() -> None:
     assert told(drained(feed)) == ["a=1", "b=2", "checkpoint"]
 
 
+def test_entry_resolves_the_feeds_that_it_concerns() -> None:
+    """Of many feeds over one range a commit wakes its own; the store's tick tells the others."""
+    small = SmallRange()
+    feed, other = SpanFeed(small, [(FIRST, ZERO)]), SpanFeed(small, [(SECOND, ZERO)])
+    for each in (feed, other):
+        drained(each)
+    small.put((key("a", 1), b"1"))
+    assert told(drained(feed)) == ["a=1", "checkpoint"]
+    assert drained(other) == []
+
+
 def test_equal_checkpoints_are_one_event() -> None:
     small = SmallRange()
     feed = SpanFeed(small, [(FIRST, ZERO), (SECOND, ZERO)])

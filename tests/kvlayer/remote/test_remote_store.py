@@ -18,14 +18,14 @@ from tailrace.kvlayer.errors import (
     StoreClosed,
     TransactionAborted,
 )
-from tailrace.kvlayer.events import Checkpoint, ValueBatch
+from tailrace.kvlayer.events import Checkpoint, Event, ValueBatch
 from tailrace.kvlayer.remote import RemoteStore
 from tailrace.kvlayer.span import Span
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.transaction_modes import WhenLocked
 from tests.harness.sim_network import SimNetwork
 from tests.harness.simulation import Simulation
-from tests.harness.stores import open_store
+from tests.harness.stores import copy_folder, open_store, put_back, reopen
 
 A, B, C = (b"t\x00\x00\x00\x64" + letter for letter in (b"a", b"b", b"c"))
 ALL = Span(b"t\x00\x00\x00\x64", b"t\x00\x00\x00\x65")
@@ -48,13 +48,14 @@ async def joined(sim: Simulation) -> AsyncIterator[Joined]:
     service.start()
     network = SimNetwork(sim, service)
     far, other = await network.join(), await network.join()
-    yield Joined(near, network, far, other)
+    setup = Joined(near, network, far, other)
+    yield setup
     network.heal()
     await far.close()
     await other.close()
-    await service.close()
-    near.check_invariants()
-    await near.close()
+    await network.service.close()
+    setup.near.check_invariants()
+    await setup.near.close()
 
 
 def run(seed: int, scenario: Callable[[Joined], Awaitable[None]]) -> None:
@@ -400,3 +401,85 @@ def test_a_node_that_closed_asks_nothing_more() -> None:
             await on.far.now()
 
     run(13, scenario)
+
+
+async def serve_again(sim: Simulation, on: Joined) -> None:
+    """The server's process ends, and another serves the folder as it is now."""
+    await on.network.service.close()
+    await on.near.close()
+    on.near = await reopen(sim)
+    on.network.service = StoreService(on.near)
+    on.network.service.start()
+    on.network.disconnect()
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_a_node_stays_with_the_history_that_it_joined(restored: bool) -> None:
+    """A server that started again goes on with its nodes; one whose store was put back does not."""
+
+    async def main() -> None:
+        async with joined(sim) as on:
+            copy = copy_folder(sim)
+            await put(on.far, A, b"1")
+            seen = on.far.position
+            if restored:
+                await on.near.close()
+                put_back(sim, copy)
+            await serve_again(sim, on)
+            if restored:
+                with pytest.raises(StoreClosed, match="put back from an older copy"):
+                    await get(on.far, A)
+                far = await on.network.join()
+                assert not await far.holds(seen)
+                await far.close()
+                return
+            assert await get(on.far, A) == b"1"
+            assert await on.far.holds(seen)
+            assert on.far.position.incarnation != seen.incarnation
+
+    sim = Simulation(77)
+    sim.run(main())
+
+
+def test_each_table_has_its_own_threshold_from_afar() -> None:
+    other = Span(b"t\x00\x00\x00\x66", b"t\x00\x00\x00\x67")
+
+    async def scenario(on: Joined) -> None:
+        await put(on.near, A, b"1")
+        collected = await on.near.now()
+        await on.near.collect_garbage(other, collected)
+        assert await on.far.now() > collected
+        assert on.far.gc_threshold == collected
+        assert await on.far.gc_threshold_over([ALL]) < collected
+        assert await on.far.gc_threshold_over([ALL, other]) == collected
+
+    run(41, scenario)
+
+
+def test_a_feed_holds_back_checkpoints_that_come_too_soon() -> None:
+    async def scenario(on: Joined) -> None:
+        feed = on.far.span_feed([Span(A, B)], ZERO)
+        told: list[list[Event]] = []
+
+        async def follow() -> None:
+            while True:
+                told.append(await feed.next())
+
+        following = asyncio.create_task(follow())
+        await asyncio.sleep(0.5)
+        feed.space_checkpoints(1.0)
+        told.clear()
+        await asyncio.sleep(4.0)
+        assert 3 <= len(told) <= 5
+        assert all(len(events) == 1 for events in told)
+        told.clear()
+        written = await put(on.near, A, b"1")
+        await asyncio.sleep(0.3)
+        assert any(isinstance(event, ValueBatch) for events in told for event in events)
+        feed.space_checkpoints(0.0)
+        await asyncio.sleep(0.3)
+        assert feed.frontier.low_water >= written
+        feed.close()
+        following.cancel()
+
+    run(1, scenario)

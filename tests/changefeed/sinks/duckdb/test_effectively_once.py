@@ -17,7 +17,7 @@ from tailrace.changefeed.sinks.protocol import SinkError, SinkProgress
 from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.span import Span
 from tests.harness.descriptors import table
-from tests.harness.mirrors import Mirrors, Row, progress_of, rows_batch, run
+from tests.harness.mirrors import Mirrors, Row, begin, progress_of, rows_batch, run
 
 ORDERS = table()
 Change = tuple[tuple[int], int, Row | None]
@@ -50,7 +50,7 @@ def test_progress_comes_back_whole(tmp_path: Path) -> None:
 
     async def scenario(mirrors: Mirrors) -> None:
         sink = mirrors.sink()
-        assert await sink.open([ORDERS]) is None
+        assert await begin(sink, [ORDERS]) is None
         await sink.close()
         for epoch, saved in ((2, uneven), (3, progress_of(ORDERS, 90))):
             async with mirrors.open(ORDERS, epoch=epoch) as sink:
@@ -59,7 +59,7 @@ def test_progress_comes_back_whole(tmp_path: Path) -> None:
             again = mirrors.sink(epoch=epoch + 10)
             if epoch == 2:
                 again = mirrors.sink(epoch=epoch)
-            assert await again.open([ORDERS]) == saved
+            assert await begin(again, [ORDERS]) == saved
             await again.close()
 
     run(tmp_path, scenario)
@@ -141,7 +141,7 @@ def test_failed_flush_leaves_the_one_before(tmp_path: Path) -> None:
             file.close_cursor(cursor)
             await file.release()
         again = mirrors.sink(epoch=2)
-        assert await again.open([ORDERS]) == progress_of(ORDERS, 9)
+        assert await begin(again, [ORDERS]) == progress_of(ORDERS, 9)
         await feed(again, upsert(2, 10), upsert(1, 20), resolved=20)
         assert await mirrors.read("FROM orders") == [(1, "1@20")]
         await again.close()
@@ -201,7 +201,7 @@ class Replaying:
         self._resolved = self._emitted = self._highest = 0
 
     async def start(self) -> None:
-        assert await self._sink.open([ORDERS]) is None
+        assert await begin(self._sink, [ORDERS]) is None
 
     def commit(self, key: int, *, deletes: bool) -> None:
         ts = len(self._history) + 1
@@ -228,7 +228,7 @@ class Replaying:
         await self._sink.close()
         self._epoch += 1
         self._sink = self._mirrors.sink(epoch=self._epoch)
-        saved = await self._sink.open([ORDERS])
+        saved = await begin(self._sink, [ORDERS])
         if saved is None:
             self._highest = 0
         self._resolved = self._emitted = saved.resolved if saved is not None else 0

@@ -19,7 +19,7 @@ from tailrace.changefeed.sinks.duckdb.schema_step import same_shape
 from tailrace.changefeed.sinks.duckdb.table_schema import TableSchema, quoted
 from tailrace.changefeed.sinks.protocol import SinkRefused
 from tests.harness.descriptors import INT8, KEY, STRING, VALUE, table
-from tests.harness.mirrors import Mirrors, progress_of, rows_batch, run
+from tests.harness.mirrors import Mirrors, begin, progress_of, rows_batch, run
 
 ORDERS = table()
 SHAPES = pytest.mark.parametrize("columnar", [False, True])
@@ -272,9 +272,9 @@ def test_names_apart_by_case_alone_are_refused(tmp_path: Path) -> None:
 
     async def scenario(mirrors: Mirrors) -> None:
         with pytest.raises(SinkRefused, match='"v" and "V"'):
-            await mirrors.sink().open([table(columns=(KEY, VALUE, upper))])
+            await begin(mirrors.sink(), [table(columns=(KEY, VALUE, upper))])
         with pytest.raises(SinkRefused, match='"orders" and "Orders"'):
-            await mirrors.sink().open([table(), table(id=105, name="Orders")])
+            await begin(mirrors.sink(), [table(), table(id=105, name="Orders")])
         assert mirrors.files.open_files == []
 
     run(tmp_path, scenario)
@@ -304,7 +304,7 @@ def test_table_parameter_names_the_mirror(tmp_path: Path) -> None:
             await sink.flush(None)
             assert await mirrors.read("FROM sales") == [(1, "a")]
         with pytest.raises(SinkRefused, match="2 tables"):
-            await mirrors.sink(uri).open([ORDERS, table(id=105, name="items")])
+            await begin(mirrors.sink(uri), [ORDERS, table(id=105, name="items")])
 
     run(tmp_path, scenario)
 
@@ -333,7 +333,7 @@ def test_another_schema_is_refused(tmp_path: Path) -> None:
         async with mirrors.open(ORDERS) as sink:
             await sink.flush(progress_of(ORDERS, 10))
         with pytest.raises(SinkRefused, match="holds version 1"):
-            await mirrors.sink(epoch=2).open([wider])
+            await begin(mirrors.sink(epoch=2), [wider])
 
     run(tmp_path, scenario)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from tailrace.catalog.descriptor import TableDescriptor
 from tailrace.changefeed.sinks.duckdb import DuckDBSink, mirror_file
 from tests.harness.descriptors import table
-from tests.harness.mirrors import Mirrors, progress_of, rows_batch, run
+from tests.harness.mirrors import Mirrors, begin, progress_of, rows_batch, run
 from tests.harness.simulation import Simulation
 
 ORDERS = table()
@@ -31,6 +32,20 @@ def test_file_is_open_while_somebody_uses_it(tmp_path: Path) -> None:
         assert mirrors.files.open_files == [path]
         await second.release()
         assert mirrors.files.open_files == []
+
+    run(tmp_path, scenario)
+
+
+def test_open_files_have_no_threads(tmp_path: Path) -> None:
+    """Whoever calls does the work; by itself DuckDB starts eight for each file, for its reads."""
+
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.files.using(tmp_path / "first.duckdb"):
+            before = len(os.listdir("/proc/self/task"))
+            others = [await mirrors.files.acquire(tmp_path / f"{n}.duckdb") for n in range(5)]
+            assert len(os.listdir("/proc/self/task")) - before <= len(others)  # the node's own
+            for file in others:
+                await file.release()
 
     run(tmp_path, scenario)
 
@@ -121,7 +136,7 @@ def test_killed_process_leaves_its_last_flush(tmp_path: Path) -> None:
 
     async def scenario(mirrors: Mirrors) -> None:
         sink = mirrors.sink(epoch=2)
-        saved = await sink.open([ORDERS])
+        saved = await begin(sink, [ORDERS])
         assert saved is not None
         assert saved.resolved >= acknowledged
         model = {ts % 7: None if ts % 5 == 0 else str(ts) for ts in range(1, saved.resolved + 1)}
@@ -140,7 +155,7 @@ def test_simulated_machine_can_mirror(tmp_path: Path) -> None:
         mirrors = Mirrors(tmp_path, simulation.offload, wall=simulation.wall)
         for epoch in range(1, 8):
             sink = mirrors.sink(epoch=epoch)
-            saved = await sink.open([ORDERS])
+            saved = await begin(sink, [ORDERS])
             start = saved.resolved if saved is not None else 0
             flushing = asyncio.ensure_future(flush_all(sink, start))
             await asyncio.sleep(simulation.random.random() * 0.05)
@@ -156,3 +171,43 @@ def test_simulated_machine_can_mirror(tmp_path: Path) -> None:
             await sink.flush(progress_of(ORDERS, ts))
 
     simulation.run(feed())
+
+
+def test_a_failing_checkpoint_is_not_tried_with_every_flush(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor ever after given up: it succeeds once it can."""
+    monkeypatch.setattr(mirror_file, "WAL_BYTES_MAX", 1)
+    monkeypatch.setattr(mirror_file, "RETRY_SECONDS_MIN", 3600.0)
+    tried: list[bool] = []
+    checkpoint = mirror_file.MirrorFile._checkpoint_now
+
+    def noted(self: mirror_file.MirrorFile) -> bool:
+        tried.append(checkpoint(self))
+        return tried[-1]
+
+    monkeypatch.setattr(mirror_file.MirrorFile, "_checkpoint_now", noted)
+
+    async def scenario(mirrors: Mirrors) -> None:
+        file = await mirrors.files.acquire(tmp_path / "mirror.duckdb")
+        other = file.cursor()
+        other.execute("BEGIN")
+        other.execute("CREATE TABLE held (k INT)")  # no checkpoint passes a transaction that writes
+        async with mirrors.open(ORDERS) as sink:
+            for k in range(30):
+                sink.emit(rows_batch(ORDERS, [((k,), 10 + k, (k, "a"))]))
+                await sink.flush(None)
+                await asyncio.sleep(0)
+            assert tried == [False]
+            other.execute("ROLLBACK")
+            file._retry_at = 0.0  # the pause is over
+            k = 30
+            while tried[-1] is False:
+                sink.emit(rows_batch(ORDERS, [((k,), 10 + k, (k, "a"))]))
+                await sink.flush(None)
+                await asyncio.sleep(0)
+                k += 1
+        file.close_cursor(other)
+        await file.release()
+
+    run(tmp_path, scenario)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -11,6 +12,7 @@ import pytest
 
 from tailrace.catalog.errors import SQLError
 from tailrace.changefeed.sinks.duckdb.interruption import end_query
+from tailrace.changefeed.sinks.duckdb.ownership import MirrorSources
 from tests.harness.descriptors import table
 from tests.harness.mirrors import Mirrors, progress_of, rows_batch, run
 
@@ -164,6 +166,106 @@ def test_error_carries_its_state(tmp_path: Path, sql: str, sqlstate: str) -> Non
         async with mirrors.open(ORDERS) as sink:
             assert sink is not None
             assert (await refused(mirrors, sql)).sqlstate == sqlstate
+
+    run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("sql", "sqlstate"),
+    [
+        ("EXPLAIN ANALYZE COPY (SELECT 1) TO '{file}' (FORMAT csv, USE_TMP_FILE false)", "25006"),
+        ("EXPLAIN ANALYZE COPY (SELECT 1) TO '{file}.wal' (FORMAT csv)", "25006"),
+        ("EXPLAIN /* then */ ANALYZE\nCHECKPOINT", "25006"),
+        ("EXPLAIN (ANALYZE) COPY (SELECT 1) TO '{file}'", "0A000"),
+        ("COPY (SELECT 1) TO '{file}' (FORMAT csv, USE_TMP_FILE false)", "25006"),
+        ("SELECT * FROM read_blob('{file}.wal')", "42501"),
+        ("SELECT * FROM read_text('{file}')", "42501"),
+        ("DESCRIBE SELECT * FROM read_csv('{file}')", "42501"),
+        ("EXPLAIN SELECT * FROM read_csv('{file}')", "42501"),
+        ("SELECT (SELECT count(*) FROM glob('{file}*'))", "42501"),
+        ("WITH w AS (SELECT * FROM read_blob('{file}')) FROM w", "42501"),
+        ("FROM query('SELECT * FROM read_blob(''{file}'')')", "42501"),
+        ("FROM checkpoint()", "42501"),
+        ("FROM '{file}'", "42P01"),
+        ("WITH \"{file}\" AS (SELECT 1) FROM '{file}'", "42P01"),
+        ("SELECT json_serialize_plan('FROM read_blob(''{file}'')')", "42501"),
+        ("SELECT " + "(1)+" * 20_000 + "1", "54000"),
+    ],
+)
+def test_the_mirrors_own_file_is_out_of_reach(tmp_path: Path, sql: str, sqlstate: str) -> None:
+    """DuckDB lets a statement read and write the file of its own database, whatever its settings
+    say of other files; and the write-ahead log beside it."""
+    file = tmp_path / "mirror.duckdb"
+
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(ORDERS) as sink:
+            sink.emit(rows_batch(ORDERS, [((1,), 10, (1, "a"))]))
+            await sink.flush(progress_of(ORDERS, 10))
+            assert (await refused(mirrors, sql.replace("{file}", str(file)))).sqlstate == sqlstate
+            sink.emit(rows_batch(ORDERS, [((2,), 20, (2, "b"))]))
+            await sink.flush(progress_of(ORDERS, 20))
+            assert await mirrors.read("FROM orders ORDER BY k") == [(1, "a"), (2, "b")]
+        with duckdb.connect(str(file)) as after:
+            assert after.execute("SELECT count(*) FROM orders").fetchall() == [(2,)]
+
+    run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "EXPLAIN ANALYZE SELECT * FROM orders",
+        "EXPLAIN (SELECT 1)",
+        "WITH w AS (FROM orders) SELECT (SELECT max(k) FROM w), list_sum([n]) FROM range(3) r(n)",
+        "SELECT * FROM orders JOIN (VALUES (1)) v(k) USING (k) UNION ALL FROM orders",
+        "FROM orders PIVOT (count(*) FOR v IN ('a', 'b'))",
+        "SUMMARIZE orders",
+        "SELECT table_name FROM information_schema.tables",
+        "FROM duckdb_columns()",
+    ],
+)
+def test_queries_of_the_files_tables_are_reading(tmp_path: Path, sql: str) -> None:
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(ORDERS) as sink:
+            sink.emit(rows_batch(ORDERS, [((1,), 10, (1, "a"))]))
+            await sink.flush(None)
+            assert await mirrors.read(sql)
+
+    run(tmp_path, scenario)
+
+
+def test_a_result_is_bounded_in_bytes(tmp_path: Path) -> None:
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(ORDERS):
+            with pytest.raises(SQLError) as caught:
+                await mirrors.reader.read(
+                    "mirror.duckdb", "SELECT repeat('x', 1000) FROM range(100000)", bytes_max=10**6
+                )
+            assert caught.value.sqlstate == "54000"
+
+    run(tmp_path, scenario)
+
+
+def test_a_reader_is_judged_by_what_the_file_holds(tmp_path: Path) -> None:
+    """Released tables count: their rows are there. So do tables that no changefeed made."""
+    seen: list[MirrorSources] = []
+
+    async def permit(sources: MirrorSources) -> None:
+        seen.append(sources)
+        raise SQLError("42501", "no")
+
+    async def scenario(mirrors: Mirrors) -> None:
+        other = replace(ORDERS, id=ORDERS.id + 1, name="other")
+        async with mirrors.open(ORDERS, other):
+            pass
+        await mirrors.kind.release("duckdb:///mirror.duckdb", mirrors.identity())
+        for _ in range(2):
+            with pytest.raises(SQLError, match="no"):
+                await mirrors.reader.read("mirror.duckdb", "SELECT 1", permit=permit)
+            with duckdb.connect(str(tmp_path / "mirror.duckdb")) as own:
+                own.execute("CREATE TABLE IF NOT EXISTS own (k INT)")
+        both = frozenset((ORDERS.id, other.id))
+        assert seen == [MirrorSources(both, others=False), MirrorSources(both, others=True)]
 
     run(tmp_path, scenario)
 

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 
 import pytest
 
 from tailrace.catalog.errors import SQLError
-from tailrace.changefeed.sinks.protocol import SinkRefused
-from tailrace.changefeed.sinks.spark import LakeLocation, SparkKind
+from tailrace.changefeed.options import ChangefeedOptions
+from tailrace.changefeed.sinks.protocol import FeedIdentity, SinkProgress, SinkRefused
+from tailrace.changefeed.sinks.spark import LakeLocation, LakeServer, SparkKind
+from tailrace.changefeed.sinks.spark.application import child_environment
 from tailrace.changefeed.sinks.spark.java import java_version, why_no_spark
-from tailrace.kvlayer.offload import ThreadOffload
+from tailrace.changefeed.sinks.spark.lake_record import LakeRecord
+from tailrace.changefeed.sinks.spark.masters import MASTERS, check_master
+from tailrace.changefeed.sinks.worker import WorkerFeed
+from tailrace.changefeed.sinks.worker_tokens import Worker, WorkerTokens
+from tailrace.kvlayer.clock import Timestamp
+from tailrace.kvlayer.history import StorePosition
+from tailrace.kvlayer.offload import Offload, ThreadOffload
+from tailrace.kvlayer.settings import SettingError, Settings
 from tests.harness.java import fake_java
 
 
@@ -21,10 +31,15 @@ def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(home))
 
 
+def kind_of(root: Path, offload: Offload, url: str | None, **settings: str) -> SparkKind:
+    server = None if url is None else LakeServer(url)
+    return SparkKind([root], offload, server, WorkerTokens(lambda: "token"), Settings(settings))
+
+
 def refusal_of(root: Path, uri: str, *, url: str | None = "http://127.0.0.1:1") -> Exception:
     offload = ThreadOffload()
     try:
-        kind = SparkKind([root], offload, url)
+        kind = kind_of(root, offload, url)
         with pytest.raises((SQLError, SinkRefused)) as caught:
             asyncio.run(kind.validate(uri, [], store_id="s"))
         return caught.value
@@ -111,12 +126,83 @@ def test_node_without_a_server_refuses_lakes(java: None, tmp_path: Path) -> None
     assert "tailrace serve" in str(error)
 
 
+@pytest.mark.parametrize("held", [False, True])
+def test_lake_of_another_past_is_refused(tmp_path: Path, held: bool) -> None:
+    """Its checkpoint would go on from a timestamp, whatever history that is of."""
+    offload = ThreadOffload()
+    seen = StorePosition(incarnation="lost", index=12)
+    now = StorePosition(incarnation="present", index=7)
+
+    async def holds(position: StorePosition) -> bool:
+        assert position == seen
+        return held
+
+    async def report(progress: SinkProgress, rows: int) -> None: ...
+
+    async def scenario() -> StorePosition | None:
+        record = LakeRecord(tmp_path / "lake" / "_checkpoint_7.position", offload.lane("test"))
+        await record.write(seen)
+        kind = kind_of(tmp_path, offload, None)
+        feed = WorkerFeed(
+            identity=FeedIdentity(store_id="s", job_id=7, epoch=1),
+            uri="spark+parquet:///lake",
+            table_id=104,
+            user="ada",
+            start_at=Timestamp(1),
+            resolved=Timestamp(1),
+            options=ChangefeedOptions(),
+            position=lambda: now,
+            holds=holds,
+            report=report,
+        )
+        # Without a server no application is started.
+        with pytest.raises(SinkRefused, match="tailrace serve" if held else "from a past that"):
+            await kind.run(feed)
+        return await record.read()
+
+    try:
+        assert asyncio.run(scenario()) == (now if held else seen)
+    finally:
+        offload.close()
+
+
 def test_options_without_meaning_are_refused(tmp_path: Path) -> None:
     offload = ThreadOffload()
     try:
-        kind = SparkKind([tmp_path], offload, "http://127.0.0.1:1")
+        kind = kind_of(tmp_path, offload, "http://127.0.0.1:1")
         kind.check_options({"cursor": "1", "INITIAL_SCAN": "no"})
         with pytest.raises(SQLError, match="'envelope' has no meaning for a lake"):
             kind.check_options({"envelope": "wrapped"})
     finally:
         offload.close()
+
+
+def test_masters_are_those_of_the_list(java: None, tmp_path: Path) -> None:
+    """The server connects to the master, and hands its workers a token."""
+    told = refusal_of(tmp_path, "spark+parquet:///lake?master=spark://attacker:7077")
+    assert isinstance(told, SQLError)
+    assert (told.sqlstate, told.detail) == (
+        "42501",
+        "The cluster setting changefeed.lake.masters has local.",
+    )
+    check_master("spark://one:7077", "local, spark://one:7077")
+    check_master("local[*]", "local, spark://one:7077")
+    with pytest.raises(SQLError, match="master 'local'"):
+        check_master("local", "spark://one:7077")
+    with pytest.raises(SettingError, match="'yarn' is no master"):
+        Settings({MASTERS.name: "local, yarn"})
+    assert Settings({MASTERS.name: " local,spark://a:1 "}).get(MASTERS) == "local, spark://a:1"
+
+
+def test_an_applications_environment_holds_nothing_of_the_servers() -> None:
+    files = {"PATH": "/bin", "HOME": "/h"}
+    own = {**files, "TAILRACE_ROOT_PASSWORD": "x", "AWS_SECRET_ACCESS_KEY": "y"}
+    assert child_environment(own) == {**files, "PYSPARK_PYTHON": sys.executable}
+
+
+def test_a_workers_token_is_worth_something_while_it_runs() -> None:
+    drawn = iter(["one", "two"])
+    tokens, ada = WorkerTokens(lambda: next(drawn)), Worker("ada", 104)
+    with tokens.lent(ada) as token:
+        assert (token, tokens.find("one"), tokens.find("two")) == ("one", ada, None)
+    assert tokens.find("one") is None

@@ -1,0 +1,40 @@
+"""How often feeds checkpoint that have nothing else to do: all of a node's together cost a bound.
+
+A checkpoint without rows costs the same whether one feed makes it or another: the range feed wakes
+the pipeline, the sink commits its progress, and each so often the job's row follows.
+
+    idle feeds    10      50     200
+    seconds      0.2     1.0     4.0     between the checkpoints of each
+
+Below `changefeed.options`' default the period does not fall, so up to ten feeds keep it. A feed
+leaves the idle ones with its next row, and whoever waits for a timestamp is served at once.
+"""
+
+from __future__ import annotations
+
+CHECKPOINT_CPU_SECONDS = 0.002
+"""Of all threads. 1.4 ms are DuckDB's UPDATE and COMMIT, the rest the loop's."""
+
+IDLE_SHARE = 0.1
+"""Of one core: what all idle feeds of a node may use together."""
+
+
+class IdlePace:
+    """Counts the idle feeds of a node."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    @property
+    def seconds(self) -> float:
+        """The period at which their checkpoints use their share."""
+        return self._count * CHECKPOINT_CPU_SECONDS / IDLE_SHARE
+
+    def enter(self) -> None:
+        """One more feed is idle."""
+        self._count += 1
+
+    def leave(self) -> None:
+        """A feed has work, or has ended."""
+        assert self._count > 0, "nobody is idle"
+        self._count -= 1

@@ -1,0 +1,153 @@
+"""Long work of Python, cut into slices of the loop from within.
+
+A function that calls `give_way` now and then is run by `in_slices` a slice at a time, and between
+two slices the loop does what else is due:
+
+    def plan():
+        for node in tree.walk():
+            give_way()
+            …
+
+    made = await in_slices(plan)
+
+The function has a stack of its own, a thread's, which is a coroutine here and nothing else: the
+loop stands still while it runs, and it stands still while the loop runs, so that no Python of it
+ever competes for the interpreter's lock. Slices are counted, not timed: a simulation's history is
+the same in each run. A task that is cancelled ends its function at the next `give_way`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+T = TypeVar("T")
+
+STEPS_PER_SLICE = 64
+"""Calls of `give_way` in a slice. What lies between two takes 5 to 60 µs of CPU time."""
+STACK_BYTES = 256 << 20
+"""Address space of a fibre's stack; memory is taken where it is used. Compiled code that recurses
+checks no limit but this one."""
+RECURSION_MAX = 60_000
+"""Frames of Python in a fibre: those of the deepest tree that the limits on statements allow."""
+
+
+class Abandoned(BaseException):
+    """The result of a fibre is wanted no more. Raised by `give_way`; caught only for tidying."""
+
+
+class _Current(threading.local):
+    fibre: Fibre[object] | None = None
+
+
+_current = _Current()
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+"""Of all fibres of a loop one has a slice in each of the loop's turns."""
+
+
+def give_way(steps: int = 1) -> None:
+    """Lets the loop go on, if this is a fibre whose slice has ended. `steps` says how much work
+    there was since the last call."""
+    fibre = _current.fibre
+    if fibre is not None:
+        fibre.left -= steps
+        if fibre.left <= 0:
+            fibre.pause()
+
+
+def end_slice() -> None:
+    """Lets the loop go on: what follows, or what was before, is about a slice by itself."""
+    give_way(STEPS_PER_SLICE)
+
+
+async def in_slices(work: Callable[[], T]) -> T:
+    """What `work` returns or raises. Other tasks run between its slices."""
+    loop = asyncio.get_running_loop()
+    turn = _turns.setdefault(loop, asyncio.Lock())
+    fibre = Fibre(work)
+    try:
+        while True:
+            async with turn:
+                if fibre.run_slice():
+                    return fibre.result()
+                await asyncio.sleep(0)
+    finally:
+        fibre.abandon()
+
+
+class Fibre(Generic[T]):
+    """A function with a stack of its own, which runs while its caller waits in `run_slice`."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self.left = STEPS_PER_SLICE
+        self._work = work
+        self._context = copy_context()
+        self._go, self._paused = threading.Lock(), threading.Lock()
+        self._go.acquire()
+        self._paused.acquire()
+        self._thread: threading.Thread | None = None
+        self._done = self._abandoned = False
+        self._value: T | None = None
+        self._error: BaseException | None = None
+
+    def run_slice(self) -> bool:
+        """Lets the function go on until it gives way. Returns whether it has ended."""
+        assert not self._done, "a fibre that has ended has no slices"
+        self.left = STEPS_PER_SLICE
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(RECURSION_MAX)
+        try:
+            if self._thread is None:
+                self._thread = self._started()
+            else:
+                self._go.release()
+            self._paused.acquire()
+        finally:
+            sys.setrecursionlimit(limit)
+        if self._done:
+            self._thread.join()
+        return self._done
+
+    def result(self) -> T:
+        assert self._done, "a fibre that has not ended has no result"
+        if self._error is not None:
+            raise self._error
+        return self._value  # type: ignore[return-value]  # set wherever there is no error
+
+    def abandon(self) -> None:
+        """Ends the function where it stands, if it has begun and not ended."""
+        self._abandoned = True
+        while self._thread is not None and not self._done:
+            self.run_slice()
+
+    def pause(self) -> None:
+        """Ends the slice; returns when the next one begins. Only the function itself calls this."""
+        self._paused.release()
+        self._go.acquire()
+        if self._abandoned:
+            raise Abandoned
+
+    def _started(self) -> threading.Thread:
+        before = threading.stack_size(STACK_BYTES)
+        try:
+            thread = threading.Thread(target=self._context.run, args=(self._serve,), daemon=True)
+            thread.start()
+        finally:
+            threading.stack_size(before)
+        return thread
+
+    def _serve(self) -> None:
+        _current.fibre = self  # type: ignore[assignment]  # of whatever it returns
+        try:
+            self._value = self._work()
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._done = True
+            _current.fibre = None
+            self._paused.release()

@@ -1,0 +1,37 @@
+"""Slices: what a long read gathers before the loop may do something else.
+
+A slice is bounded in rows, for the time that it takes, and in bytes, for the memory that whoever
+asked for it holds. A row that is larger than the bound is a slice of its own:
+
+    rows of 100 bytes   1000 a slice
+    rows of 1 MB        one a slice
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+SLICE_ROWS = 1000
+"""Rows that a sliced read gathers before the loop may do something else: under a millisecond."""
+
+SLICE_BYTES = 256 * 1024
+"""And bytes of their keys and values. What holds several slices at once, as sixteen pieces of a
+feed that catch up do, is bounded by as many times this."""
+
+Body = TypeVar("Body", bytes, bytes | None)
+
+
+def take_slice(
+    rows: Iterator[tuple[bytes, Body]], rows_max: int = SLICE_ROWS
+) -> tuple[list[tuple[bytes, Body]], bool]:
+    """The next rows, and whether there may be more: False where the rows have ended."""
+    found: list[tuple[bytes, Body]] = []
+    size = 0
+    for row in rows:
+        found.append(row)
+        key, body = row
+        size += len(key) if body is None else len(key) + len(body)
+        if size >= SLICE_BYTES or len(found) >= rows_max:
+            return found, True
+    return found, False

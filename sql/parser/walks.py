@@ -1,0 +1,40 @@
+"""Walks over trees that give way: sqlglot's own order, level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from sqlglot import exp
+
+from ...kvlayer.fibre import give_way
+
+E = TypeVar("E", bound=exp.Expr)
+T = TypeVar("T")
+
+_NODES_PER_STEP = 16
+
+
+def walk(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """Every node of a tree."""
+    for count, node in enumerate(tree.walk()):
+        if not count % _NODES_PER_STEP:
+            give_way()
+        yield node
+
+
+def find_all(tree: exp.Expr, *kinds: type[E]) -> Iterator[E]:
+    """The nodes of these kinds."""
+    for count, node in enumerate(tree.walk()):
+        if isinstance(node, kinds):
+            give_way()
+            yield node
+        elif not count % _NODES_PER_STEP:
+            give_way()
+
+
+def stepping(items: Iterable[T]) -> Iterator[T]:
+    """The items, giving way before each."""
+    for item in items:
+        give_way()
+        yield item

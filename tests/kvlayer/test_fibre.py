@@ -1,0 +1,102 @@
+"""Functions that give way: their slices, their results, and how they are ended."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tailrace.kvlayer.fibre import STEPS_PER_SLICE, Fibre, give_way, in_slices
+from tests.harness.simulation import Simulation
+
+
+def test_a_slice_ends_by_count() -> None:
+    seen: list[int] = []
+
+    def work() -> str:
+        for number in range(STEPS_PER_SLICE + 1):
+            give_way()
+            seen.append(number)
+        return "done"
+
+    fibre = Fibre(work)
+    assert not fibre.run_slice()
+    assert len(seen) == STEPS_PER_SLICE - 1
+    assert fibre.run_slice()
+    assert fibre.result() == "done"
+
+
+def test_other_tasks_run_between_slices() -> None:
+    turns: list[int] = []
+
+    def work() -> int:
+        for _ in range(10 * STEPS_PER_SLICE):
+            give_way()
+        return len(turns)
+
+    async def beside() -> None:
+        while True:
+            turns.append(1)
+            await asyncio.sleep(0)
+
+    async def main() -> int:
+        task = asyncio.ensure_future(beside())
+        try:
+            return await in_slices(work)
+        finally:
+            task.cancel()
+
+    assert Simulation(1).run(main()) >= 9
+
+
+def test_an_error_is_raised_where_it_is_awaited() -> None:
+    def work() -> None:
+        give_way(STEPS_PER_SLICE)
+        raise ValueError("a reason")
+
+    with pytest.raises(ValueError, match="a reason"):
+        Simulation(1).run(in_slices(work))
+
+
+def test_a_cancelled_task_ends_its_function() -> None:
+    begun: list[bool] = []
+    ended: list[bool] = []
+
+    def work() -> None:
+        begun.append(True)
+        try:
+            while True:
+                give_way()
+        finally:
+            ended.append(True)
+
+    async def main() -> None:
+        task = asyncio.ensure_future(in_slices(work))
+        while not begun:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    Simulation(1).run(main())
+    assert ended == [True]
+
+
+def test_fibres_of_a_loop_take_turns() -> None:
+    order: list[str] = []
+
+    def named(name: str) -> None:
+        for _ in range(3):
+            order.append(name)
+            give_way(STEPS_PER_SLICE)
+
+    async def main() -> None:
+        await asyncio.gather(in_slices(lambda: named("a")), in_slices(lambda: named("b")))
+
+    Simulation(1).run(main())
+    assert sorted(order[:2]) == ["a", "b"]
+    assert sorted(order[2:4]) == ["a", "b"]
+
+
+def test_without_a_fibre_nothing_gives_way() -> None:
+    give_way(10 * STEPS_PER_SLICE)

@@ -1,0 +1,231 @@
+"""DuckDB mirrors in a storm: what the file held behind every checkpoint, judged by `TableModel`.
+
+A mirror equals `SELECT * AS OF` its resolved timestamp, apart from single rows that are newer:
+
+    resolved 120     k1@90 k2@130       k1 as of 120, k2 as of 130, k3 absent if it went by now
+
+Behind a schema change above resolved the view may have the new columns already. What a backfill
+has still to bring into them is NULL till then; under another primary key the view stays as it was.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from tailrace.catalog.column_types import Datum
+from tailrace.changefeed.changes import ChangeBatch
+from tailrace.changefeed.sinks.protocol import Sink, SinkError, SinkProgress
+from tailrace.kvlayer.clock import Timestamp
+from tailrace.kvlayer.store import Store
+from tests.harness.simulation import Simulation
+from tests.simulation.key_order import KeyOrder
+from tests.simulation.mirrors import FILE, DuckDBMirror
+from tests.simulation.raw_history import TableHistory
+from tests.simulation.schema_model import TableModel
+from tests.simulation.schema_steps import Era, Fill, Schema, Truncate
+
+COLUMN_TYPES = {"INT8": "BIGINT", "STRING": "VARCHAR", "UUID": "UUID"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What the file held of a table behind a checkpoint. `at` is the store's clock then."""
+
+    table_id: int
+    at: Timestamp
+    resolved: Timestamp
+    version: int
+    columns: tuple[tuple[str, str], ...]
+    rows: Mapping[int, tuple[Timestamp, tuple[Datum, ...]]]
+
+
+class StormMirror:
+    """One feed's mirror file, from process to process."""
+
+    def __init__(self, sim: Simulation, folder: Path) -> None:
+        self._sim = sim
+        self._folder = folder
+        self._processes = count(2)
+        self._file = DuckDBMirror(folder / "1")
+        self._older: Path | None = None
+        self._epoch = 0
+        self.looks: list[Look] = []
+
+    def begin(self) -> None:
+        """A process starts."""
+        self._file.begin(self._sim)
+
+    def crash(self) -> None:
+        """The process is dead: another will find what was committed."""
+        self._file = self._file.crash(self._folder / str(next(self._processes)))
+
+    def sink(self, store: Store) -> Sink:
+        """A sink under an epoch of its own, as the job registry gives it."""
+        self._epoch += 1
+        return self._file.sink(store, self._sim, self._epoch)
+
+    # What an operator may do to a file of which no process knows.
+
+    def keep_copy(self) -> None:
+        """Puts a copy aside, which `put_back` may bring later."""
+        self._older = self._folder / f"kept {next(self._processes)}"
+        shutil.copytree(self._file.folder, self._older)
+
+    def put_back(self) -> None:
+        if self._older is not None:
+            self.delete()
+            shutil.copytree(self._older, self._file.folder, dirs_exist_ok=True)
+
+    def delete(self) -> None:
+        for path in self._file.folder.glob(f"{FILE}*"):
+            path.unlink()
+
+    # What it holds.
+
+    async def look(self, models: Mapping[int, TableModel], at: Timestamp) -> None:
+        """Notes what the file holds; nothing changes it meanwhile."""
+        found = await self._file.query(
+            "SELECT table_id, mirror_table, shown_table, version, progress.resolved "
+            "FROM _tailrace.mirrors, _tailrace.progress ORDER BY table_id"
+        )
+        looks: list[Look] = []
+        for table_id, name, shown, version, resolved in found:
+            view, base = f"main.{_text(name)}", f"_tailrace.{_text(shown)}"
+            described = await self._file.query(f"DESCRIBE SELECT * FROM {view}")
+            rows = await self._file.query(
+                f"SELECT base._commit_timestamp, shown.* FROM {view} AS shown "
+                f"JOIN {base} AS base ON base.c1 = shown.k"
+            )
+            looks.append(
+                Look(
+                    table_id=_number(table_id),
+                    at=at,
+                    resolved=Timestamp(_number(resolved)),
+                    version=_number(version),
+                    columns=tuple((_text(row[0]), _text(row[1])) for row in described),
+                    rows={_number(row[1]): (Timestamp(_number(row[0])), row[1:]) for row in rows},
+                )
+            )
+        if not any(model.frozen for model in models.values()):
+            self.looks += looks
+
+    def judge(self, models: Mapping[int, TableModel], histories: Mapping[int, TableHistory]) -> int:
+        """Returns how many rows were looked at."""
+        for look in self.looks:
+            _Judgement(look, models[look.table_id], histories[look.table_id]).check()
+        return sum(len(look.rows) for look in self.looks)
+
+
+class LookedAtSink:
+    """A mirror's sink, which fails now and then as the seed says, and is looked at behind every
+    checkpoint. Implements `Sink`."""
+
+    def __init__(
+        self,
+        inner: Sink,
+        mirror: StormMirror,
+        store: Store,
+        models: Mapping[int, TableModel],
+        sim: Simulation,
+        *,
+        fail_chance: float,
+    ) -> None:
+        self._inner = inner
+        self._mirror = mirror
+        self._store = store
+        self._models = models
+        self._sim = sim
+        self._fail_chance = fail_chance
+        self._order = KeyOrder("mirror")
+        self.stand, self.open, self.close = inner.stand, inner.open, inner.close
+        self.change_schema, self.emit_resolved = inner.change_schema, inner.emit_resolved
+
+    def emit(self, batch: ChangeBatch) -> None:
+        self._order.note(batch)
+        self._inner.emit(batch)
+
+    async def flush(self, progress: SinkProgress | None) -> None:
+        if self._sim.random.random() < self._fail_chance:
+            raise SinkError("the sink was away")
+        await self._inner.flush(progress)
+        if progress is not None and progress.scan_complete:
+            await self._mirror.look(self._models, self._store.clock.last)
+
+
+class _Judgement:
+    """One look, and what the model says."""
+
+    def __init__(self, look: Look, model: TableModel, history: TableHistory) -> None:
+        self._look = look
+        self._model = model
+        followed = history.descriptors[look.version - 1].modification_time
+        self._upto = max(followed, look.resolved)
+        self._era = self._shown_era()
+
+    def check(self) -> None:
+        look, model = self._look, self._model
+        for key, (at, row) in look.rows.items():
+            self._check_row(key, at, row)
+        for key in model.rows_at(look.resolved).keys() - look.rows.keys():
+            assert self._may_lack(key), f"{model.name} lacks {key} as of {look.resolved}: {look}"
+
+    def _shown_era(self) -> Era:
+        """The schema that the view shows: that of resolved, or of what was followed above it."""
+        look = self._look
+        eras = [e for e in self._model.eras if look.resolved < e.at <= self._upto]
+        for era in (*reversed(eras), self._model.era_at(look.resolved)):
+            shape = era.schema.shape.columns
+            if look.columns == tuple((name, COLUMN_TYPES[type]) for name, type in shape):
+                return era
+        raise AssertionError(f"the view is of no schema from {look.resolved} on: {look} {eras}")
+
+    def _check_row(self, key: int, at: Timestamp, row: Sequence[Datum]) -> None:
+        look, model = self._look, self._model
+        if at > look.resolved:
+            known = model.written(key, at) or model.era_at(at).at == at
+            assert known, f"{model.name} {key}@{at} was never written: {look}"
+        as_of = max(at, look.resolved)
+        unsettled = _unsettled(self._era, model.era_at(look.resolved).schema, at)
+        model.check_row(key, as_of, row, self._era.schema, unsettled=unsettled)
+        version = model.row_at(key, as_of)
+        assert version is not None
+        assert version.at <= at, f"{model.name} {key}@{at} is of {version.at}: {look}"
+
+    def _may_lack(self, key: int) -> bool:
+        """Whether the row went above resolved, or may have to come again behind a truncation."""
+        look, model = self._look, self._model
+        if any(
+            row is None and look.resolved < at <= look.at for at, row in model.history.get(key, ())
+        ):
+            return True
+        eras = [era for era in model.eras if look.resolved < era.at <= self._upto]
+        return any(isinstance(step, Truncate) for era in eras for step in era.steps)
+
+
+def _unsettled(shown: Era, resolved: Schema, at: Timestamp) -> frozenset[int]:
+    """Columns that are shown already, and into which a row from below has still to be brought."""
+    if at >= shown.at:
+        return frozenset()
+    return frozenset(
+        column.number
+        for column in shown.schema.columns
+        if (
+            (known := resolved.find(column.number)) is None
+            and column.fill in (Fill.DRAWN, Fill.COMPUTED)
+        )
+        or (known is not None and known.type != column.type)
+    )
+
+
+def _number(value: Datum) -> int:
+    assert isinstance(value, int), value
+    return value
+
+
+def _text(value: Datum) -> str:
+    assert isinstance(value, str), value
+    return value

@@ -1,0 +1,171 @@
+"""Long statements: planned in time that grows as they do, in slices, within limits."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from types import FrameType
+
+import pytest
+
+from benchmarks.statement_shapes import SHAPES, TABLE
+from tailrace.catalog.descriptor import TableDescriptor
+from tailrace.catalog.errors import SQLError
+from tailrace.kvlayer.fibre import in_slices
+from tailrace.sql.binder import Relations, tables_of
+from tailrace.sql.needs import needs_of
+from tailrace.sql.parser import parse
+from tailrace.sql.parser.pieces import PIECES_MAX
+from tailrace.sql.parser.statements import Query
+from tailrace.sql.planner import plan_statement
+from tailrace.sql.plans import SelectPlan
+from tests.harness.simulation import Simulation
+from tests.harness.sql_node import SqlNode, sql_node
+
+
+@pytest.fixture(scope="module")
+def shape() -> TableDescriptor:
+    """The table that the shapes read."""
+
+    async def work(sim: Simulation) -> TableDescriptor:
+        async with sql_node(sim) as node:
+            await node.sql(TABLE)
+            reader = node.store.begin(read_only=True)
+            (table,) = await node.services.catalog.list_tables(reader, "defaultdb")
+            return table
+
+    sim = Simulation(1)
+    return sim.run(work(sim))
+
+
+def plan(text: str, table: TableDescriptor) -> SelectPlan:
+    (statement,) = parse(text).statements
+    assert isinstance(statement, Query), statement
+    relations: Relations = {("shape",): table}
+    tables_of(statement)
+    made = plan_statement(statement, relations)
+    assert isinstance(made, SelectPlan), made
+    needs_of(statement, relations, made)
+    assert made.analytic.sql
+    return made
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """How many calls of functions, ours and others', some work makes. No clock has a say in it."""
+    count = 0
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    async def main() -> None:
+        def counted() -> None:
+            sys.setprofile(note)
+            try:
+                work()
+            finally:
+                sys.setprofile(None)
+
+        await in_slices(counted)
+
+    asyncio.run(main())
+    return count
+
+
+def run(work: Callable[[SqlNode], Awaitable[None]]) -> None:
+    async def main(sim: Simulation) -> None:
+        async with sql_node(sim) as node:
+            await work(node)
+
+    sim = Simulation(1)
+    sim.run(main(sim))
+
+
+SIZES = {"not": 100, "parentheses": 100, "casts": 200, "calls": 100}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_planning_is_linear(name: str, shape: TableDescriptor) -> None:
+    size = SIZES.get(name, 200)
+    plan(SHAPES[name](20), shape)
+    few = calls_of(lambda: plan(SHAPES[name](size), shape))
+    many = calls_of(lambda: plan(SHAPES[name](2 * size), shape))
+    assert many <= 2.3 * few, (few, many)
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlstate"),
+    [
+        (f"SELECT {'(' * 100_000}1", "54001"),
+        (f"SELECT {'ARRAY[' * 100_000}1", "54001"),
+        (f"SELECT {'NOT ' * 100_000}true", "54001"),
+        (f"SELECT {'CASE WHEN true THEN ' * 100_000}1", "54001"),
+        (f"SELECT {'abs(' * 100_000}1", "54001"),
+        (f"SELECT {'~ ' * 100_000}1", "54001"),
+        (f"SELECT {' + '.join('1' * 10_000)}", "54001"),
+        (f"SELECT {' || '.join(['note'] * 10_000)}", "54001"),
+        (f"SELECT 1{'::INT8' * 10_000}", "54001"),
+        (f"SELECT {', '.join('n + 1' for _ in range(100_000))}", "54011"),
+        (f"SELECT f({', '.join('n + 1' for _ in range(100_000))})", "54000"),
+    ],
+    ids=lambda value: value[:14],
+)
+def test_a_limit_refuses_before_anything_is_parsed(text: str, sqlstate: str) -> None:
+    def refused() -> None:
+        with pytest.raises(SQLError) as caught:
+            parse(text)
+        assert caught.value.sqlstate == sqlstate
+
+    assert calls_of(refused) < 30 * PIECES_MAX
+
+
+def test_a_long_statement_gives_way() -> None:
+    async def work(node: SqlNode) -> None:
+        await node.sql(TABLE)
+        task = asyncio.ensure_future(node.rows(SHAPES["columns"](1000)))
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert not task.done()
+        await task
+
+    run(work)
+
+
+def test_a_cancel_ends_planning() -> None:
+    async def work(node: SqlNode) -> None:
+        await node.sql(TABLE)
+        session = node.session()
+        task = asyncio.ensure_future(session.execute(SHAPES["columns"](1000)))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not task.done()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await session.execute("ROLLBACK")
+        assert await node.rows("SELECT 1") == [(1,)]
+
+    run(work)
+
+
+def test_chains_answer_as_they_are_written() -> None:
+    async def work(node: SqlNode) -> None:
+        rows = await node.rows(" UNION ALL ".join(f"SELECT {k} AS c" for k in range(40)))
+        assert rows == [(k,) for k in range(40)]
+        conditions = " OR ".join(f"k = {k} AND k > 0" for k in range(40))
+        text = f"SELECT k FROM generate_series(0, 99) AS g(k) WHERE {conditions} ORDER BY k"
+        assert await node.rows(text) == [(k,) for k in range(1, 40)]
+
+    run(work)
+
+
+def test_a_union_is_typed_from_left_to_right() -> None:
+    async def work(node: SqlNode) -> None:
+        literals = " UNION ALL ".join(["SELECT '1'"] * 10)
+        with pytest.raises(SQLError, match="UNION types text and bigint cannot be matched"):
+            await node.rows(f"{literals} UNION ALL SELECT 1")
+        rows = await node.rows(f"SELECT 1 AS c UNION ALL {literals}")
+        assert rows == [(1,)] * 11
+
+    run(work)
