@@ -189,7 +189,8 @@ class _Judgement:
             known = model.written(key, at) or model.era_at(at).at == at
             assert known, f"{model.name} {key}@{at} was never written: {look}"
         as_of = max(at, look.resolved)
-        unsettled = _unsettled(self._era, model.era_at(look.resolved).schema, at)
+        above = [era for era in model.eras if look.resolved < era.at <= self._era.at]
+        unsettled = _unsettled(model.era_at(look.resolved).schema, above, at)
         model.check_row(key, as_of, row, self._era.schema, unsettled=unsettled)
         version = model.row_at(key, as_of)
         assert version is not None
@@ -206,19 +207,22 @@ class _Judgement:
         return any(isinstance(step, Truncate) for era in eras for step in era.steps)
 
 
-def _unsettled(shown: Era, resolved: Schema, at: Timestamp) -> frozenset[int]:
-    """Columns that are shown already, and into which a row from below has still to be brought."""
-    if at >= shown.at:
-        return frozenset()
-    return frozenset(
-        column.number
-        for column in shown.schema.columns
-        if (
-            (known := resolved.find(column.number)) is None
-            and column.fill in (Fill.DRAWN, Fill.COMPUTED)
-        )
-        or (known is not None and known.type != column.type)
-    )
+def _unsettled(resolved: Schema, above: Sequence[Era], at: Timestamp) -> frozenset[int]:
+    """Columns of which a row from `at` may still lack its value: `above` are the eras from resolved
+    up to the one that is shown, and some of them rewrote the column behind the row."""
+    found: set[int] = set()
+    before = resolved
+    for era in above:
+        for column in era.schema.columns if at < era.at else ():
+            known = before.find(column.number)
+            if known is None:
+                rewritten = column.fill in (Fill.DRAWN, Fill.COMPUTED)
+            else:
+                rewritten = known.type != column.type
+            if rewritten:
+                found.add(column.number)
+        before = era.schema
+    return frozenset(found)
 
 
 def _number(value: Datum) -> int:
