@@ -53,6 +53,7 @@ from ..sql.analytic_lanes import Lanes, asker
 from ..sql.analytic_rows import AnalyticRows
 from ..sql.columnar_cache import ColumnarCache
 from ..sql.executor.load import ROWS_PER_TRANSACTION, Batches
+from ..sql.introspection.registry import default_tables
 from .feeds import ChangefeedResumer, FeedServices
 from .joined_store import JoinTarget, identify, join_store
 from .loop_delay import LoopDelay
@@ -338,6 +339,7 @@ async def _assemble(
         catalog=Catalog(descriptors),
         leases=leases,
         analytics=analytics,
+        virtual_tables=default_tables(),
         jobs=adapter,
         changefeeds=adapter,
         schema_changes=SchemaChanges(store, descriptors),

@@ -24,11 +24,12 @@ from .descriptor import (
 from .descriptor_encoding import DescriptorUnreadable
 from .descriptor_store import DescriptorReader, DescriptorStore
 from .errors import SQLError
+from .key_errors import duplicate_key
 from .live_leases import DescriptorLeased
 from .names import TableName, quote_identifier
 from .publish_rules import LOCK_PARAMETER, StaleDescriptor
 from .row_codec import RowCodec, RowUnreadable, codec_for
-from .show_create import duplicate_key, show_create
+from .show_create import show_create
 from .table_reader import VersionSlice, read_table, read_versions
 from .type_kinds import TypeKind
 

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .column_types import Datum
 from .descriptor import TableDescriptor
+from .elements import IndexKind
 from .errors import SQLError
+from .index_codec import IndexCodec
 from .privileges import Privilege
 from .rights import Rights
+from .show_create import plain_text, primary_key_name
 
 
 class ConstraintViolated(SQLError):
@@ -34,3 +38,29 @@ def told_to(error: SQLError, rights: Rights, user: str) -> SQLError:
     told = SQLError(error.sqlstate, error.message, hint=error.hint, position=error.position)
     told.statement = error.statement
     return told
+
+
+def duplicate_key(table: TableDescriptor, key: Sequence[Datum]) -> SQLError:
+    """What an INSERT of a key that exists is told; `key` holds the key columns' datums."""
+    names = ", ".join(column.name for column in table.key_columns)
+    values = ", ".join(map(plain_text, key))
+    return ConstraintViolated(
+        "23505",
+        f'duplicate key value violates unique constraint "{primary_key_name(table)}"',
+        detail=f"Key ({names})=({values}) already exists.",
+        tables=[table],
+    )
+
+
+def duplicate_values(table: TableDescriptor, codec: IndexCodec, body: bytes) -> SQLError:
+    """What is told of a second row with equal values in a unique index; `body` is the row's."""
+    index = codec.index
+    name = primary_key_name(table) if index.kind is IndexKind.PRIMARY else index.name
+    names = ", ".join(table.column_by_id(id).name.partition("~")[0] for id in index.columns)
+    values = ", ".join(map(plain_text, codec.values(body)))
+    return ConstraintViolated(
+        "23505",
+        f'duplicate key value violates unique constraint "{name}"',
+        detail=f"Key ({names})=({values}) already exists.",
+        tables=[table],
+    )

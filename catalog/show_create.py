@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from uuid import UUID
@@ -15,13 +15,9 @@ from .elements import (
     Constraint,
     ElementState,
     Index,
-    IndexKind,
     ReferentialAction,
     Validity,
 )
-from .errors import SQLError
-from .index_codec import IndexCodec
-from .key_errors import ConstraintViolated
 from .names import quote_identifier
 from .publish_rules import LOCK_PARAMETER
 
@@ -152,29 +148,3 @@ def plain_text(datum: Datum) -> str:
 def primary_key_name(table: TableDescriptor) -> str:
     """The name of the primary key's constraint."""
     return table.primary_index_name
-
-
-def duplicate_key(table: TableDescriptor, key: Sequence[Datum]) -> SQLError:
-    """What an INSERT of a key that exists is told; `key` holds the key columns' datums."""
-    names = ", ".join(column.name for column in table.key_columns)
-    values = ", ".join(map(plain_text, key))
-    return ConstraintViolated(
-        "23505",
-        f'duplicate key value violates unique constraint "{primary_key_name(table)}"',
-        detail=f"Key ({names})=({values}) already exists.",
-        tables=[table],
-    )
-
-
-def duplicate_values(table: TableDescriptor, codec: IndexCodec, body: bytes) -> SQLError:
-    """What is told of a second row with equal values in a unique index; `body` is the row's."""
-    index = codec.index
-    name = primary_key_name(table) if index.kind is IndexKind.PRIMARY else index.name
-    names = ", ".join(table.column_by_id(id).name.partition("~")[0] for id in index.columns)
-    values = ", ".join(map(plain_text, codec.values(body)))
-    return ConstraintViolated(
-        "23505",
-        f'duplicate key value violates unique constraint "{name}"',
-        detail=f"Key ({names})=({values}) already exists.",
-        tables=[table],
-    )

@@ -17,8 +17,8 @@ from ..kvlayer.background import give_way
 from .as_of import datetime_of
 from .computed_defaults import ComputedDefaults
 from .default_expressions import StoreGenerators, draw_defaults
-from .executor.duckdb import Analytics
 from .executor.stored_sequences import StoredSequences
+from .query_evaluator import QueryEvaluator
 from .row_expressions import (
     compile_check,
     compile_expression,
@@ -38,7 +38,7 @@ class AnalyticRows:
     """Evaluates the expressions of schema changes: the catalog's `RowEvaluator`."""
 
     def __init__(
-        self, store: StoreAccess, descriptors: DescriptorStore, analytics: Analytics
+        self, store: StoreAccess, descriptors: DescriptorStore, analytics: QueryEvaluator
     ) -> None:
         self._store = store
         self._descriptors = descriptors

@@ -22,10 +22,10 @@ from ..catalog.descriptor import TableDescriptor
 from .analytic_select import AnalyticSelect
 from .default_expressions import RESULT_TYPE, compile_default, computed, generator_of
 from .evaluator_errors import from_duckdb
-from .executor.duckdb import Analytics
 from .given_tables import ROW_NUMBER, filled, given_table
 from .parser import parse_expression
 from .parser.walks import find_all
+from .query_evaluator import QueryEvaluator
 from .results import Result, Row
 from .scalars import STRING, Bindings, Generators, Scalar, compile_scalar
 from .sequence_calls import always_evaluated, sequence_call
@@ -43,7 +43,7 @@ class ComputedDefaults:
     """Implements `sequence_functions.ExpressionEvaluator` for one statement, whose time and client
     `bindings` tell."""
 
-    def __init__(self, analytics: Analytics, bindings: Bindings) -> None:
+    def __init__(self, analytics: QueryEvaluator, bindings: Bindings) -> None:
         self._analytics = analytics
         self._bindings = bindings
 
@@ -72,7 +72,7 @@ class ComputedDefaults:
         return [value for (value,) in result.fetch_rows()]
 
 
-async def note_types(trees: Iterable[exp.Expr], analytics: Analytics) -> None:
+async def note_types(trees: Iterable[exp.Expr], analytics: QueryEvaluator) -> None:
     """Notes of which types defaults are that DuckDB computes. Raises SQLError for what it does not
     know, as 42883 for an unknown function."""
     for tree in trees:

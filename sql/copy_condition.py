@@ -9,8 +9,8 @@ from ..catalog.descriptor import Column, TableDescriptor
 from ..catalog.errors import SQLError
 from ..catalog.type_kinds import TypeKind
 from .binder import check_columns
-from .executor.duckdb import Analytics
 from .parser import columns_in, position_of
+from .query_evaluator import QueryEvaluator
 from .row_expressions import result_types, truths
 from .scalars import Bindings
 
@@ -24,7 +24,7 @@ class CopyCondition:
         self._tree = tree
         self._given = {column.name for column in given}
 
-    async def check(self, analytics: Analytics) -> None:
+    async def check(self, analytics: QueryEvaluator) -> None:
         """Raises SQLError where it is no condition of such rows."""
         position = position_of(self._tree)
         for name in columns_in(self._tree):
@@ -53,7 +53,7 @@ class CopyCondition:
             )
 
     async def kept(
-        self, batch: pa.RecordBatch, bindings: Bindings, analytics: Analytics
+        self, batch: pa.RecordBatch, bindings: Bindings, analytics: QueryEvaluator
     ) -> pa.RecordBatch:
         """The rows of which it is true."""
         count = batch.num_rows

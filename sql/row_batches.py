@@ -11,14 +11,14 @@ from ..catalog.arrow_conform import conform
 from ..catalog.descriptor import TableDescriptor
 from ..catalog.physical import to_physical
 from .default_expressions import computed_given, draw_defaults
-from .executor.duckdb import Analytics
+from .query_evaluator import QueryEvaluator
 from .row_expressions import rows_of
 from .row_rules import RowRules
 from .scalars import Bindings
 
 
 async def encode_batch(
-    rules: RowRules, batch: pa.RecordBatch, bindings: Bindings, analytics: Analytics
+    rules: RowRules, batch: pa.RecordBatch, bindings: Bindings, analytics: QueryEvaluator
 ) -> tuple[Sequence[bytes], Sequence[bytes]]:
     """Keys and bodies of the rows of a batch. Columns that it lacks take their defaults.
 

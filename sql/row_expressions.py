@@ -27,10 +27,10 @@ from ..catalog.type_kinds import TypeKind
 from .as_of import datetime_of
 from .binder import check_columns, row_scope
 from .evaluator_errors import from_duckdb
-from .executor.duckdb import Analytics
 from .parser import parse_expression
 from .postgres.blanks import without_blanks
 from .predicates import Comparison, Membership, Predicate, bind_predicates, compile_predicates
+from .query_evaluator import QueryEvaluator
 from .results import Row
 from .scalars import Bindings, NotNative, Scalar, compile_scalar
 from .transpile import parameter_values, transpile
@@ -123,7 +123,7 @@ async def evaluate_all(
     expressions: Sequence[RowExpression],
     rows: Sequence[Row],
     bindings: Bindings,
-    analytics: Analytics,
+    analytics: QueryEvaluator,
 ) -> list[Sequence[Datum]]:
     """The values of each expression in each row."""
     foreign = [found for found in expressions if found.scalar is None]
@@ -148,7 +148,7 @@ async def first_violation(
     check: RowCheck,
     rows: Sequence[Row],
     bindings: Bindings,
-    analytics: Analytics,
+    analytics: QueryEvaluator,
 ) -> int | None:
     """The place of the first row of which the check is false."""
     if check.predicates is not None:
@@ -167,7 +167,7 @@ async def truths(
     condition: exp.Expr,
     rows: Sequence[Row],
     bindings: Bindings,
-    analytics: Analytics,
+    analytics: QueryEvaluator,
 ) -> list[bool]:
     """Of which rows a condition is true, neither false nor NULL."""
     (answers,) = await _ask(table, [condition], rows, bindings, analytics)
@@ -179,7 +179,7 @@ async def _ask(
     trees: Sequence[exp.Expr],
     rows: Sequence[Row],
     bindings: Bindings,
-    analytics: Analytics,
+    analytics: QueryEvaluator,
 ) -> list[list[object]]:
     """What DuckDB says of expressions, in the order of the rows."""
     if not trees or not rows:
@@ -198,7 +198,7 @@ async def _ask(
 
 
 async def result_types(
-    table: TableDescriptor, trees: Sequence[exp.Expr], analytics: Analytics
+    table: TableDescriptor, trees: Sequence[exp.Expr], analytics: QueryEvaluator
 ) -> list[ColumnType]:
     """Of which types expressions are by DuckDB. Raises SQLError for what it does not know, as 42883
     for an unknown function."""

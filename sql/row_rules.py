@@ -13,7 +13,7 @@ from ..catalog.column_types import Datum, coerce
 from ..catalog.descriptor import Column, TableDescriptor
 from ..catalog.row_codec import RowCodec, codec_for
 from .default_expressions import default_of
-from .executor.duckdb import Analytics
+from .query_evaluator import QueryEvaluator
 from .results import Row
 from .row_expressions import (
     RowCheck,
@@ -84,7 +84,7 @@ class RowRules:
         return [self._completed(row, bindings) for row in rows]
 
     async def complete_all(
-        self, rows: Sequence[Row], bindings: Bindings, analytics: Analytics
+        self, rows: Sequence[Row], bindings: Bindings, analytics: QueryEvaluator
     ) -> Sequence[Row]:
         """The same, whoever evaluates the expressions."""
         if self.native:

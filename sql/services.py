@@ -19,14 +19,14 @@ from ..kvlayer.clock import Timestamp
 from ..kvlayer.txn import Transaction
 from .activity import Sessions
 from .default_expressions import StoreGenerators
-from .executor.duckdb import Analytics
-from .introspection import VirtualTables, default_tables
 from .parser.statements import JobAction
 from .plan_cache import PlanCache
+from .query_evaluator import QueryEvaluator
 from .result_batches import WaitingResults
 from .results import ResultColumn, Row
 from .scalars import Generators
 from .table_reads import Images
+from .virtual_tables import VirtualTables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +109,12 @@ class Services:
     store: StoreAccess
     catalog: Catalog
     leases: LeaseManager
-    analytics: Analytics
+    analytics: QueryEvaluator
     jobs: Jobs
     changefeeds: Changefeeds
     schema_changes: SchemaChanges
     rights: RightsWatcher
-    virtual_tables: VirtualTables = field(default_factory=default_tables)
+    virtual_tables: VirtualTables
     plans: PlanCache = field(default_factory=PlanCache)
     sessions: Sessions = field(default_factory=Sessions)
     images: Images | None = None

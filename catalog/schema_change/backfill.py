@@ -26,9 +26,9 @@ from ..descriptor import Column, TableDescriptor
 from ..elements import Index, IndexKind
 from ..errors import SQLError
 from ..index_codec import IndexCodec
+from ..key_errors import duplicate_values
 from ..physical import physical_writer
 from ..row_codec import codec_for
-from ..show_create import duplicate_values
 from .evaluator import RowEvaluator
 
 STEP_ROWS = 50

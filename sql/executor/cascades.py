@@ -31,10 +31,10 @@ from ...catalog.row_codec import codec_for
 from ...catalog.schema_change.references import datums_of
 from ...kvlayer.access import Transaction
 from ..default_expressions import default_of
+from ..query_evaluator import QueryEvaluator
 from ..results import Row
 from ..row_rules import RowRules
 from ..scalars import Bindings
-from .duckdb import Analytics
 from .foreign_keys import (
     REFERRING_ROWS_MAX,
     RowChange,
@@ -52,7 +52,7 @@ _REFUSING = (ReferentialAction.NO_ACTION, ReferentialAction.RESTRICT)
 
 
 async def write_in(
-    mutation: Mutation, transaction: Transaction, bindings: Bindings, analytics: Analytics
+    mutation: Mutation, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
 ) -> None:
     """Writes a statement's rows through a transaction, and all that follows by foreign keys.
 
@@ -97,7 +97,9 @@ class _Changed:
 class _Cascade:
     """One statement's way through the foreign keys."""
 
-    def __init__(self, transaction: Transaction, bindings: Bindings, analytics: Analytics) -> None:
+    def __init__(
+        self, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
+    ) -> None:
         self._transaction = transaction
         self._bindings = bindings
         self._analytics = analytics

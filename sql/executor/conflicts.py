@@ -22,10 +22,10 @@ from ...kvlayer.access import Evaluation, Transaction
 from ..given_tables import filled, with_given
 from ..plans import ConflictPlan, InsertPlan
 from ..predicates import bind_predicates
+from ..query_evaluator import QueryEvaluator
 from ..results import Row
 from ..row_rules import RowRules
 from ..scalars import Bindings
-from .duckdb import Analytics
 from .mutations import POINTS_MAX, Mutation, lock_first, moved
 from .reading import run_analytic
 
@@ -106,7 +106,7 @@ class Collisions:
         return outcome
 
     async def settle_in(
-        self, transaction: Transaction, bindings: Bindings, analytics: Analytics
+        self, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
     ) -> Outcome:
         """The writes, not yet carried out."""
         await self._read_in(transaction)
@@ -131,7 +131,7 @@ class Collisions:
             return
 
     async def _ask(
-        self, transaction: Transaction, bindings: Bindings, analytics: Analytics
+        self, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
     ) -> Mapping[int, Row]:
         """By the number of each proposal that is in conflict: whether to update, and the values."""
         conflict = self._conflict

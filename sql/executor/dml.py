@@ -25,6 +25,7 @@ from ..identity import ignores, refuse_inserted
 from ..parser.statements import InsertMode
 from ..plans import DeletePlan, InsertPlan, RowFinder, UpdatePlan
 from ..predicates import bind_predicates
+from ..query_evaluator import Answer, QueryEvaluator
 from ..results import Result, Row
 from ..row_batches import encode_batch
 from ..row_rules import RowRules
@@ -32,7 +33,6 @@ from ..scalars import Bindings
 from .cascades import write_in
 from .conflicts import Collisions
 from .drawn_items import with_draws
-from .duckdb import Analytics, Answer
 from .foreign_keys import has_references
 from .mutations import Mutation, lock_first, moved
 from .reading import KeyedRow, read_points, read_rows, run_analytic, run_select
@@ -97,7 +97,7 @@ class OnePhase:
             self._keys = plan.finder.access.keys(bindings)
 
     @classmethod
-    async def prepare(cls, plan: DML, bindings: Bindings, analytics: Analytics) -> OnePhase:
+    async def prepare(cls, plan: DML, bindings: Bindings, analytics: QueryEvaluator) -> OnePhase:
         """Computes all that needs no reading."""
         if isinstance(plan, InsertPlan):
             return cls(plan, bindings, await _values_mutation(plan, bindings, analytics))
@@ -130,7 +130,9 @@ class OnePhase:
         return _told(plan, rows, len(found), self._bindings)
 
 
-async def _values_mutation(plan: InsertPlan, bindings: Bindings, analytics: Analytics) -> Mutation:
+async def _values_mutation(
+    plan: InsertPlan, bindings: Bindings, analytics: QueryEvaluator
+) -> Mutation:
     # Values are converted to their columns' types later, which says which one it is not of.
     rows: Sequence[Row] = [
         tuple([scalar.evaluate((), bindings) for scalar in row])  # type: ignore[misc]
@@ -189,7 +191,7 @@ async def _told_in(
     count: int,
     transaction: Transaction,
     bindings: Bindings,
-    analytics: Analytics,
+    analytics: QueryEvaluator,
 ) -> Written:
     """The same, whoever evaluates it."""
     query = plan.returning.query
@@ -204,7 +206,7 @@ async def _told_in(
 
 
 async def run_in(
-    plan: DML, transaction: Transaction, bindings: Bindings, analytics: Analytics
+    plan: DML, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
 ) -> Written:
     """Carries the statement out in a transaction, and does not commit it."""
     mutation, written = await read_in(plan, transaction, bindings, analytics, set())
@@ -216,7 +218,7 @@ async def read_in(
     plan: DML,
     transaction: Transaction,
     bindings: Bindings,
-    analytics: Analytics,
+    analytics: QueryEvaluator,
     touched: set[bytes],
 ) -> tuple[Mutation, Written]:
     """What the statement is to write, and does not write yet; what it returns is known.
@@ -257,7 +259,7 @@ async def read_in(
 
 
 async def _insertion(
-    plan: InsertPlan, transaction: Transaction, bindings: Bindings, analytics: Analytics
+    plan: InsertPlan, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
 ) -> Mutation:
     if plan.query is None:
         return await _values_mutation(plan, bindings, analytics)
@@ -299,7 +301,7 @@ def _given(
 
 
 async def _find(
-    finder: RowFinder, transaction: Transaction, bindings: Bindings, analytics: Analytics
+    finder: RowFinder, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
 ) -> tuple[list[KeyedRow], Sequence[Row]]:
     """The rows, and for each the values that DuckDB computed for it."""
     if finder.access is not None:

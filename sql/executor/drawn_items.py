@@ -16,11 +16,11 @@ from ...catalog.physical import to_physical
 from ..drawn_items import DRAWN, OPERAND, DrawnCall, DrawnItem, DrawnItems
 from ..evaluator_errors import from_duckdb
 from ..given_tables import ROW_NUMBER, filled, given_table
+from ..query_evaluator import Answer, QueryEvaluator
 from ..results import Result, ResultColumn, Row
 from ..scalars import Bindings, Scalar
 from ..sequence_calls import ValueNeeded
 from ..transpile import parameter_values, transpile
-from .duckdb import Analytics, Answer
 
 _NAME = "$rows"
 _NUMBER = 3_000_000
@@ -28,7 +28,7 @@ _NUMBER = 3_000_000
 
 
 async def with_draws(
-    found: Answer, drawn: DrawnItems, bindings: Bindings, analytics: Analytics
+    found: Answer, drawn: DrawnItems, bindings: Bindings, analytics: QueryEvaluator
 ) -> Answer:
     """The rows of a query's items, of those of the query without its draws.
 
@@ -98,7 +98,7 @@ async def _computed(
     given: Sequence[Row],
     values: Sequence[Row],
     bindings: Bindings,
-    analytics: Analytics,
+    analytics: QueryEvaluator,
 ) -> Iterator[tuple[ColumnType, pa.ChunkedArray[pa.Scalar[pa.DataType]]]]:
     """The items that are more than a drawn value, in order: DuckDB evaluates them."""
     if not items:

@@ -18,7 +18,6 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import TypeVar
@@ -39,6 +38,7 @@ from ..analytic_lanes import LANES_MAX, Lanes, QueryTime, asker
 from ..documents import functions as documents
 from ..functions import installed
 from ..postgres.macros import definitions
+from ..query_evaluator import Answer, Declared
 from ..results import ResultColumn
 from . import array_functions
 from .duckdb_query import VECTOR_ROWS, OpenQuery
@@ -60,18 +60,6 @@ _CONFIGURATION = (
     "SET GLOBAL python_enable_replacements = false",
     "SET GLOBAL lock_configuration = true",
 )
-
-
-Declared = Sequence[ColumnType | None]
-"""The types that tables give a result's columns, as far as they are known."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a query returned. Column names may repeat."""
-
-    columns: tuple[ResultColumn, ...]
-    table: pa.Table
 
 
 ZONES_MAX = 16

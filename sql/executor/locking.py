@@ -17,9 +17,9 @@ from ...kvlayer.txn import Transaction
 from ..errors import lock_unavailable
 from ..plans import LockedTable, LockingPlan, NativeSelect, SelectPlan
 from ..predicates import bind_predicates
+from ..query_evaluator import Answer, QueryEvaluator
 from ..results import Result, Row
 from ..scalars import Bindings
-from .duckdb import Analytics, Answer
 from .reading import cut, read_rows, run_analytic
 
 ROUNDS_MAX = 20
@@ -41,7 +41,7 @@ class _Found:
 
 
 async def run_locking(
-    plan: SelectPlan, transaction: Transaction, bindings: Bindings, analytics: Analytics
+    plan: SelectPlan, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
 ) -> Result:
     """The rows of a locking query, locked. Raises SQLError 55P03 where it may not wait."""
     locking = plan.locking
@@ -66,7 +66,7 @@ async def _find(
     locking: LockingPlan,
     transaction: Transaction,
     bindings: Bindings,
-    analytics: Analytics,
+    analytics: QueryEvaluator,
 ) -> _Found:
     if plan.native is not None:
         return await _find_native(plan.native, locking.tables[0], transaction, bindings)

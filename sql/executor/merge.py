@@ -12,12 +12,12 @@ from ...kvlayer.clock import Timestamp
 from ...kvlayer.txn import Transaction
 from ..parser.merge_statements import MergeAction
 from ..plans import MergeActionPlan, MergePlan, MergeSide
+from ..query_evaluator import QueryEvaluator
 from ..results import Result, Row
 from ..row_rules import RowRules
 from ..scalars import Bindings
 from .cascades import write_in
 from .dml import SLICE_ROWS, key_places, rows_in
-from .duckdb import Analytics
 from .mutations import Mutation, moved
 from .reading import run_analytic
 
@@ -37,7 +37,7 @@ class _Changes:
 
 
 async def run_merge(
-    plan: MergePlan, transaction: Transaction, bindings: Bindings, analytics: Analytics
+    plan: MergePlan, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
 ) -> int:
     """Carries the statement out, and does not commit it: how many rows it has written."""
     changes = _Changes()
@@ -62,7 +62,7 @@ def merged(count: int, at: Timestamp | None) -> Result:
 
 
 async def _read(
-    side: MergeSide, transaction: Transaction, bindings: Bindings, analytics: Analytics
+    side: MergeSide, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
 ) -> Sequence[Row]:
     answer = await run_analytic(side.select, transaction, bindings, analytics)
     return rows_in(answer)
@@ -120,7 +120,7 @@ def _assigned(
 
 
 async def _mutation(
-    plan: MergePlan, changes: _Changes, bindings: Bindings, analytics: Analytics
+    plan: MergePlan, changes: _Changes, bindings: Bindings, analytics: QueryEvaluator
 ) -> Mutation:
     rules = RowRules.of(plan.descriptor)
     rows = [*changes.changed, *changes.inserted]

@@ -20,8 +20,8 @@ import msgspec
 
 from ...catalog.errors import SQLError
 from ...catalog.index_codec import IndexCodec, index_codec_for
+from ...catalog.key_errors import duplicate_key, duplicate_values
 from ...catalog.row_codec import RowCodec
-from ...catalog.show_create import duplicate_key, duplicate_values
 from ...kvlayer.access import Evaluation, Transaction
 from .foreign_keys import RowChange, has_references
 

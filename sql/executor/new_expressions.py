@@ -13,15 +13,15 @@ from ...catalog.descriptor import Column, TableDescriptor
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import FLOATS, TypeKind
 from ..column_values import check_assignable
+from ..query_evaluator import QueryEvaluator
 from ..row_expressions import compile_check, compile_expression, result_types
-from .duckdb import Analytics
 
 _NO_TEXTS = (TypeKind.INT8, TypeKind.DECIMAL, *FLOATS, TypeKind.BOOL)
 """What no text becomes without a cast."""
 
 
 async def check_expressions(
-    before: TableDescriptor | None, table: TableDescriptor, analytics: Analytics
+    before: TableDescriptor | None, table: TableDescriptor, analytics: QueryEvaluator
 ) -> None:
     """Raises SQLError for checks and computed columns that the table has and `before` had not: as
     42883 where a function is unknown, 42804 where the type is wrong."""
@@ -39,7 +39,7 @@ def _new_computed(before: TableDescriptor | None, table: TableDescriptor) -> lis
 
 
 async def _check_computed(
-    columns: list[Column], table: TableDescriptor, analytics: Analytics
+    columns: list[Column], table: TableDescriptor, analytics: QueryEvaluator
 ) -> None:
     foreign: list[tuple[Column, exp.Expr]] = []
     for column in columns:
@@ -64,7 +64,7 @@ def _check_type(column: Column, type: ColumnType | None, tree: exp.Expr) -> None
 
 
 async def _check_checks(
-    before: TableDescriptor | None, table: TableDescriptor, analytics: Analytics
+    before: TableDescriptor | None, table: TableDescriptor, analytics: QueryEvaluator
 ) -> None:
     known = {check.expression for check in before.checks} if before is not None else set()
     new = [check for check in table.checks if check.expression not in known]

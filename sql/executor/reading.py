@@ -23,13 +23,13 @@ from ..evaluator_errors import from_duckdb
 from ..key_access import KeyAccess
 from ..plans import NativeSelect, SelectPlan
 from ..predicates import bind_predicates
+from ..query_evaluator import Answer, QueryEvaluator
 from ..results import Result, Row
 from ..scalars import Bindings, Scalar
 from ..table_reads import Images, Source, TableRead
 from ..transpile import parameter_values
 from ..virtual_ids import is_virtual
 from .drawn_items import with_draws
-from .duckdb import Analytics, Answer
 from .index_entries import rows_of_entries
 
 CHUNK_ROWS = 256
@@ -53,7 +53,7 @@ class TooManyRows(Exception):
 
 
 async def run_select(
-    plan: SelectPlan, transaction: Transaction, bindings: Bindings, analytics: Analytics
+    plan: SelectPlan, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
 ) -> Result:
     """The rows of a query."""
     if plan.native is not None:
@@ -198,7 +198,7 @@ async def run_analytic(
     select: AnalyticSelect,
     transaction: Transaction,
     bindings: Bindings,
-    analytics: Analytics,
+    analytics: QueryEvaluator,
     *,
     when_locked: WhenLocked = WhenLocked.WAIT,
 ) -> Answer:

@@ -28,11 +28,11 @@ from ..analytic_select import AnalyticSelect, TableScan
 from ..column_origins import with_origins
 from ..evaluator_errors import from_duckdb
 from ..plans import SelectPlan
+from ..query_evaluator import Answer, QueryEvaluator
 from ..result_batches import ResultBatches, ResultsOfUser
 from ..results import Result
 from ..scalars import Bindings
 from ..transpile import parameter_values
-from .duckdb import Analytics, Answer
 from .duckdb_query import BATCH_BYTES, BATCH_ROWS
 from .reading import TooManyRows, cut, read_arrow, read_image, run_native
 
@@ -50,7 +50,7 @@ async def stream_select(
     plan: SelectPlan,
     transaction: Transaction,
     bindings: Bindings,
-    analytics: Analytics,
+    analytics: QueryEvaluator,
     waiting: ResultsOfUser,
 ) -> Result:
     """The rows of a query: a result that is whole where it is short, and else has `batches`."""
@@ -91,7 +91,7 @@ async def _tables(answers: Answers) -> AsyncGenerator[pa.Table, None]:
 
 
 async def _answers(
-    select: AnalyticSelect, transaction: Transaction, bindings: Bindings, analytics: Analytics
+    select: AnalyticSelect, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
 ) -> Answers:
     """One answer at least, and others as they are asked for."""
     asked = _Asked(select, analytics, parameter_values(select, bindings))
@@ -129,7 +129,7 @@ class _Asked:
     """A query, and its parameters' values."""
 
     select: AnalyticSelect
-    analytics: Analytics
+    analytics: QueryEvaluator
     values: Sequence[object]
 
     async def answers(self, tables: Mapping[str, pa.Table]) -> Answers:

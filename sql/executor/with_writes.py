@@ -16,17 +16,17 @@ from ...kvlayer.clock import Timestamp
 from ...kvlayer.txn import Transaction
 from ..given_tables import filled, with_given
 from ..plans import SelectPlan, WithPlan
+from ..query_evaluator import QueryEvaluator
 from ..results import Result, Row
 from ..scalars import Bindings
 from .cascades import write_in
 from .dml import Written, read_in, result_of
-from .duckdb import Analytics
 from .mutations import Mutation
 from .reading import run_select
 
 
 async def run_with_writes(
-    plan: WithPlan, transaction: Transaction, bindings: Bindings, analytics: Analytics
+    plan: WithPlan, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
 ) -> Result | Written:
     """Carries the statement out, and does not commit it: the rows of its query, or what its last
     part wrote."""

@@ -9,15 +9,3 @@ is read at the statement's read timestamp; what only this node knows is as of no
 
 It must never know who asks: HTTP, the wire protocol, a test.
 """
-
-from .context import IntrospectionContext
-from .registry import VirtualTables, default_tables
-from .virtual_table import VirtualTable, virtual_columns
-
-__all__ = [
-    "IntrospectionContext",
-    "VirtualTable",
-    "VirtualTables",
-    "default_tables",
-    "virtual_columns",
-]

@@ -19,7 +19,7 @@ SEARCHED_FIRST = "pg_catalog"
 """The schema whose tables need no prefix, as in PostgreSQL: it is searched before `public`."""
 
 
-class VirtualTables:
+class VirtualTableRegistry:
     """Virtual tables by schema and name. Every database has them all."""
 
     def __init__(self, tables: Iterable[VirtualTable]) -> None:
@@ -60,9 +60,9 @@ class VirtualTables:
         return iter(self._by_name.values())
 
 
-def default_tables() -> VirtualTables:
+def default_tables() -> VirtualTableRegistry:
     """What every node has."""
-    return VirtualTables(
+    return VirtualTableRegistry(
         (
             *TAILRACE_INTERNAL,
             *RIGHTS_TABLES,

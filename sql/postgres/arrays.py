@@ -15,6 +15,7 @@ from ...catalog.column_types import ColumnType
 from ...catalog.errors import SQLError
 from ...catalog.type_kinds import TypeKind
 from ..parser import position_of
+from .dimensions import several_dimensions
 from .styles import styled_text
 from .templates import duckdb, plain
 from .types import Types
@@ -89,30 +90,6 @@ def filled(arguments: Sequence[exp.Expr], types: Types, *, tree: exp.Expr) -> ex
             position=position_of(tree),
         )
     return plain("array_filled", *arguments)
-
-
-def several_dimensions(tree: exp.Expr) -> SQLError:
-    return SQLError(
-        "0A000",
-        "arrays of several dimensions are not supported",
-        position=position_of(tree),
-        hint="Keep the inner ones as rows, or as a document (JSONB).",
-    )
-
-
-def check_dimensions(tree: exp.Expr, types: Types) -> None:
-    """Raises SQLError 0A000 for an array of arrays, and 42P18 for one of nothing at all."""
-    if isinstance(tree, exp.Array) and not tree.expressions:
-        if not isinstance(tree.parent, exp.Cast):
-            raise SQLError(
-                "42P18",
-                "cannot determine type of empty array",
-                position=position_of(tree),
-                hint="Explicitly cast to the desired type, for example ARRAY[]::INT8[].",
-            )
-        return
-    if types.of_elements(tree) is not None:
-        raise several_dimensions(tree)
 
 
 def any_like(tree: exp.Expr, made: exp.Expr, some: exp.Any | exp.All) -> exp.Expr:

@@ -25,16 +25,16 @@ from ...kvlayer.fibre import give_way
 from ..parser import position_of
 from ..parser.tree_copies import wrap
 from ..parser.walks import stepping, walk
-from .arrays import check_dimensions, several_dimensions
 from .blanks import compare_as_char, listed_as_varchar
-from .casts import resolve_cast
+from .castable_types import resolve_cast
 from .common_types import as_type, check_columns, have_one_type
 from .derived_types import FLOAT4, FLOAT8, INT8
+from .dimensions import check_dimensions, several_dimensions
 from .frames import resolve_frame
 from .functions import called, described
 from .operators import ARITHMETIC, COMPARISONS, SIGNS, comparable
+from .ordered_sets import check_ordered_set
 from .overlaps import resolve_overlaps
-from .percentiles import check_ordered_set
 from .recursion import check_recursion
 from .rows import check_row, check_rows_listed, check_whole_row, is_row
 from .siblings import check_siblings

@@ -12,8 +12,9 @@ from tailrace.catalog.catalog import Catalog, ColumnDefinition, TableDefinition
 from tailrace.catalog.column_types import ColumnType
 from tailrace.catalog.descriptor import TableDescriptor
 from tailrace.catalog.errors import SQLError
+from tailrace.catalog.key_errors import duplicate_key
 from tailrace.catalog.names import TableName
-from tailrace.catalog.show_create import duplicate_key, show_create
+from tailrace.catalog.show_create import show_create
 from tailrace.catalog.system_tables import SYSTEM_TABLES
 from tailrace.kvlayer.txn import Transaction
 from tests.harness.nodes import open_catalog

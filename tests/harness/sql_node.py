@@ -40,6 +40,7 @@ from tailrace.sql import (
 )
 from tailrace.sql.analytic_rows import AnalyticRows
 from tailrace.sql.columnar_cache import ColumnarCache
+from tailrace.sql.introspection.registry import default_tables
 from tailrace.sql.parser.statements import JobAction
 from tailrace.sql.results import STRING
 from tests.harness.simulation import Simulation
@@ -141,6 +142,7 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
         catalog=Catalog(descriptors),
         leases=leases,
         analytics=analytics,
+        virtual_tables=default_tables(),
         jobs=feeds,
         changefeeds=feeds,
         schema_changes=SchemaChanges(store, descriptors),

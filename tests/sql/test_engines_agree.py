@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tailrace.catalog.column_types import Datum
 from tailrace.sql.analytic_select import AnalyticSelect
-from tailrace.sql.executor.duckdb import Analytics
 from tailrace.sql.executor.reading import run_select
 from tailrace.sql.parser import parse
 from tailrace.sql.parser.statements import Query
@@ -96,7 +95,7 @@ async def ask(node: SqlNode, query: str, parameters: list[object]) -> None:
     plan = plan_statement(statement, {("t",): table[0]})
     assert isinstance(plan, SelectPlan)
     bindings = Bindings(parameters, NOW)
-    analytics: Analytics = node.services.analytics
+    analytics = node.services.analytics
     whole = SelectPlan(relations=plan.relations, native=None, make_analytic=lambda: plan.analytic)
     transaction = node.store.begin(read_only=True)
     ours = await run_select(plan, transaction, bindings, analytics)

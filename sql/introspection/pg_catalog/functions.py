@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ....catalog.type_kinds import TypeKind
-from ...postgres.casts import CASTS
+from ...postgres.castable_types import CASTS
 from ...postgres.functions import FUNCTIONS
 from ...postgres.operators import OPERATORS
 from ...postgres.signatures import IMPLICIT_CASTS, NUMBERS, Signature, signatures
