@@ -19,7 +19,7 @@ from ..descriptors import ACCEPTED_AT_ONCE, HTTP_BOUNDS
 from ..node import Node
 from ..refusal import NodeRefused
 from ..tls import server_context
-from ..web import Dashboard
+from ..web.routes import Dashboard
 from .app import create_app
 from .connections import Doorway
 from .host_check import is_loopback

@@ -9,7 +9,3 @@ Promises: a page that is slow or closed costs the server nothing but its socket 
 newest state, and nothing is queued); names are shown as text whatever they hold; a page says what
 SQL its buttons run. Never knows how feeds work: it asks the node what anybody may ask.
 """
-
-from .routes import Dashboard
-
-__all__ = ["Dashboard"]

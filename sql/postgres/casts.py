@@ -1,4 +1,4 @@
-"""Casts: which there are, and what they make of values that DuckDB would convert otherwise."""
+"""Casts: what they make of values that DuckDB would convert otherwise."""
 
 from __future__ import annotations
 
