@@ -58,16 +58,16 @@ class RightsWatcher:
             while task is None or not task.done():
                 change = self._next_change()
                 await check()
-                task = task or asyncio.create_task(work())
+                if task is None:
+                    task = asyncio.create_task(work())
+                    task.add_done_callback(_ask)
                 either = (task, cast("asyncio.Future[T]", change))  # one is not asked for a result
                 await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             return task.result()
         finally:
-            if task is not None:
+            if task is not None and not task.done():
                 task.cancel()
                 await asyncio.wait([task])
-                if not task.cancelled():
-                    task.exception()  # seen: whoever cancels this has no more questions
 
     def _next_change(self) -> asyncio.Future[None]:
         if self._change is None or self._change.done():
@@ -117,3 +117,9 @@ class RightsWatcher:
             if name is not None:
                 for call in self._on_logins_ended:
                     call(name, at)
+
+
+def _ask(ended: asyncio.Future[T]) -> None:
+    """Whoever is cancelled while it waits for the task has no more questions to it."""
+    if not ended.cancelled():
+        ended.exception()
