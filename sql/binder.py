@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial
 
 from sqlglot import exp
 from sqlglot.errors import OptimizeError
@@ -17,7 +18,7 @@ from sqlglot.optimizer.scope import traverse_scope
 from ..catalog.column_types import ColumnType
 from ..catalog.descriptor import Column, TableDescriptor
 from ..catalog.errors import SQLError
-from ..kvlayer.fibre import end_slice
+from ..kvlayer.fibre import at_end, end_slice, give_way
 from .parser import folded, position_of
 from .parser.merge_statements import Merge
 from .parser.queries import table_name
@@ -175,9 +176,26 @@ def scopes_in(tree: exp.Expr) -> list[QueryScope]:
     """sqlglot's scopes of a query, innermost first."""
     end_slice()
     try:
-        return traverse_scope(tree)
+        scopes = traverse_scope(tree)
     except OptimizeError as error:
         raise SQLError("42712", f"{error}".strip().rstrip(".").lower()) from error
+    at_end(partial(_dismantle, scopes))
+    return scopes
+
+
+def _dismantle(scopes: list[QueryScope]) -> None:
+    """Scopes hold one another, and would wait for the collector, which takes all in one step."""
+    for scope in scopes:
+        give_way()
+        scope.clear_cache()
+        scope.parent = None
+        for held in (scope.sources, scope.cte_sources, scope.lateral_sources):
+            held.clear()
+        for parts in (
+            scope.subquery_scopes, scope.derived_table_scopes, scope.table_scopes,
+            scope.cte_scopes, scope.set_operation_scopes, scope.udtf_scopes,
+        ):  # fmt: skip
+            parts.clear()
 
 
 def sources_named(scope: QueryScope, name: str) -> list[exp.Expr | QueryScope]:
