@@ -32,6 +32,7 @@ from .parser.statements import (
     Update,
     WithWrites,
 )
+from .parser.tree_copies import copied
 from .parser.walks import find_all
 from .parser.writes import with_ctes
 from .scalars import Scope
@@ -108,17 +109,17 @@ STEPS = "$with"
 
 def reading_query(statement: Update | Delete, items: Sequence[exp.Expr]) -> exp.Select:
     """`WITH … SELECT items FROM sources WHERE …`: what a statement reads beside its own table."""
-    query = exp.select(*(item.copy() for item in items or [exp.null()]))
+    query = exp.select(*map(copied, items or [exp.null()]), copy=False)
     for number, source in enumerate(statement.sources):
         query = query.from_(source.copy()) if number == 0 else joined(query, [source])
     if statement.where is not None:
-        query.set("where", exp.Where(this=statement.where.copy()))
+        query.set("where", exp.Where(this=copied(statement.where)))
     return with_ctes_of(statement, query)
 
 
 def joined(query: exp.Select, sources: Sequence[exp.Expr]) -> exp.Select:
     """The query with more items in its FROM clause."""
-    joins = [*(query.args.get("joins") or ()), *(exp.Join(this=s.copy()) for s in sources)]
+    joins = [*(query.args.get("joins") or ()), *(exp.Join(this=copied(s)) for s in sources)]
     query.set("joins", joins)
     return query
 
