@@ -16,6 +16,7 @@ from ...kvlayer.fibre import give_way
 E = TypeVar("E", bound=exp.Expr)
 
 _NODES_PER_STEP = 8
+_TAKEN = "taken"
 
 
 def copied(tree: E) -> E:
@@ -96,9 +97,10 @@ def taken(node: E) -> E:
     if node.parent is not None:
         node.replace(exp.Null())
         node.parent = node.arg_key = node.index = None
+        node.meta[_TAKEN] = True
     return node
 
 
 def own(tree: E) -> E:
-    """The tree if it is part of no other, else a copy of it."""
-    return tree if tree.parent is None else copied(tree)
+    """The tree if it was taken out of another, else a copy of it."""
+    return tree if tree.meta.pop(_TAKEN, False) else copied(tree)
