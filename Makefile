@@ -10,7 +10,7 @@ ARGS ?=
 
 SQLGLOT = $(shell sed -n 's/^sqlglot==//p' constraints.txt)
 
-.PHONY: help demo demo-spark test test-compiled test-system check format bench serve sim sim-long mutants screenshots fuzz clean
+.PHONY: help demo demo-spark test test-pure test-system check format bench serve sim sim-long mutants screenshots fuzz clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -30,10 +30,9 @@ demo-spark: $(VENV)/installed ## the same day into a Parquet lake, by Spark
 test: $(VENV)/installed ## the tests that need Python alone
 	$(BIN)/python -m pytest -q -m 'not system' $(ARGS)
 
-test-compiled: $(VENV)/installed ## the SQL tests on the compiled build of sqlglot
-	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target $(VENV)/compiled \
-		sqlglot==$(SQLGLOT) sqlglotc==$(SQLGLOT)
-	PYTHONPATH=$(VENV)/compiled $(BIN)/python -m pytest -q -m 'not system' tests/sql $(ARGS)
+test-pure: $(VENV)/installed ## the SQL tests on sqlglot in Python alone, as where it has no wheel
+	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target $(VENV)/pure sqlglot==$(SQLGLOT)
+	PYTHONPATH=$(VENV)/pure $(BIN)/python -m pytest -q -m 'not system' tests/sql $(ARGS)
 
 test-system: $(VENV)/installed ## the tests that start whole processes and other programs
 	$(BIN)/python -m tests.system.programs

@@ -52,3 +52,16 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "columns": lambda n: f"SELECT {', '.join(f'n + {k} AS c{k}' for k in range(n))} FROM shape",
 }
 """What each statement is, by how many parts it has."""
+
+LEAST = {
+    "in": 100, "values": 100, "plus": 12, "concat": 12, "casts": 12, "subqueries": 12,
+    "joins": 16, "not": 6, "parentheses": 6, "calls": 6,
+}  # fmt: skip
+LEAST_OF_OTHERS = 25
+DOUBLINGS = 5
+
+
+def sizes(name: str) -> list[int]:
+    """The sizes in which a shape is measured: the largest are near the limits on statements."""
+    least = LEAST.get(name, LEAST_OF_OTHERS)
+    return [least << doubling for doubling in range(DOUBLINGS + 1)]

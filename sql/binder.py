@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial
 
 from sqlglot import exp
 from sqlglot.errors import OptimizeError
@@ -17,7 +18,7 @@ from sqlglot.optimizer.scope import traverse_scope
 from ..catalog.column_types import ColumnType
 from ..catalog.descriptor import Column, TableDescriptor
 from ..catalog.errors import SQLError
-from ..kvlayer.fibre import end_slice
+from ..kvlayer.fibre import at_end, end_slice, give_way
 from .parser import folded, position_of
 from .parser.merge_statements import Merge
 from .parser.queries import table_name
@@ -31,6 +32,7 @@ from .parser.statements import (
     Update,
     WithWrites,
 )
+from .parser.tree_copies import copied
 from .parser.walks import find_all
 from .parser.writes import with_ctes
 from .scalars import Scope
@@ -107,17 +109,17 @@ STEPS = "$with"
 
 def reading_query(statement: Update | Delete, items: Sequence[exp.Expr]) -> exp.Select:
     """`WITH … SELECT items FROM sources WHERE …`: what a statement reads beside its own table."""
-    query = exp.select(*(item.copy() for item in items or [exp.null()]))
+    query = exp.select(*map(copied, items or [exp.null()]), copy=False)
     for number, source in enumerate(statement.sources):
         query = query.from_(source.copy()) if number == 0 else joined(query, [source])
     if statement.where is not None:
-        query.set("where", exp.Where(this=statement.where.copy()))
+        query.set("where", exp.Where(this=copied(statement.where)))
     return with_ctes_of(statement, query)
 
 
 def joined(query: exp.Select, sources: Sequence[exp.Expr]) -> exp.Select:
     """The query with more items in its FROM clause."""
-    joins = [*(query.args.get("joins") or ()), *(exp.Join(this=s.copy()) for s in sources)]
+    joins = [*(query.args.get("joins") or ()), *(exp.Join(this=copied(s)) for s in sources)]
     query.set("joins", joins)
     return query
 
@@ -181,7 +183,23 @@ def scopes_in(tree: exp.Expr) -> list[QueryScope]:
     except OptimizeError as error:
         name = f"{error}".rpartition(": ")[2]
         raise SQLError("42712", f'table name "{name}" specified more than once') from error
+    at_end(partial(_dismantle, scopes))
     return scopes
+
+
+def _dismantle(scopes: list[QueryScope]) -> None:
+    """Scopes hold one another, and would wait for the collector, which takes all in one step."""
+    for scope in scopes:
+        give_way()
+        scope.clear_cache()
+        scope.parent = None
+        for held in (scope.sources, scope.cte_sources, scope.lateral_sources):
+            held.clear()
+        for parts in (
+            scope.subquery_scopes, scope.derived_table_scopes, scope.table_scopes,
+            scope.cte_scopes, scope.set_operation_scopes, scope.udtf_scopes,
+        ):  # fmt: skip
+            parts.clear()
 
 
 def sources_named(scope: QueryScope, name: str) -> list[exp.Expr | QueryScope]:

@@ -39,6 +39,7 @@ from .parser import folded, position_of
 from .parser.constant_rows import ROWS, Row
 from .parser.merge_statements import Merge
 from .parser.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
+from .parser.tree_copies import copied
 from .piecewise import piecewise
 from .plans import (
     Assignment,
@@ -376,10 +377,10 @@ def _finding(
         exp.column(column.name, table=relation, quoted=True)
         for column in descriptor.visible_columns
     ]
-    query = exp.select(*columns, *(value.copy() for value in computed))
+    query = exp.select(*columns, *map(copied, computed), copy=False)
     query = joined(query.from_(exp.Table(**names, alias=alias)), statement.sources)
     if statement.where is not None:
-        query = query.where(statement.where.copy())
+        query = query.where(copied(statement.where), copy=False)
     for name, clause in (("order", statement.order), ("limit", statement.limit)):
         if clause is not None:
             query.set(name, clause.copy())

@@ -44,7 +44,7 @@ from .named_windows import spell_out_windows
 from .output_types import declared_enums, declared_types
 from .parser import folded, position_of
 from .parser.queries import table_name
-from .parser.tree_copies import copied, wrap
+from .parser.tree_copies import copied, dismantle, wrap
 from .parser.walks import find_all, stepping
 from .postgres.literal_casts import literal_cast
 from .postgres.meaning import mean_as_postgres
@@ -103,6 +103,7 @@ def transpile(
     scans = _replace_tables(query, relations, access)
     kept = parameters.kept_in(query)
     sql = _generate(query)
+    dismantle(query)
     return AnalyticSelect(
         sql=sql,
         scans=scans,
@@ -114,13 +115,16 @@ def transpile(
 
 
 def _generate(query: exp.Query) -> str:
+    made = copied(query)
     try:
-        return _written(query, ErrorLevel.RAISE)
+        return _written(made, ErrorLevel.RAISE)
     except UnsupportedError as error:
         # What depends on a session's time zone is the same in both: there is only UTC.
         if "timezone handling" in f"{error}":
-            return _written(query, ErrorLevel.IGNORE)
+            return _written(copied(query), ErrorLevel.IGNORE)
         raise SQLError("0A000", f"not supported: {error}".splitlines()[0].lower()) from error
+    finally:
+        dismantle(made)
 
 
 def _written(query: exp.Query, unsupported: ErrorLevel) -> str:
@@ -129,7 +133,8 @@ def _written(query: exp.Query, unsupported: ErrorLevel) -> str:
     generator._dispatch = dict(generator._dispatch)
     for kind in _LEAVES:
         generator._dispatch[kind] = _giving_way(generator._dispatch[kind])
-    return generator.generate(copied(query), copy=False)
+    text: str = generator.generate(query, copy=False)
+    return text
 
 
 _DUCKDB = DuckDB()

@@ -197,8 +197,25 @@ class _Rewriter:
                 if isinstance(array, exp.Query | exp.Array | exp.Subquery):
                     return None
                 known = exp.Not(this=exp.Is(this=array.copy(), expression=exp.Null()))
-                return exp.Case(ifs=[exp.If(this=known, true=node.copy())])
+                found = self._sought(node, array) or node.copy()
+                return exp.Case(ifs=[exp.If(this=known, true=found)])
         return None
+
+    def _sought(self, node: exp.Expr, array: exp.Expr) -> exp.Expr | None:
+        """`x IN (SELECT unnest(array))`, which seeks by hash where `x = ANY (array)` compares with
+        each element; for an array that is one for all rows of a WHERE."""
+        if not isinstance(node, exp.EQ) or not isinstance(node.expression, exp.Any):
+            return None
+        given = array.this.unnest() if isinstance(array, exp.Cast) else array
+        type, whole = self._type(node.this), self._type(array)
+        plain = whole is None or (type is not None and whole.element == type)
+        where = node.find_ancestor(exp.Where, exp.Join, exp.Query)
+        if not isinstance(given, exp.Parameter) or not plain or not isinstance(where, exp.Where):
+            return None
+        if not isinstance(where.parent, exp.Select) or not isinstance(node.this, exp.Column):
+            return None
+        items = exp.select(exp.Anonymous(this="unnest", expressions=[array.copy()]))
+        return exp.In(this=node.this.copy(), query=exp.Subquery(this=items))
 
     def _extreme(self, node: exp.Greatest | exp.Least) -> exp.Expr | None:
         """Of intervals, which DuckDB compares by their fields there."""

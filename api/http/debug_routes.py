@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import islice
 
 import msgspec
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
@@ -19,6 +19,7 @@ from ...kvlayer.store import Store
 from ..debug import FeedLines, Line, Target, TargetError, key_lines, log_lines, range_lines
 from ..node import Node
 from .bodies import JSON_LINES
+from .ending import mark_endless
 
 LINES_PER_STEP = 200
 """Lines that are made before others have their turn: about a millisecond's work."""
@@ -36,6 +37,7 @@ def debug_routes(node: Node) -> APIRouter:
 
     @router.get("/rangefeed", response_class=StreamingResponse)
     async def rangefeed(
+        request: Request,
         target: str = Query(description="A table, a key prefix 0x..., or a span 0x...-0x..."),
         start: str | None = Query(default=None, alias="from", description="Exclusive; now if none"),
         previous: bool = Query(default=False, description="With the values that were replaced."),
@@ -59,6 +61,7 @@ def debug_routes(node: Node) -> APIRouter:
             finally:
                 feed.close()
 
+        mark_endless(request)
         return StreamingResponse(stream(), media_type=JSON_LINES)
 
     @router.get("/keys", response_class=StreamingResponse)

@@ -22,6 +22,7 @@ from ..tls import server_context
 from ..web.routes import Dashboard
 from .app import create_app
 from .connections import Doorway
+from .ending import EndingReplies
 from .host_check import is_loopback
 from .transactions import HeldTransactions
 
@@ -79,14 +80,17 @@ class HttpServer:
         self._listener = listener
         self._dashboard = Dashboard(node)
         self._held = HeldTransactions(node)
-        config = uvicorn.Config(
+        self._app = EndingReplies(
             create_app(
                 node,
                 self._dashboard.router,
                 held=self._held,
                 trust=options.trust,
                 loopback=options.loopback,
-            ),
+            )
+        )
+        config = uvicorn.Config(
+            self._app,
             http=_doorway(node, options),
             ws="none",
             backlog=ACCEPTED_AT_ONCE,
@@ -104,7 +108,7 @@ class HttpServer:
     def stop(self) -> None:
         """Also before it has begun."""
         self._server.should_exit = True
-        self._dashboard.close_streams()
+        self._app.stop()
 
     async def close(self) -> None:
         """Ends what the dashboard runs, and rolls back what nobody has committed."""

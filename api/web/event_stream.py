@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+from fastapi import Request
 from fastapi.responses import StreamingResponse
+
+from ..http.ending import mark_endless
 
 RETRY_MS = 1000
 """After what time a browser whose stream broke asks again: a server restarts in about that."""
@@ -13,39 +16,26 @@ RETRY_MS = 1000
 Render = Callable[[], Awaitable[bytes]]
 
 
-class EventStreams:
-    """The event streams of one server, which all end when it closes.
+def event_stream(
+    request: Request, render: Render, *, every_seconds: float, allowed: Callable[[], bool]
+) -> StreamingResponse:
+    """A reply that sends what `render` returns, one JSON document an event, while it is `allowed`.
 
-    Each stream renders the state anew for every event, after the last one went out: so a slow
-    browser gets fewer events, and never an old one.
+    The state is rendered anew for every event, after the last one went out: so a slow browser gets
+    fewer events, and never an old one.
     """
+    mark_endless(request)
+    return StreamingResponse(
+        _events(render, every_seconds, allowed),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store"},
+    )
 
-    def __init__(self) -> None:
-        self._closing = asyncio.Event()
 
-    def close(self) -> None:
-        """Ends every stream: a server that stops waits for its replies to end."""
-        self._closing.set()
-
-    def response(
-        self, render: Render, *, every_seconds: float, allowed: Callable[[], bool]
-    ) -> StreamingResponse:
-        """A reply that sends what `render` returns, one JSON document an event, while it is
-        `allowed`."""
-        return StreamingResponse(
-            self._events(render, every_seconds, allowed),
-            media_type="text/event-stream",
-            headers={"Cache-Control": "no-store"},
-        )
-
-    async def _events(
-        self, render: Render, every_seconds: float, allowed: Callable[[], bool]
-    ) -> AsyncIterator[bytes]:
-        yield b"retry: %d\n\n" % RETRY_MS
-        while not self._closing.is_set() and allowed():
-            yield b"data: " + await render() + b"\n\n"
-            try:
-                async with asyncio.timeout(every_seconds):
-                    await self._closing.wait()
-            except TimeoutError:
-                pass
+async def _events(
+    render: Render, every_seconds: float, allowed: Callable[[], bool]
+) -> AsyncIterator[bytes]:
+    yield b"retry: %d\n\n" % RETRY_MS
+    while allowed():
+        yield b"data: " + await render() + b"\n\n"
+        await asyncio.sleep(every_seconds)

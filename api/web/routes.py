@@ -14,7 +14,7 @@ from ..http.bodies import JSON, read_json
 from ..node import Node
 from .assets import asset
 from .comparison import SAMPLE_SECONDS, Comparison, Refused
-from .event_stream import EventStreams
+from .event_stream import event_stream
 from .overview import Overview
 
 OVERVIEW_SECONDS = 1.0
@@ -25,11 +25,10 @@ class Nothing(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Dashboard:
-    """The two pages of one server. `router` serves them; `close_streams` and `close` end them."""
+    """The two pages of one server. `router` serves them; `close` ends what they run."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._streams = EventStreams()
         self._overview = Overview(node)
         self._comparison = Comparison(node)
         self.router = APIRouter(tags=["dashboard"])
@@ -37,13 +36,8 @@ class Dashboard:
         self._add_events()
         self._add_actions()
 
-    def close_streams(self) -> None:
-        """The server begins to stop: replies that would never end do."""
-        self._streams.close()
-
     async def close(self) -> None:
         """Ends what the comparison runs. Before the node closes."""
-        self._streams.close()
         await self._comparison.close()
 
     def _add_files(self) -> None:
@@ -63,7 +57,8 @@ class Dashboard:
         @self.router.get("/v1/overview/events", response_class=StreamingResponse)
         async def overview_events(request: Request) -> StreamingResponse:
             """Every changefeed's state, once a second, as server-sent events."""
-            return self._streams.response(
+            return event_stream(
+                request,
                 self._overview.render,
                 every_seconds=OVERVIEW_SECONDS,
                 allowed=self._allowed(request),
@@ -72,7 +67,8 @@ class Dashboard:
         @self.router.get("/v1/compare/events", response_class=StreamingResponse)
         async def comparison_events(request: Request) -> StreamingResponse:
             """The comparison as it stands, four times a second, as server-sent events."""
-            return self._streams.response(
+            return event_stream(
+                request,
                 self._render_comparison,
                 every_seconds=SAMPLE_SECONDS,
                 allowed=self._allowed(request),

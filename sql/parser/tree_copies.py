@@ -16,6 +16,7 @@ from ...kvlayer.fibre import give_way
 E = TypeVar("E", bound=exp.Expr)
 
 _NODES_PER_STEP = 8
+_TAKEN = "taken"
 
 
 def copied(tree: E) -> E:
@@ -72,14 +73,34 @@ def wrap(node: exp.Expr, make: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     return made
 
 
+def dismantle(tree: exp.Expr) -> None:
+    """Takes apart a tree that nobody needs any more: nodes and their parents hold one another, and
+    would wait for the collector, which takes a long tree in one step."""
+    waiting = [tree]
+    count = 0
+    while waiting:
+        count += 1
+        if not count % _NODES_PER_STEP:
+            give_way()
+        node = waiting.pop()
+        for value in node.args.values():
+            if isinstance(value, exp.Expr):
+                waiting.append(value)
+            elif type(value) is list:
+                waiting += [item for item in value if isinstance(item, exp.Expr)]
+        node.args.clear()
+        node.parent = None
+
+
 def taken(node: E) -> E:
     """The node, taken out of its tree: for whoever discards or replaces what it was part of."""
     if node.parent is not None:
         node.replace(exp.Null())
         node.parent = node.arg_key = node.index = None
+        node.meta[_TAKEN] = True
     return node
 
 
 def own(tree: E) -> E:
-    """The tree if it is part of no other, else a copy of it."""
-    return tree if tree.parent is None else copied(tree)
+    """The tree if it was taken out of another, else a copy of it."""
+    return tree if tree.meta.pop(_TAKEN, False) else copied(tree)
