@@ -41,7 +41,7 @@ def main() -> None:
     python = _median_ms([sys.executable, "-c", "pass"], runs)
     shown = _median_ms([sys.executable, "-m", "tailrace.api.cli", "--help"], runs)
     opened = _median_ms([sys.executable, "-c", OPEN_CLOSE], runs)
-    stopped = statistics.median(_stopped_ms() for _ in range(runs))
+    stopped = statistics.median([_stopped_ms() for _ in range(runs)])
     print(
         f"bare Python {python:.0f} ms, help {shown:.0f} ms, open and close {opened:.0f} ms, "
         f"SIGTERM with streams {stopped:.0f} ms"
@@ -69,7 +69,7 @@ def _stopped_ms() -> float:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as clients:
         with tailrace_server(Path(folder)) as (url, port):
             where = f"host=127.0.0.1 port={port} user=root dbname=defaultdb"
-            client = clients.enter_context(psycopg.connect(where, autocommit=True))
+            client = clients.enter_context(closing(psycopg.connect(where, autocommit=True)))
             client.execute("CREATE TABLE t (k INT8 PRIMARY KEY)")
             client.execute("INSERT INTO t VALUES (1)")
             rows = client.cursor().stream(FEED)

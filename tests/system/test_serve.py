@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from urllib.request import urlopen
 
 import duckdb
 import pytest
@@ -82,3 +83,19 @@ def test_other_format_version_is_refused(tmp_path: Path) -> None:
     assert refused.returncode == 1
     assert "99" in refused.stderr
     assert refused.stderr.count("\n") == 1
+
+
+def test_endless_replies_end_with_the_server(tmp_path: Path) -> None:
+    """At once, and without a word: nobody waits for what has no end."""
+    with ServerProcess(tmp_path / "data") as server:
+        server.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
+        paths = ("/v1/debug/rangefeed?target=t", "/v1/overview/events")
+        streams = [urlopen(f"{server.url}{path}") for path in paths]
+        for stream in streams:
+            assert stream.readline()
+        assert server.terminate() == 0
+        assert server.errors() == ""
+        for stream in streams:
+            while stream.readline():
+                pass
+            stream.close()
