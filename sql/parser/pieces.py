@@ -21,7 +21,7 @@ OPERATORS_MAX = 500
 """Operators in a row, which are as many nodes within one another. DuckDB evaluates no expression of
 more than 1,000, and some operators become two of its."""
 PIECES_MAX = 20_000
-"""Words and signs of one text, constants and the commas between them aside."""
+"""Words and signs of one statement, constants and the commas between them aside."""
 PIECES_PER_CUT = 256
 """Pieces that are tokenized in one call."""
 SMALL_LENGTH = 256
@@ -115,7 +115,7 @@ class _Reader:
         if self._count > PIECES_MAX:
             raise SQLError(
                 "54000",
-                f"a text of more than {PIECES_MAX} words and signs is too long",
+                f"a statement of more than {PIECES_MAX} words and signs is too long",
                 position=at + 1,
                 hint="Send rows by COPY or as parameters, and lists as one array.",
             )
@@ -147,6 +147,8 @@ class _Reader:
             self.cuts.append(at)
             self._since_cut = 0
         self._count_items(at, piece)
+        if piece == ";" and len(self._operators) == 1:
+            self._count = 0
         if piece in _ENDS or piece == "," or piece == ";":
             self._operators[-1] = 0
         elif not piece[0].isalnum() and piece[0] not in "_$.":

@@ -16,7 +16,7 @@ from tailrace.kvlayer.fibre import in_slices
 from tailrace.sql.binder import Relations, tables_of
 from tailrace.sql.needs import needs_of
 from tailrace.sql.parser import parse
-from tailrace.sql.parser.pieces import PIECES_MAX
+from tailrace.sql.parser.pieces import PIECES_MAX, pieces
 from tailrace.sql.parser.statements import Query
 from tailrace.sql.planner import plan_statement
 from tailrace.sql.plans import SelectPlan
@@ -169,3 +169,10 @@ def test_a_union_is_typed_from_left_to_right() -> None:
         assert rows == [(1,)] * 11
 
     run(work)
+
+
+def test_a_script_may_be_as_long_as_its_text_may() -> None:
+    """The words of one statement count, not those of its neighbours."""
+    statement = "INSERT INTO t SELECT a + b FROM u WHERE a < b AND b < c;\n"
+    count = PIECES_MAX // 10
+    assert len(pieces(statement * count).cuts) > 10
