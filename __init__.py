@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .api.refusal import NodeRefused
     from .api.result import Result
     from .api.spark import register_spark
-    from .catalog.errors import SQLError
+    from .catalog.values.errors import SQLError
     from .error import Error
     from .sql import LoadMode, LoadReport
 
@@ -48,7 +48,7 @@ _HOMES = {
     "NodeOptions": "api.node",
     "NodeRefused": "api.refusal",
     "Result": "api.result",
-    "SQLError": "catalog.errors",
+    "SQLError": "catalog.values.errors",
     "Session": "api.embedded",
     "aopen": "api.embedded",
     "open": "api.embedded",

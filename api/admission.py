@@ -16,7 +16,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..catalog.errors import SQLError
+from ..catalog.values.errors import SQLError
 from ..kvlayer.metrics import Metrics
 
 

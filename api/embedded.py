@@ -27,14 +27,14 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from ..catalog.column_types import Datum
-from ..catalog.names import quote_identifier
+from ..catalog.descriptors.names import quote_identifier
+from ..catalog.values.column_types import Datum
 from ..changefeed.live import LiveFeed
 from ..error import Error
 from ..kvlayer.clock import Timestamp
 from ..sql import LoadMode, LoadReport, Row
 from ..sql import Session as StatementSession
-from ..sql.executor.load import ROWS_PER_TRANSACTION, Batches
+from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
 from .loop_thread import LoopThread
 from .node import Node, NodeOptions
 from .result import Result

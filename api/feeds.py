@@ -12,10 +12,10 @@ from ..catalog.jobs import (
     JobRegistry,
     RetryableJobError,
 )
+from ..catalog.rights.users import ROOT
 from ..catalog.schema_change.job import JOB_KIND as SCHEMA_CHANGE
 from ..catalog.schema_change.payload import decode_change, decode_progress
 from ..catalog.schema_change.status import status_of
-from ..catalog.users import ROOT
 from ..changefeed import JOB_KIND, Changefeeds, FeedStatus
 from ..changefeed import ChangefeedStream as FeedStream
 from ..changefeed.attempt import retryable
@@ -23,8 +23,8 @@ from ..kvlayer.clock import ZERO
 from ..kvlayer.errors import StoreClosed
 from ..kvlayer.txn import Transaction
 from ..sql import ChangefeedRequest, ChangefeedStream, JobSummary, Row
-from ..sql.parser.statements import JobAction
-from ..sql.result_shape import CHANGEFEED_COLUMNS
+from ..sql.execute.query.result_shape import CHANGEFEED_COLUMNS
+from ..sql.syntax.statements import JobAction
 
 
 class _Claim:
@@ -69,7 +69,7 @@ async def _retried(work: Awaitable[None]) -> None:
 
 
 class FeedServices:
-    """Implements `sql.services.Changefeeds` and `sql.services.Jobs` for one node."""
+    """Implements `Changefeeds` and `Jobs` of `sql.runtime.services` for one node."""
 
     def __init__(self, feeds: Changefeeds, registry: JobRegistry, node_id: int) -> None:
         self._node_id = node_id

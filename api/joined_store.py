@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
 
-from ..catalog.node_ids import allocate_node_id
+from ..catalog.store.node_ids import allocate_node_id
 from ..kvlayer.clock import SystemWallClock
 from ..kvlayer.metrics import Metrics
 from ..kvlayer.remote import RemoteStore

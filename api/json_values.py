@@ -15,8 +15,8 @@ from uuid import UUID
 
 import msgspec
 
-from ..catalog.column_types import ColumnType
-from ..catalog.type_kinds import INTEGERS, TEXTS, TypeKind
+from ..catalog.values.column_types import ColumnType
+from ..catalog.values.type_kinds import INTEGERS, TEXTS, TypeKind
 
 JsonValue = None | bool | int | float | str | list[Any] | dict[str, Any]
 

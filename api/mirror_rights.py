@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..catalog.descriptor import TableDescriptor
-from ..catalog.errors import SQLError
-from ..catalog.privileges import Privilege
+from ..catalog.descriptors.descriptor import TableDescriptor
+from ..catalog.rights.privileges import Privilege
+from ..catalog.values.errors import SQLError
 from ..changefeed.sinks.duckdb import MirrorSources
 from ..sql import Services
 

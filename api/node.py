@@ -13,32 +13,32 @@ from secrets import token_urlsafe
 
 import pyarrow as pa
 
-from ..catalog.catalog import Catalog
-from ..catalog.cluster_settings import SettingsWatcher
-from ..catalog.descriptor_store import DescriptorStore
-from ..catalog.errors import SQLError
+from ..catalog.descriptors.names import TableName
+from ..catalog.descriptors.system_tables import DEFAULT_DATABASE, DESCRIPTOR, NAMESPACE
 from ..catalog.jobs import JobRegistry, Resumer
 from ..catalog.leases import LeaseManager, LivenessSession
-from ..catalog.names import TableName
-from ..catalog.node_ids import FIRST_NODE_ID
-from ..catalog.rights_watcher import RightsWatcher
+from ..catalog.rights.rights_watcher import RightsWatcher
+from ..catalog.rights.users import ROOT
 from ..catalog.schema_change.job import JOB_KIND as SCHEMA_CHANGE
 from ..catalog.schema_change.job import SchemaChanger
 from ..catalog.schema_change.jobs import SchemaChanges
-from ..catalog.secrets import store_secret
-from ..catalog.system_tables import DEFAULT_DATABASE, DESCRIPTOR, NAMESPACE
-from ..catalog.type_change import JOB_KIND as TYPE_CHANGE
-from ..catalog.type_change import TypeChanger
-from ..catalog.users import ROOT
+from ..catalog.schema_change.type_change import JOB_KIND as TYPE_CHANGE
+from ..catalog.schema_change.type_change import TypeChanger
+from ..catalog.store.catalog import Catalog
+from ..catalog.store.cluster_settings import SettingsWatcher
+from ..catalog.store.descriptor_store import DescriptorStore
+from ..catalog.store.node_ids import FIRST_NODE_ID
+from ..catalog.store.secrets import store_secret
+from ..catalog.values.errors import SQLError
 from ..changefeed import JOB_KIND, Changefeeds, ChangefeedServices, LiveFeed
 from ..changefeed.export import Positions
-from ..changefeed.reservations import lives
 from ..changefeed.sinks import SinkKinds, default_kinds
 from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader, MirrorSources
 from ..changefeed.sinks.duckdb.files import READ_LANES
 from ..changefeed.sinks.locations import SCHEME, MirrorLocations
 from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, LakeServer, SparkKind
 from ..changefeed.sinks.worker_tokens import WorkerTokens
+from ..changefeed.targets.reservations import lives
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.data_folder import DataFolderError
@@ -49,11 +49,11 @@ from ..kvlayer.protected_timestamp import ProtectedTimestamps
 from ..kvlayer.span import Span
 from ..kvlayer.store import Store
 from ..sql import Analytics, LoadMode, LoadReport, Services, Session, load
-from ..sql.analytic_lanes import Lanes, asker
-from ..sql.analytic_rows import AnalyticRows
-from ..sql.columnar_cache import ColumnarCache
-from ..sql.executor.load import ROWS_PER_TRANSACTION, Batches
+from ..sql.execute.columnar_cache import ColumnarCache
+from ..sql.execute.ddl.analytic_rows import AnalyticRows
+from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
 from ..sql.introspection.registry import default_tables
+from ..sql.runtime.analytic_lanes import Lanes, asker
 from .feeds import ChangefeedResumer, FeedServices
 from .joined_store import JoinTarget, identify, join_store
 from .loop_delay import LoopDelay

@@ -20,8 +20,8 @@ from collections.abc import Callable
 from functools import partial
 from math import ceil
 
-from ..catalog.errors import SQLError
-from ..catalog.users import Verifier, password_matches
+from ..catalog.rights.users import Verifier, password_matches
+from ..catalog.values.errors import SQLError
 from ..kvlayer.metrics import Metrics
 from ..kvlayer.offload import Offload
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from random import SystemRandom
 from tempfile import TemporaryDirectory
 
-from ..catalog.bootstrap import bootstrap
-from ..catalog.cluster_settings import load_settings
-from ..catalog.descriptor_store import DescriptorStore
-from ..catalog.garbage_collector import GarbageCollector
+from ..catalog.rights.bootstrap import bootstrap
+from ..catalog.store.cluster_settings import load_settings
+from ..catalog.store.descriptor_store import DescriptorStore
+from ..catalog.store.garbage_collector import GarbageCollector
 from ..kvlayer.clock import BoundStore, Clock, MemoryBoundStore, SystemWallClock
 from ..kvlayer.data_folder import DataFolder
 from ..kvlayer.disk import Disk, MemoryDisk

@@ -14,13 +14,13 @@ from collections.abc import Callable
 from random import Random
 
 from benchmarks.outcome import print_outcome
-from tailrace.catalog.bootstrap import bootstrap
-from tailrace.catalog.column_types import ColumnType
-from tailrace.catalog.descriptor import Column, TableDescriptor
-from tailrace.catalog.descriptor_store import DescriptorStore
+from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
+from tailrace.catalog.descriptors.system_tables import DEFAULT_DATABASE_ID, DEFAULT_PUBLIC_ID
 from tailrace.catalog.leases import LeaseManager, LivenessSession
-from tailrace.catalog.system_tables import DEFAULT_DATABASE_ID, DEFAULT_PUBLIC_ID
-from tailrace.catalog.type_kinds import TypeKind
+from tailrace.catalog.rights.bootstrap import bootstrap
+from tailrace.catalog.store.descriptor_store import DescriptorStore
+from tailrace.catalog.values.column_types import ColumnType
+from tailrace.catalog.values.type_kinds import TypeKind
 from tailrace.kvlayer.clock import Clock, MemoryBoundStore, SystemWallClock
 from tailrace.kvlayer.disk import MemoryDisk
 from tailrace.kvlayer.engine import MemoryEngine

@@ -13,10 +13,10 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from tailrace.catalog.column_types import ColumnType
-from tailrace.catalog.descriptor import Column, TableDescriptor
-from tailrace.catalog.row_codec import codec_for
-from tailrace.catalog.type_kinds import TypeKind
+from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
+from tailrace.catalog.rows.row_codec import codec_for
+from tailrace.catalog.values.column_types import ColumnType
+from tailrace.catalog.values.type_kinds import TypeKind
 
 REPEATS = 7
 

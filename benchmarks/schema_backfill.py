@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from benchmarks.outcome import print_outcome
 from tailrace.api.node import Node
-from tailrace.catalog.descriptor_store import DescriptorStore
 from tailrace.catalog.leases import LeaseManager, LivenessSession
+from tailrace.catalog.store.descriptor_store import DescriptorStore
 
 PUBLISHED = 10
 SECOND_NODE = 2

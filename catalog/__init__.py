@@ -8,11 +8,7 @@ under any version of its table; and that ids are never used again. It must never
 changefeeds or sinks.
 """
 
-from .bootstrap import bootstrap
-from .catalog import Catalog, ColumnDefinition, TableDefinition
-from .catalog_changes import CatalogChanges
-from .column_types import ColumnType, Datum, coerce
-from .descriptor import (
+from .descriptors.descriptor import (
     Column,
     DatabaseDescriptor,
     Descriptor,
@@ -21,17 +17,21 @@ from .descriptor import (
     TableDescriptor,
     logically_equal,
 )
-from .descriptor_encoding import DescriptorUnreadable
-from .descriptor_store import DescriptorReader, DescriptorStore
-from .errors import SQLError
-from .key_errors import duplicate_key
-from .live_leases import DescriptorLeased
-from .names import TableName, quote_identifier
-from .publish_rules import LOCK_PARAMETER, StaleDescriptor
-from .row_codec import RowCodec, RowUnreadable, codec_for
-from .show_create import show_create
-from .table_reader import VersionSlice, read_table, read_versions
-from .type_kinds import TypeKind
+from .descriptors.descriptor_encoding import DescriptorUnreadable
+from .descriptors.names import TableName, quote_identifier
+from .descriptors.publish_rules import LOCK_PARAMETER, StaleDescriptor
+from .rights.bootstrap import bootstrap
+from .rights.key_errors import duplicate_key
+from .rows.row_codec import RowCodec, RowUnreadable, codec_for
+from .rows.table_reader import VersionSlice, read_table, read_versions
+from .store.catalog import Catalog, ColumnDefinition, TableDefinition
+from .store.catalog_changes import CatalogChanges
+from .store.descriptor_store import DescriptorReader, DescriptorStore
+from .store.live_leases import DescriptorLeased
+from .store.show_create import show_create
+from .values.column_types import ColumnType, Datum, coerce
+from .values.errors import SQLError
+from .values.type_kinds import TypeKind
 
 __all__ = [
     "LOCK_PARAMETER",

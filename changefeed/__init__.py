@@ -18,10 +18,10 @@ sinks.
 
 from .feeds import Changefeeds, FeedStatus
 from .live import FeedState, FeedStopped, LiveFeed
-from .reservations import JOB_KIND
 from .services import ChangefeedServices
 from .stage_times import Latency, Stage, StageRecorder, summarize
 from .stream import ChangefeedStream
+from .targets.reservations import JOB_KIND
 
 __all__ = [
     "JOB_KIND",

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from ..catalog.descriptor import TableDescriptor
-from ..catalog.row_codec import RowUnreadable
+from ..catalog.descriptors.descriptor import TableDescriptor
+from ..catalog.rows.row_codec import RowUnreadable
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import ZERO, Timestamp, format_timestamp
 from ..kvlayer.errors import BatchTimestampBeforeGC, KVError
 from ..kvlayer.keys import table_span
 from ..schemafeed.feed import SchemaFeedError, TableUnknown
+from .contract.options import ChangefeedOptions, ScanChoice
 from .details import UnknownFormat
 from .gate import SchemaGate
 from .live import FeedState, LiveFeed
-from .options import ChangefeedOptions, ScanChoice
 from .pipeline import Pipeline, RangeDeletion, SinkEnd
 from .progress import covering, progress_at
 from .services import ChangefeedServices

@@ -31,8 +31,8 @@ from ..schemafeed.table_events import (
     describe,
     rewrites,
 )
-from .boundary_kind import BoundaryKind
-from .options import ChangefeedOptions, SchemaChangeEvents, SchemaChangePolicy
+from .contract.boundary_kind import BoundaryKind
+from .contract.options import ChangefeedOptions, SchemaChangeEvents, SchemaChangePolicy
 
 
 class SchemaChangeEnd(SchemaFeedError):

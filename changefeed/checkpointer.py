@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from .contract.options import ChangefeedOptions
 from .idle_pace import IdlePace
-from .options import ChangefeedOptions
 from .sinks.protocol import Sink, SinkProgress
 
 SHOWN_PROGRESS_SECONDS = 1.0

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ..catalog.descriptor import TableDescriptor
+from ..catalog.descriptors.descriptor import TableDescriptor
 from ..kvlayer.clock import Timestamp
 from .boundary import Boundary
 from .sinks.protocol import BackfillProgress

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ..catalog.node_ids import FIRST_NODE_ID
+from ..catalog.store.node_ids import FIRST_NODE_ID
 from ..kvlayer.clock import ZERO, Timestamp
 from ..kvlayer.span import Span
-from .boundary_kind import BoundaryKind
-from .options import ChangefeedOptions, parse_options
+from .contract.boundary_kind import BoundaryKind
+from .contract.options import ChangefeedOptions, parse_options
 from .sinks.protocol import BackfillProgress, SinkProgress
 
 FORMAT = 1

@@ -13,9 +13,9 @@ from .create import FeedRequest, plan_changefeed
 from .details import UnknownFormat, decode_details, decode_progress, encode_details
 from .job import ChangefeedJob, Claim
 from .live import FeedState, LiveFeed
-from .reservations import JOB_KIND, release_orphans
 from .services import ChangefeedServices
 from .stream import ChangefeedStream, open_stream
+from .targets.reservations import JOB_KIND, release_orphans
 
 HOME_FIRST_SECONDS = 1.0
 """How long a new feed waits for the node where it was created: that one hears of it at once."""

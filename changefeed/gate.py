@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..catalog.descriptor import TableDescriptor
+from ..catalog.descriptors.descriptor import TableDescriptor
 from ..kvlayer.clock import ZERO, Timestamp, format_timestamp
 from ..schemafeed.feed import SchemaAnswer, SchemaFeed
 

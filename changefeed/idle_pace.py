@@ -6,8 +6,9 @@ the pipeline, the sink commits its progress, and each so often the job's row fol
     idle feeds    10      50     200
     seconds      0.2     1.0     4.0     between the checkpoints of each
 
-Below `changefeed.options`' default the period does not fall, so up to ten feeds keep it. A feed
-leaves the idle ones with its next row, and whoever waits for a timestamp is served at once.
+Below the default of `changefeed.contract.options` the period does not fall, so up to ten feeds keep
+it. A feed leaves the idle ones with its next row, and whoever waits for a timestamp is served at
+once.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from enum import Enum
 from itertools import islice
 from typing import Protocol
 
-from ..catalog.descriptor import TableDescriptor
+from ..catalog.descriptors.descriptor import TableDescriptor
 from ..kvlayer.clock import ZERO, Timestamp, WallClock
 from ..kvlayer.events import ValueBatch
 from ..kvlayer.frontier import Frontier
@@ -34,9 +34,9 @@ from ..kvlayer.span import Span
 from ..schemafeed.feed import TableDropped
 from ..schemafeed.table_events import TableEvent, table_event
 from .boundary import Boundary, BoundaryPlan
-from .boundary_kind import BoundaryKind
 from .budget import MemoryBudget, batch_bytes
-from .changes import ChangeBatch, StageTimes
+from .contract.boundary_kind import BoundaryKind
+from .contract.changes import ChangeBatch, StageTimes
 from .crossing import OpenBackfill
 from .decode import Versions, decode, slice_rows
 from .gate import Proof, SchemaGate

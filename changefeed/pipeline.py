@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from ..catalog.descriptor import TableDescriptor
+from ..catalog.descriptors.descriptor import TableDescriptor
 from ..kvlayer.access import ClockReading
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.events import Checkpoint, DeleteRange, Event, SteadyState, ValueBatch
@@ -31,15 +31,15 @@ from ..schemafeed.table_events import TableEvent
 from .backfill import BackfillScan
 from .boundary import Boundary, SchemaChangeEnd, plan_boundary
 from .budget import MEMORY_LIMIT, MemoryBudget
-from .changes import ChangeKind
 from .checkpointer import Checkpointer
+from .contract.changes import ChangeKind
+from .contract.options import ChangefeedOptions, ScanChoice
 from .crossing import OpenBackfill
 from .gate import SchemaGate
 from .idle_pace import IdlePace
 from .initial_scan import InitialScan, RowEmitter, ScanReader
 from .lane import Emission, LaneState, TableLane
 from .live import FeedState, LiveFeed
-from .options import ChangefeedOptions, ScanChoice
 from .progress import FeedProgress
 from .sinks.protocol import Sink, SinkProgress
 from .writer import SinkWriter

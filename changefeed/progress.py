@@ -19,7 +19,7 @@ from ..kvlayer.clock import ZERO, Timestamp, format_timestamp
 from ..kvlayer.frontier import Frontier
 from ..kvlayer.keys import table_span
 from ..kvlayer.span import Span
-from .boundary_kind import BoundaryKind
+from .contract.boundary_kind import BoundaryKind
 from .live import nothing
 from .sinks.protocol import BackfillProgress, SinkProgress
 

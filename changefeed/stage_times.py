@@ -15,7 +15,7 @@ from enum import Enum
 from itertools import islice
 
 from ..kvlayer.metrics import Histogram
-from .changes import StageTimes
+from .contract.changes import StageTimes
 
 SAMPLES_MAX = 16_384
 """Per stage: enough for a p99 of many runs, and 128 KiB a stage of a feed."""

@@ -14,19 +14,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from ..catalog.errors import SQLError
 from ..catalog.jobs import BACKOFF_MAX, BACKOFF_MIN, Backoff
-from ..catalog.privileges import Privilege
-from ..catalog.row_codec import RowUnreadable
+from ..catalog.rights.privileges import Privilege
+from ..catalog.rows.row_codec import RowUnreadable
+from ..catalog.values.errors import SQLError
 from ..kvlayer.clock import Timestamp, format_timestamp
 from ..kvlayer.errors import StoreClosed
 from ..schemafeed.feed import SchemaFeedError, TableDropped
 from .attempt import Destination, FeedPlan, retryable, run_attempt
 from .boundary import SchemaChangeEnd
+from .contract.options import parse_options
 from .create import FeedRequest, check_start
 from .feed_rights import check_feed_rights
 from .live import FeedState, LiveFeed
-from .options import parse_options
 from .pipeline import RangeDeletion
 from .services import ChangefeedServices
 from .sinks.protocol import SinkProgress

@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from ..catalog.descriptor import TableDescriptor
-from ..catalog.errors import SQLError
+from ..catalog.descriptors.descriptor import TableDescriptor
+from ..catalog.values.errors import SQLError
 from ..kvlayer.access import Transaction
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.errors import KVError

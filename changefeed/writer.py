@@ -20,10 +20,10 @@ from collections.abc import Callable
 from ..schemafeed.table_events import TableEvent
 from .boundary import HIDDEN_CHANGES
 from .budget import MemoryBudget
+from .contract.options import ChangefeedOptions
 from .idle_pace import IdlePace
 from .lane import Emission
 from .live import LiveFeed, nothing
-from .options import ChangefeedOptions
 from .progress import FeedProgress
 from .sinks.protocol import Sink, SinkProgress
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..catalog.descriptor import TableDescriptor
+from ..catalog.descriptors.descriptor import TableDescriptor
 from ..kvlayer.clock import Timestamp, format_timestamp
 from .table_events import TableEvent
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from ..catalog.descriptor import TableDescriptor
+from ..catalog.descriptors.descriptor import TableDescriptor
 from ..catalog.leases import DescriptorUnavailable, Lease, LeaseManager
 from ..kvlayer.clock import ZERO, Timestamp
 from ..kvlayer.errors import KVError

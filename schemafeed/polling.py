@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ..catalog.descriptor import TableDescriptor
+from ..catalog.descriptors.descriptor import TableDescriptor
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.errors import KVError, LockTimeout, ReadConflict, RetryableTransaction
 from ..kvlayer.settings import declare_duration

@@ -11,9 +11,9 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
-from ..catalog.descriptor import TableDescriptor
-from ..catalog.descriptor_store import DescriptorStore
+from ..catalog.descriptors.descriptor import TableDescriptor
 from ..catalog.leases import LeaseManager
+from ..catalog.store.descriptor_store import DescriptorStore
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.errors import KVError

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import asyncio
 
-from ..catalog.descriptor import TableDescriptor
-from ..catalog.descriptor_store import decode_stored, descriptor_key
-from ..catalog.system_tables import DESCRIPTOR
+from ..catalog.descriptors.descriptor import TableDescriptor
+from ..catalog.descriptors.system_tables import DESCRIPTOR
+from ..catalog.store.descriptor_store import decode_stored, descriptor_key
 from ..kvlayer.clock import ZERO, Timestamp
 from ..kvlayer.errors import (
     KVError,

@@ -16,9 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Flag, auto
 
-from ..catalog.column_types import ColumnType
-from ..catalog.descriptor import Column, TableDescriptor
-from ..catalog.enum_columns import enum_in, relabelled
+from ..catalog.descriptors.descriptor import Column, TableDescriptor
+from ..catalog.descriptors.enum_columns import enum_in, relabelled
+from ..catalog.values.column_types import ColumnType
 from ..kvlayer.clock import Timestamp, format_timestamp
 
 

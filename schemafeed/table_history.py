@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from ..catalog.descriptor import TableDescriptor
+from ..catalog.descriptors.descriptor import TableDescriptor
 from ..kvlayer.clock import Timestamp
 from .feed import SchemaAnswer, TableDropped
 from .table_events import LOCK_CHANGES, TableEvent, table_event

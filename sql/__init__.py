@@ -1,19 +1,33 @@
 """SQL: statements in, results out.
 
-What lives here: the parser, the binder and planner, execution (by key in Python, by DuckDB over
-snapshots, DML, DDL), and sessions. It promises that every error of a statement is an `SQLError`
-with a SQLSTATE, that a statement sees its transaction's own writes, and that a plan runs only under
-the versions of its tables that it was made from, leased until the commit. It must never know how
-statements arrive: bytes on wires are the doors' business.
+The rooms, each of which imports only from those behind it:
+
+    `session`        turns of statements, transactions, prepared statements, cursors
+    `execute`        plans and statements carried out
+    `introspection`  virtual tables
+    `runtime`        what statements are executed with: services, rights, plans that are kept
+    `plan`           from bound statements to plans
+    `lower`          queries in DuckDB's words
+    `access`         rows by their keys
+    `analyze`        names, types and rights of a statement
+    `parse`          from text to statements
+    `builtins`       functions and operators
+    `results`        rows and errors
+    `syntax`, `variables`   statements as values; what SET sets
+
+It promises that every error of a statement is an `SQLError` with a SQLSTATE, that a statement sees
+its transaction's own writes, and that a plan runs only under the versions of its tables that it was
+made from, leased until the commit. It must never know how statements arrive: bytes on wires are the
+doors' business.
 
 `Session` is the face; `Services` is what it needs of a node.
 """
 
-from .executor.duckdb import Analytics
-from .executor.load import LoadMode, LoadReport, load
-from .result_batches import ResultBatches
-from .results import ClosedOnError, Result, ResultColumn, Row
-from .services import (
+from .execute.query.duckdb import Analytics
+from .execute.write.load import LoadMode, LoadReport, load
+from .results.result_batches import ResultBatches
+from .results.results import ClosedOnError, Result, ResultColumn, Row
+from .runtime.services import (
     ChangefeedRequest,
     Changefeeds,
     ChangefeedStream,
@@ -21,8 +35,8 @@ from .services import (
     JobSummary,
     Services,
 )
-from .session import Session
-from .session_state import SessionState
+from .session.session import Session
+from .session.session_state import SessionState
 
 __all__ = [
     "Analytics",

@@ -12,7 +12,7 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 import typer
 
-from ...catalog.key_names import KeyNames
+from ...catalog.store.key_names import KeyNames
 from ...error import Error
 from ...kvlayer.clock import Timestamp, parse_timestamp, seconds_between
 from ...kvlayer.span import Span

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from ...catalog.users import ROOT, find_user
+from ...catalog.rights.users import ROOT, find_user
 from ..descriptors import door_bounds, raise_limit
 from ..http.server import HttpOptions, HttpServer, bind, http_options, server_for_lakes, url_of
 from ..node import Node, NodeOptions

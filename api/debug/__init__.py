@@ -2,8 +2,9 @@
 
 What lives here turns what the KV layer holds into *lines*, plain objects that are printed or sent
 as JSON; `targets` says which keys are meant, and `folder` opens a data folder that nobody serves,
-without changing it. The command line (`api.cli.debug`) and the server (`api.http.debug_routes`)
-show the same lines. It promises nothing to programs: the lines are for people.
+without changing it. The command line (`api.cli.debug`) and the server
+(`api.http.routes.debug_routes`) show the same lines. It promises nothing to programs: the lines are
+for people.
 
 It must never write to a store.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from ...catalog.key_names import KeyNames
+from ...catalog.store.key_names import KeyNames
 from ...kvlayer.clock import format_timestamp
 from ...kvlayer.events import Checkpoint, DeleteRange, Event, SteadyState, ValueBatch
 from .lines import Line, shown_value

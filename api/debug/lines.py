@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
-from ...catalog.key_names import KeyNames
+from ...catalog.store.key_names import KeyNames
 from ...kvlayer import keys
 from ...kvlayer.clock import Timestamp, format_timestamp
 from ...kvlayer.command import (

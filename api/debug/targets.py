@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...catalog.errors import SQLError
-from ...catalog.key_names import KeyNames
-from ...catalog.names import TableName
-from ...catalog.system_tables import DEFAULT_DATABASE
+from ...catalog.descriptors.names import TableName
+from ...catalog.descriptors.system_tables import DEFAULT_DATABASE
+from ...catalog.store.key_names import KeyNames
+from ...catalog.values.errors import SQLError
 from ...kvlayer.keys import ALL_KEYS, table_span
 from ...kvlayer.span import Span, prefix_end
 

@@ -18,20 +18,14 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ...catalog.errors import SQLError
-from ...catalog.privileges import SYSTEM, Privilege
-from ...catalog.users import (
-    ITERATIONS,
-    ROOT,
-    SALT_BYTES,
-    Verifier,
-    find_user,
-)
-from ...catalog.web_sessions import find_web_session
+from ...catalog.rights.privileges import SYSTEM, Privilege
+from ...catalog.rights.users import ITERATIONS, ROOT, SALT_BYTES, Verifier, find_user
+from ...catalog.rights.web_sessions import find_web_session
+from ...catalog.values.errors import SQLError
 from ...changefeed.sinks.worker_tokens import Worker
 from ...kvlayer.errors import KVError
-from ...sql.as_of import datetime_of
-from ...sql.errors import from_kv
+from ...sql.results.as_of import datetime_of
+from ...sql.results.errors import from_kv
 from ..admission import Place
 from ..node import Node
 from .connections import PLACE

@@ -10,22 +10,16 @@ from fastapi import APIRouter, FastAPI, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from ...catalog.errors import SQLError
+from ...catalog.values.errors import SQLError
 from ...changefeed import JOB_KIND
 from ...changefeed.export import PositionUnknown
 from ...kvlayer.errors import KVError
 from ..node import Node
 from .access import Access, Doorkeeper
 from .bodies import JSON, Health
-from .debug_routes import debug_routes
-from .export_routes import export_routes
 from .host_check import LoopbackHosts
-from .load_routes import load_routes
-from .login_routes import login_routes
-from .metrics_routes import metrics_routes
 from .openapi import described, install_openapi
 from .origin_check import SameOrigin
-from .position_routes import answer_unknown_position, position_routes
 from .problems import (
     answer_bad_request,
     answer_fault,
@@ -33,9 +27,15 @@ from .problems import (
     answer_kv_error,
     answer_sql_error,
 )
-from .resource_routes import resource_routes
-from .sql_routes import sql_routes
-from .transaction_routes import transaction_routes
+from .routes.debug_routes import debug_routes
+from .routes.export_routes import export_routes
+from .routes.load_routes import load_routes
+from .routes.login_routes import login_routes
+from .routes.metrics_routes import metrics_routes
+from .routes.position_routes import answer_unknown_position, position_routes
+from .routes.resource_routes import resource_routes
+from .routes.sql_routes import sql_routes
+from .routes.transaction_routes import transaction_routes
 from .transactions import HeldTransactions
 
 VERSION = version("tailrace")

@@ -20,7 +20,7 @@ from enum import Enum
 import pyarrow as pa
 import pyarrow.ipc
 
-from ...catalog.errors import SQLError
+from ...catalog.values.errors import SQLError
 from .arrow_sizes import row_bytes, unpacked_bytes
 
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024

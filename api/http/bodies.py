@@ -14,7 +14,7 @@ import msgspec
 from fastapi import Request
 from starlette.exceptions import HTTPException
 
-from ...catalog.errors import SQLError
+from ...catalog.values.errors import SQLError
 from ..json_values import JsonValue
 from .problems import Problem
 

@@ -18,12 +18,12 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from ...catalog.arrow_columns import column_array
-from ...catalog.descriptor import Column, TableDescriptor
-from ...catalog.errors import SQLError
-from ...catalog.physical import Physical, physical_of, physical_writer
-from ...catalog.type_kinds import TypeKind
-from ...sql.executor.load import ROWS_PER_TRANSACTION
+from ...catalog.descriptors.descriptor import Column, TableDescriptor
+from ...catalog.values.arrow_columns import column_array
+from ...catalog.values.errors import SQLError
+from ...catalog.values.physical import Physical, physical_of, physical_writer
+from ...catalog.values.type_kinds import TypeKind
+from ...sql.execute.write.load import ROWS_PER_TRANSACTION
 
 LINE_BYTES_MAX = 16 * 1024 * 1024
 """What is held of a body that has no line end."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 from fastapi import Response
 from fastapi.responses import StreamingResponse
 
-from ...catalog.column_types import ColumnType
+from ...catalog.values.column_types import ColumnType
 from ...kvlayer.clock import format_timestamp
 from ...sql import Result
 from ..json_values import json_datum, json_value, passes

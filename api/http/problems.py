@@ -15,9 +15,9 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from ...catalog.errors import SQLError
+from ...catalog.values.errors import SQLError
 from ...kvlayer.errors import KVError
-from ...sql.errors import from_kv
+from ...sql.results.errors import from_kv
 
 PROBLEM_TYPE = "application/problem+json"
 

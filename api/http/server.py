@@ -19,11 +19,11 @@ from ..descriptors import ACCEPTED_AT_ONCE, HTTP_BOUNDS
 from ..node import Node
 from ..refusal import NodeRefused
 from ..tls import server_context
-from ..web.routes import Dashboard
 from .app import create_app
 from .connections import Doorway
 from .ending import EndingReplies
 from .host_check import is_loopback
+from .routes.dashboard_routes import Dashboard
 from .transactions import HeldTransactions
 
 BACKLOG = 1024

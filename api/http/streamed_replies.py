@@ -21,8 +21,8 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from ...sql import Result
-from ...sql.errors import told_of
-from ...sql.results import arrow_schema
+from ...sql.results.errors import told_of
+from ...sql.results.results import arrow_schema
 from .arrow_writer import PlainStream
 from .bodies import ARROW_STREAM, JSON, JSON_LINES
 from .json_replies import encode_lines, encode_open_result, encode_result, encode_rows

@@ -5,14 +5,14 @@ from __future__ import annotations
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from ...catalog.catalog import unknown_table
-from ...catalog.descriptor import TableDescriptor
-from ...catalog.errors import SQLError
-from ...catalog.names import TableName
-from ...catalog.privileges import Privilege
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.descriptors.names import TableName
+from ...catalog.rights.privileges import Privilege
+from ...catalog.store.catalog import unknown_table
+from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp
-from ...sql.authorization import require
-from ...sql.needs import needs_on
+from ...sql.plan.needs import needs_on
+from ...sql.runtime.authorization import require
 from ..node import Node
 from .access import user_of, worker_of
 

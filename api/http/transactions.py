@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from ...catalog.errors import SQLError
+from ...catalog.values.errors import SQLError
 from ...sql import Result, Session
 from ..node import Node
 

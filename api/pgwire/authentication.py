@@ -15,8 +15,8 @@ from random import Random
 from scramp import ScramException, ScramMechanism
 from scramp.core import ScramServer
 
-from ...catalog.errors import SQLError
-from ...catalog.users import ITERATIONS, MECHANISM, SALT_BYTES, User, Verifier
+from ...catalog.rights.users import ITERATIONS, MECHANISM, SALT_BYTES, User, Verifier
+from ...catalog.values.errors import SQLError
 from ..passwords import Guesses, Passwords
 from . import replies
 from .messages import decode_text

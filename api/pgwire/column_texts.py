@@ -12,10 +12,10 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...catalog.arrow_columns import AnyArray, column_datums
-from ...catalog.column_types import ColumnType
-from ...catalog.session_zone import UTC_NAME, session_style, zone_name
-from ...catalog.type_kinds import INTEGERS, TEXTS, TypeKind
+from ...catalog.values.arrow_columns import AnyArray, column_datums
+from ...catalog.values.column_types import ColumnType
+from ...catalog.values.session_zone import UTC_NAME, session_style, zone_name
+from ...catalog.values.type_kinds import INTEGERS, TEXTS, TypeKind
 from .wire_types import TEXT, encoder
 
 _join: Any = pc.binary_join_element_wise

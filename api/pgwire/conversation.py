@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from ...catalog.errors import SQLError
-from ...catalog.session_zone import follow
+from ...catalog.values.errors import SQLError
+from ...catalog.values.session_zone import follow
 from ...sql import Session
-from ...sql.errors import told_of
+from ...sql.results.errors import told_of
 from . import replies
 from .channel import Channel, HangUp
 from .extended import Extended

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Iterator
 from itertools import islice
 
-from ...catalog.errors import SQLError
+from ...catalog.values.errors import SQLError
 from ...sql import ClosedOnError, Result, ResultBatches, Session
-from ...sql.executor.copy import CopyIn
-from ...sql.parser.copy_statements import CopyFormat
-from ...sql.parser.statements import CopyFrom, CopyTo
+from ...sql.execute.write.copy import CopyIn
+from ...sql.syntax.copy_options import CopyFormat
+from ...sql.syntax.statements import CopyFrom, CopyTo
 from . import replies
 from .channel import Channel, HangUp
 from .copy_formats import RowWriter, make_reader, make_writer

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from ...catalog.errors import SQLError
+from ...catalog.values.errors import SQLError
 from ...sql import Session, SessionState
-from ...sql.parser.statements import CopyFrom, CopyTo
+from ...sql.syntax.statements import CopyFrom, CopyTo
 from . import replies
 from .channel import Channel
 from .copying import copy_in, copy_out

@@ -6,13 +6,13 @@ import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ...catalog.errors import SQLError
-from ...catalog.privileges import Privilege
-from ...catalog.system_tables import DEFAULT_DATABASE
-from ...catalog.users import User, find_user
+from ...catalog.descriptors.system_tables import DEFAULT_DATABASE
+from ...catalog.rights.privileges import Privilege
+from ...catalog.rights.users import User, find_user
+from ...catalog.values.errors import SQLError
 from ...sql import Session
-from ...sql.authorization import Actor
-from ...sql.client_variables import CRDB_COMPAT, CRDB_VERSION
+from ...sql.runtime.authorization import Actor
+from ...sql.variables.client_variables import CRDB_COMPAT, CRDB_VERSION
 from ..admission import Place
 from ..node import Node
 from . import replies

@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from enum import Enum
 from typing import TypeVar
 
-from ...catalog.errors import SQLError
+from ...catalog.values.errors import SQLError
 from .channel import HangUp
 
 T = TypeVar("T")

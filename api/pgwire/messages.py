@@ -16,7 +16,7 @@ from struct import error as struct_error
 
 from msgspec import Struct
 
-from ...catalog.errors import SQLError
+from ...catalog.values.errors import SQLError
 
 _INT2 = Form("!h")
 _INT4 = Form("!i")

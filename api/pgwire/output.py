@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from ...sql import Result, Row, Session
-from ...sql.client_variables import CLIENT_MIN_MESSAGES, tells
+from ...sql.variables.client_variables import CLIENT_MIN_MESSAGES, tells
 from . import replies
 from .channel import FLUSH_BYTES, Channel
 from .interruption import Guard

@@ -6,12 +6,12 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from struct import Struct
 
-from ...catalog.errors import SQLError
-from ...catalog.session_zone import session_style
-from ...catalog.text_style import TextStyle
+from ...catalog.values.errors import SQLError
+from ...catalog.values.session_zone import session_style
+from ...catalog.values.text_style import TextStyle
 from ...sql import Result, ResultColumn, Row
-from ...sql.named_enums import DeclaredTypes
-from ...sql.prepared import PreparedStatement
+from ...sql.execute.ddl.named_enums import DeclaredTypes
+from ...sql.session.prepared import PreparedStatement
 from . import replies
 from .messages import Bind
 from .wire_types import (

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from struct import Struct, pack
 
-from ...catalog.errors import SQLError
+from ...catalog.values.errors import SQLError
 from ...sql import ResultColumn, SessionState
 from .wire_types import wire_type
 

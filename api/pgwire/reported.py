@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...sql.acting_user import SESSION_AUTHORIZATION
-from ...sql.client_variables import IS_SUPERUSER, REPORTED
-from ...sql.variables import SessionVariables
+from ...sql.runtime.acting_user import SESSION_AUTHORIZATION
+from ...sql.variables.client_variables import IS_SUPERUSER, REPORTED
+from ...sql.variables.variables import SessionVariables
 from . import replies
 from .channel import Channel
 

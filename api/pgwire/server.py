@@ -14,9 +14,9 @@ import ssl
 from collections.abc import AsyncIterator
 from functools import partial
 
-from ...catalog.errors import SQLError
+from ...catalog.values.errors import SQLError
 from ...kvlayer.errors import KVError
-from ...sql.errors import from_kv
+from ...sql.results.errors import from_kv
 from ..admission import Admission, Place
 from ..descriptors import ACCEPTED_AT_ONCE
 from ..node import Node

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...sql import ClosedOnError, Session
-from ...sql.parser.statements import CopyFrom, CopyTo
+from ...sql.syntax.statements import CopyFrom, CopyTo
 from . import replies
 from .channel import Channel
 from .copying import copy_in, copy_out

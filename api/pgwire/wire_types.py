@@ -1,6 +1,6 @@
 """Values on the wire: one table of types, with the text and the binary form of each.
 
-Text forms are PostgreSQL's output in the session's zone and style (`catalog.text_style`);
+Text forms are PostgreSQL's output in the session's zone and style (`catalog.values.text_style`);
 binary forms are those of its send functions. Whoever adds a type adds one row here.
 
     INT8 7            text  37               binary  00 00 00 00 00 00 00 07
@@ -19,18 +19,18 @@ from struct import error as struct_error
 from typing import Any
 from uuid import UUID
 
-from ...catalog.array_text import write_array
-from ...catalog.column_types import ColumnType, Datum, array_of, coerce, shortest_float4
-from ...catalog.errors import SQLError
-from ...catalog.interval import Interval, clock_text, microseconds_of_day, time_of_day
-from ...catalog.json_text import normal_json
-from ...catalog.literals import read_decimal
-from ...catalog.session_zone import session_style, session_zone, shown
-from ...catalog.text_style import PLAIN, TextStyle, writer
-from ...catalog.type_kinds import CatalogName, TypeKind
-from ...sql.introspection.oids import user_array_oid, user_type_of, user_type_oid
+from ...catalog.values.array_text import write_array
+from ...catalog.values.column_types import ColumnType, Datum, array_of, coerce, shortest_float4
+from ...catalog.values.errors import SQLError
+from ...catalog.values.interval import Interval, clock_text, microseconds_of_day, time_of_day
+from ...catalog.values.json_text import normal_json
+from ...catalog.values.literals import read_decimal
+from ...catalog.values.session_zone import session_style, session_zone, shown
+from ...catalog.values.text_style import PLAIN, TextStyle, writer
+from ...catalog.values.type_kinds import CatalogName, TypeKind
+from ...sql.analyze.calls.oids import user_array_oid, user_type_of, user_type_oid
+from ...sql.execute.ddl.named_enums import DeclaredType
 from ...sql.introspection.type_rows import OTHER_ROWS, TYPE_ROWS, row_of, type_modifier
-from ...sql.named_enums import DeclaredType
 from .messages import decode_text
 from .numeric import read_numeric, write_numeric
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...catalog.errors import SQLError
+from ...catalog.values.errors import SQLError
 from ...kvlayer.errors import KVError
 from ..node import Node
 from . import compared_tables

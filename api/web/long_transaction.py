@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
-from ...catalog.errors import SQLError
+from ...catalog.values.errors import SQLError
 from ...kvlayer.errors import KVError
 from ...sql import Session, SessionState
 from ..node import Node

@@ -8,7 +8,7 @@ from ...kvlayer.errors import (
     RangeFeedEnded,
     RetryableTransaction,
 )
-from ..errors import SQLError
+from ..values.errors import SQLError
 from .states import JobState
 
 

@@ -11,9 +11,9 @@ from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.span import Span
 from ...kvlayer.txn import Evaluation, Transaction
+from ..descriptors.system_tables import FINISHED_JOBS, JOBS
 from ..leases.incarnation import Incarnation
 from ..leases.liveness import read_session
-from ..system_tables import FINISHED_JOBS, JOBS
 from .errors import JobFenced, JobNotFound, JobStateRefused
 from .record import (
     JobRecord,

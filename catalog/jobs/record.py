@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from ...kvlayer.clock import Timestamp, unix_us
-from ..column_types import Datum
-from ..row_codec import codec_for
-from ..system_tables import FINISHED_JOBS, JOB_ENDS, JOB_PROGRESS, JOBS
+from ..descriptors.system_tables import FINISHED_JOBS, JOB_ENDS, JOB_PROGRESS, JOBS
+from ..rows.row_codec import codec_for
+from ..values.column_types import Datum
 from .states import JobState
 
 _jobs = codec_for(JOBS)

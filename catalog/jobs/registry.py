@@ -22,10 +22,10 @@ from ...kvlayer.events import ValueBatch
 from ...kvlayer.log import LogFull
 from ...kvlayer.settings import declare_duration
 from ...kvlayer.txn import Transaction
+from ..descriptors.system_tables import JOBS
 from ..leases.incarnation import Incarnation
 from ..leases.liveness import LivenessSession
-from ..span_follower import follow_spans
-from ..system_tables import JOBS
+from ..store.span_follower import follow_spans
 from .job_store import JobChange, JobStore
 from .record import JobRecord, time_of
 from .resumer import Resumer

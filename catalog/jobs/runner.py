@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...kvlayer.errors import KVError, StoreClosed
 from ...kvlayer.settings import declare_duration
-from ..session_zone import leave
+from ..values.session_zone import leave
 from .errors import RETRYABLE, JobFenced, RetryableJobError, message_of
 from .job_store import JobStore
 from .record import JobRecord

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...kvlayer.clock import Timestamp, format_timestamp
-from ..errors import SQLError
+from ..values.errors import SQLError
 
 
 class DescriptorUnavailable(SQLError):

@@ -29,7 +29,7 @@ from bisect import insort
 from enum import Enum
 
 from ...kvlayer.clock import MAX_TIMESTAMP, Timestamp, format_timestamp
-from ..descriptor import TableDescriptor
+from ..descriptors.descriptor import TableDescriptor
 from .incarnation import Incarnation
 
 NO_VERSION = 1 << 62

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...kvlayer.clock import Timestamp
-from ..descriptor import TableDescriptor
+from ..descriptors.descriptor import TableDescriptor
 from .held_versions import HeldVersion
 
 

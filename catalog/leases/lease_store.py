@@ -7,8 +7,8 @@ from collections.abc import Collection
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import MAX_TIMESTAMP, ZERO, Timestamp
 from ...kvlayer.txn import Evaluation
-from ..descriptor import Descriptor, TableDescriptor
-from ..descriptor_store import DescriptorStore, decode_stored, descriptor_key
+from ..descriptors.descriptor import Descriptor, TableDescriptor
+from ..store.descriptor_store import DescriptorStore, decode_stored, descriptor_key
 from .errors import DescriptorDropped, DescriptorMissing
 from .incarnation import Incarnation
 from .liveness import SessionLost, read_session

@@ -11,8 +11,8 @@ from ...kvlayer.clock import Timestamp, duration
 from ...kvlayer.errors import LockTimeout, OutcomeUnknown, RetryableTransaction, StoreClosed
 from ...kvlayer.metrics import Metrics
 from ...kvlayer.settings import declare_duration
-from ..descriptor import TableDescriptor
-from ..descriptor_store import DescriptorStore
+from ..descriptors.descriptor import TableDescriptor
+from ..store.descriptor_store import DescriptorStore
 from .errors import (
     DescriptorDropped,
     DescriptorMissing,

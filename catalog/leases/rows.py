@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.keys import encode_int
 from ...kvlayer.span import Span
-from ..row_codec import codec_for
-from ..system_tables import LEASE, SQLLIVENESS
+from ..descriptors.system_tables import LEASE, SQLLIVENESS
+from ..rows.row_codec import codec_for
 
 LEASES = LEASE.primary_span
 SESSIONS = SQLLIVENESS.primary_span

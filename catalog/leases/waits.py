@@ -21,7 +21,7 @@ from enum import Enum
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import MAX_TIMESTAMP, ZERO, Timestamp
 from ...kvlayer.errors import BatchTimestampBeforeGC
-from ..descriptor_store import decode_stored, descriptor_key
+from ..store.descriptor_store import decode_stored, descriptor_key
 from .errors import DescriptorMissing, LeaseHolder, LeaseWaitTimeout
 from .rows import SESSIONS, LeaseRow, SessionRow, leases_of
 

@@ -21,8 +21,8 @@ from ...kvlayer.errors import (
 )
 from ...kvlayer.events import Checkpoint, Event, ValueBatch
 from ...kvlayer.settings import declare_duration
-from ..descriptor_store import decode_stored
-from ..system_tables import DESCRIPTOR
+from ..descriptors.system_tables import DESCRIPTOR
+from ..store.descriptor_store import decode_stored
 
 WATCHDOG = declare_duration(
     "catalog.leases.watchdog",

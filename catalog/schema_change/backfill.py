@@ -21,14 +21,14 @@ import msgspec
 from ...kvlayer.access import Evaluation, Pending, StoreAccess
 from ...kvlayer.background import give_way
 from ...kvlayer.span import Span
-from ..column_types import Datum
-from ..descriptor import Column, TableDescriptor
-from ..elements import Index, IndexKind
-from ..errors import SQLError
-from ..index_codec import IndexCodec
-from ..key_errors import duplicate_values
-from ..physical import physical_writer
-from ..row_codec import codec_for
+from ..descriptors.descriptor import Column, TableDescriptor
+from ..descriptors.elements import Index, IndexKind
+from ..rights.key_errors import duplicate_values
+from ..rows.index_codec import IndexCodec
+from ..rows.row_codec import codec_for
+from ..values.column_types import Datum
+from ..values.errors import SQLError
+from ..values.physical import physical_writer
 from .evaluator import RowEvaluator
 
 STEP_ROWS = 50

@@ -7,9 +7,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from ..column_types import Datum
-from ..descriptor import Column, TableDescriptor
-from ..elements import CheckConstraint
+from ..descriptors.descriptor import Column, TableDescriptor
+from ..descriptors.elements import CheckConstraint
+from ..values.column_types import Datum
 
 
 class RowEvaluator(Protocol):

@@ -19,14 +19,14 @@ from ...kvlayer.errors import ClockStopped, KeyTooLarge, RetryableTransaction, S
 from ...kvlayer.keys import index_span, table_span
 from ...kvlayer.log import LogFull
 from ...kvlayer.span import Span
-from ..catalog_changes import CatalogChanges
-from ..descriptor import TableDescriptor
-from ..descriptor_store import DescriptorStore
-from ..elements import CheckConstraint, ForeignKey, IndexKind
-from ..errors import SQLError
+from ..descriptors.descriptor import TableDescriptor
+from ..descriptors.elements import CheckConstraint, ForeignKey, IndexKind
 from ..jobs import JobContext
 from ..jobs.errors import RETRYABLE, JobFenced, RetryableJobError, message_of
 from ..leases import LeaseManager, LeaseWaitTimeout
+from ..store.catalog_changes import CatalogChanges
+from ..store.descriptor_store import DescriptorStore
+from ..values.errors import SQLError
 from .backfill import backfill_index, remove_data
 from .evaluator import RowEvaluator
 from .moves import apply_stage

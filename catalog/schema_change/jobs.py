@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Sequence
 
 from ...kvlayer.access import StoreAccess, Transaction
-from ..catalog_changes import CatalogChanges
-from ..descriptor import TableDescriptor
-from ..descriptor_store import DescriptorStore
-from ..errors import SQLError
+from ..descriptors.descriptor import TableDescriptor
 from ..jobs.job_store import JobStore
 from ..jobs.record import JobRecord
 from ..jobs.states import JobState
+from ..store.catalog_changes import CatalogChanges
+from ..store.descriptor_store import DescriptorStore
+from ..values.errors import SQLError
 from .job import JOB_KIND, publish_stage
 from .payload import decode_change, decode_progress, encode, schema_change
 from .stages import Stage, VersionStage

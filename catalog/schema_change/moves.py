@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from ..descriptor import Column, DescriptorState, TableDescriptor
-from ..elements import CheckConstraint, Constraint, ElementState, Index, Validity
+from ..descriptors.descriptor import Column, DescriptorState, TableDescriptor
+from ..descriptors.elements import CheckConstraint, Constraint, ElementState, Index, Validity
 from .stages import Move, Status, VersionStage
 from .targets import (
     ColumnElement,

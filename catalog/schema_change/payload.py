@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from ..descriptor import TableDescriptor
-from ..descriptor_encoding import ColumnWire, column_from_wire, column_to_wire
-from ..element_encoding import (
+from ..descriptors.descriptor import TableDescriptor
+from ..descriptors.descriptor_encoding import ColumnWire, column_from_wire, column_to_wire
+from ..descriptors.element_encoding import (
     CheckWire,
     ForeignKeyWire,
     IndexWire,

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import msgspec
 
 from ...kvlayer.access import StoreAccess
-from ..column_types import Datum
-from ..descriptor import TableDescriptor
-from ..descriptor_store import DescriptorStore
-from ..elements import ForeignKey, Index, IndexKind
-from ..index_codec import index_codec_for
-from ..physical import Physical, datum_reader, physical_of
+from ..descriptors.descriptor import TableDescriptor
+from ..descriptors.elements import ForeignKey, Index, IndexKind
+from ..rows.index_codec import index_codec_for
+from ..store.descriptor_store import DescriptorStore
+from ..values.column_types import Datum
+from ..values.physical import Physical, datum_reader, physical_of
 from .validate import ReferenceReader
 
 _decode = msgspec.msgpack.Decoder(list).decode

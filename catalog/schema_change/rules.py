@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..elements import CheckConstraint
+from ..descriptors.elements import CheckConstraint
 from .stages import Status
 from .targets import (
     ColumnElement,

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ..descriptor import Column
-from ..elements import CheckConstraint, Constraint, Index
+from ..descriptors.descriptor import Column
+from ..descriptors.elements import CheckConstraint, Constraint, Index
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

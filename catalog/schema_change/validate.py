@@ -11,10 +11,10 @@ from contextlib import aclosing
 from typing import Protocol
 
 from ...kvlayer.access import StoreAccess
-from ..descriptor import TableDescriptor
-from ..elements import CheckConstraint, ForeignKey
-from ..errors import SQLError
-from ..row_codec import codec_for
+from ..descriptors.descriptor import TableDescriptor
+from ..descriptors.elements import CheckConstraint, ForeignKey
+from ..rows.row_codec import codec_for
+from ..values.errors import SQLError
 from .backfill import Checkpoint, null_found, slices_behind
 from .evaluator import RowEvaluator
 

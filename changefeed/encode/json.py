@@ -32,14 +32,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...catalog.column_types import ColumnType, Datum, shortest_float4
-from ...catalog.descriptor import TableDescriptor
-from ...catalog.interval import Interval
-from ...catalog.row_codec import codec_for
-from ...catalog.type_kinds import TypeKind
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.rows.row_codec import codec_for
+from ...catalog.values.column_types import ColumnType, Datum, shortest_float4
+from ...catalog.values.interval import Interval
+from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.clock import Timestamp, format_timestamp
-from ..changes import ChangeBatch
-from ..options import ChangefeedOptions
+from ..contract.changes import ChangeBatch
+from ..contract.options import ChangefeedOptions
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 

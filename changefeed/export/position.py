@@ -14,9 +14,9 @@ import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from ...catalog.descriptor import TableDescriptor
-from ...catalog.descriptor_store import DescriptorStore
-from ...catalog.errors import SQLError
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.store.descriptor_store import DescriptorStore
+from ...catalog.values.errors import SQLError
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp, format_timestamp
 from ...kvlayer.keys import table_span

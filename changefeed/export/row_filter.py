@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...catalog.arrow_columns import column_array
-from ...catalog.descriptor import TableDescriptor
-from ...catalog.errors import SQLError
-from ...catalog.physical import to_physical
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.values.arrow_columns import column_array
+from ...catalog.values.errors import SQLError
+from ...catalog.values.physical import to_physical
 
 
 class Comparison(Enum):

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ...catalog.descriptor import TableDescriptor
-from ...catalog.row_codec import RowCodec, codec_for
-from ...catalog.table_reader import VersionSlice, read_versions
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.rows.row_codec import RowCodec, codec_for
+from ...catalog.rows.table_reader import VersionSlice, read_versions
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.background import give_way
 from ...kvlayer.clock import Timestamp

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...catalog.errors import SQLError
+from ...catalog.values.errors import SQLError
 from .null import NullKind
 from .protocol import SinkKind
 from .worker import WorkerKind

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from ...catalog.errors import SQLError
+from ...catalog.values.errors import SQLError
 
 SCHEME = "duckdb"
 PARAMETERS = {

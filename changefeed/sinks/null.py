@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...catalog.descriptor import TableDescriptor
-from ...catalog.errors import SQLError
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, WallClock
 from ...schemafeed.table_events import TableEvent
-from ..changes import ChangeBatch
+from ..contract.changes import ChangeBatch
 from .protocol import FeedIdentity, Sink, SinkContext, SinkProgress, SinkStand
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...catalog.descriptor import TableDescriptor
+from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.access import ClockReading
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.history import StorePosition
@@ -15,9 +15,9 @@ from ...kvlayer.offload import Offload
 from ...kvlayer.settings import Settings
 from ...kvlayer.span import Span
 from ...schemafeed.table_events import TableEvent
-from ..boundary_kind import BoundaryKind
-from ..changes import ChangeBatch
-from ..options import ChangefeedOptions
+from ..contract.boundary_kind import BoundaryKind
+from ..contract.changes import ChangeBatch
+from ..contract.options import ChangefeedOptions
 
 
 class SinkError(Exception):

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...catalog.descriptor import TableDescriptor
+from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.clock import Timestamp, WallClock
 from ...schemafeed.table_events import TableEvent
-from ..changes import ChangeBatch
+from ..contract.changes import ChangeBatch
+from ..contract.options import ChangefeedOptions
 from ..encode import JSONEncoder
 from ..encode.json import encode_resolved
-from ..options import ChangefeedOptions
 from .protocol import SinkProgress, SinkStand
 
 

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...catalog.descriptor import TableDescriptor
+from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.history import StorePosition
-from ..options import ChangefeedOptions
+from ..contract.options import ChangefeedOptions
 from .protocol import FeedIdentity, SinkProgress
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...catalog.descriptor import Column, TableDescriptor
-from ...catalog.elements import (
+from ...catalog.descriptors.descriptor import Column, TableDescriptor
+from ...catalog.descriptors.elements import (
     CheckConstraint,
     ElementState,
     ForeignKey,
@@ -14,11 +14,11 @@ from ...catalog.elements import (
     IndexKind,
     Validity,
 )
-from ...catalog.names import quote_identifier
-from ...catalog.show_create import literal
-from ...catalog.view_query import ViewQuery
-from .context import IntrospectionContext
-from .oids import constraint_oid
+from ...catalog.descriptors.names import quote_identifier
+from ...catalog.descriptors.view_query import ViewQuery
+from ...catalog.store.show_create import literal
+from ..analyze.calls.oids import constraint_oid
+from ..runtime.introspection_context import IntrospectionContext
 
 
 @dataclass(frozen=True, slots=True)

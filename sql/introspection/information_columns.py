@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...catalog.column_types import ColumnType
-from ...catalog.descriptor import Column
-from ...catalog.type_kinds import TypeKind
-from ..results import Row
-from .context import IntrospectionContext
+from ...catalog.descriptors.descriptor import Column
+from ...catalog.values.column_types import ColumnType
+from ...catalog.values.type_kinds import TypeKind
+from ..results.results import Row
+from ..runtime.introspection_context import IntrospectionContext
 from .described import DescribedTable, default_text
 from .pg_catalog.types import user_types
 from .type_rows import standard_words, udt_name

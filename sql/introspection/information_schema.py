@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...catalog.privileges import Privilege, securable
-from ...catalog.rights import read_rights
-from ...catalog.users import ROOT
-from ..results import INT8, STRING, Row
-from .context import IntrospectionContext
+from ...catalog.rights.privileges import Privilege, securable
+from ...catalog.rights.rights import read_rights
+from ...catalog.rights.users import ROOT
+from ..results.results import INT8, STRING, Row
+from ..runtime.introspection_context import IntrospectionContext
 from .described import (
     DescribedTable,
     described_relations,

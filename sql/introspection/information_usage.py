@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...catalog.privileges import Privilege, SecurableKind, securable
-from ...catalog.rights import read_rights
-from ...catalog.users import PUBLIC
-from ..results import Row
-from .context import IntrospectionContext
+from ...catalog.rights.privileges import Privilege, SecurableKind, securable
+from ...catalog.rights.rights import read_rights
+from ...catalog.rights.users import PUBLIC
+from ..results.results import Row
+from ..runtime.introspection_context import IntrospectionContext
 from .described import DescribedTable, constraint_definition, described_relations
 from .rights import privileges_on, things
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ...catalog.descriptor import TableDescriptor
-from ...catalog.errors import SQLError
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.values.errors import SQLError
 from .information_schema import INFORMATION_SCHEMA
-from .pg_catalog import PG_CATALOG
+from .pg_catalog.tables import PG_CATALOG
 from .rights import RIGHTS_TABLES
 from .schema_changes import SCHEMA_CHANGES
 from .sizes import SIZES

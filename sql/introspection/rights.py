@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...catalog.named_objects import SequenceDescriptor, TypeDescriptor
-from ...catalog.privileges import (
+from ...catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
+from ...catalog.rights.privileges import (
     ALL_OF,
     GRANTABLE_ON,
     ROW_PRIVILEGES,
@@ -19,12 +19,12 @@ from ...catalog.privileges import (
     acl_text,
     securable,
 )
-from ...catalog.rights import Rights, initial_grants, read_rights
-from ...catalog.users import ADMIN, PUBLIC, list_users
-from ..results import BOOL, INT8, STRING, Row
-from .context import IntrospectionContext
+from ...catalog.rights.rights import Rights, initial_grants, read_rights
+from ...catalog.rights.users import ADMIN, PUBLIC, list_users
+from ..analyze.calls.oids import user_oid
+from ..results.results import BOOL, INT8, STRING, Row
+from ..runtime.introspection_context import IntrospectionContext
 from .described import described_relations
-from .oids import user_oid
 from .virtual_table import VirtualTable, virtual_columns
 
 _ALSO = {Privilege.DROP: "TRUNCATE"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ...catalog.descriptor import TableDescriptor
+from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.txn import Transaction
-from ..services import Services
-from ..variables import SessionVariables
-from .context import IntrospectionContext
+from ..runtime.introspection_context import IntrospectionContext
+from ..runtime.services import Services
+from ..variables.variables import SessionVariables
 
 
 class Introspection:

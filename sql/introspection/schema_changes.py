@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...catalog.descriptors.system_tables import JOBS
 from ...catalog.jobs import JobRecord
 from ...catalog.jobs.record import decode_progress as decode_saved
 from ...catalog.jobs.record import progress_key
@@ -12,9 +13,8 @@ from ...catalog.leases.waits import LeaseWait
 from ...catalog.schema_change.job import JOB_KIND
 from ...catalog.schema_change.payload import SchemaChange, decode_change, decode_progress
 from ...catalog.schema_change.status import status_of
-from ...catalog.system_tables import JOBS
-from ..results import BOOL, INT8, STRING, Row
-from .context import IntrospectionContext
+from ..results.results import BOOL, INT8, STRING, Row
+from ..runtime.introspection_context import IntrospectionContext
 from .virtual_table import VirtualTable, virtual_columns
 
 

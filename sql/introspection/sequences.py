@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...catalog.descriptor import TableDescriptor
-from ...catalog.named_objects import SequenceDescriptor
-from ...catalog.rights import read_rights
-from ...catalog.sequence_value import decode_value
-from ..results import Row
-from .context import IntrospectionContext
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.descriptors.named_objects import SequenceDescriptor
+from ...catalog.descriptors.sequence_value import decode_value
+from ...catalog.rights.rights import read_rights
+from ..results.results import Row
+from ..runtime.introspection_context import IntrospectionContext
 
 _INT8_OID = 20
 

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
-from ...catalog.elements import ElementState
+from ...catalog.descriptors.elements import ElementState
 from ...kvlayer.keys import index_span
 from ...kvlayer.span import Span
-from ..results import INT8, STRING, Row
-from .context import IntrospectionContext
+from ..analyze.calls.oids import index_oid
+from ..results.results import INT8, STRING, Row
+from ..runtime.introspection_context import IntrospectionContext
 from .described import described_relations, described_tables
-from .oids import index_oid
 from .virtual_table import VirtualTable, virtual_columns
 
 _EMPTY = 0

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...catalog.column_types import Datum
-from ...catalog.users import list_users
-from ..results import INT8, STRING, Row
-from .context import IntrospectionContext
-from .oids import user_array_oid, user_oid, user_type_oid
+from ...catalog.rights.users import list_users
+from ...catalog.values.column_types import Datum
+from ..analyze.calls.oids import user_array_oid, user_oid, user_type_oid
+from ..results.results import INT8, STRING, Row
+from ..runtime.introspection_context import IntrospectionContext
 from .pg_catalog.namespaces import namespace_rows
 from .pg_catalog.relations import class_rows
 from .pg_catalog.types import user_types

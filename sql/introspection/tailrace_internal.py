@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...catalog.descriptor import TableDescriptor
-from ...catalog.descriptor_store import decode_stored
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.descriptors.system_tables import DESCRIPTOR
 from ...catalog.leases import LeaseRow, SessionRow
 from ...catalog.leases.rows import LEASES, SESSIONS
 from ...catalog.leases.waits import held_since
-from ...catalog.system_tables import DESCRIPTOR
+from ...catalog.store.descriptor_store import decode_stored
 from ...kvlayer.clock import MAX_TIMESTAMP
-from ..results import BOOL, INT8, STRING, Row
-from .context import IntrospectionContext
+from ..results.results import BOOL, INT8, STRING, Row
+from ..runtime.introspection_context import IntrospectionContext
 from .pg_catalog.functions import function_texts
 from .pg_catalog.relations import definition_rows
 from .virtual_table import VirtualTable, virtual_columns

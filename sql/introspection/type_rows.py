@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...catalog.column_types import ColumnType
-from ...catalog.type_kinds import CatalogName, TypeKind
-from .oids import user_array_oid, user_type_oid
+from ...catalog.values.column_types import ColumnType
+from ...catalog.values.type_kinds import CatalogName, TypeKind
+from ..analyze.calls.oids import user_array_oid, user_type_oid
 
 
 @dataclass(frozen=True, slots=True)

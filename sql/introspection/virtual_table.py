@@ -8,10 +8,10 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from ...catalog.column_types import ColumnType
-from ...catalog.descriptor import Column, TableDescriptor
-from ..results import Row
-from .context import IntrospectionContext
+from ...catalog.descriptors.descriptor import Column, TableDescriptor
+from ...catalog.values.column_types import ColumnType
+from ..results.results import Row
+from ..runtime.introspection_context import IntrospectionContext
 
 RowSource = Callable[[IntrospectionContext], Awaitable[Sequence[Row]]]
 

@@ -9,7 +9,7 @@ import pytest
 from tailrace.api.admission import Admission, Bounds, Place
 from tailrace.api.descriptors import STORE_DESCRIPTORS, DoorBounds, door_bounds
 from tailrace.api.refusal import NodeRefused
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.metrics import Metrics
 
 BOUNDS = Bounds(known=12, unknown=8, unknown_per_address=3, kept_for_admins=2)

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from tailrace.api.cli.debug import DebugRefused, debug_app
 from tailrace.api.embedded import aopen
-from tailrace.catalog.key_names import KeyNames
-from tailrace.catalog.names import TableName
-from tailrace.catalog.row_codec import codec_for
+from tailrace.catalog.descriptors.names import TableName
+from tailrace.catalog.rows.row_codec import codec_for
+from tailrace.catalog.store.key_names import KeyNames
 from tailrace.kvlayer.clock import format_timestamp
 from tests.harness.http_door import HttpDoor, problem_of
 

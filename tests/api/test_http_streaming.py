@@ -133,7 +133,9 @@ def test_fault_in_a_reply_is_the_statements_error(door: HttpDoor) -> None:
 
 
 def test_fault_of_a_statement_is_its_error(door: HttpDoor) -> None:
-    with patch("tailrace.sql.session.run_planned", side_effect=RuntimeError("a fault of ours")):
+    with patch(
+        "tailrace.sql.session.session.run_planned", side_effect=RuntimeError("a fault of ours")
+    ):
         answer = door.client.post("/v1/sql", json={"sql": "SELECT 1; SELECT 2"})
     assert (answer.status_code, answer.json()["sqlstate"]) == (500, "XX000")
     assert answer.json()["statement"] == 0

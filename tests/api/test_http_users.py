@@ -14,7 +14,7 @@ from httpx2 import Response
 from tailrace.api.http import access
 from tailrace.api.http.server import http_options
 from tailrace.api.refusal import NodeRefused
-from tailrace.catalog import web_sessions
+from tailrace.catalog.rights import web_sessions
 from tailrace.changefeed.sinks.worker_tokens import Worker
 from tests.harness.http_door import HttpDoor, problem_of
 

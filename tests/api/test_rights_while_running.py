@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from httpx2 import RemoteProtocolError
 
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.values.errors import SQLError
 from tests.harness.http_door import HttpDoor, problem_of
 
 ADA = ("ada", "a")

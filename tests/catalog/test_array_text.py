@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.catalog.array_text import read_array, write_array
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.values.array_text import read_array, write_array
+from tailrace.catalog.values.errors import SQLError
 
 ELEMENTS = st.lists(st.none() | st.text(max_size=8) | st.sampled_from(["null", "", "a,b", '"\\']))
 

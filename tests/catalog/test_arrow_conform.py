@@ -8,10 +8,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from tailrace.catalog.arrow_conform import conform
-from tailrace.catalog.column_types import ColumnType
-from tailrace.catalog.descriptor import Column
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.descriptors.descriptor import Column
+from tailrace.catalog.rows.arrow_conform import conform
+from tailrace.catalog.values.column_types import ColumnType
+from tailrace.catalog.values.errors import SQLError
 from tests.harness.descriptors import KEY, table
 
 NEW_YEAR = datetime(2013, 1, 1, tzinfo=UTC)

@@ -7,15 +7,15 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tailrace.catalog.bootstrap import bootstrap
-from tailrace.catalog.catalog import Catalog, ColumnDefinition, TableDefinition
-from tailrace.catalog.column_types import ColumnType
-from tailrace.catalog.descriptor import TableDescriptor
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.key_errors import duplicate_key
-from tailrace.catalog.names import TableName
-from tailrace.catalog.show_create import show_create
-from tailrace.catalog.system_tables import SYSTEM_TABLES
+from tailrace.catalog.descriptors.descriptor import TableDescriptor
+from tailrace.catalog.descriptors.names import TableName
+from tailrace.catalog.descriptors.system_tables import SYSTEM_TABLES
+from tailrace.catalog.rights.bootstrap import bootstrap
+from tailrace.catalog.rights.key_errors import duplicate_key
+from tailrace.catalog.store.catalog import Catalog, ColumnDefinition, TableDefinition
+from tailrace.catalog.store.show_create import show_create
+from tailrace.catalog.values.column_types import ColumnType
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.txn import Transaction
 from tests.harness.nodes import open_catalog
 from tests.harness.simulation import Simulation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.catalog.cluster_settings import load_settings, reset_setting, set_setting
+from tailrace.catalog.store.cluster_settings import load_settings, reset_setting, set_setting
 from tailrace.kvlayer.settings import SettingError
 from tailrace.kvlayer.store import FLUSH_BYTES, Store
 from tests.harness.nodes import open_catalog

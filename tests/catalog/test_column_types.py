@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.catalog.column_types import ColumnType, Datum, coerce
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.interval import Interval
-from tailrace.catalog.type_kinds import TypeKind
+from tailrace.catalog.values.column_types import ColumnType, Datum, coerce
+from tailrace.catalog.values.errors import SQLError
+from tailrace.catalog.values.interval import Interval
+from tailrace.catalog.values.type_kinds import TypeKind
 from tests.harness.datums import SIMPLE_TYPES, all_types, datums
 
 INT8 = ColumnType(TypeKind.INT8)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.catalog.column_types import ColumnType
-from tailrace.catalog.descriptor import (
+from tailrace.catalog.descriptors.descriptor import (
     Column,
     DatabaseDescriptor,
     Descriptor,
@@ -18,13 +17,14 @@ from tailrace.catalog.descriptor import (
     SchemaDescriptor,
     logically_equal,
 )
-from tailrace.catalog.descriptor_encoding import (
+from tailrace.catalog.descriptors.descriptor_encoding import (
     DescriptorUnreadable,
     decode_descriptor,
     encode_descriptor,
 )
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.system_tables import INITIAL_DESCRIPTORS
+from tailrace.catalog.descriptors.system_tables import INITIAL_DESCRIPTORS
+from tailrace.catalog.values.column_types import ColumnType
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.clock import Timestamp
 from tests.harness.datums import column_types, datums
 from tests.harness.descriptors import KEY, table

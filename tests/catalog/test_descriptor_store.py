@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from tailrace.catalog.catalog_changes import CatalogChanges
-from tailrace.catalog.descriptor import DescriptorState, TableDescriptor
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.descriptors.descriptor import DescriptorState, TableDescriptor
+from tailrace.catalog.descriptors.publish_rules import StaleDescriptor
+from tailrace.catalog.descriptors.system_tables import DESCRIPTOR
 from tailrace.catalog.leases.rows import LeaseRow, SessionRow
-from tailrace.catalog.live_leases import DescriptorLeased
-from tailrace.catalog.publish_rules import StaleDescriptor
-from tailrace.catalog.row_codec import codec_for
-from tailrace.catalog.system_tables import DESCRIPTOR
+from tailrace.catalog.rows.row_codec import codec_for
+from tailrace.catalog.store.catalog_changes import CatalogChanges
+from tailrace.catalog.store.live_leases import DescriptorLeased
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.clock import MAX_TIMESTAMP, Timestamp, duration
 from tailrace.kvlayer.errors import RetryableTransaction
 from tailrace.kvlayer.txn import Transaction, TransactionStatus

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tailrace.catalog.descriptor import Column, TableDescriptor
-from tailrace.catalog.descriptor_encoding import decode_descriptor, encode_descriptor
-from tailrace.catalog.elements import (
+from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
+from tailrace.catalog.descriptors.descriptor_encoding import decode_descriptor, encode_descriptor
+from tailrace.catalog.descriptors.elements import (
     CheckConstraint,
     ElementState,
     ForeignKey,
@@ -15,7 +15,7 @@ from tailrace.catalog.elements import (
     ReferentialAction,
     Validity,
 )
-from tailrace.catalog.row_codec import codec_for
+from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.kvlayer.clock import Timestamp
 from tests.harness.descriptors import INT8, KEY, VALUE, table
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.catalog.column_types import enum_of
-from tailrace.catalog.descriptor_encoding import decode_descriptor, encode_descriptor
-from tailrace.catalog.enum_columns import all_writable, next_copy, relabelled
-from tailrace.catalog.enum_type import EnumType, new_members
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.named_objects import TypeDescriptor
+from tailrace.catalog.descriptors.descriptor_encoding import decode_descriptor, encode_descriptor
+from tailrace.catalog.descriptors.enum_columns import all_writable, next_copy, relabelled
+from tailrace.catalog.descriptors.named_objects import TypeDescriptor
+from tailrace.catalog.values.column_types import enum_of
+from tailrace.catalog.values.enum_type import EnumType, new_members
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.clock import Timestamp
 
 MOOD = EnumType(7, "mood", new_members(["sad", "ok", "happy"]))

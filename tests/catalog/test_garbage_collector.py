@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from tailrace.catalog.descriptor_store import DescriptorStore
-from tailrace.catalog.garbage_collector import GarbageCollector
+from tailrace.catalog.store.descriptor_store import DescriptorStore
+from tailrace.catalog.store.garbage_collector import GarbageCollector
 from tailrace.kvlayer.clock import format_timestamp
 from tailrace.kvlayer.keys import VERSION, table_span
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from tailrace.catalog.column_types import Datum
-from tailrace.catalog.descriptor import TableDescriptor
-from tailrace.catalog.elements import Index, IndexKind
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.index_codec import IndexCodec
-from tailrace.catalog.row_codec import codec_for
+from tailrace.catalog.descriptors.descriptor import TableDescriptor
+from tailrace.catalog.descriptors.elements import Index, IndexKind
+from tailrace.catalog.rows.index_codec import IndexCodec
+from tailrace.catalog.rows.row_codec import codec_for
+from tailrace.catalog.values.column_types import Datum
+from tailrace.catalog.values.errors import SQLError
 from tests.harness.descriptors import KEY, VALUE, table
 
 BY_VALUE = Index(id=2, name="by_v", columns=(2,))

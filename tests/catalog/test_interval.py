@@ -7,9 +7,9 @@ from datetime import datetime
 import pytest
 from hypothesis import given
 
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.interval import Interval, added
-from tailrace.catalog.interval_text import read_interval
+from tailrace.catalog.values.errors import SQLError
+from tailrace.catalog.values.interval import Interval, added
+from tailrace.catalog.values.interval_text import read_interval
 from tests.harness.datums import intervals
 
 INT4_MAX = (1 << 31) - 1

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, time
 import pyarrow as pa
 import pytest
 
-from tailrace.catalog.arrow_conform import conform
-from tailrace.catalog.column_types import ColumnType, coerce
-from tailrace.catalog.descriptor import Column
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.physical import from_physical, physical_writer
+from tailrace.catalog.descriptors.descriptor import Column
+from tailrace.catalog.rows.arrow_conform import conform
+from tailrace.catalog.values.column_types import ColumnType, coerce
+from tailrace.catalog.values.errors import SQLError
+from tailrace.catalog.values.physical import from_physical, physical_writer
 from tests.harness.descriptors import table
 
 WHOLE = datetime(2000, 1, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.catalog.names import TableName, quote_identifier
+from tailrace.catalog.descriptors.names import TableName, quote_identifier
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.catalog.arrow_columns import column_datums
-from tailrace.catalog.column_types import ColumnType, Datum
-from tailrace.catalog.descriptor import Column, TableDescriptor
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.row_codec import RowCodec, RowUnreadable, codec_for
-from tailrace.catalog.type_kinds import TypeKind
+from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
+from tailrace.catalog.rows.row_codec import RowCodec, RowUnreadable, codec_for
+from tailrace.catalog.values.arrow_columns import column_datums
+from tailrace.catalog.values.column_types import ColumnType, Datum
+from tailrace.catalog.values.errors import SQLError
+from tailrace.catalog.values.type_kinds import TypeKind
 from tests.harness.datums import all_types, column_types, datums
 from tests.harness.descriptors import KEY, table
 

@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tailrace.catalog.descriptor import TableDescriptor
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.row_codec import codec_for
-from tailrace.catalog.table_reader import read_table, read_versions
+from tailrace.catalog.descriptors.descriptor import TableDescriptor
+from tailrace.catalog.rows.row_codec import codec_for
+from tailrace.catalog.rows.table_reader import read_table, read_versions
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.span import Span
 from tests.harness.nodes import CatalogFixture, open_catalog

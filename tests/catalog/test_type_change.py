@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tailrace.catalog.type_change import TypeChanger
+from tailrace.catalog.schema_change.type_change import TypeChanger
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 

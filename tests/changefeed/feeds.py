@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from tailrace.catalog.descriptor import TableDescriptor
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.rights_watcher import RightsWatcher
+from tailrace.catalog.descriptors.descriptor import TableDescriptor
+from tailrace.catalog.rights.rights_watcher import RightsWatcher
+from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed import Changefeeds, ChangefeedServices
 from tailrace.changefeed.sinks import FeedIdentity, Sink, SinkContext, SinkError, default_kinds
 from tailrace.kvlayer.clock import Timestamp

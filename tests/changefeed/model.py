@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from random import Random
 
-from tailrace.catalog.descriptor import TableDescriptor
-from tailrace.catalog.row_codec import codec_for
-from tailrace.changefeed.changes import ChangeBatch
+from tailrace.catalog.descriptors.descriptor import TableDescriptor
+from tailrace.catalog.rows.row_codec import codec_for
+from tailrace.changefeed.contract.changes import ChangeBatch
 from tailrace.changefeed.sinks import SinkError, SinkProgress, SinkStand
 from tailrace.kvlayer.clock import Clock, MemoryBoundStore, Timestamp
 from tailrace.kvlayer.events import Checkpoint, Event, SteadyState, ValueBatch

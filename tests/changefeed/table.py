@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from tailrace.catalog.descriptor import TableDescriptor
-from tailrace.catalog.live_leases import DescriptorLeased
-from tailrace.catalog.row_codec import codec_for
+from tailrace.catalog.descriptors.descriptor import TableDescriptor
+from tailrace.catalog.rows.row_codec import codec_for
+from tailrace.catalog.store.live_leases import DescriptorLeased
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.txn import Evaluation
 from tests.harness.nodes import CatalogFixture

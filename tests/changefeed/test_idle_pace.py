@@ -7,9 +7,9 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
+from tailrace.changefeed.contract.options import parse_options
 from tailrace.changefeed.idle_pace import IdlePace
 from tailrace.changefeed.live import FeedState
-from tailrace.changefeed.options import parse_options
 from tests.changefeed.test_pipeline import Bench
 from tests.harness.simulation import Simulation
 

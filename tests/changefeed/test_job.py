@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from tailrace.catalog.descriptor import DescriptorState
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.row_codec import RowCodec
+from tailrace.catalog.descriptors.descriptor import DescriptorState
+from tailrace.catalog.rows.row_codec import RowCodec
+from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed import FeedState, FeedStopped
 from tailrace.changefeed.details import decode_details, decode_progress
 from tailrace.changefeed.sinks import SinkError, SinkProgress, SinkRefused

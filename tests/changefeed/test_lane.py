@@ -14,18 +14,18 @@ from random import Random
 
 import pytest
 
-from tailrace.catalog.column_types import Datum
-from tailrace.catalog.descriptor import Column, TableDescriptor
-from tailrace.catalog.elements import Index, IndexKind
-from tailrace.catalog.row_codec import RowCodec, codec_for
+from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
+from tailrace.catalog.descriptors.elements import Index, IndexKind
+from tailrace.catalog.rows.row_codec import RowCodec, codec_for
+from tailrace.catalog.values.column_types import Datum
 from tailrace.changefeed import crossing, lane
 from tailrace.changefeed.boundary import Boundary, plan_boundary
-from tailrace.changefeed.boundary_kind import BoundaryKind
 from tailrace.changefeed.budget import MemoryBudget
+from tailrace.changefeed.contract.boundary_kind import BoundaryKind
+from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.crossing import OpenBackfill
 from tailrace.changefeed.gate import SchemaGate
 from tailrace.changefeed.lane import Emission, LaneState, TableLane
-from tailrace.changefeed.options import ChangefeedOptions
 from tailrace.changefeed.sinks.protocol import BackfillProgress
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.events import ValueBatch

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
-from tailrace.changefeed.options import (
+from tailrace.catalog.values.errors import SQLError
+from tailrace.changefeed.contract.options import (
     KNOWN_OPTIONS,
     ChangefeedOptions,
     ScanChoice,

@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tailrace.catalog.descriptor import DescriptorState
+from tailrace.catalog.descriptors.descriptor import DescriptorState
+from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.gate import SchemaGate
 from tailrace.changefeed.idle_pace import IdlePace
 from tailrace.changefeed.live import LiveFeed
-from tailrace.changefeed.options import ChangefeedOptions
 from tailrace.changefeed.pipeline import Pipeline, SinkEnd
 from tailrace.changefeed.progress import progress_at
 from tailrace.changefeed.sinks import SinkError, SinkProgress

@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import pytest
 
-from tailrace.catalog.descriptor import Column, TableDescriptor
+from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
 from tailrace.changefeed.boundary import SchemaChangeEnd
 from tailrace.changefeed.budget import MEMORY_LIMIT
-from tailrace.changefeed.changes import ChangeKind
+from tailrace.changefeed.contract.changes import ChangeKind
+from tailrace.changefeed.contract.options import ChangefeedOptions, ScanChoice
 from tailrace.changefeed.gate import SchemaGate
 from tailrace.changefeed.idle_pace import IdlePace
 from tailrace.changefeed.live import FeedState, LiveFeed
-from tailrace.changefeed.options import ChangefeedOptions, ScanChoice
 from tailrace.changefeed.pipeline import Pipeline, SinkEnd
 from tailrace.changefeed.progress import progress_at
 from tailrace.changefeed.sinks import SinkError, SinkProgress

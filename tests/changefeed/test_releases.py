@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tailrace.catalog.descriptor import DescriptorState
+from tailrace.catalog.descriptors.descriptor import DescriptorState
 from tailrace.catalog.jobs import JobState
 from tailrace.changefeed.details import decode_details
 from tailrace.kvlayer.protected_timestamp import KEYSPACE, low_water, records

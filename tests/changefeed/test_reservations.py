@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
 from tailrace.catalog.jobs import JobState
+from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind
 from tailrace.changefeed.sinks.locations import MirrorLocations
 from tailrace.kvlayer.errors import RetryableTransaction

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tailrace.catalog.descriptor import Column, DescriptorState
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.descriptors.descriptor import Column, DescriptorState
+from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed import Changefeeds, ChangefeedStream, stream_protection
 from tailrace.kvlayer.access import Feed, StoreAccess
 from tailrace.kvlayer.clock import Timestamp, duration, format_timestamp

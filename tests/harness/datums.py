@@ -7,10 +7,10 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
-from tailrace.catalog.column_types import INTEGER_RANGES, ColumnType, Datum, array_of
-from tailrace.catalog.interval import MICROSECONDS_MAX, Interval
-from tailrace.catalog.json_text import write_json
-from tailrace.catalog.type_kinds import TypeKind
+from tailrace.catalog.values.column_types import INTEGER_RANGES, ColumnType, Datum, array_of
+from tailrace.catalog.values.interval import MICROSECONDS_MAX, Interval
+from tailrace.catalog.values.json_text import write_json
+from tailrace.catalog.values.type_kinds import TypeKind
 
 SIMPLE_TYPES = [
     ColumnType(kind)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tailrace.catalog.column_types import ColumnType
-from tailrace.catalog.descriptor import Column, TableDescriptor
-from tailrace.catalog.type_kinds import TypeKind
+from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
+from tailrace.catalog.values.column_types import ColumnType
+from tailrace.catalog.values.type_kinds import TypeKind
 from tailrace.kvlayer.clock import Timestamp
 
 INT8 = ColumnType(TypeKind.INT8)

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
-from tailrace.catalog.json_text import write_json
+from tailrace.catalog.values.json_text import write_json
 
 NUMBERS = st.one_of(
     st.integers(-(10**30), 10**30),

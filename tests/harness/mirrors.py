@@ -10,11 +10,11 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from tailrace.catalog.column_types import Datum
-from tailrace.catalog.descriptor import TableDescriptor
-from tailrace.catalog.row_codec import codec_for
-from tailrace.changefeed.changes import ChangeBatch, ChangeKind
-from tailrace.changefeed.options import ChangefeedOptions
+from tailrace.catalog.descriptors.descriptor import TableDescriptor
+from tailrace.catalog.rows.row_codec import codec_for
+from tailrace.catalog.values.column_types import Datum
+from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind
+from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, DuckDBSink, MirrorReader
 from tailrace.changefeed.sinks.locations import MirrorLocations
 from tailrace.changefeed.sinks.protocol import FeedIdentity, SinkContext, SinkProgress

@@ -15,13 +15,13 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
-from tailrace.catalog.bootstrap import bootstrap
-from tailrace.catalog.column_types import ColumnType
-from tailrace.catalog.descriptor import Column, DescriptorState, TableDescriptor
-from tailrace.catalog.descriptor_store import DescriptorStore
+from tailrace.catalog.descriptors.descriptor import Column, DescriptorState, TableDescriptor
+from tailrace.catalog.descriptors.system_tables import DEFAULT_DATABASE_ID, DEFAULT_PUBLIC_ID
 from tailrace.catalog.leases import LeaseManager, LivenessSession
-from tailrace.catalog.system_tables import DEFAULT_DATABASE_ID, DEFAULT_PUBLIC_ID
-from tailrace.catalog.type_kinds import TypeKind
+from tailrace.catalog.rights.bootstrap import bootstrap
+from tailrace.catalog.store.descriptor_store import DescriptorStore
+from tailrace.catalog.values.column_types import ColumnType
+from tailrace.catalog.values.type_kinds import TypeKind
 from tailrace.kvlayer.access import Version
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.errors import KVError

@@ -14,17 +14,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tailrace.catalog.bootstrap import bootstrap
-from tailrace.catalog.catalog import Catalog
-from tailrace.catalog.descriptor_store import DescriptorStore
-from tailrace.catalog.errors import SQLError
 from tailrace.catalog.jobs import JobRegistry
 from tailrace.catalog.leases import LeaseManager, LivenessSession
-from tailrace.catalog.rights_watcher import RightsWatcher
+from tailrace.catalog.rights.bootstrap import bootstrap
+from tailrace.catalog.rights.rights_watcher import RightsWatcher
 from tailrace.catalog.schema_change.job import JOB_KIND, SchemaChanger
 from tailrace.catalog.schema_change.jobs import SchemaChanges
-from tailrace.catalog.type_change import JOB_KIND as TYPE_CHANGE
-from tailrace.catalog.type_change import TypeChanger
+from tailrace.catalog.schema_change.type_change import JOB_KIND as TYPE_CHANGE
+from tailrace.catalog.schema_change.type_change import TypeChanger
+from tailrace.catalog.store.catalog import Catalog
+from tailrace.catalog.store.descriptor_store import DescriptorStore
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.txn import Transaction
 from tailrace.sql import (
@@ -38,11 +38,11 @@ from tailrace.sql import (
     Services,
     Session,
 )
-from tailrace.sql.analytic_rows import AnalyticRows
-from tailrace.sql.columnar_cache import ColumnarCache
+from tailrace.sql.execute.columnar_cache import ColumnarCache
+from tailrace.sql.execute.ddl.analytic_rows import AnalyticRows
 from tailrace.sql.introspection.registry import default_tables
-from tailrace.sql.parser.statements import JobAction
-from tailrace.sql.results import STRING
+from tailrace.sql.results.results import STRING
+from tailrace.sql.syntax.statements import JobAction
 from tests.harness.simulation import Simulation
 from tests.harness.stores import open_store
 

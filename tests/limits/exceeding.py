@@ -29,8 +29,8 @@ from tailrace.api.pgwire import PostgresOptions
 from tailrace.api.pgwire.authentication import Method
 from tailrace.api.rpc import JoinToken
 from tailrace.api.tls import server_context
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.users import make_verifier
+from tailrace.catalog.rights.users import make_verifier
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.metrics import Metrics
 from tailrace.kvlayer.offload import ThreadOffload
 from tests.harness.certificates import certificate

@@ -15,16 +15,19 @@ from types import ModuleType
 from tailrace.api import passwords
 from tailrace.api.admission import Bounds
 from tailrace.api.descriptors import HTTP_BOUNDS, POSTGRES_BOUNDS
-from tailrace.api.http import arrow_stream, bodies, connections, json_lines, login_routes
+from tailrace.api.http import arrow_stream, bodies, connections, json_lines
 from tailrace.api.http import transactions as http_transactions
+from tailrace.api.http.routes import login_routes
 from tailrace.api.pgwire import extended, greeting, server, states
 from tailrace.api.rpc import grpc_server
-from tailrace.catalog import users, web_sessions
+from tailrace.catalog.rights import users, web_sessions
 from tailrace.changefeed.sinks import locations
 from tailrace.kvlayer.txn import limits as stored
-from tailrace.sql import cursors, prepared_names, result_batches, transactions
-from tailrace.sql.executor import duckdb
-from tailrace.sql.parser import lexer
+from tailrace.sql.execute.query import duckdb
+from tailrace.sql.parse import lexer
+from tailrace.sql.results import result_batches
+from tailrace.sql.runtime import transactions
+from tailrace.sql.session import cursors, prepared_names
 
 
 class Unit(Enum):

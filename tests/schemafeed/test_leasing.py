@@ -7,7 +7,11 @@ from itertools import pairwise
 
 import pytest
 
-from tailrace.catalog.descriptor import DescriptorState, TableDescriptor, logically_equal
+from tailrace.catalog.descriptors.descriptor import (
+    DescriptorState,
+    TableDescriptor,
+    logically_equal,
+)
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.schemafeed import (
     LOCK_CHANGES,

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tailrace.catalog.descriptor import DescriptorState
+from tailrace.catalog.descriptors.descriptor import DescriptorState
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.errors import StoreClosed
 from tailrace.schemafeed import PollingSchemaFeed, TableDropped, TableUnknown, describe

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.catalog.descriptor import DescriptorState, TableDescriptor
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.descriptors.descriptor import DescriptorState, TableDescriptor
+from tailrace.catalog.values.errors import SQLError
 from tailrace.schemafeed import (
     LeasingSchemaFeed,
     PollingSchemaFeed,

@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tailrace.catalog.descriptor import TableDescriptor
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.leases import Lease
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.schemafeed import LeasingSchemaFeed, RangeFeedSchemaFeed, describe
 from tests.harness.nodes import CatalogFixture, Node, open_nodes

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.catalog.descriptor import TableDescriptor
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.row_codec import codec_for
+from tailrace.catalog.descriptors.descriptor import TableDescriptor
+from tailrace.catalog.rows.row_codec import codec_for
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.clock import ZERO
 from tailrace.schemafeed import EventKind, RangeFeedSchemaFeed, describe
 from tests.harness.simulation import Simulation

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tailrace.catalog.column_types import ColumnType
-from tailrace.catalog.descriptor import Column, DescriptorState, TableDescriptor
-from tailrace.catalog.elements import ElementState, Index, IndexKind
-from tailrace.catalog.type_kinds import TypeKind
+from tailrace.catalog.descriptors.descriptor import Column, DescriptorState, TableDescriptor
+from tailrace.catalog.descriptors.elements import ElementState, Index, IndexKind
+from tailrace.catalog.values.column_types import ColumnType
+from tailrace.catalog.values.type_kinds import TypeKind
 from tailrace.schemafeed.table_events import EventKind, classify, describe, table_event
 from tests.harness.descriptors import INT8, KEY, STRING, VALUE, table
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tailrace.catalog.descriptor import DescriptorState, TableDescriptor
+from tailrace.catalog.descriptors.descriptor import DescriptorState, TableDescriptor
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.schemafeed.feed import SchemaAnswer, TableDropped
 from tailrace.schemafeed.table_events import describe

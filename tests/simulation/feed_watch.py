@@ -13,11 +13,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from tailrace.catalog.column_types import Datum
-from tailrace.catalog.descriptor import TableDescriptor, logically_equal
+from tailrace.catalog.descriptors.descriptor import TableDescriptor, logically_equal
 from tailrace.catalog.leases import LeaseManager
-from tailrace.catalog.row_codec import codec_for
-from tailrace.changefeed.changes import ChangeBatch, ChangeKind
+from tailrace.catalog.rows.row_codec import codec_for
+from tailrace.catalog.values.column_types import Datum
+from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind
 from tailrace.changefeed.sinks.protocol import Sink, SinkError, SinkProgress, SinkStand
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.schemafeed.feed import SchemaAnswer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.changefeed.changes import ChangeBatch
+from tailrace.changefeed.contract.changes import ChangeBatch
 from tailrace.kvlayer.clock import Timestamp
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 from unittest.mock import patch
 
-from tailrace.catalog.bootstrap import bootstrap
+from tailrace.catalog.rights.bootstrap import bootstrap
 from tailrace.kvlayer.clock import Clock, MemoryBoundStore, Timestamp
 from tailrace.kvlayer.engine import MemoryEngine
 from tailrace.kvlayer.log import CommandLog

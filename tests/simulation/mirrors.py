@@ -10,12 +10,11 @@ from pathlib import Path
 
 import duckdb
 
-from tailrace.catalog.column_types import Datum
-from tailrace.catalog.descriptor import TableDescriptor
-from tailrace.catalog.row_codec import codec_for
-from tailrace.changefeed.changes import ChangeBatch
-from tailrace.changefeed.options import ChangefeedOptions
-from tailrace.changefeed.reservations import lives
+from tailrace.catalog.descriptors.descriptor import TableDescriptor
+from tailrace.catalog.rows.row_codec import codec_for
+from tailrace.catalog.values.column_types import Datum
+from tailrace.changefeed.contract.changes import ChangeBatch
+from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader
 from tailrace.changefeed.sinks.locations import MirrorLocations
 from tailrace.changefeed.sinks.protocol import (
@@ -25,6 +24,7 @@ from tailrace.changefeed.sinks.protocol import (
     SinkProgress,
     SinkStand,
 )
+from tailrace.changefeed.targets.reservations import lives
 from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.store import Store
 from tailrace.schemafeed import TableEvent

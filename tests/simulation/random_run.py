@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
-from tailrace.changefeed.options import SchemaFeedKind
+from tailrace.changefeed.contract.options import SchemaFeedKind
 from tailrace.kvlayer.rangefeed import catch_up
 from tests.harness.simulation import Simulation
 from tests.simulation.mirrors import DuckDBMirror, MemoryMirror

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from random import Random
 from unittest.mock import patch
 
-from tailrace.catalog.descriptor import TableDescriptor, logically_equal
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.index_codec import IndexCodec
+from tailrace.catalog.descriptors.descriptor import TableDescriptor, logically_equal
 from tailrace.catalog.jobs import JobState
+from tailrace.catalog.rows.index_codec import IndexCodec
 from tailrace.catalog.schema_change import backfill
 from tailrace.catalog.schema_change.job import JOB_KIND
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.keys import table_span
 from tailrace.sql import Session

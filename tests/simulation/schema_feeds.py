@@ -11,14 +11,14 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tailrace.catalog.descriptor import TableDescriptor
-from tailrace.catalog.descriptor_store import DescriptorStore
-from tailrace.catalog.row_codec import codec_for
+from tailrace.catalog.descriptors.descriptor import TableDescriptor
+from tailrace.catalog.rows.row_codec import codec_for
+from tailrace.catalog.store.descriptor_store import DescriptorStore
 from tailrace.changefeed.attempt import Destination, FeedPlan, retryable, run_attempt
 from tailrace.changefeed.boundary import SchemaChangeEnd
-from tailrace.changefeed.changes import ChangeBatch, ChangeKind
+from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind
+from tailrace.changefeed.contract.options import ChangefeedOptions, SchemaFeedKind
 from tailrace.changefeed.live import LiveFeed
-from tailrace.changefeed.options import ChangefeedOptions, SchemaFeedKind
 from tailrace.changefeed.services import ChangefeedServices
 from tailrace.changefeed.sinks import SinkKinds
 from tailrace.changefeed.sinks.protocol import Sink, SinkError, SinkProgress, SinkStand

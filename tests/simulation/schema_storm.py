@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tailrace.catalog.bootstrap import bootstrap
-from tailrace.changefeed.options import SchemaFeedKind
+from tailrace.catalog.rights.bootstrap import bootstrap
+from tailrace.changefeed.contract.options import SchemaFeedKind
 from tailrace.kvlayer.rangefeed.host import TICK_INTERVAL
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.store import Store

@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from tailrace.catalog.bootstrap import bootstrap
-from tailrace.catalog.column_types import Datum
-from tailrace.catalog.descriptor import TableDescriptor
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.live_leases import DescriptorLeased
-from tailrace.catalog.row_codec import codec_for
+from tailrace.catalog.descriptors.descriptor import TableDescriptor
+from tailrace.catalog.rights.bootstrap import bootstrap
+from tailrace.catalog.rows.row_codec import codec_for
+from tailrace.catalog.store.live_leases import DescriptorLeased
+from tailrace.catalog.values.column_types import Datum
+from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed.attempt import Destination, FeedPlan, run_attempt
+from tailrace.changefeed.contract.options import ChangefeedOptions, SchemaFeedKind
 from tailrace.changefeed.idle_pace import IdlePace
 from tailrace.changefeed.live import LiveFeed
-from tailrace.changefeed.options import ChangefeedOptions, SchemaFeedKind
 from tailrace.changefeed.services import ChangefeedServices
 from tailrace.changefeed.sinks.protocol import SinkError, SinkProgress
 from tailrace.kvlayer.clock import ZERO, Timestamp

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.clock import Timestamp, format_timestamp
 from tailrace.kvlayer.errors import KVError, OutcomeUnknown
 from tailrace.sql import Result, Session

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from tailrace.catalog.column_types import Datum
-from tailrace.changefeed.changes import ChangeBatch
+from tailrace.catalog.values.column_types import Datum
+from tailrace.changefeed.contract.changes import ChangeBatch
 from tailrace.changefeed.sinks.protocol import Sink, SinkError, SinkProgress
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.store import Store

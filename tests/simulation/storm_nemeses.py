@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from tailrace.catalog.errors import SQLError
 from tailrace.catalog.jobs import JobState
 from tailrace.catalog.schema_change.job import JOB_KIND
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.errors import KVError
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode

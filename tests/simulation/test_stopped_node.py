@@ -9,9 +9,9 @@ from typing import cast
 import pytest
 
 from tailrace.api.rpc import StoreService
-from tailrace.catalog.bootstrap import bootstrap
-from tailrace.catalog.descriptor import TableDescriptor
-from tailrace.catalog.descriptor_store import DescriptorStore
+from tailrace.catalog.descriptors.descriptor import TableDescriptor
+from tailrace.catalog.rights.bootstrap import bootstrap
+from tailrace.catalog.store.descriptor_store import DescriptorStore
 from tailrace.changefeed.services import ChangefeedServices
 from tailrace.changefeed.sinks import SinkKinds
 from tailrace.changefeed.stream import ChangefeedStream, open_stream

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from tailrace.catalog.errors import SQLError
 from tailrace.catalog.leases import Lease
-from tailrace.catalog.live_leases import DescriptorLeased
+from tailrace.catalog.store.live_leases import DescriptorLeased
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.clock import Timestamp, duration
 from tailrace.kvlayer.errors import Deadlock, LockTimeout, RetryableTransaction
 from tests.harness.nodes import CatalogFixture, Node, open_nodes

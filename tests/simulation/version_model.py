@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 
-from tailrace.catalog.descriptor import TableDescriptor
+from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.kvlayer.clock import MAX_TIMESTAMP, Timestamp
 
 

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
-from tailrace.sql.analytic_lanes import USER_LANES_MAX, Asker, Lanes, QueryTime
-from tailrace.sql.parser import parse
-from tailrace.sql.parser.statements import CopyTo
+from tailrace.catalog.values.errors import SQLError
+from tailrace.sql.parse import parse
+from tailrace.sql.runtime.analytic_lanes import USER_LANES_MAX, Asker, Lanes, QueryTime
+from tailrace.sql.syntax.statements import CopyTo
 from tests.harness.people import People, refused, rows, run
 from tests.harness.simulation import Simulation
 

@@ -8,11 +8,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from tailrace.catalog.column_types import ColumnType
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.names import TableName
-from tailrace.catalog.type_kinds import TypeKind
-from tailrace.sql.executor.load import load
+from tailrace.catalog.descriptors.names import TableName
+from tailrace.catalog.values.column_types import ColumnType
+from tailrace.catalog.values.errors import SQLError
+from tailrace.catalog.values.type_kinds import TypeKind
+from tailrace.sql.execute.write.load import load
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 

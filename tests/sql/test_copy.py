@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 import pyarrow as pa
 import pytest
 
-from tailrace.catalog.errors import SQLError
-from tailrace.sql.parser import parse
-from tailrace.sql.parser.statements import CopyFrom, CopyTo
+from tailrace.catalog.values.errors import SQLError
+from tailrace.sql.parse import parse
+from tailrace.sql.syntax.statements import CopyFrom, CopyTo
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 

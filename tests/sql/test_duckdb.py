@@ -13,13 +13,13 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.clock import SystemWallClock
 from tailrace.kvlayer.offload import ThreadOffload
-from tailrace.sql.evaluator_errors import from_duckdb
-from tailrace.sql.executor.duckdb import Analytics
-from tailrace.sql.passed_errors import passed_on
-from tailrace.sql.query_evaluator import Answer
+from tailrace.sql.execute.query.duckdb import Analytics
+from tailrace.sql.execute.query.evaluator_errors import from_duckdb
+from tailrace.sql.results.passed_errors import passed_on
+from tailrace.sql.runtime.query_evaluator import Answer
 from tests.harness.pg_door import PATIENCE_SECONDS
 from tests.harness.simulation import Simulation
 

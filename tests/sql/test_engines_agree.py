@@ -10,14 +10,14 @@ from uuid import UUID
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tailrace.catalog.column_types import Datum
-from tailrace.sql.analytic_select import AnalyticSelect
-from tailrace.sql.executor.reading import run_select
-from tailrace.sql.parser import parse
-from tailrace.sql.parser.statements import Query
-from tailrace.sql.planner import plan_statement
-from tailrace.sql.plans import SelectPlan
-from tailrace.sql.scalars import Bindings
+from tailrace.catalog.values.column_types import Datum
+from tailrace.sql.analyze.scalars import Bindings
+from tailrace.sql.execute.query.reading import run_select
+from tailrace.sql.lower.analytic_select import AnalyticSelect
+from tailrace.sql.parse import parse
+from tailrace.sql.plan.planner import plan_statement
+from tailrace.sql.plan.plans import SelectPlan
+from tailrace.sql.syntax.statements import Query
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 

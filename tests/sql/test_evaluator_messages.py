@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.sql.evaluator_messages import of_types
+from tailrace.sql.execute.query.evaluator_messages import of_types
 
 
 @pytest.mark.parametrize(

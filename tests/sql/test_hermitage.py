@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.values.errors import SQLError
 from tailrace.sql import Session
 from tests.harness.hermitage import ANOMALIES, LEVELS, SETUP, Anomaly, check, play
 from tests.harness.simulation import Simulation

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tailrace.catalog.column_types import Datum
-from tailrace.catalog.descriptor import TableDescriptor
-from tailrace.catalog.elements import ElementState
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.descriptors.descriptor import TableDescriptor
+from tailrace.catalog.descriptors.elements import ElementState
+from tailrace.catalog.values.column_types import Datum
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.clock import format_timestamp
-from tailrace.sql.index_choice import readable_indexes
+from tailrace.sql.access.index_choice import readable_indexes
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pyarrow as pa
 import pytest
 
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.names import TableName
+from tailrace.catalog.descriptors.names import TableName
+from tailrace.catalog.values.errors import SQLError
 from tailrace.sql import LoadMode, load
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node

@@ -10,16 +10,16 @@ from types import FrameType
 import pytest
 
 from benchmarks.statement_shapes import SHAPES, TABLE
-from tailrace.catalog.descriptor import TableDescriptor
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.descriptors.descriptor import TableDescriptor
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.fibre import in_slices
-from tailrace.sql.binder import Relations, tables_of
-from tailrace.sql.needs import needs_of
-from tailrace.sql.parser import parse
-from tailrace.sql.parser.pieces import PIECES_MAX, pieces
-from tailrace.sql.parser.statements import Query
-from tailrace.sql.planner import plan_statement
-from tailrace.sql.plans import SelectPlan
+from tailrace.sql.analyze.binder import Relations, tables_of
+from tailrace.sql.parse import parse
+from tailrace.sql.parse.pieces import PIECES_MAX, pieces
+from tailrace.sql.plan.needs import needs_of
+from tailrace.sql.plan.planner import plan_statement
+from tailrace.sql.plan.plans import SelectPlan
+from tailrace.sql.syntax.statements import Query
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
-from tailrace.sql.named_enums import DeclaredType
+from tailrace.catalog.values.errors import SQLError
+from tailrace.sql.execute.ddl.named_enums import DeclaredType
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 

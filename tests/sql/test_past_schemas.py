@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from tailrace.catalog.bootstrap import bootstrap
+from tailrace.catalog.rights.bootstrap import bootstrap
 from tailrace.kvlayer.clock import format_timestamp
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode

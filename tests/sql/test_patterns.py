@@ -10,8 +10,8 @@ from sqlglot import exp
 
 import tailrace
 from tailrace import SQLError
-from tailrace.sql.parser.expressions import parse_expression
-from tailrace.sql.postgres import patterns
+from tailrace.sql.lower import patterns
+from tailrace.sql.parse.expressions import parse_expression
 from tests.sql.patterns.random_patterns import random_pattern, random_text
 
 CALLS = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tailrace.catalog.errors import SQLError
-from tailrace.sql.plan_cache import TEXT_LENGTH_MAX, TEXTS_MAX, PlanCache
+from tailrace.catalog.values.errors import SQLError
+from tailrace.sql.runtime.plan_cache import TEXT_LENGTH_MAX, TEXTS_MAX, PlanCache
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import sql_node, sql_services
 

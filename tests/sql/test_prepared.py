@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
-from tailrace.sql import SessionState, prepared_names
-from tailrace.sql.results import STRING
+from tailrace.catalog.values.errors import SQLError
+from tailrace.sql import SessionState
+from tailrace.sql.results.results import STRING
+from tailrace.sql.session import prepared_names
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 

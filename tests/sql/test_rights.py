@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tailrace.catalog.errors import SQLError
-from tailrace.sql.parser import parse
-from tailrace.sql.parser.statements import CopyFrom
+from tailrace.catalog.values.errors import SQLError
+from tailrace.sql.parse import parse
+from tailrace.sql.syntax.statements import CopyFrom
 from tests.harness.people import People, refused, rows, run, sql
 
 

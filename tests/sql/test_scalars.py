@@ -8,8 +8,8 @@ from decimal import Decimal
 import pytest
 from sqlglot import parse_one
 
-from tailrace.catalog.errors import SQLError
-from tailrace.sql.scalars import Bindings, NotNative, compile_scalar
+from tailrace.catalog.values.errors import SQLError
+from tailrace.sql.analyze.scalars import Bindings, NotNative, compile_scalar
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tailrace.catalog.elements import Index
+from tailrace.catalog.descriptors.elements import Index
 from tailrace.catalog.schema_change.payload import SchemaChangeProgress, schema_change
 from tailrace.catalog.schema_change.status import status_of
 from tailrace.catalog.schema_change.targets import IndexElement, Target

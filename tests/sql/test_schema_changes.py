@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from tailrace.catalog.descriptor import TableDescriptor, logically_equal
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.descriptors.descriptor import TableDescriptor, logically_equal
+from tailrace.catalog.values.errors import SQLError
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 

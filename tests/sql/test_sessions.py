@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.values.errors import SQLError
 from tailrace.sql import Result, Session
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node

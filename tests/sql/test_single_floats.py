@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tailrace.catalog.column_types import ColumnType
-from tailrace.catalog.type_kinds import TypeKind
-from tailrace.sql.parser import parse_expression
-from tailrace.sql.predicates import Comparison, compile_predicates
+from tailrace.catalog.values.column_types import ColumnType
+from tailrace.catalog.values.type_kinds import TypeKind
+from tailrace.sql.access.predicates import Comparison, compile_predicates
+from tailrace.sql.parse import parse_expression
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pyarrow as pa
 import pytest
 
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.span import Span
 from tailrace.sql import Result, Session
 from tests.harness.simulation import Simulation

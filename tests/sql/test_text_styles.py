@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tailrace.catalog.interval import Interval
-from tailrace.catalog.interval_text import read_interval
-from tailrace.catalog.session_zone import SessionZone, follow, forget
-from tailrace.catalog.text_style import (
+from tailrace.catalog.values.interval import Interval
+from tailrace.catalog.values.interval_text import read_interval
+from tailrace.catalog.values.session_zone import SessionZone, follow, forget
+from tailrace.catalog.values.text_style import (
     BytesForm,
     DateForm,
     DateOrder,
@@ -20,7 +20,7 @@ from tailrace.catalog.text_style import (
     style_of,
     writer,
 )
-from tailrace.catalog.type_kinds import TypeKind
+from tailrace.catalog.values.type_kinds import TypeKind
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 

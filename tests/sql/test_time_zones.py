@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from tailrace.catalog.session_zone import SessionZone, clock_of, follow, forget, instant
+from tailrace.catalog.values.session_zone import SessionZone, clock_of, follow, forget, instant
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.keys import table_span
 from tailrace.sql import Session, SessionState
 from tests.harness.simulation import Simulation

@@ -10,14 +10,14 @@ from unittest.mock import patch
 
 import pytest
 
-from tailrace.catalog.descriptor import TableDescriptor
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.schema_change.job import JOB_KIND, SchemaChanger
 from tailrace.catalog.schema_change.moves import apply_stage
 from tailrace.catalog.schema_change.payload import decode_change
 from tailrace.catalog.schema_change.planner import plan, plan_rollback, revertible
 from tailrace.catalog.schema_change.stages import VersionStage, WorkStage
 from tailrace.catalog.schema_change.targets import Target
+from tailrace.catalog.values.errors import SQLError
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.clock import format_timestamp
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
@@ -49,7 +49,7 @@ def test_view_is_read_like_a_table() -> None:
 
 
 def test_statement_holds_a_bounded_number_of_views(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tailrace.sql.views.EXPANSIONS_MAX", 20)
+    monkeypatch.setattr("tailrace.sql.analyze.views.EXPANSIONS_MAX", 20)
 
     async def scenario(node: SqlNode) -> None:
         make = "CREATE VIEW v{} AS SELECT a.id FROM {} a JOIN {} b USING (id)"

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.interval import Interval
+from tailrace.catalog.values.errors import SQLError
+from tailrace.catalog.values.interval import Interval
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 

@@ -9,10 +9,10 @@ import psycopg
 import pytest
 
 from benchmarks.servers import postgres_server
-from tailrace.catalog.errors import SQLError
-from tailrace.sql.patterns import searches
-from tailrace.sql.patterns.alphabets import CLASSES, KIND_CLASSES, RANGE_CLASSES, kind
-from tailrace.sql.patterns.matching import Budget
+from tailrace.catalog.values.errors import SQLError
+from tailrace.sql.builtins.patterns import searches
+from tailrace.sql.builtins.patterns.alphabets import CLASSES, KIND_CLASSES, RANGE_CLASSES, kind
+from tailrace.sql.builtins.patterns.matching import Budget
 from tests.sql.patterns.random_patterns import random_pattern, random_text
 
 pytestmark = pytest.mark.system

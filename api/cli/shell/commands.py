@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....catalog.names import quote_identifier
+from ....catalog.descriptors.names import quote_identifier
 
 STATEMENTS = {
     "dt": ("SHOW TABLES",),

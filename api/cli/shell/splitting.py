@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import TokenType
 
-from ....catalog.errors import SQLError
-from ....sql.parser.lexer import tokenize
+from ....catalog.values.errors import SQLError
+from ....sql.parse.lexer import tokenize
 
 
 def split(text: str) -> tuple[list[str], str]:

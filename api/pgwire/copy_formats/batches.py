@@ -8,11 +8,11 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....catalog.arrow_columns import AnyArray, datum_array
-from ....catalog.column_types import ColumnType, Datum, coerce
-from ....catalog.descriptor import Column
-from ....catalog.errors import SQLError
-from ....catalog.type_kinds import INTEGERS, TEXTS, TypeKind
+from ....catalog.descriptors.descriptor import Column
+from ....catalog.values.arrow_columns import AnyArray, datum_array
+from ....catalog.values.column_types import ColumnType, Datum, coerce
+from ....catalog.values.errors import SQLError
+from ....catalog.values.type_kinds import INTEGERS, TEXTS, TypeKind
 from ..column_texts import text_bytes
 
 ROW_BYTES_MAX = 32 * 1024 * 1024

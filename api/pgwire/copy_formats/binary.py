@@ -12,10 +12,10 @@ from struct import Struct
 
 import pyarrow as pa
 
-from ....catalog.arrow_columns import AnyArray, datum_array
-from ....catalog.column_types import Datum, coerce
-from ....catalog.descriptor import Column
-from ....catalog.errors import SQLError
+from ....catalog.descriptors.descriptor import Column
+from ....catalog.values.arrow_columns import AnyArray, datum_array
+from ....catalog.values.column_types import Datum, coerce
+from ....catalog.values.errors import SQLError
 from ..wire_types import InputType, decode_binary, input_type
 from .batches import BATCH_ROWS, ROW_BYTES_MAX, BatchBuilder
 from .binary_columns import column_at_once

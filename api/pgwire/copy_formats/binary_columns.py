@@ -15,10 +15,10 @@ from typing import cast
 
 import pyarrow as pa
 
-from ....catalog.arrow_columns import AnyArray
-from ....catalog.column_types import ColumnType
-from ....catalog.physical import DAYS_MAX, DAYS_MIN, MICROSECONDS_MAX, MICROSECONDS_MIN
-from ....catalog.type_kinds import TEXTS, TypeKind
+from ....catalog.values.arrow_columns import AnyArray
+from ....catalog.values.column_types import ColumnType
+from ....catalog.values.physical import DAYS_MAX, DAYS_MIN, MICROSECONDS_MAX, MICROSECONDS_MIN
+from ....catalog.values.type_kinds import TEXTS, TypeKind
 from .batches import cast_texts
 
 _DAYS_TO_2000 = 10_957

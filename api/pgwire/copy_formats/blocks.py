@@ -18,8 +18,8 @@ from typing import cast
 import pyarrow as pa
 from pyarrow import csv
 
-from ....catalog.errors import SQLError
-from ....sql.parser.copy_statements import CopyFormat, CopyOptions
+from ....catalog.values.errors import SQLError
+from ....sql.syntax.copy_options import CopyFormat, CopyOptions
 from ..column_texts import text_bytes
 from .batches import BatchBuilder
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....catalog.errors import SQLError
+from ....catalog.values.errors import SQLError
 from ..messages import decode_text
 from .batches import BLOCK_BYTES, ROW_BYTES_MAX
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ....catalog.errors import SQLError
-from ....sql.parser.copy_statements import CopyOptions, Header
+from ....catalog.values.errors import SQLError
+from ....sql.syntax.copy_options import CopyOptions, Header
 from .batches import BATCH_ROWS, BatchBuilder, in_slices
 from .blocks import BlockReader
 from .lines import END_OF_DATA, LineSplitter

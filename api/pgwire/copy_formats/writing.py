@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....sql import Result, ResultColumn, Row
-from ....sql.parser.copy_statements import CopyFormat, CopyOptions, Header
+from ....sql.syntax.copy_options import CopyFormat, CopyOptions, Header
 from ..column_texts import column_texts, joined_rows, text_bytes
 from ..wire_types import BINARY, TEXT, encoder
 from .binary import HEADER, TRAILER

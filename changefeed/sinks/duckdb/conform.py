@@ -15,13 +15,13 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from ....catalog.arrow_columns import AnyArray, constant_array
-from ....catalog.column_types import Datum
-from ....catalog.descriptor import TableDescriptor
-from ....catalog.enum_columns import relabelled
-from ....catalog.physical import physical_of
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.descriptors.enum_columns import relabelled
+from ....catalog.values.arrow_columns import AnyArray, constant_array
+from ....catalog.values.column_types import Datum
+from ....catalog.values.physical import physical_of
 from ....kvlayer.keys import index_prefix
-from ...changes import ChangeBatch
+from ...contract.changes import ChangeBatch
 from .table_schema import KEY_PREFIX_LENGTH
 
 

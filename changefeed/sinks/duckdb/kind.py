@@ -7,8 +7,8 @@ from functools import partial
 
 import duckdb
 
-from ....catalog.descriptor import TableDescriptor
-from ....catalog.errors import SQLError
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.values.errors import SQLError
 from ..locations import MirrorTarget
 from ..place import Place, place_at
 from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused

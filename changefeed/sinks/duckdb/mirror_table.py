@@ -18,7 +18,7 @@ import duckdb
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.keys import index_prefix
 from ....schemafeed.table_events import TableEvent
-from ...changes import ChangeBatch
+from ...contract.changes import ChangeBatch
 from ..protocol import SinkProgress
 from .conform import conform
 from .ownership import MirrorRow, save_mirror

@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 
 import duckdb
 
-from ....catalog.descriptor import TableDescriptor
-from ....catalog.descriptor_encoding import decode_descriptor, encode_descriptor
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.descriptors.descriptor_encoding import decode_descriptor, encode_descriptor
 from ....kvlayer.clock import ZERO, Timestamp
 from ..protocol import SinkRefused
 from . import progress_table

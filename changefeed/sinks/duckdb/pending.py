@@ -18,11 +18,11 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....catalog.arrow_columns import AnyArray, datum_array
-from ....catalog.column_types import Datum
-from ....catalog.row_codec import codec_for
+from ....catalog.rows.row_codec import codec_for
+from ....catalog.values.arrow_columns import AnyArray, datum_array
+from ....catalog.values.column_types import Datum
 from ....kvlayer.clock import Timestamp
-from ...changes import ChangeBatch
+from ...contract.changes import ChangeBatch
 from .table_schema import KEY_PREFIX_LENGTH, TableSchema
 
 ROWWISE_MAX = 3

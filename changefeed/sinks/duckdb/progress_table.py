@@ -25,7 +25,7 @@ import msgspec
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.history import StorePosition
 from ....kvlayer.span import Span
-from ...boundary_kind import BoundaryKind
+from ...contract.boundary_kind import BoundaryKind
 from ..protocol import BackfillProgress, FeedIdentity, SinkProgress, SinkRefused, SinkStand
 
 DDL = """

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from ....catalog.arrow_columns import AnyArray
-from ....catalog.errors import SQLError
+from ....catalog.values.arrow_columns import AnyArray
+from ....catalog.values.errors import SQLError
 from ....kvlayer.offload import Offload
 from ..protocol import SinkError, SinkRefused
 from .errors import MirrorHeld, duckdb_error

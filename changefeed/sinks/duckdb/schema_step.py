@@ -23,11 +23,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ....catalog.column_types import ColumnType, Datum
-from ....catalog.descriptor import Column
-from ....catalog.enum_columns import relabelled
-from ....catalog.interval import Interval
-from ....catalog.type_kinds import TEXTS
+from ....catalog.descriptors.descriptor import Column
+from ....catalog.descriptors.enum_columns import relabelled
+from ....catalog.values.column_types import ColumnType, Datum
+from ....catalog.values.interval import Interval
+from ....catalog.values.type_kinds import TEXTS
 from ....kvlayer.clock import Timestamp
 from ....schemafeed.table_events import EventKind, TableEvent
 from .table_schema import SCHEMA, TableSchema, quoted

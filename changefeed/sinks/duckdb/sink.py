@@ -13,10 +13,10 @@ from functools import partial
 
 import duckdb
 
-from ....catalog.descriptor import TableDescriptor
+from ....catalog.descriptors.descriptor import TableDescriptor
 from ....kvlayer.clock import ZERO, Timestamp
 from ....schemafeed.table_events import TableEvent
-from ...changes import ChangeBatch
+from ...contract.changes import ChangeBatch
 from ..locations import MirrorTarget
 from ..protocol import SinkContext, SinkError, SinkProgress, SinkRefused, SinkStand
 from .files import DuckDBFiles

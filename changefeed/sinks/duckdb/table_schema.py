@@ -22,11 +22,11 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from ....catalog.column_types import Datum
-from ....catalog.descriptor import TableDescriptor
-from ....catalog.duckdb_values import parameter_writer
-from ....catalog.row_codec import codec_for
-from ....catalog.type_kinds import FLOATS, TypeKind
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.rows.row_codec import codec_for
+from ....catalog.values.column_types import Datum
+from ....catalog.values.duckdb_values import parameter_writer
+from ....catalog.values.type_kinds import FLOATS, TypeKind
 from ....kvlayer.keys import index_prefix
 from ..protocol import SinkRefused
 

@@ -19,7 +19,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....catalog.column_types import Datum
+from ....catalog.values.column_types import Datum
 from ....kvlayer.clock import Timestamp
 from .arrow_source import ArrowSource
 from .pending import ColumnChanges, RowChanges

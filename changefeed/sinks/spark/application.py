@@ -21,7 +21,7 @@ import msgspec
 
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.keys import table_span
-from ...options import ScanChoice
+from ...contract.options import ScanChoice
 from ..protocol import SinkError, SinkProgress, SinkRefused
 from ..worker import WorkerFeed
 from .location import LakeLocation

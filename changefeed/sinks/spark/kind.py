@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ....catalog.descriptor import TableDescriptor
-from ....catalog.errors import SQLError
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.values.errors import SQLError
 from ....kvlayer.offload import Offload
 from ....kvlayer.settings import Settings
 from ..place import Place, place_at

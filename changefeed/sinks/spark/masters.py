@@ -8,7 +8,7 @@ connect to it and hand its workers a token, so it is not for the feed's creator 
 
 from __future__ import annotations
 
-from ....catalog.errors import SQLError
+from ....catalog.values.errors import SQLError
 from ....kvlayer.settings import SettingError, declare_text
 
 LOCAL = "local"

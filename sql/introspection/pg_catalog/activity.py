@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....catalog.privileges import SYSTEM, Privilege
-from ....catalog.rights import read_rights
-from ...activity import SessionView, shown
-from ...results import Row
-from ..context import IntrospectionContext
-from ..oids import user_oid
+from ....catalog.rights.privileges import SYSTEM, Privilege
+from ....catalog.rights.rights import read_rights
+from ...analyze.calls.oids import user_oid
+from ...results.results import Row
+from ...runtime.activity import SessionView, shown
+from ...runtime.introspection_context import IntrospectionContext
 
 _HIDDEN = "<insufficient privilege>"
 

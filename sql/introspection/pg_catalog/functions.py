@@ -1,6 +1,6 @@
 """pg_proc, pg_operator, pg_cast: the functions, operators and casts that expressions have.
 
-They are those by whose signatures calls are checked (`sql.postgres`). INT2 and INT4 are computed
+They are those by whose signatures calls are checked (`sql.lower`). INT2 and INT4 are computed
 with as INT8, and VARCHAR and CHAR as TEXT, so there is one of each where PostgreSQL has several;
 and special forms of its grammar (`coalesce`, `extract`) are no functions there either.
 """
@@ -11,15 +11,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from ....catalog.type_kinds import TypeKind
-from ...postgres.castable_types import CASTS
-from ...postgres.functions import FUNCTIONS
-from ...postgres.operators import OPERATORS
-from ...postgres.signatures import IMPLICIT_CASTS, NUMBERS, Signature, signatures
-from ...results import Row
-from ...session_calls import FUNCTIONS as SESSION_FUNCTIONS
-from ..context import IntrospectionContext
-from ..oids import PG_CATALOG, derived, user_oid
+from ....catalog.values.type_kinds import TypeKind
+from ...analyze.calls.oids import PG_CATALOG, derived, user_oid
+from ...analyze.calls.session_calls import FUNCTIONS as SESSION_FUNCTIONS
+from ...analyze.types.castable_types import CASTS
+from ...builtins.known_functions import FUNCTIONS
+from ...builtins.operators import OPERATORS
+from ...builtins.signatures import IMPLICIT_CASTS, NUMBERS, Signature, signatures
+from ...results.results import Row
+from ...runtime.introspection_context import IntrospectionContext
 from ..type_rows import ALL_ROWS, TYPE_ROWS, TypeRow
 
 _INTERNAL_LANGUAGE = 12

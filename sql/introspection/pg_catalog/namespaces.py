@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....catalog.default_privileges import list_defaults
-from ....catalog.privileges import SYSTEM, Privilege, Securable, SecurableKind, acl_text
-from ....catalog.rights import read_rights
-from ....catalog.users import ROOT, list_users
-from ...results import Row
-from ..context import IntrospectedTable, IntrospectionContext
+from ....catalog.rights.default_privileges import list_defaults
+from ....catalog.rights.privileges import SYSTEM, Privilege, Securable, SecurableKind, acl_text
+from ....catalog.rights.rights import read_rights
+from ....catalog.rights.users import ROOT, list_users
+from ...analyze.calls.oids import INFORMATION_SCHEMA, PG_CATALOG, derived, relation_oid, user_oid
+from ...results.results import Row
+from ...runtime.introspection_context import IntrospectedTable, IntrospectionContext
 from ..described import described_tables, index_definition
-from ..oids import (
-    INFORMATION_SCHEMA,
-    PG_CATALOG,
-    derived,
-    relation_oid,
-    user_oid,
-)
 from ..rights import acl
 
 _VIRTUAL_SCHEMAS = {"pg_catalog": PG_CATALOG, "information_schema": INFORMATION_SCHEMA}

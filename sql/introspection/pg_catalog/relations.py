@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ....catalog.column_types import ColumnType
-from ....catalog.elements import Identity
-from ....catalog.privileges import securable
-from ....catalog.rights import read_rights
-from ....catalog.type_kinds import TypeKind
-from ...results import Row
-from ..context import IntrospectionContext
-from ..described import (
-    DescribedTable,
-    constraint_definition,
-    default_text,
-    described_relations,
-    described_tables,
-    index_definition,
-)
-from ..oids import (
+from ....catalog.descriptors.elements import Identity
+from ....catalog.rights.privileges import securable
+from ....catalog.rights.rights import read_rights
+from ....catalog.values.column_types import ColumnType
+from ....catalog.values.type_kinds import TypeKind
+from ...analyze.calls.oids import (
     BTREE,
     HEAP,
     PG_CLASS,
@@ -28,6 +18,16 @@ from ..oids import (
     derived,
     index_oid,
     user_oid,
+)
+from ...results.results import Row
+from ...runtime.introspection_context import IntrospectionContext
+from ..described import (
+    DescribedTable,
+    constraint_definition,
+    default_text,
+    described_relations,
+    described_tables,
+    index_definition,
 )
 from ..rights import acl
 from ..sequences import described_sequences

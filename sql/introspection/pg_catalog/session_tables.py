@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....kvlayer.transaction_modes import LockMode
-from ...activity import shown
-from ...results import Row
-from ..context import IntrospectionContext
+from ...results.results import Row
+from ...runtime.activity import shown
+from ...runtime.introspection_context import IntrospectionContext
 from ..type_rows import type_words
 
 _MODES = {LockMode.EXCLUSIVE: "ExclusiveLock", LockMode.SHARED: "ShareLock"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...results import Row
-from ...variables import REGISTRY, SessionVariables, Variable
-from ..context import IntrospectionContext
+from ...results.results import Row
+from ...runtime.introspection_context import IntrospectionContext
+from ...variables.variables import REGISTRY, SessionVariables, Variable
 
 
 async def setting_rows(context: IntrospectionContext) -> Sequence[Row]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from ...results import Row
-from ..context import IntrospectionContext
+from ...analyze.calls.oids import index_oid
+from ...results.results import Row
+from ...runtime.introspection_context import IntrospectionContext
 from ..described import described_tables
-from ..oids import index_oid
 from ..virtual_table import RowSource
 
 _TABLE = "relid:o schemaname:s relname:s "

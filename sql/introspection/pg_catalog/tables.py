@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....catalog.column_types import ColumnType, array_of
-from ....catalog.identifiers import RESERVED
-from ....catalog.type_kinds import CatalogName, TypeKind
-from ...results import BOOL, INT8, STRING, TIMESTAMPTZ, Row
-from ..context import IntrospectionContext
-from ..oids import BTREE, HEAP, user_oid
-from ..oids import PG_CATALOG as NAMESPACE
+from ....catalog.values.column_types import ColumnType, array_of
+from ....catalog.values.identifiers import RESERVED
+from ....catalog.values.type_kinds import CatalogName, TypeKind
+from ...analyze.calls.oids import BTREE, HEAP, user_oid
+from ...analyze.calls.oids import PG_CATALOG as NAMESPACE
+from ...results.results import BOOL, INT8, STRING, TIMESTAMPTZ, Row
+from ...runtime.introspection_context import IntrospectionContext
 from ..sequences import sequence_rows, sequence_state_rows
 from ..virtual_table import RowSource, VirtualTable
 from .activity import activity_rows

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from zoneinfo import available_timezones
 
-from ....catalog.interval import Interval
-from ....catalog.session_zone import zone_of
-from ...as_of import datetime_of
-from ...results import Row
-from ..context import IntrospectionContext
+from ....catalog.values.interval import Interval
+from ....catalog.values.session_zone import zone_of
+from ...results.as_of import datetime_of
+from ...results.results import Row
+from ...runtime.introspection_context import IntrospectionContext
 
 _LEFT_OUT = ("posixrules", "localtime", "Factory")
 """Names that are of a machine, and no zone's."""

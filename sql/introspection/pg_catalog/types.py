@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....catalog.named_objects import TypeDescriptor
-from ....catalog.privileges import securable
-from ....catalog.rights import read_rights
-from ...results import Row
-from ..context import IntrospectionContext
-from ..oids import PG_CATALOG as NAMESPACE
-from ..oids import derived, user_array_oid, user_oid, user_type_oid
+from ....catalog.descriptors.named_objects import TypeDescriptor
+from ....catalog.rights.privileges import securable
+from ....catalog.rights.rights import read_rights
+from ...analyze.calls.oids import PG_CATALOG as NAMESPACE
+from ...analyze.calls.oids import derived, user_array_oid, user_oid, user_type_oid
+from ...results.results import Row
+from ...runtime.introspection_context import IntrospectionContext
 from ..rights import acl
 from ..type_rows import ALL_ROWS
 

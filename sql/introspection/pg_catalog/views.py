@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....catalog.rights import read_rights
-from ...results import Row
-from ..context import IntrospectionContext
+from ....catalog.rights.rights import read_rights
+from ...analyze.calls.oids import PG_CLASS, PG_REWRITE, derived
+from ...results.results import Row
+from ...runtime.introspection_context import IntrospectionContext
 from ..described import described_relations, described_views
-from ..oids import PG_CLASS, PG_REWRITE, derived
 from ..sequences import described_sequences
 
 _NORMAL, _INTERNAL, _AUTO = "n", "i", "a"

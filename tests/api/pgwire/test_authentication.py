@@ -19,9 +19,9 @@ from tailrace.api.pgwire import PostgresOptions
 from tailrace.api.pgwire.authentication import Claim, Method, Scram, decoy_verifier
 from tailrace.api.pgwire.options import postgres_options
 from tailrace.api.refusal import NodeRefused
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.secrets import SECRET_BYTES
-from tailrace.catalog.users import User, make_verifier
+from tailrace.catalog.rights.users import User, make_verifier
+from tailrace.catalog.store.secrets import SECRET_BYTES
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.metrics import Metrics
 from tests.harness.certificates import certificate
 from tests.harness.pg_door import PgDoor, pg_door

@@ -12,7 +12,9 @@ import pytest
 from tailrace.api.pgwire import extended
 from tailrace.api.pgwire.channel import Channel
 from tailrace.api.pgwire.conversation import Conversation
-from tailrace.sql import Session, cursors, prepared_names, transactions
+from tailrace.sql import Session
+from tailrace.sql.runtime import transactions
+from tailrace.sql.session import cursors, prepared_names
 from tests.harness.pg_door import PgDoor, WireClient, WireError, pg_door
 
 BOUND = 4

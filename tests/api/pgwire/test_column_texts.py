@@ -10,8 +10,8 @@ import pytest
 
 from tailrace.api.pgwire.column_texts import column_texts
 from tailrace.api.pgwire.wire_types import TEXT, encoder
-from tailrace.catalog.column_types import ColumnType, Datum
-from tailrace.catalog.type_kinds import TypeKind
+from tailrace.catalog.values.column_types import ColumnType, Datum
+from tailrace.catalog.values.type_kinds import TypeKind
 from tailrace.sql import Result, ResultColumn
 
 VALUES: list[tuple[ColumnType, list[Datum]]] = [

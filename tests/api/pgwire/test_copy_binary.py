@@ -13,10 +13,10 @@ import pytest
 from tailrace.api.pgwire.copy_formats.batches import BatchBuilder
 from tailrace.api.pgwire.copy_formats.binary import HEADER, TRAILER, BinaryReader
 from tailrace.api.pgwire.wire_types import wire_type
-from tailrace.catalog.column_types import ColumnType, Datum
-from tailrace.catalog.descriptor import Column
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.type_kinds import TypeKind
+from tailrace.catalog.descriptors.descriptor import Column
+from tailrace.catalog.values.column_types import ColumnType, Datum
+from tailrace.catalog.values.errors import SQLError
+from tailrace.catalog.values.type_kinds import TypeKind
 
 SAMPLES: dict[TypeKind, list[Datum]] = {
     TypeKind.BOOL: [True, False],

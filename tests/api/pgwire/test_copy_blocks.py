@@ -10,12 +10,12 @@ from tailrace.api.pgwire.copy_formats import batches as sizes
 from tailrace.api.pgwire.copy_formats import make_reader
 from tailrace.api.pgwire.copy_formats.batches import BatchBuilder
 from tailrace.api.pgwire.copy_formats.blocks import BlockReader
-from tailrace.catalog.column_types import ColumnType
-from tailrace.catalog.descriptor import Column
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.type_kinds import TypeKind
-from tailrace.sql.parser.copy_options import build_options
-from tailrace.sql.parser.copy_statements import CopyOptions
+from tailrace.catalog.descriptors.descriptor import Column
+from tailrace.catalog.values.column_types import ColumnType
+from tailrace.catalog.values.errors import SQLError
+from tailrace.catalog.values.type_kinds import TypeKind
+from tailrace.sql.parse.copy_options import build_options
+from tailrace.sql.syntax.copy_options import CopyOptions
 
 TYPES = (
     ColumnType(TypeKind.INT8),

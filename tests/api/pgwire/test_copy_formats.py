@@ -9,14 +9,14 @@ import pytest
 
 from tailrace.api.pgwire.copy_formats import make_reader, make_writer
 from tailrace.api.pgwire.copy_formats.batches import cast_texts
-from tailrace.catalog.column_types import ColumnType
-from tailrace.catalog.descriptor import Column
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.type_kinds import TypeKind
+from tailrace.catalog.descriptors.descriptor import Column
+from tailrace.catalog.values.column_types import ColumnType
+from tailrace.catalog.values.errors import SQLError
+from tailrace.catalog.values.type_kinds import TypeKind
 from tailrace.sql import Result, ResultColumn, Row
-from tailrace.sql.parser import parse
-from tailrace.sql.parser.copy_statements import CopyOptions
-from tailrace.sql.parser.statements import CopyFrom, CopyTo
+from tailrace.sql.parse import parse
+from tailrace.sql.syntax.copy_options import CopyOptions
+from tailrace.sql.syntax.statements import CopyFrom, CopyTo
 
 COLUMNS = (
     Column(id=1, name="id", type=ColumnType(TypeKind.INT8), nullable=False),

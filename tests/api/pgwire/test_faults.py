@@ -19,8 +19,8 @@ from tests.api.pgwire.test_conversation import (
 )
 from tests.harness.pg_door import PgDoor, WireClient, WireError
 
-EXECUTION = "tailrace.sql.session.run_planned"
-PLANNING = "tailrace.sql.prepared.plan_statement"
+EXECUTION = "tailrace.sql.session.session.run_planned"
+PLANNING = "tailrace.sql.session.prepared.plan_statement"
 ROWS = "tailrace.api.pgwire.portals._rows_of"
 READING = "tailrace.api.pgwire.copying.make_reader"
 WRITING = "tailrace.api.pgwire.copying.make_writer"

@@ -20,12 +20,12 @@ from tailrace.api.pgwire.wire_types import (
     encoder,
     wire_type,
 )
-from tailrace.catalog.column_types import ColumnType, Datum, array_of, coerce, enum_of
-from tailrace.catalog.enum_type import EnumType, new_members
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.interval import Interval
-from tailrace.catalog.type_kinds import CatalogName, TypeKind
-from tailrace.sql.introspection.oids import user_type_of
+from tailrace.catalog.values.column_types import ColumnType, Datum, array_of, coerce, enum_of
+from tailrace.catalog.values.enum_type import EnumType, new_members
+from tailrace.catalog.values.errors import SQLError
+from tailrace.catalog.values.interval import Interval
+from tailrace.catalog.values.type_kinds import CatalogName, TypeKind
+from tailrace.sql.analyze.calls.oids import user_type_of
 from tailrace.sql.introspection.type_rows import type_oid
 from tests.harness.datums import column_types, datums
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tailrace.catalog.descriptor import TableDescriptor
+from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.leases import DescriptorDropped, LeaseHolder, LeaseWaitTimeout
 from tailrace.catalog.leases.liveness import TTL
 from tailrace.catalog.leases.waits import live_leases

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tailrace.catalog.descriptor import DescriptorState
+from tailrace.catalog.descriptors.descriptor import DescriptorState
 from tailrace.catalog.leases import (
     DescriptorDropped,
     DescriptorMissing,
@@ -12,7 +12,7 @@ from tailrace.catalog.leases import (
     LeaseRow,
 )
 from tailrace.catalog.leases.rows import LEASES
-from tailrace.catalog.live_leases import DescriptorLeased
+from tailrace.catalog.store.live_leases import DescriptorLeased
 from tailrace.kvlayer.clock import Timestamp, duration
 from tailrace.kvlayer.errors import RetryableTransaction
 from tests.harness.nodes import CatalogFixture, Node, open_nodes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from tailrace.catalog.bootstrap import bootstrap
-from tailrace.catalog.errors import SQLError
 from tailrace.catalog.leases.rows import LEASES, LeaseRow
+from tailrace.catalog.rights.bootstrap import bootstrap
+from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.errors import KVError
 from tailrace.kvlayer.store import Store
 from tests.harness.simulation import Simulation

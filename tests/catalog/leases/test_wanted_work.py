@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from tailrace.catalog.bootstrap import bootstrap
 from tailrace.catalog.leases.wanted_work import WantedWork
+from tailrace.catalog.rights.bootstrap import bootstrap
 from tests.harness.simulation import Simulation
 from tests.harness.stores import open_store
 from tests.simulation.storm_places import start_places

@@ -10,16 +10,16 @@ from uuid import UUID
 
 import pytest
 
-from tailrace.catalog.column_types import ColumnType, Datum, array_of
-from tailrace.catalog.descriptor import Column, TableDescriptor
-from tailrace.catalog.interval import Interval
-from tailrace.catalog.row_codec import codec_for
-from tailrace.catalog.type_kinds import TypeKind
-from tailrace.changefeed.changes import ChangeBatch, ChangeKind, StageTimes
+from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
+from tailrace.catalog.rows.row_codec import codec_for
+from tailrace.catalog.values.column_types import ColumnType, Datum, array_of
+from tailrace.catalog.values.interval import Interval
+from tailrace.catalog.values.type_kinds import TypeKind
+from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind, StageTimes
+from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.decode import Versions, decode
 from tailrace.changefeed.encode import JSONEncoder, Message
 from tailrace.changefeed.encode.json import encode_resolved
-from tailrace.changefeed.options import ChangefeedOptions
 from tailrace.kvlayer.clock import Timestamp, timestamp_at
 
 GOLDEN = Path(__file__).parent / "wrapped.txt"

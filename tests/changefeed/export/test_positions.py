@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tailrace.catalog.descriptor import TableDescriptor
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.system_tables import DESCRIPTOR, NAMESPACE
+from tailrace.catalog.descriptors.descriptor import TableDescriptor
+from tailrace.catalog.descriptors.system_tables import DESCRIPTOR, NAMESPACE
+from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed.export import NextBatch, Positions, PositionUnknown
 from tailrace.changefeed.export.position import RESOLVE_SECONDS
 from tailrace.kvlayer.clock import Timestamp, duration

@@ -16,21 +16,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tailrace.catalog.column_types import ColumnType, Datum
-from tailrace.catalog.descriptor import Column, TableDescriptor
-from tailrace.catalog.elements import ElementState, Index, IndexKind
-from tailrace.catalog.rights_watcher import RightsWatcher
-from tailrace.catalog.row_codec import RowCodec
+from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
+from tailrace.catalog.descriptors.elements import ElementState, Index, IndexKind
+from tailrace.catalog.rights.rights_watcher import RightsWatcher
+from tailrace.catalog.rows.row_codec import RowCodec
+from tailrace.catalog.values.column_types import ColumnType, Datum
 from tailrace.changefeed.attempt import Destination, FeedPlan, run_attempt
-from tailrace.changefeed.changes import ChangeBatch, ChangeKind
+from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind
+from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.live import LiveFeed
-from tailrace.changefeed.options import ChangefeedOptions
-from tailrace.changefeed.reservations import lives
 from tailrace.changefeed.services import ChangefeedServices
 from tailrace.changefeed.sinks import Sink, SinkKinds, SinkProgress
 from tailrace.changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader
 from tailrace.changefeed.sinks.locations import MirrorLocations
 from tailrace.changefeed.sinks.protocol import FeedIdentity, SinkContext
+from tailrace.changefeed.targets.reservations import lives
 from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.kvlayer.txn import Evaluation

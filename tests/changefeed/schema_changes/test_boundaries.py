@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from tailrace.catalog.descriptor import Column
+from tailrace.catalog.descriptors.descriptor import Column
 from tailrace.changefeed import backfill, crossing
 from tailrace.changefeed.budget import MEMORY_LIMIT, MemoryBudget
-from tailrace.changefeed.changes import ChangeKind
+from tailrace.changefeed.contract.changes import ChangeKind
+from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.initial_scan import RowEmitter
-from tailrace.changefeed.options import ChangefeedOptions
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.rangefeed import catch_up
 from tests.changefeed.schema_changes.follower import Follower, following

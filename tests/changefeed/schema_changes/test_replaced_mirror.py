@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.catalog.descriptor import Column
+from tailrace.catalog.descriptors.descriptor import Column
 from tailrace.changefeed.sinks import SinkRefused
 from tests.changefeed.schema_changes.follower import Follower, Source, following
 from tests.harness.descriptors import KEY, STRING, VALUE

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed.sinks import default_kinds
 from tests.harness.descriptors import table
 

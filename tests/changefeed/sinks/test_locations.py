@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed.sinks.locations import MirrorLocations, MirrorTarget
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from tailrace.catalog.row_codec import codec_for
-from tailrace.changefeed.changes import ChangeBatch, ChangeKind
-from tailrace.changefeed.options import ChangefeedOptions
+from tailrace.catalog.rows.row_codec import codec_for
+from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind
+from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.sinks import ChangefeedRow, SinklessSink
 from tailrace.kvlayer.clock import Timestamp, timestamp_at
 from tests.harness.descriptors import table

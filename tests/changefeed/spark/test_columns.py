@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from tailrace.catalog.arrow_columns import datum_array
-from tailrace.catalog.column_types import ColumnType, Datum, array_of
-from tailrace.catalog.interval import Interval
-from tailrace.catalog.type_kinds import TypeKind
+from tailrace.catalog.values.arrow_columns import datum_array
+from tailrace.catalog.values.column_types import ColumnType, Datum, array_of
+from tailrace.catalog.values.interval import Interval
+from tailrace.catalog.values.type_kinds import TypeKind
 from tailrace.changefeed.spark.columns import shape, spark_schema, with_metadata
 
 COLUMNS: list[tuple[TypeKind, list[Datum], list[object]]] = [

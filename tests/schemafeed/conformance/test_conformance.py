@@ -9,7 +9,11 @@ from itertools import pairwise
 
 import pytest
 
-from tailrace.catalog.descriptor import DescriptorState, TableDescriptor, logically_equal
+from tailrace.catalog.descriptors.descriptor import (
+    DescriptorState,
+    TableDescriptor,
+    logically_equal,
+)
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.errors import StoreClosed
 from tailrace.schemafeed import LOCK_CHANGES, TableDropped, TableUnknown, classify, describe

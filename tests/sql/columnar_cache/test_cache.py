@@ -10,11 +10,11 @@ from random import Random
 
 import pytest
 
-from tailrace.catalog.cluster_settings import set_setting
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.store.cluster_settings import set_setting
+from tailrace.catalog.values.errors import SQLError
 from tailrace.sql import Session
-from tailrace.sql.columnar_cache import cache as caching
-from tailrace.sql.columnar_cache import followed_table
+from tailrace.sql.execute.columnar_cache import cache as caching
+from tailrace.sql.execute.columnar_cache import followed_table
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 

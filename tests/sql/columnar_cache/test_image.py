@@ -8,13 +8,13 @@ from uuid import UUID
 
 import pytest
 
-from tailrace.catalog.column_types import ColumnType, Datum
-from tailrace.catalog.descriptor import Column
-from tailrace.catalog.row_codec import codec_for
-from tailrace.catalog.type_kinds import TypeKind
+from tailrace.catalog.descriptors.descriptor import Column
+from tailrace.catalog.rows.row_codec import codec_for
+from tailrace.catalog.values.column_types import ColumnType, Datum
+from tailrace.catalog.values.type_kinds import TypeKind
 from tailrace.kvlayer.clock import Timestamp
-from tailrace.sql.columnar_cache import image as images
-from tailrace.sql.columnar_cache.image import Image, ImageBuilder
+from tailrace.sql.execute.columnar_cache import image as images
+from tailrace.sql.execute.columnar_cache.image import Image, ImageBuilder
 from tests.harness.descriptors import KEY, VALUE, table
 
 KINDS = (TypeKind.UUID, TypeKind.TIMESTAMPTZ, TypeKind.INT4, TypeKind.BOOL)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tailrace.catalog.json_text import write_json
-from tailrace.sql.documents import paths, slices
-from tailrace.sql.documents.functions import install
+from tailrace.catalog.values.json_text import write_json
+from tailrace.sql.builtins.documents import paths, slices
+from tailrace.sql.builtins.documents.functions import install
 from tests.harness.documents import VALUES
 
 

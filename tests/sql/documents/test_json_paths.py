@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
-from tailrace.sql.documents.json_paths.answers import array, exists, first, matches, query
+from tailrace.catalog.values.errors import SQLError
+from tailrace.sql.builtins.documents.json_paths.answers import array, exists, first, matches, query
 
 SHOP = '{"name": "desk", "tags": ["wood", 7], "sizes": [{"w": 1, "h": 2.50}, {"w": 3}]}'
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from tailrace.catalog.json_text import read_json
-from tailrace.sql.documents.order import same, sort_key
+from tailrace.catalog.values.json_text import read_json
+from tailrace.sql.builtins.documents.order import same, sort_key
 from tests.harness.documents import DOCUMENTS
 
 

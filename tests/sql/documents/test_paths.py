@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
-from tailrace.sql.documents import paths
+from tailrace.catalog.values.errors import SQLError
+from tailrace.sql.builtins.documents import paths
 
 DOCUMENT = '{"a": {"b": [1.50, "two", {"c": null}]}, "k": "v"}'
 

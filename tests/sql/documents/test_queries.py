@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.values.errors import SQLError
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
-from tailrace.sql.functions.byte_strings import escaped, get_bit, overlaid, set_bit, unescaped
-from tailrace.sql.functions.degrees import cosd, cotd, sind, tand
-from tailrace.sql.functions.hashes import hashtext, hashtextextended
-from tailrace.sql.functions.identifiers import parse_ident
-from tailrace.sql.functions.pairs import AGGREGATES, Row
-from tailrace.sql.functions.unicode_forms import unistr
+from tailrace.catalog.values.errors import SQLError
+from tailrace.sql.builtins.functions.byte_strings import (
+    escaped,
+    get_bit,
+    overlaid,
+    set_bit,
+    unescaped,
+)
+from tailrace.sql.builtins.functions.degrees import cosd, cotd, sind, tand
+from tailrace.sql.builtins.functions.hashes import hashtext, hashtextextended
+from tailrace.sql.builtins.functions.identifiers import parse_ident
+from tailrace.sql.builtins.functions.pairs import AGGREGATES, Row
+from tailrace.sql.builtins.functions.unicode_forms import unistr
 
 
 def test_bits_are_counted_from_the_least_of_the_first_byte() -> None:

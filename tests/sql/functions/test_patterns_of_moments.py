@@ -6,10 +6,10 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
-from tailrace.catalog.interval_text import read_interval
-from tailrace.sql.functions.moment_reading import date_of, timestamp_in_zone
-from tailrace.sql.functions.moment_text import interval_text, text_in_zone, timestamp_text
+from tailrace.catalog.values.errors import SQLError
+from tailrace.catalog.values.interval_text import read_interval
+from tailrace.sql.builtins.functions.moment_reading import date_of, timestamp_in_zone
+from tailrace.sql.builtins.functions.moment_text import interval_text, text_in_zone, timestamp_text
 
 MOMENT = datetime(2021, 3, 2, 14, 5, 6, 78_000)
 

@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
-from tailrace.sql.functions.number_reading import number_of
-from tailrace.sql.functions.number_text import decimal_text, float8_text, integer_text
+from tailrace.catalog.values.errors import SQLError
+from tailrace.sql.builtins.functions.number_reading import number_of
+from tailrace.sql.builtins.functions.number_text import decimal_text, float8_text, integer_text
 
 
 @pytest.mark.parametrize(

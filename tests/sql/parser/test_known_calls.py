@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
-from tailrace.sql.client_functions import _FACTS
-from tailrace.sql.parser import parse
-from tailrace.sql.sequence_calls import FUNCTIONS as SEQUENCE_FUNCTIONS
-from tailrace.sql.session_calls import FUNCTIONS as SESSION_FUNCTIONS
-from tailrace.sql.setting_functions import _FUNCTIONS as SETTING_FUNCTIONS
+from tailrace.catalog.values.errors import SQLError
+from tailrace.sql.analyze.calls.client_functions import _FACTS
+from tailrace.sql.analyze.calls.sequence_calls import FUNCTIONS as SEQUENCE_FUNCTIONS
+from tailrace.sql.analyze.calls.session_calls import FUNCTIONS as SESSION_FUNCTIONS
+from tailrace.sql.analyze.calls.setting_functions import _FUNCTIONS as SETTING_FUNCTIONS
+from tailrace.sql.parse import parse
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from sqlglot import exp
 
-from tailrace.catalog.errors import SQLError
-from tailrace.sql.parser import parse
+from tailrace.catalog.values.errors import SQLError
+from tailrace.sql.parse import parse
 
 FOLDER = Path(__file__).parent
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
-from tailrace.sql.parser.lexer import tokenize
+from tailrace.catalog.values.errors import SQLError
+from tailrace.sql.parse.lexer import tokenize
 
 
 def held(literal: str) -> list[str]:

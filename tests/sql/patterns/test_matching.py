@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
-from tailrace.sql.patterns.divisions import AUTOMATA_MAX
-from tailrace.sql.patterns.matching import Budget
-from tailrace.sql.patterns.options import options_of
-from tailrace.sql.patterns.pattern import KnownPatterns, Pattern, pattern_of
-from tailrace.sql.patterns.reader import read
-from tailrace.sql.patterns.searches import every, first
+from tailrace.catalog.values.errors import SQLError
+from tailrace.sql.builtins.patterns.divisions import AUTOMATA_MAX
+from tailrace.sql.builtins.patterns.matching import Budget
+from tailrace.sql.builtins.patterns.options import options_of
+from tailrace.sql.builtins.patterns.pattern import KnownPatterns, Pattern, pattern_of
+from tailrace.sql.builtins.patterns.reader import read
+from tailrace.sql.builtins.patterns.searches import every, first
 
 
 def matched(pattern: str, text: str, flags: str = "") -> list[str | None] | None:

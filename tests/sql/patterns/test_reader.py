@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
-from tailrace.sql.patterns.matching import Budget
-from tailrace.sql.patterns.options import options_of
-from tailrace.sql.patterns.reader import read
-from tailrace.sql.patterns.searches import found
+from tailrace.catalog.values.errors import SQLError
+from tailrace.sql.builtins.patterns.matching import Budget
+from tailrace.sql.builtins.patterns.options import options_of
+from tailrace.sql.builtins.patterns.reader import read
+from tailrace.sql.builtins.patterns.searches import found
 
 
 @pytest.mark.parametrize(

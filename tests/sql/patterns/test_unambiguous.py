@@ -7,13 +7,13 @@ import random
 import pytest
 import re2
 
-from tailrace.sql.patterns.letters import Letters
-from tailrace.sql.patterns.matching import Budget
-from tailrace.sql.patterns.native import native_text
-from tailrace.sql.patterns.options import options_of
-from tailrace.sql.patterns.pattern import pattern_of
-from tailrace.sql.patterns.reader import read
-from tailrace.sql.patterns.unambiguous import disjoint, unambiguous
+from tailrace.sql.builtins.patterns.letters import Letters
+from tailrace.sql.builtins.patterns.matching import Budget
+from tailrace.sql.builtins.patterns.native import native_text
+from tailrace.sql.builtins.patterns.options import options_of
+from tailrace.sql.builtins.patterns.pattern import pattern_of
+from tailrace.sql.builtins.patterns.reader import read
+from tailrace.sql.builtins.patterns.unambiguous import disjoint, unambiguous
 from tests.sql.patterns.random_patterns import random_pattern, random_text
 
 PLAIN = options_of("")[0]

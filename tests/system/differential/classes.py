@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from math import isclose
 
-from tailrace.catalog.array_text import read_array
-from tailrace.catalog.json_text import read_json
+from tailrace.catalog.values.array_text import read_array
+from tailrace.catalog.values.json_text import read_json
 from tests.system.differential.comparison import Difference
 from tests.system.differential.outcome import Cell, Outcome
 

@@ -11,10 +11,10 @@ from uuid import UUID
 
 import pytest
 
-from tailrace.catalog.column_types import ColumnType, Datum
-from tailrace.catalog.descriptor import Column, TableDescriptor
-from tailrace.catalog.interval import Interval
-from tailrace.catalog.type_kinds import TypeKind
+from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
+from tailrace.catalog.values.column_types import ColumnType, Datum
+from tailrace.catalog.values.interval import Interval
+from tailrace.catalog.values.type_kinds import TypeKind
 from tailrace.changefeed.sinks.duckdb.schema_step import same_shape
 from tailrace.changefeed.sinks.duckdb.table_schema import TableSchema, quoted
 from tailrace.changefeed.sinks.protocol import SinkRefused

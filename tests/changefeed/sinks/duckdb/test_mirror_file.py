@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tailrace.catalog.descriptor import TableDescriptor
+from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.changefeed.sinks.duckdb import DuckDBSink, mirror_file
 from tests.harness.descriptors import table
 from tests.harness.mirrors import Mirrors, begin, progress_of, rows_batch, run

@@ -11,8 +11,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tailrace.catalog.descriptor import TableDescriptor
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.descriptors.descriptor import TableDescriptor
+from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed.sinks.duckdb.errors import MirrorHeld
 from tailrace.changefeed.sinks.protocol import SinkRefused
 from tests.harness.descriptors import table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.catalog.row_codec import codec_for
+from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.changefeed.sinks.duckdb.pending import ColumnChanges, PendingChanges, RowChanges
 from tailrace.changefeed.sinks.duckdb.table_schema import TableSchema
 from tailrace.kvlayer.clock import Timestamp

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from tailrace.catalog.errors import SQLError
+from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed.sinks.duckdb.interruption import end_query
 from tailrace.changefeed.sinks.duckdb.ownership import MirrorSources
 from tests.harness.descriptors import table

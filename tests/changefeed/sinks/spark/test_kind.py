@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.catalog.errors import SQLError
-from tailrace.changefeed.options import ChangefeedOptions
+from tailrace.catalog.values.errors import SQLError
+from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.sinks.protocol import FeedIdentity, SinkProgress, SinkRefused
 from tailrace.changefeed.sinks.spark import LakeLocation, LakeServer, SparkKind
 from tailrace.changefeed.sinks.spark.application import child_environment

@@ -1,0 +1,153 @@
+"""`GET /metrics`: what the node counts, in Prometheus' text format.
+
+Names are CockroachDB's where the meaning is the same, and so are their units: durations are
+nanoseconds. What CockroachDB does not have begins with `tailrace_`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from ....catalog.jobs import JobRecord
+from ....changefeed import JOB_KIND
+from ....changefeed.live import FeedState
+from ....kvlayer.clock import Timestamp, seconds_between
+from ....kvlayer.metrics import Histogram, Metrics
+from ....kvlayer.store import Store
+from ...node import Node
+
+FEED_LABEL = ("job_id",)
+
+
+def metrics_routes(node: Node) -> APIRouter:
+    router = APIRouter(tags=["health"])
+
+    @router.get("/metrics", response_class=Response)
+    async def metrics() -> Response:
+        """Counters, gauges and histograms, in Prometheus' text format."""
+        registry = CollectorRegistry()
+        resolved = {
+            job.id: _resolved(node, job, await node.jobs.progress(job.id))
+            for job in node.jobs.live()
+            if job.kind == JOB_KIND
+        }
+        registry.register(NodeCollector(node, resolved, await node.store.now()))
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+    return router
+
+
+class NodeCollector(Collector):
+    """What a node counts, as metric families, at one moment.
+
+    `resolved` has the changefeeds that have not ended, and how far each has come, wherever it runs.
+    """
+
+    def __init__(self, node: Node, resolved: Mapping[int, Timestamp], now: Timestamp) -> None:
+        self._node = node
+        self._resolved = resolved
+        self._now = now
+
+    def collect(self) -> Iterator[Metric]:
+        if self._node.served is not None:
+            yield from self._served(self._node.served)
+        yield from self._counted(self._node.store.metrics)
+        yield _gauge(
+            "sql_leases_active",
+            "descriptor versions that this node holds",
+            self._node.services.leases.active_count,
+        )
+        yield from self._changefeeds()
+        yield _histogram(
+            "tailrace_event_loop_delay",
+            "how late the event loop runs what is due, in nanoseconds",
+            self._node.loop_delay.histogram,
+        )
+
+    def _served(self, store: Store) -> Iterator[Metric]:
+        yield _gauge(
+            "tailrace_log_durable_index", "the last durable entry", store.log.durable_index
+        )
+        closed = store.closed_timestamps
+        yield _gauge(
+            "kv_closed_timestamp_max_behind_nanos",
+            "now less the closed timestamp",
+            _behind_ns(closed.closed, self._now),
+        )
+        yield _gauge(
+            "tailrace_closed_timestamp_holders",
+            "transactions that hold the closed timestamp back",
+            closed.holder_count,
+        )
+
+    def _counted(self, metrics: Metrics) -> Iterator[Metric]:
+        for name, value in metrics.items():
+            help_text = name.removesuffix("_total").replace("_", " ")
+            if name.endswith("_total"):
+                yield CounterMetricFamily(name, help_text, value)
+            else:
+                yield _gauge(name, help_text, value)
+
+    def _changefeeds(self) -> Iterator[Metric]:
+        behind = GaugeMetricFamily(
+            "changefeed_max_behind_nanos", "now less resolved, in every state", labels=FEED_LABEL
+        )
+        emitted = CounterMetricFamily(
+            "changefeed_emitted_messages", "rows handed to the sink", labels=FEED_LABEL
+        )
+        emit = HistogramMetricFamily(
+            "tailrace_changefeed_emit_latency",
+            "from the call of commit to the sink's receipt, in nanoseconds",
+            labels=FEED_LABEL,
+        )
+        commit = HistogramMetricFamily(
+            "changefeed_commit_latency",
+            "from the call of commit until durable in the sink, in nanoseconds",
+            labels=FEED_LABEL,
+        )
+        running = 0
+        for job_id, resolved in self._resolved.items():
+            live = self._node.feeds.feed(job_id)
+            label = (str(job_id),)
+            behind.add_metric(label, _behind_ns(resolved, self._now))
+            if live is None:
+                continue
+            running += live.state in (FeedState.INITIAL_SCAN, FeedState.CATCH_UP, FeedState.STEADY)
+            emitted.add_metric(label, live.rows_emitted)
+            _add_histogram(emit, label, live.stages.emit)
+            _add_histogram(commit, label, live.stages.sink)
+        yield _gauge("changefeed_running", "changefeeds that run on this node", running)
+        yield from (behind, emitted, emit, commit)
+
+
+def _resolved(node: Node, job: JobRecord, progress: bytes | None) -> Timestamp:
+    """How far a feed has come, or where it begins."""
+    status = node.feeds.status(job.id, job.payload, progress)
+    return max(status.resolved, status.start_at)
+
+
+def _behind_ns(at: Timestamp, now: Timestamp) -> float:
+    return max(0.0, seconds_between(at, now)) * 1e9
+
+
+def _gauge(name: str, help_text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, help_text, value)
+
+
+def _histogram(name: str, help_text: str, histogram: Histogram) -> HistogramMetricFamily:
+    family = HistogramMetricFamily(name, help_text, labels=())
+    _add_histogram(family, (), histogram)
+    return family
+
+
+def _add_histogram(
+    family: HistogramMetricFamily, label: tuple[str, ...], histogram: Histogram
+) -> None:
+    buckets = [(str(bound), count) for bound, count in histogram.cumulative()]
+    family.add_metric(label, [*buckets, ("+Inf", histogram.count)], histogram.sum)

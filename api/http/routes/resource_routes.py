@@ -1,0 +1,208 @@
+"""`/v1/tables`, `/v1/jobs`, `/v1/changefeeds`, `/v1/sessions`, `/v1/settings`.
+
+Each is a statement, run in a session of its request's user: so they say what SQL says, and refuse
+whom SQL refuses. Items have the names of the statement's columns.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from ....catalog.descriptors.names import quote_identifier
+from ....catalog.descriptors.system_tables import DEFAULT_DATABASE
+from ....sql import Result
+from ...json_values import json_datum
+from ...node import Node
+from ..access import user_of
+from ..bodies import (
+    JSON,
+    ChangefeedReply,
+    ChangefeedRequest,
+    ItemReply,
+    ListReply,
+    SettingRequest,
+    read_json,
+)
+from ..openapi import described
+
+Id = Annotated[int, Path(ge=0, lt=2**63)]
+Database = Annotated[str, Query()]
+
+
+class JobControl(Enum):
+    """What is done to a job."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    CANCEL = "cancel"
+
+
+def resource_routes(node: Node) -> APIRouter:
+    router = APIRouter()
+    _add_jobs(router, node)
+    _add_changefeeds(router, node)
+    _add_sessions(router, node)
+    _add_settings(router, node)
+
+    @router.get("/v1/tables", tags=["tables"], **described(reply=ListReply))
+    async def tables(request: Request, database: Database = DEFAULT_DATABASE) -> Response:
+        """The tables of a database."""
+        return await _list(node, request, f"SHOW TABLES FROM {quote_identifier(database)}")
+
+    @router.get("/v1/tables/{table}/columns", tags=["tables"], **described(reply=ListReply))
+    async def columns(
+        request: Request, table: str, database: Database = DEFAULT_DATABASE
+    ) -> Response:
+        """A table's columns, in the order of SELECT *."""
+        return await _list(node, request, f"SHOW COLUMNS FROM {_table(table)}", database)
+
+    return router
+
+
+def _add_jobs(router: APIRouter, node: Node) -> None:
+    @router.get("/v1/jobs", tags=["jobs"], **described(reply=ListReply))
+    async def jobs(request: Request) -> Response:
+        """The jobs that the user may see."""
+        return await _list(node, request, "SHOW JOBS")
+
+    @router.get("/v1/jobs/{job}", tags=["jobs"], **described(reply=ItemReply))
+    async def job(request: Request, job: Id) -> Response:
+        return await _item(node, request, f"SHOW JOB {job}")
+
+    @router.post("/v1/jobs/{job}/{control}", tags=["jobs"], **described(reply=ItemReply))
+    async def control(request: Request, job: Id, control: JobControl) -> Response:
+        """Asks a job to pause, resume or cancel; the reply is the job as it is then."""
+        await _run(node, request, f"{control.value.upper()} JOB {job}")
+        return await _item(node, request, f"SHOW JOB {job}")
+
+
+def _add_changefeeds(router: APIRouter, node: Node) -> None:
+    @router.get("/v1/changefeeds", tags=["changefeeds"], **described(reply=ListReply))
+    async def changefeeds(request: Request) -> Response:
+        """The changefeeds that the user may see."""
+        return await _list(node, request, "SHOW CHANGEFEED JOBS")
+
+    @router.get("/v1/changefeeds/{job}", tags=["changefeeds"], **described(reply=ItemReply))
+    async def changefeed(request: Request, job: Id) -> Response:
+        return await _item(node, request, f"SHOW CHANGEFEED JOB {job}")
+
+    @router.post(
+        "/v1/changefeeds",
+        tags=["changefeeds"],
+        **described(request=ChangefeedRequest, reply=ChangefeedReply),
+    )
+    async def create(request: Request) -> Response:
+        """Makes a changefeed into a sink; it begins when this is answered, or soon after."""
+        asked = await read_json(request, ChangefeedRequest)
+        tables = ", ".join(map(_table, asked.tables))
+        text = f"CREATE CHANGEFEED FOR TABLE {tables} INTO {_literal(asked.into)}"
+        if asked.options:
+            text += " WITH " + ", ".join(_option(*option) for option in asked.options.items())
+        result = await _run(node, request, text, asked.database)
+        job_id = result.fetch_rows()[0][0]
+        assert isinstance(job_id, int), job_id
+        return Response(msgspec.json.encode(ChangefeedReply(job_id=job_id)), media_type=JSON)
+
+
+def _add_sessions(router: APIRouter, node: Node) -> None:
+    @router.get("/v1/sessions", tags=["sessions"], **described(reply=ListReply))
+    async def sessions(request: Request) -> Response:
+        """The sessions of this node that the user may see, this request's own among them."""
+        return await _list(node, request, "SHOW SESSIONS")
+
+    @router.delete("/v1/sessions/{session}", tags=["sessions"], status_code=204)
+    async def cancel_session(request: Request, session: str) -> Response:
+        """Ends a session and its connection."""
+        await _run(node, request, f"CANCEL SESSION {_literal(session)}")
+        return Response(status_code=204)
+
+    @router.get("/v1/queries", tags=["sessions"], **described(reply=ListReply))
+    async def queries(request: Request) -> Response:
+        """What runs on this node at this moment."""
+        return await _list(node, request, "SHOW QUERIES")
+
+    @router.delete("/v1/queries/{query}", tags=["sessions"], status_code=204)
+    async def cancel_query(request: Request, query: str) -> Response:
+        """Cuts a statement short; its session goes on."""
+        await _run(node, request, f"CANCEL QUERY {_literal(query)}")
+        return Response(status_code=204)
+
+
+def _add_settings(router: APIRouter, node: Node) -> None:
+    @router.get("/v1/settings", tags=["settings"], **described(reply=ListReply))
+    async def settings(request: Request) -> Response:
+        return await _list(node, request, "SHOW CLUSTER SETTINGS")
+
+    @router.get("/v1/settings/{name}", tags=["settings"], **described(reply=ItemReply))
+    async def setting(request: Request, name: str) -> Response:
+        """Its value, by its name."""
+        return await _item(node, request, f"SHOW CLUSTER SETTING {_table(name)}")
+
+    @router.put(
+        "/v1/settings/{name}",
+        tags=["settings"],
+        **described(request=SettingRequest, reply=ItemReply),
+    )
+    async def set_setting(request: Request, name: str) -> Response:
+        asked = await read_json(request, SettingRequest)
+        text = f"SET CLUSTER SETTING {_table(name)} = {_literal(asked.value)}"
+        await _run(node, request, text)
+        return await _item(node, request, f"SHOW CLUSTER SETTING {_table(name)}")
+
+    @router.delete("/v1/settings/{name}", tags=["settings"], **described(reply=ItemReply))
+    async def reset_setting(request: Request, name: str) -> Response:
+        """Back to its default."""
+        await _run(node, request, f"RESET CLUSTER SETTING {_table(name)}")
+        return await _item(node, request, f"SHOW CLUSTER SETTING {_table(name)}")
+
+
+# Statements.
+
+
+async def _run(node: Node, request: Request, text: str, database: str = DEFAULT_DATABASE) -> Result:
+    session = node.session(database=database, user=user_of(request))
+    try:
+        (result,) = await session.execute(text)
+    finally:
+        await session.close()
+    return result
+
+
+def _objects(result: Result) -> list[dict[str, object]]:
+    columns = result.columns
+    return [
+        {
+            column.name: json_datum(column.type, value)
+            for column, value in zip(columns, row, strict=True)
+        }
+        for row in result.fetch_rows()
+    ]
+
+
+async def _list(
+    node: Node, request: Request, text: str, database: str = DEFAULT_DATABASE
+) -> Response:
+    items = _objects(await _run(node, request, text, database))
+    return Response(msgspec.json.encode({"items": items}), media_type=JSON)
+
+
+async def _item(node: Node, request: Request, text: str) -> Response:
+    (item,) = _objects(await _run(node, request, text))
+    return Response(msgspec.json.encode({"item": item}), media_type=JSON)
+
+
+def _table(name: str) -> str:
+    """A name that dots qualify."""
+    return ".".join(quote_identifier(part) for part in name.split("."))
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _option(name: str, value: str | None) -> str:
+    return quote_identifier(name) + ("" if value is None else f" = {_literal(value)}")

@@ -1,0 +1,87 @@
+"""What may be published after what: the rules that need nothing but two versions to compare.
+
+The lock's rules are what the low-latency changefeed stands on. A locked version is logically equal
+to its predecessor and its successor because
+
+1. a version that changes the lock bit changes nothing else, and
+2. a locked descriptor is followed by nothing but its unlocking, or by a version that is logically
+   equal to it (a comment, a foreign key that goes, or the job that will unlock it).
+"""
+
+from __future__ import annotations
+
+from ...kvlayer.errors import RetryableTransaction
+from ..values.errors import SQLError
+from .descriptor import Descriptor, TableDescriptor, logically_equal
+from .names import quote_identifier
+from .system_tables import FIRST_USER_ID
+
+LOCK_PARAMETER = "changefeed_optimized"
+
+LOCK_ALONE = "25001"
+"""The SQLSTATE of a lock change that does not stand alone: active_sql_transaction, which PostgreSQL
+uses for what must be a transaction of its own."""
+
+
+class StaleDescriptor(RetryableTransaction):
+    """The descriptor to publish was made from a version that is no longer the newest."""
+
+
+def check_successor(before: Descriptor | None, after: Descriptor) -> None:
+    """Raises where `after` may not be the version that follows `before` (None: there is none)."""
+    if after.id < FIRST_USER_ID:
+        raise SQLError("42501", f'permission denied: "{after.name}" is part of the system')
+    if before is None:
+        if after.version != 1:
+            raise StaleDescriptor(f"{after.name} ({after.id}) is gone: version 1 comes first")
+        return
+    assert type(before) is type(after), (before, after)
+    if before.dropped:
+        raise StaleDescriptor(f"{before.name} ({before.id}) was dropped")
+    if after.version != before.version + 1:
+        raise StaleDescriptor(
+            f"{after.name} ({after.id}): version {after.version} does not follow "
+            f"version {before.version}"
+        )
+    if isinstance(before, TableDescriptor) and isinstance(after, TableDescriptor):
+        _check_lock(before, after)
+
+
+def changes_lock(before: Descriptor | None, after: Descriptor) -> bool:
+    """Whether publishing `after` locks or unlocks; a table created locked changes no lock."""
+    return (
+        isinstance(before, TableDescriptor)
+        and isinstance(after, TableDescriptor)
+        and before.locked != after.locked
+    )
+
+
+def _check_lock(before: TableDescriptor, after: TableDescriptor) -> None:
+    if before.locked and after.dropped:
+        raise locked_error(before)
+    if before.locked and after.locked and not logically_equal(before, after):
+        raise locked_error(before)
+    if before.locked != after.locked and not logically_equal(before, after):
+        raise lock_not_alone(after)
+
+
+def locked_error(table: TableDescriptor) -> SQLError:
+    """What a schema change of a locked table is told."""
+    return SQLError(
+        "57000",
+        f'schema changes are disallowed on table "{table.name}" because it is locked',
+        detail=f"The storage parameter {LOCK_PARAMETER} is set.",
+        hint=f"Run ALTER TABLE {quote_identifier(table.name)} RESET ({LOCK_PARAMETER}) as a "
+        "transaction of its own first, and set it again afterwards.",
+    )
+
+
+def lock_not_alone(table: TableDescriptor) -> SQLError:
+    """What a transaction is told that locks or unlocks a table and does anything else."""
+    return SQLError(
+        LOCK_ALONE,
+        f'setting {LOCK_PARAMETER} of table "{table.name}" must be the only change of its '
+        "transaction",
+        hint=f"Run ALTER TABLE {quote_identifier(table.name)} SET ({LOCK_PARAMETER} = "
+        f"{str(table.locked).lower()}) as a transaction of its own.",
+    )

@@ -1,0 +1,78 @@
+"""Decoded changes on their way from the gate to a sink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+import pyarrow as pa
+
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.values.arrow_columns import column_datums
+from ...catalog.values.column_types import Datum
+from ...kvlayer.clock import Timestamp
+
+COLUMNAR_ROWS_MIN = 64
+"""From this many rows on, Arrow is cheaper than a list of tuples; below, DuckDB takes twice as long
+to read one Arrow row as one set of parameters."""
+
+
+class ChangeKind(Enum):
+    LIVE = "live"  # committed while the feed watched, or caught up with
+    INITIAL_SCAN = "initial scan"  # a row as of the feed's start
+    BACKFILL = "backfill"  # a row as of a schema event
+
+
+@dataclass(slots=True)
+class StageTimes:
+    """When a batch passed each stage, in monotonic nanoseconds; zero where it did not."""
+
+    commit_called: int = 0
+    durable: int = 0
+    gated: int = 0
+    decoded: int = 0
+    received: int = 0
+    sunk: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeBatch:
+    """Changes of one table, decoded under one canonical descriptor, in order per key.
+
+    Exactly one of `rows` and `columns` is there. `rows[i]` is the row behind `keys[i]` in the
+    descriptor's column order, or None for a deletion. `columns` holds the rows of the keys that are
+    not in `deleted` (indexes into `keys`, ascending), in order. `timestamps[i]` is the version's
+    commit timestamp; for a scan it is the scan's, and `versions`, where it is there, has the rows'
+    own. A key may occur more than once; the later one is newer.
+    """
+
+    descriptor: TableDescriptor
+    kind: ChangeKind
+    keys: Sequence[bytes]
+    timestamps: Sequence[Timestamp]
+    rows: Sequence[tuple[Datum, ...] | None] | None = None
+    columns: pa.RecordBatch | None = None
+    deleted: Sequence[int] = ()
+    versions: Sequence[Timestamp] | None = None
+    stages: StageTimes = field(default_factory=StageTimes)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def iterate_rows(self) -> Iterator[tuple[Datum, ...] | None]:
+        """The row behind each key, or None for a deletion, whichever form the batch has."""
+        if self.rows is not None:
+            return iter(self.rows)
+        assert self.columns is not None, self
+        columns = [
+            column_datums(column.type, array)
+            for column, array in zip(
+                self.descriptor.visible_columns, self.columns.columns, strict=True
+            )
+        ]
+        rows = zip(*columns, strict=True)
+        if not self.deleted:
+            return rows
+        gone = frozenset(self.deleted)
+        return (None if index in gone else next(rows) for index in range(len(self.keys)))

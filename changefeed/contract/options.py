@@ -1,0 +1,209 @@
+"""Options of CREATE CHANGEFEED: what stands behind WITH, checked as a whole.
+
+Names and values are those of CockroachDB, and so are the defaults but one: checkpoints are written
+each 200 ms here, since a mirror's progress costs a row in a transaction that is written anyway.
+
+    >>> parse_options({"resolved": "1s", "updated": None}).resolved_interval
+    1.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TypeVar
+
+from ...catalog.values.errors import SQLError
+from ...kvlayer.clock import Timestamp, parse_timestamp
+from ...kvlayer.settings import SettingError, parse_duration
+
+MIN_CHECKPOINT_FREQUENCY_SECONDS = 0.2
+INVALID_PARAMETER_VALUE = "22023"
+
+
+class ScanChoice(Enum):
+    YES = "yes"  # the table as of the start, then its changes
+    NO = "no"  # changes only
+    ONLY = "only"  # the table as of the start, and the feed has done its work
+
+
+class SchemaFeedKind(Enum):
+    """Who proves which schema is canonical for a row."""
+
+    LEASING = "leasing"  # a lease on a locked version; a delegate where there is none
+    POLLING = "polling"  # polling alone: what the leasing feed is compared with
+    RANGEFEED = "rangefeed"  # a range feed over the descriptors alone
+
+
+class SchemaChangeEvents(Enum):
+    """Which schema changes are events."""
+
+    DEFAULT = "default"  # those by which old rows read otherwise than before
+    COLUMN_CHANGES = "column_changes"  # also a column that is added and NULL in all of them
+
+
+class SchemaChangePolicy(Enum):
+    """What happens at a schema change that is an event."""
+
+    BACKFILL = "backfill"  # the table's rows are shown again, where their consumer needs it
+    NOBACKFILL = "nobackfill"  # rows go on under the new schema
+    STOP = "stop"  # the feed ends with everything before it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangefeedOptions:
+    """The options of one changefeed. Durations are seconds.
+
+    `resolved` asks for resolved messages, at most one each `resolved_interval` (zero: as often as
+    progress is saved). `cursor` is exclusive: the first change is above it. Without a `schema_feed`
+    the cluster setting `changefeed.schema_feed` chooses, at each start of the feed. Where the
+    statement says no `min_checkpoint_frequency`, that of an idle feed is the node's (`idle_pace`).
+    """
+
+    updated: bool = False
+    mvcc_timestamp: bool = False
+    resolved: bool = False
+    resolved_interval: float = 0.0
+    cursor: Timestamp | None = None
+    initial_scan: ScanChoice = ScanChoice.YES
+    min_checkpoint_frequency: float = MIN_CHECKPOINT_FREQUENCY_SECONDS
+    paced_when_idle: bool = True
+    schema_feed: SchemaFeedKind | None = None
+    schema_change_events: SchemaChangeEvents = SchemaChangeEvents.DEFAULT
+    schema_change_policy: SchemaChangePolicy = SchemaChangePolicy.BACKFILL
+
+
+def parse_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
+    """Reads what stood behind WITH: option names, each with its text or None where it had none.
+
+    Raises SQLError 22023 on an unknown option, a value that does not fit, or options that exclude
+    each other.
+    """
+    texts: dict[str, str | None] = {}
+    for name, text in given.items():
+        option = name.lower()
+        if option not in _READERS:
+            known = ", ".join(_READERS)
+            raise _invalid(f"unknown changefeed option {name!r}", hint=f"Known options: {known}.")
+        if option in texts:
+            raise _invalid(f"changefeed option {option!r} is given twice")
+        texts[option] = text
+    options = ChangefeedOptions()
+    for option, text in texts.items():
+        options = _READERS[option](options, option, text)
+    if options.cursor is not None and "initial_scan" not in texts:
+        options = replace(options, initial_scan=ScanChoice.NO)
+    _check_combinations(options, texts)
+    return options
+
+
+def _check_combinations(options: ChangefeedOptions, texts: Mapping[str, str | None]) -> None:
+    if options.initial_scan is ScanChoice.ONLY:
+        for excluded in ("resolved", "updated", "mvcc_timestamp"):
+            if excluded in texts:
+                raise _invalid(
+                    f"changefeed options initial_scan = 'only' and {excluded} exclude each other",
+                    detail="A feed that ends with its initial scan has one timestamp.",
+                )
+
+
+Reader = Callable[[ChangefeedOptions, str, str | None], ChangefeedOptions]
+
+
+def _updated(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    return replace(options, updated=_flag(name, text))
+
+
+def _mvcc_timestamp(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    return replace(options, mvcc_timestamp=_flag(name, text))
+
+
+def _resolved(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    interval = 0.0 if text is None else _duration(name, text)
+    return replace(options, resolved=True, resolved_interval=interval)
+
+
+def _cursor(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    try:
+        cursor = parse_timestamp(_required(name, text))
+    except ValueError as error:
+        raise _invalid(f"changefeed option {name}: {error}") from None
+    return replace(options, cursor=cursor)
+
+
+def _initial_scan(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    # Without a value it is the anchor's old flag, which means yes.
+    scan = ScanChoice.YES if text is None else _choice(ScanChoice, name, text)
+    return replace(options, initial_scan=scan)
+
+
+def _checkpoints(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    seconds = _duration(name, _required(name, text))
+    return replace(options, min_checkpoint_frequency=seconds, paced_when_idle=False)
+
+
+def _schema_feed(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    kind = _choice(SchemaFeedKind, name, _required(name, text))
+    return replace(options, schema_feed=kind)
+
+
+def _change_events(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    events = _choice(SchemaChangeEvents, name, _required(name, text))
+    return replace(options, schema_change_events=events)
+
+
+def _change_policy(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    policy = _choice(SchemaChangePolicy, name, _required(name, text))
+    return replace(options, schema_change_policy=policy)
+
+
+_READERS: dict[str, Reader] = {
+    "cursor": _cursor,
+    "initial_scan": _initial_scan,
+    "min_checkpoint_frequency": _checkpoints,
+    "mvcc_timestamp": _mvcc_timestamp,
+    "resolved": _resolved,
+    "schema_change_events": _change_events,
+    "schema_change_policy": _change_policy,
+    "schema_feed": _schema_feed,
+    "updated": _updated,
+}
+
+KNOWN_OPTIONS = tuple(_READERS)
+
+
+def _invalid(message: str, *, detail: str | None = None, hint: str | None = None) -> SQLError:
+    return SQLError(INVALID_PARAMETER_VALUE, message, detail=detail, hint=hint)
+
+
+def _required(name: str, text: str | None) -> str:
+    if text is None or not text.strip():
+        raise _invalid(f"changefeed option {name} needs a value")
+    return text
+
+
+def _flag(name: str, text: str | None) -> bool:
+    if text is not None:
+        raise _invalid(f"changefeed option {name} takes no value, not {text!r}")
+    return True
+
+
+def _duration(name: str, text: str) -> float:
+    if text.strip().startswith("-"):
+        raise _invalid(f"changefeed option {name}: negative durations are not accepted: {text!r}")
+    try:
+        return parse_duration(text)
+    except SettingError as error:
+        raise _invalid(f"changefeed option {name}: {error}") from None
+
+
+C = TypeVar("C", ScanChoice, SchemaFeedKind, SchemaChangeEvents, SchemaChangePolicy)
+
+
+def _choice(kind: type[C], name: str, text: str) -> C:
+    try:
+        return kind(text.strip().lower())
+    except ValueError:
+        known = ", ".join(member.value for member in kind)
+        raise _invalid(f"changefeed option {name} is one of {known}, not {text!r}") from None

@@ -1,0 +1,107 @@
+"""Reservations: what a feed has to itself at its target, from the moment it is created.
+
+A mirror's file says which job owns which of its tables, but only once that job has opened it. Until
+then the job's own row stands for it: whoever creates a feed reads the rows of all jobs in the
+creating transaction, and so one of two transactions that would create feeds into one new mirror
+table does not commit.
+
+What a file says holds for as long as that job lives (`lives`), and a protected timestamp for as
+long as a job names it (`release_orphans`): who could not be told of the end of a job finds out.
+"""
+
+from __future__ import annotations
+
+from ...catalog.descriptors.system_tables import JOBS
+from ...catalog.jobs import JobNotFound
+from ...catalog.jobs.job_store import JobStore
+from ...catalog.jobs.record import JobRecord
+from ...catalog.values.errors import SQLError
+from ...kvlayer.access import StoreAccess
+from ...kvlayer.txn import Transaction
+from ..details import ChangefeedDetails, UnknownFormat, decode_details
+from ..services import ChangefeedServices
+
+JOB_KIND = "CHANGEFEED"
+PROTECTION_OWNER = "changefeed"
+"""What the records of feeds' protected timestamps say of who needs them."""
+
+
+async def check_free(
+    services: ChangefeedServices, transaction: Transaction, details: ChangefeedDetails
+) -> None:
+    """Raises SQLError 55000 where another feed has what this one would have to itself."""
+    wanted = await _reserved(services, transaction, details)
+    if not wanted:
+        return
+    with transaction.tracking(True):  # whatever its isolation: it commits only if this holds then
+        rows = await transaction.scan(JOBS.primary_span)
+    for key, body in rows:
+        job = JobRecord.decode(key, body)
+        if job.kind != JOB_KIND:
+            continue
+        taken = wanted & await _reserved_by(services, transaction, job)
+        if taken:
+            raise SQLError(
+                "55000",
+                f"{min(taken)} belongs to changefeed job {job.id}",
+                hint=f"Choose another, or run CANCEL JOB {job.id}.",
+            )
+
+
+async def lives(store: StoreAccess, job_id: int) -> bool:
+    """Whether a changefeed's job may still run. One that does not never will again."""
+    try:
+        return not (await JobStore(store).get(job_id)).state.final
+    except JobNotFound:
+        return False
+
+
+async def release_orphans(services: ChangefeedServices) -> int:
+    """Releases the protected timestamps of feeds whose jobs are over; says how many there were.
+
+    Records and jobs are read in one serializable transaction: a feed that is being created has
+    both or neither. Raises UnknownFormat where a job does not tell which record it needs.
+    """
+    transaction = services.store.begin()
+    try:
+        found = await services.protections.read_all(transaction)
+        owned = {record.id for record in found if record.owner == PROTECTION_OWNER}
+        if owned:
+            for key, body in await transaction.scan(JOBS.primary_span):
+                owned.discard(_protection_of(JobRecord.decode(key, body)))
+        for record_id in owned:
+            await services.protections.release(transaction, record_id)
+        await transaction.commit()
+    except BaseException:
+        await transaction.rollback()
+        raise
+    return len(owned)
+
+
+def _protection_of(job: JobRecord) -> bytes:
+    """The record that a feed's job still needs, if it is one."""
+    if job.kind != JOB_KIND or job.state.final:
+        return b""
+    return decode_details(job.payload).protection_id
+
+
+async def _reserved_by(
+    services: ChangefeedServices, transaction: Transaction, job: JobRecord
+) -> frozenset[str]:
+    """What a job of this node has; a path is another file on another node."""
+    try:
+        details = decode_details(job.payload)
+        if details.node_id == services.node_id:
+            return await _reserved(services, transaction, details)
+    except (UnknownFormat, SQLError):
+        pass  # it cannot run here as things stand, and what it has made its file tells
+    return frozenset()
+
+
+async def _reserved(
+    services: ChangefeedServices, transaction: Transaction, details: ChangefeedDetails
+) -> frozenset[str]:
+    """By the names that the tables have now: a feed that has not begun takes those."""
+    tables = [await services.descriptors.read(transaction, t.table_id) for t in details.targets]
+    names = [table.name for table in tables if table is not None]
+    return services.kinds.kind_of(details.sink_uri).reserved(details.sink_uri, names)

@@ -1,0 +1,298 @@
+"""Which keys of an index a WHERE clause allows.
+
+Equalities and IN lists on the first columns of the key, then at most one range on the next:
+
+    PRIMARY KEY (a, b, c)
+    a = 1 AND b IN (2, 3) AND c = 4      two keys
+    a = 1 AND b > 2                      one span: the prefix (1), after the last key of b = 2
+    b = 2                                nothing: the key does not begin with it
+
+A secondary index has a marker before each value, and NULLs before all values; its key goes on with
+the primary key, unless it is unique:
+
+    INDEX (b), the same primary key
+    b = 2                                one span: the prefix (01 2)
+    b = 2 AND a > 1                      one span of it
+    b < 2                                one span, behind the NULLs
+    b IS NULL                            one span: the prefix (00)
+
+The predicates themselves are still tested on every row that is found, so an access may be wider
+than its clause; it is never narrower. A range on a FLOAT8 column is not used, because NaN sorts
+below all floats in keys and above all of them in comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from itertools import product
+
+from ...catalog.descriptors.descriptor import Column, TableDescriptor
+from ...catalog.descriptors.elements import Index, IndexKind
+from ...catalog.rows.key_encoding import PartWriter, part_writer
+from ...catalog.values.column_types import ColumnType, Datum, round_decimal
+from ...catalog.values.errors import SQLError
+from ...catalog.values.physical import physical_of
+from ...catalog.values.type_kinds import FLOATS, TypeKind
+from ...kvlayer.keys import index_prefix
+from ...kvlayer.span import Span, prefix_end
+from ..analyze.scalars import Bindings, Scalar
+from .predicates import Comparator, Comparison, Membership, NullTest, Predicate
+
+PREFIXES_MAX = 1000
+"""A product of IN lists beyond this is read as one span and filtered."""
+
+_NULL = b"\x00"
+_VALUE = b"\x01"
+
+Alternatives = tuple[Scalar | None, ...]
+"""What one column of a key may be; None stands for IS NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    constant: Scalar
+    inclusive: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyAccess:
+    """`alternatives[i]` are the constants allowed for the i-th of the key's `columns`.
+
+    `prefix` is how all keys of the index begin, and `writers` write the columns' parts.
+    """
+
+    descriptor: TableDescriptor
+    index: Index
+    columns: tuple[Column, ...]
+    prefix: bytes
+    writers: tuple[PartWriter, ...]
+    alternatives: tuple[Alternatives, ...]
+    lower: Bound | None
+    upper: Bound | None
+
+    @property
+    def secondary(self) -> bool:
+        """Whether entries of an index are read, and not rows."""
+        return self.index.kind is IndexKind.SECONDARY
+
+    @property
+    def points(self) -> bool:
+        """Whether the whole primary key is fixed."""
+        return not self.secondary and len(self.alternatives) == len(self.columns)
+
+    @property
+    def unique(self) -> bool:
+        """Whether each prefix that is allowed is of one row at most."""
+        count = len(self.index.columns)
+        fixed = self.alternatives[:count]
+        return self.index.unique and len(fixed) == count and not any(None in part for part in fixed)
+
+    @property
+    def restricts(self) -> bool:
+        return bool(self.alternatives) or self.bounds > 0
+
+    @property
+    def bounds(self) -> int:
+        """How many ends the range has."""
+        return (self.lower is not None) + (self.upper is not None)
+
+    @property
+    def fixed_columns(self) -> int:
+        """How many columns of the key have one value only."""
+        count = 0
+        for constants in self.alternatives:
+            if len(constants) != 1:
+                break
+            count += 1
+        return count
+
+    def holds(self, column_ids: Collection[int]) -> bool:
+        """Whether the entries say these columns' values, so that no row need be read."""
+        return not self.secondary or held_columns(self.descriptor, self.index) >= set(column_ids)
+
+    def keys(self, bindings: Bindings) -> list[bytes]:
+        """The keys, ascending, each once. Only where the whole primary key is fixed."""
+        assert self.points, self
+        return sorted(set(self._prefixes(bindings)))
+
+    def spans(self, bindings: Bindings) -> list[Span]:
+        """The spans, ascending and disjoint; none where no key can match."""
+        spans = []
+        for prefix in sorted(set(self._prefixes(bindings))):
+            span = self._span(prefix, bindings)
+            if span is not None:
+                spans.append(span)
+        return spans
+
+    def _prefixes(self, bindings: Bindings) -> list[bytes]:
+        parts = [
+            [
+                part
+                for constant in constants
+                if (part := self._part_of(column.type, write, constant, bindings)) is not None
+            ]
+            for column, write, constants in zip(
+                self.columns, self.writers, self.alternatives, strict=False
+            )
+        ]
+        prefix = self.prefix
+        return [prefix + b"".join(chosen) for chosen in product(*parts)]
+
+    def _part_of(
+        self, type: ColumnType, write: PartWriter, constant: Scalar | None, bindings: Bindings
+    ) -> bytes | None:
+        """How a key says that a column has this value; None where no value of it equals it."""
+        if constant is None:
+            return _NULL
+        value = _exact(type, constant.value(bindings))
+        if value is None:
+            return None
+        part = write(physical_of(type, value))
+        return _VALUE + part if self.secondary else part
+
+    def _span(self, prefix: bytes, bindings: Bindings) -> Span | None:
+        if not self.bounds:
+            return Span(prefix, prefix_end(prefix))
+        if self.secondary:
+            prefix += _VALUE
+        start, end = prefix, prefix_end(prefix)
+        place = len(self.alternatives)
+        type, write = self.columns[place].type, self.writers[place]
+        if self.lower is not None:
+            value = self.lower.constant.value(bindings)
+            if value is None:
+                return None
+            part, exact = _part(type, write, value, ROUND_FLOOR)
+            inclusive = self.lower.inclusive or not exact
+            start = prefix + part if inclusive else prefix_end(prefix + part)
+        if self.upper is not None:
+            value = self.upper.constant.value(bindings)
+            if value is None:
+                return None
+            part, exact = _part(type, write, value, ROUND_CEILING)
+            inclusive = self.upper.inclusive or not exact
+            end = prefix_end(prefix + part) if inclusive else prefix + part
+        return Span(start, end) if start < end else None
+
+
+def held_columns(descriptor: TableDescriptor, index: Index) -> frozenset[int]:
+    """The columns whose values the entries of a secondary index hold."""
+    row_key = descriptor.primary_key if index.suffix is None else index.suffix
+    return frozenset((*index.columns, *index.storing, *row_key))
+
+
+def key_access(
+    descriptor: TableDescriptor, index: Index, predicates: Sequence[Predicate]
+) -> KeyAccess:
+    """The narrowest access by an index that the predicates allow."""
+    columns = _key_columns(descriptor, index)
+    places = {column.id: place for place, column in enumerate(descriptor.visible_columns)}
+    secondary = index.kind is IndexKind.SECONDARY
+    alternatives: list[Alternatives] = []
+    lower = upper = None
+    count = 1
+    for column in columns:
+        place = places[column.id]
+        constants: Alternatives | None = _constants(place, predicates)
+        if constants is None and secondary and _is_null(place, predicates):
+            constants = (None,)
+        if constants is not None and count * len(constants) <= PREFIXES_MAX:
+            alternatives.append(constants)
+            count *= len(constants)
+            continue
+        if column.type.kind not in FLOATS:
+            lower, upper = _bounds(place, predicates)
+        break
+    return KeyAccess(
+        descriptor=descriptor,
+        index=index,
+        columns=columns,
+        prefix=index_prefix(descriptor.id, index.id),
+        writers=tuple(part_writer(column.type) for column in columns),
+        alternatives=tuple(alternatives),
+        lower=lower,
+        upper=upper,
+    )
+
+
+def _key_columns(descriptor: TableDescriptor, index: Index) -> tuple[Column, ...]:
+    """The columns of the keys of an index, in their order.
+
+    Of a unique index that is its own alone: the primary key is only behind those with a NULL.
+    """
+    suffix: tuple[int, ...] = ()
+    if not index.unique:
+        suffix = descriptor.primary_key if index.suffix is None else index.suffix
+    ids = (*index.columns, *(id for id in suffix if id not in index.columns))
+    return tuple(descriptor.column_by_id(id) for id in ids)
+
+
+def _constants(place: int, predicates: Sequence[Predicate]) -> tuple[Scalar, ...] | None:
+    """The least list of constants that the column must be one of."""
+    found: tuple[Scalar, ...] | None = None
+    for predicate in predicates:
+        match predicate:
+            case Comparison(column=column, comparator=Comparator.EQUAL) if column == place:
+                return (predicate.constant,)
+            case Membership(column=column, constants=constants) if column == place:
+                if found is None or len(constants) < len(found):
+                    found = constants
+    return found
+
+
+def _is_null(place: int, predicates: Sequence[Predicate]) -> bool:
+    return any(
+        isinstance(predicate, NullTest) and predicate.column == place and predicate.null
+        for predicate in predicates
+    )
+
+
+_LOWER = {Comparator.GREATER: False, Comparator.GREATER_OR_EQUAL: True}
+_UPPER = {Comparator.LESS: False, Comparator.LESS_OR_EQUAL: True}
+
+
+def _bounds(place: int, predicates: Sequence[Predicate]) -> tuple[Bound | None, Bound | None]:
+    """The first lower and the first upper bound of the column."""
+    lower = upper = None
+    for predicate in predicates:
+        if not isinstance(predicate, Comparison) or predicate.column != place:
+            continue
+        if predicate.comparator in _LOWER and lower is None:
+            lower = Bound(predicate.constant, _LOWER[predicate.comparator])
+        if predicate.comparator in _UPPER and upper is None:
+            upper = Bound(predicate.constant, _UPPER[predicate.comparator])
+    return lower, upper
+
+
+def _exact(type: ColumnType, value: object) -> Datum:
+    """A constant as a key column can hold it; None where no value of the column equals it."""
+    if type.kind is not TypeKind.DECIMAL or value is None:
+        return value  # type: ignore[return-value]
+    assert isinstance(value, Decimal), value
+    try:
+        rounded = round_decimal(type, value)
+    except SQLError:
+        return None
+    return rounded if rounded == value else None
+
+
+def _part(type: ColumnType, write: PartWriter, value: object, rounding: str) -> tuple[bytes, bool]:
+    """The encoding of one key column's value alone, and whether it is that value.
+
+    A decimal that the column cannot hold is rounded, as far as its precision reaches: the span is
+    wider then, never narrower.
+    """
+    datum: Datum = value  # type: ignore[assignment]
+    exact = True
+    if isinstance(datum, Decimal):
+        precision, scale = type.decimal
+        greatest = Decimal((0, (9,) * precision, -scale))
+        bounded = min(max(datum, -greatest), greatest)
+        quantum = Decimal((0, (1,), -scale))
+        rounded = bounded.quantize(quantum, context=Context(prec=precision + 1, rounding=rounding))
+        rounded = min(max(rounded, -greatest), greatest)
+        exact = rounded == datum
+        datum = rounded
+    return write(physical_of(type, datum)), exact

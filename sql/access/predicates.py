@@ -1,0 +1,255 @@
+"""Predicates that are evaluated in Python: conjunctions of comparisons of columns with constants.
+
+    a = 1 AND b IN ($1, $2) AND c BETWEEN 'x' AND 'y' AND d IS NOT NULL
+
+A row passes where every one of them is true; NULL compared with anything is not. NaN equals itself
+and is above every other float, as in PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from sqlglot import exp
+
+from ...catalog.values.column_types import ColumnType, Datum
+from ...catalog.values.type_kinds import FLOATS, TypeKind
+from ..analyze.scalars import (
+    Bindings,
+    NotNative,
+    Scalar,
+    Scope,
+    adapt,
+    compile_scalar,
+    type_of_cast,
+)
+from ..parse import position_of
+from ..syntax.walks import find_all
+
+Values = Sequence[Datum]
+Test = Callable[[Values], bool]
+
+
+class Comparator(Enum):
+    EQUAL = "="
+    UNEQUAL = "<>"
+    LESS = "<"
+    LESS_OR_EQUAL = "<="
+    GREATER = ">"
+    GREATER_OR_EQUAL = ">="
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """`column comparator constant`"""
+
+    column: int
+    type: ColumnType
+    comparator: Comparator
+    constant: Scalar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Membership:
+    """`column IN (constants)`"""
+
+    column: int
+    type: ColumnType
+    constants: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NullTest:
+    """`column IS [NOT] NULL`"""
+
+    column: int
+    null: bool
+
+
+Predicate = Comparison | Membership | NullTest
+
+_COMPARATORS: dict[type[exp.Expr], Comparator] = {
+    exp.EQ: Comparator.EQUAL,
+    exp.NEQ: Comparator.UNEQUAL,
+    exp.LT: Comparator.LESS,
+    exp.LTE: Comparator.LESS_OR_EQUAL,
+    exp.GT: Comparator.GREATER,
+    exp.GTE: Comparator.GREATER_OR_EQUAL,
+}
+_MIRRORED = {
+    Comparator.EQUAL: Comparator.EQUAL,
+    Comparator.UNEQUAL: Comparator.UNEQUAL,
+    Comparator.LESS: Comparator.GREATER,
+    Comparator.LESS_OR_EQUAL: Comparator.GREATER_OR_EQUAL,
+    Comparator.GREATER: Comparator.LESS,
+    Comparator.GREATER_OR_EQUAL: Comparator.LESS_OR_EQUAL,
+}
+_FUNCTIONS: dict[Comparator, Callable[[Any, Any], bool]] = {
+    Comparator.EQUAL: operator.eq,
+    Comparator.UNEQUAL: operator.ne,
+    Comparator.LESS: operator.lt,
+    Comparator.LESS_OR_EQUAL: operator.le,
+    Comparator.GREATER: operator.gt,
+    Comparator.GREATER_OR_EQUAL: operator.ge,
+}
+
+
+_UNORDERED = (TypeKind.ARRAY, TypeKind.JSONB)
+"""Types whose values Python orders otherwise, or not at all."""
+
+_UNEQUAL_TEXTS = TypeKind.JSONB
+"""Documents are their texts, and equal ones may be written with other zeros."""
+
+
+def compile_predicates(
+    tree: exp.Expr | None, scope: Scope, relation: str | None
+) -> tuple[Predicate, ...]:
+    """The conjuncts of a WHERE clause. Raises NotNative where one is anything else."""
+    match tree:
+        case None:
+            return ()
+        case exp.Paren():
+            return compile_predicates(tree.this, scope, relation)
+        case exp.And():
+            left = compile_predicates(tree.this, scope, relation)
+            return left + compile_predicates(tree.expression, scope, relation)
+        case exp.Between() if not tree.args.get("symmetric"):
+            column, type = _compared_column(tree.this, scope, relation)
+            bounds = (
+                (Comparator.GREATER_OR_EQUAL, tree.args["low"]),
+                (Comparator.LESS_OR_EQUAL, tree.args["high"]),
+            )
+            return tuple(
+                Comparison(
+                    column=column,
+                    type=type,
+                    comparator=comparator,
+                    constant=_constant(bound, type, scope, relation),
+                )
+                for comparator, bound in bounds
+            )
+    return (_predicate(tree, scope, relation),)
+
+
+def _predicate(tree: exp.Expr, scope: Scope, relation: str | None) -> Predicate:
+    comparator = _COMPARATORS.get(type(tree))
+    if comparator is not None:
+        return _comparison(tree, comparator, scope, relation)
+    match tree:
+        case exp.In() if tree.expressions and not tree.args.get("query"):
+            column, kind = _compared_column(tree.this, scope, relation)
+            alone = len(tree.expressions) == 1
+            constants = [
+                _constant(item, kind, scope, relation, alone=alone) for item in tree.expressions
+            ]
+            return Membership(column=column, type=kind, constants=tuple(constants))
+        case exp.Is() if isinstance(tree.expression, exp.Null):
+            column, _ = _column(tree.this, scope, relation)
+            return NullTest(column=column, null=not tree.args.get("negate"))
+        case exp.Not() if isinstance(tree.this, exp.Is | exp.Paren):
+            inner = _predicate(tree.this.unnest(), scope, relation)
+            if isinstance(inner, NullTest):
+                return NullTest(column=inner.column, null=not inner.null)
+    raise NotNative(type(tree).__name__)
+
+
+def _comparison(
+    tree: exp.Expr, comparator: Comparator, scope: Scope, relation: str | None
+) -> Comparison:
+    left, right = tree.this, tree.expression
+    if not isinstance(left.unnest(), exp.Column):
+        left, right, comparator = right, left, _MIRRORED[comparator]
+    column, type = _compared_column(left, scope, relation)
+    constant = _constant(right, type, scope, relation)
+    if type.kind in _UNORDERED and comparator not in (Comparator.EQUAL, Comparator.UNEQUAL):
+        raise NotNative("an order that Python's values do not have")
+    return Comparison(column=column, type=type, comparator=comparator, constant=constant)
+
+
+def _column(tree: exp.Expr, scope: Scope, relation: str | None) -> tuple[int, ColumnType]:
+    inner = tree.unnest()
+    if not isinstance(inner, exp.Column):
+        raise NotNative("not a column")
+    compile_scalar(inner, scope, relation)  # says whether the name is one of ours
+    return next(found for name, found in scope.items() if name == _name(inner))
+
+
+def _compared_column(tree: exp.Expr, scope: Scope, relation: str | None) -> tuple[int, ColumnType]:
+    column, type = _column(tree, scope, relation)
+    if type.kind is _UNEQUAL_TEXTS:
+        raise NotNative("documents, of which equal ones have several texts")
+    return column, type
+
+
+def _name(column: exp.Column) -> str:
+    identifier = column.this
+    name: str = identifier.this
+    return name if identifier.args.get("quoted") else name.lower()
+
+
+def _constant(
+    tree: exp.Expr, type: ColumnType, scope: Scope, relation: str | None, *, alone: bool = True
+) -> Scalar:
+    scalar = compile_scalar(tree, scope, relation)
+    if not scalar.constant:
+        raise NotNative("a comparison of two columns")
+    if any(_is_char(cast) for cast in find_all(tree, exp.Cast)):
+        raise NotNative("a CHAR, beside which the blanks of a VARCHAR mean nothing")
+    if type.kind is TypeKind.FLOAT4 and scalar.type not in (None, type):
+        if not alone:
+            raise NotNative("a list of numbers, which have one type with the column")
+        type = _FLOAT8
+    return adapt(scalar, type, position=position_of(tree))
+
+
+def _is_char(cast: exp.Cast) -> bool:
+    type = type_of_cast(cast)
+    return type is not None and type.kind is TypeKind.CHAR
+
+
+_FLOAT8 = ColumnType(TypeKind.FLOAT8)
+"""What a FLOAT4 is compared with a number of another type as."""
+
+
+def bind_predicates(predicates: Sequence[Predicate], bindings: Bindings) -> Test:
+    """The test that a row must pass."""
+    tests = [_bound(predicate, bindings) for predicate in predicates]
+    if len(tests) == 1:
+        return tests[0]
+    return lambda values: all(test(values) for test in tests)
+
+
+def _bound(predicate: Predicate, bindings: Bindings) -> Test:
+    column = predicate.column
+    match predicate:
+        case NullTest(null=wanted):
+            return lambda values: (values[column] is None) is wanted
+        case Membership(type=type, constants=constants):
+            ranked = [_rank(type, constant.value(bindings)) for constant in constants]
+            known = [constant for constant in ranked if constant is not None]
+            return lambda values: (
+                values[column] is not None and (_rank(type, values[column]) in known)
+            )
+        case Comparison(type=type, comparator=comparator):
+            constant = _rank(type, predicate.constant.value(bindings))
+            compare = _FUNCTIONS[comparator]
+            if constant is None:
+                return lambda values: False
+            if type.kind in FLOATS or type.enum is not None:
+                return lambda values: (
+                    values[column] is not None and compare(_rank(type, values[column]), constant)
+                )
+            return lambda values: values[column] is not None and compare(values[column], constant)
+
+
+def _rank(type: ColumnType, value: object) -> Any:
+    """What stands for `value` in comparisons: floats get NaN on top, labels their order's mark."""
+    if type.enum is not None and isinstance(value, str):
+        return type.enum.mark_by_label[value]
+    if type.kind not in FLOATS or value is None:
+        return value
+    return (1, 0.0) if value != value else (0, value)

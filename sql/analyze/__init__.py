@@ -1,0 +1,6 @@
+"""Analysis: what the names of a statement are, of which types, and which rights it needs.
+
+What lives here: the binder and views, types (`types`), functions that are queries or calls
+(`calls`), and what columns a statement has (`columns`). It promises PostgreSQL's errors before
+anything runs. It must never know how a statement is executed.
+"""

@@ -1,0 +1,338 @@
+"""Names: which tables a statement mentions, and what its columns are.
+
+Tables are looked up by whoever runs the statement, because that reads the catalog; here is the
+part that needs no I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from functools import partial
+
+from sqlglot import exp
+from sqlglot.errors import OptimizeError
+from sqlglot.optimizer.scope import Scope as QueryScope
+from sqlglot.optimizer.scope import traverse_scope
+
+from ...catalog.descriptors.descriptor import Column, TableDescriptor
+from ...catalog.values.column_types import ColumnType
+from ...catalog.values.errors import SQLError
+from ...kvlayer.fibre import at_end, end_slice, give_way
+from ..parse import folded, position_of
+from ..parse.dml.writes import with_ctes
+from ..parse.queries import table_name
+from ..syntax.merge_statements import Merge
+from ..syntax.statements import (
+    Delete,
+    Explain,
+    Insert,
+    ObjectName,
+    Query,
+    Statement,
+    Update,
+    WithWrites,
+)
+from ..syntax.tree_copies import copied
+from ..syntax.walks import find_all
+from .scalars import Scope
+
+TABLE_FUNCTIONS = (exp.ExplodingGenerateSeries, exp.GenerateSeries, exp.Unnest)
+"""Functions that FROM takes. Others are DuckDB's own and read files or its catalog."""
+
+
+Relations = Mapping[tuple[str, ...], TableDescriptor]
+"""The tables of a statement by the parts of their names as written."""
+
+
+def tables_of(statement: Statement) -> list[ObjectName]:
+    """The names of the tables that a statement reads or writes, each once, as written."""
+    found: dict[tuple[str, ...], ObjectName] = {}
+    for name in _mentioned(statement):
+        found.setdefault(name.parts, name)
+    return list(found.values())
+
+
+def tables_read(statement: Statement) -> list[ObjectName]:
+    """The names of what a statement reads, as often as it is named: the target of DML is among
+    them only where a query in it reads it."""
+    found = list(_mentioned(statement))
+    if isinstance(statement, WithWrites):
+        parts = (*(step.statement for step in statement.steps), statement.main)
+        found = [name for part in parts for name in tables_read(part)]
+        return [name for name in found if name.parts[0] != STEPS]
+    return found[1:] if isinstance(statement, Insert | Update | Delete | Merge) else found
+
+
+def _mentioned(statement: Statement) -> Iterator[ObjectName]:
+    match statement:
+        case Query(tree=tree):
+            yield from (table_name(table) for table in tables_in(tree))
+        case Insert(table=table, source=source, conflict=conflict):
+            yield table
+            for item in statement.returning:
+                yield from _in_subqueries(item)
+            if isinstance(source, exp.Values):
+                yield from _in_subqueries(source)
+            elif source is not None:
+                yield from (table_name(inner) for inner in tables_in(source))
+            if conflict is not None:
+                yield from _in_subqueries(conflict.where)
+                for _, value in conflict.assignments:
+                    yield from _in_subqueries(value)
+        case Update(table=table, assignments=assignments):
+            yield table
+            values = [value for _, value in assignments]
+            reading = reading_query(statement, [*values, *statement.returning])
+            yield from (table_name(inner) for inner in tables_in(reading))
+        case Delete(table=table):
+            yield table
+            reading = reading_query(statement, statement.returning)
+            yield from (table_name(inner) for inner in tables_in(reading))
+        case Merge(table=table, source=source):
+            yield table
+            reading = with_ctes_of(statement, exp.select(*statement.trees()).from_(source.copy()))
+            yield from (table_name(inner) for inner in tables_in(reading))
+        case WithWrites(steps=steps, main=main):
+            for part in (*(step.statement for step in steps), main):
+                yield from (name for name in _mentioned(part) if name.parts[0] != STEPS)
+        case Explain(statement=inner):
+            yield from _mentioned(inner)
+
+
+VIEW = "view"
+"""Where the subquery that stands for a view says which: the parts of its name, in its `meta`."""
+
+STEPS = "$with"
+"""The schema of what the parts of a WITH return."""
+
+
+def reading_query(statement: Update | Delete, items: Sequence[exp.Expr]) -> exp.Select:
+    """`WITH … SELECT items FROM sources WHERE …`: what a statement reads beside its own table."""
+    query = exp.select(*map(copied, items or [exp.null()]), copy=False)
+    for number, source in enumerate(statement.sources):
+        query = query.from_(source.copy()) if number == 0 else joined(query, [source])
+    if statement.where is not None:
+        query.set("where", exp.Where(this=copied(statement.where)))
+    return with_ctes_of(statement, query)
+
+
+def joined(query: exp.Select, sources: Sequence[exp.Expr]) -> exp.Select:
+    """The query with more items in its FROM clause."""
+    joins = [*(query.args.get("joins") or ()), *(exp.Join(this=copied(s)) for s in sources)]
+    query.set("joins", joins)
+    return query
+
+
+def with_ctes_of(statement: Update | Delete | Merge, query: exp.Select) -> exp.Select:
+    made = with_ctes(query, statement.ctes)
+    assert isinstance(made, exp.Select), made
+    return made
+
+
+def _in_subqueries(tree: exp.Expr | None) -> Iterator[ObjectName]:
+    if tree is None:
+        return
+    for query in find_all(tree, exp.Select):
+        if query.find_ancestor(exp.Select) is None:
+            yield from (table_name(table) for table in tables_in(query))
+
+
+def tables_in(tree: exp.Expr) -> list[exp.Table]:
+    """The table references of a query that are tables: no CTEs, no functions."""
+    tables: dict[int, exp.Table] = {}
+    for scope in scopes_in(tree):
+        for source in scope.sources.values():
+            if not isinstance(source, exp.Table):
+                continue
+            if isinstance(source.this, exp.Identifier):
+                _refuse_clauses(source)
+                tables[id(source)] = source
+            elif source.this is None:
+                raise SQLError("42601", "syntax error: ROWS FROM is not supported")
+            elif not isinstance(source.this, TABLE_FUNCTIONS):
+                shown = source.this.sql("postgres").partition("(")[0].lower()
+                raise SQLError(
+                    "42883",
+                    f"function {shown} does not exist or returns no table",
+                    position=position_of(source),
+                    hint="FROM takes tables, subqueries, generate_series and unnest.",
+                )
+    return list(tables.values())
+
+
+_TABLE_CLAUSES = {"this", "db", "catalog", "alias", "joins", "laterals", "sample", "only"}
+"""What of a table reference is carried out. There is no inheritance, so ONLY changes nothing."""
+
+
+def _refuse_clauses(table: exp.Table) -> None:
+    for clause, value in table.args.items():
+        if value and clause not in _TABLE_CLAUSES:
+            raise SQLError(
+                "0A000", f"{clause} behind a table is not supported", position=position_of(table)
+            )
+
+
+def scopes_in(tree: exp.Expr) -> list[QueryScope]:
+    """sqlglot's scopes of a query, innermost first."""
+    end_slice()
+    try:
+        scopes = traverse_scope(tree)
+        for scope in scopes:
+            _ = scope.selected_sources  # looks for names that are there twice
+    except OptimizeError as error:
+        name = f"{error}".rpartition(": ")[2]
+        raise SQLError("42712", f'table name "{name}" specified more than once') from error
+    at_end(partial(_dismantle, scopes))
+    return scopes
+
+
+def _dismantle(scopes: list[QueryScope]) -> None:
+    """Scopes hold one another, and would wait for the collector, which takes all in one step."""
+    for scope in scopes:
+        give_way()
+        scope.clear_cache()
+        scope.parent = None
+        for held in (scope.sources, scope.cte_sources, scope.lateral_sources):
+            held.clear()
+        for parts in (
+            scope.subquery_scopes, scope.derived_table_scopes, scope.table_scopes,
+            scope.cte_scopes, scope.set_operation_scopes, scope.udtf_scopes,
+        ):  # fmt: skip
+            parts.clear()
+
+
+def sources_named(scope: QueryScope, name: str) -> list[exp.Expr | QueryScope]:
+    """What FROM has under a name: exactly, or else whatever the case of its letters."""
+    found = scope.sources.get(name)
+    if found is not None:
+        return [found]
+    lower = name.lower()
+    return [source for alias, source in scope.sources.items() if alias.lower() == lower]
+
+
+def row_scope(descriptor: TableDescriptor) -> Scope:
+    """The columns of one table by name: their places in a row, and their broad types."""
+    return {
+        column.name: (place, column.type.broad)
+        for place, column in enumerate(descriptor.visible_columns)
+    }
+
+
+def column_of(descriptor: TableDescriptor, name: str, position: int | None) -> tuple[int, Column]:
+    """A column's place and the column. Raises SQLError 42703 with a suggestion."""
+    for place, column in enumerate(descriptor.visible_columns):
+        if column.name == name:
+            return place, column
+    raise unknown_column(name, [descriptor], position)
+
+
+def places_of(
+    columns: Sequence[exp.Identifier] | None, descriptor: TableDescriptor
+) -> tuple[int, ...]:
+    """The places of the columns that an INSERT names, or of all that are shown. Raises SQLError
+    42703 and 42701."""
+    if columns is None:
+        visible = enumerate(descriptor.visible_columns)
+        return tuple(place for place, column in visible if not column.hidden)
+    places: list[int] = []
+    for identifier in columns:
+        position = position_of(identifier)
+        place, column = column_of(descriptor, folded(identifier), position)
+        if place in places:
+            raise SQLError(
+                "42701", f'column "{column.name}" specified more than once', position=position
+            )
+        places.append(place)
+    return tuple(places)
+
+
+def unknown_column(name: str, tables: Sequence[TableDescriptor], position: int | None) -> SQLError:
+    names = [column.name for table in tables for column in table.visible_columns]
+    near = get_close_matches(name, names, n=1)
+    if near:
+        hint = f'Did you mean "{near[0]}"?'
+    elif names:
+        hint = f"Columns: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}."
+    else:
+        hint = None
+    where = f' of relation "{tables[0].name}"' if len(tables) == 1 else ""
+    return SQLError("42703", f'column "{name}"{where} does not exist', hint=hint, position=position)
+
+
+def check_columns(
+    tree: exp.Expr | None,
+    descriptor: TableDescriptor,
+    relation: str | None,
+    *,
+    rows: bool = False,
+) -> None:
+    """Says which column is unknown where a plain condition on one table names one. `rows` lets the
+    table's name stand for its whole row.
+
+    Only for trees without subqueries, in which a name can mean nothing but a column of the table.
+    """
+    if tree is None or tree.find(exp.Query) is not None:
+        return
+    for column in find_all(tree, exp.Column):
+        if not isinstance(column.this, exp.Identifier):
+            continue
+        qualifier = column.args.get("table")
+        if qualifier is not None and folded(qualifier) not in (relation, descriptor.name):
+            raise SQLError(
+                "42P01",
+                f'missing FROM-clause entry for table "{folded(qualifier)}"',
+                position=position_of(qualifier),
+            )
+        name = folded(column.this)
+        if rows and qualifier is None and name == relation and not descriptor.find_column(name):
+            continue
+        column_of(descriptor, name, position_of(column))
+
+
+def column_type(column: exp.Column, scope: QueryScope, relations: Relations) -> ColumnType | None:
+    """The broad type of a column in a query, where it is plainly a table's column; else None."""
+    declared = declared_type(column, scope, relations)
+    return None if declared is None else declared.broad
+
+
+def declared_type(column: exp.Column, scope: QueryScope, relations: Relations) -> ColumnType | None:
+    """The type that CREATE TABLE gave a column in a query, likewise."""
+    if not isinstance(column.this, exp.Identifier):
+        return None
+    name = folded(column.this)
+    qualifier = column.args.get("table")
+    if qualifier is None:
+        sources: list[exp.Expr | QueryScope] = list(scope.sources.values())
+    else:
+        sources = sources_named(scope, folded(qualifier))
+    found = []
+    for source in sources:
+        descriptor = descriptor_of(source, relations)
+        if descriptor is None and not (
+            isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier)
+        ):
+            return None
+        known = None if descriptor is None else descriptor.find_column(name)
+        if known is not None:
+            found.append(known.type)
+    return found[0] if len(found) == 1 else None
+
+
+def descriptor_of(source: exp.Expr | QueryScope, relations: Relations) -> TableDescriptor | None:
+    """What a source of a query is: a table, or the view that a subquery stands for."""
+    if isinstance(source, QueryScope):
+        return _view_of(source, relations)
+    if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
+        return None
+    return relations.get(table_name(source).parts)
+
+
+def _view_of(source: QueryScope, relations: Relations) -> TableDescriptor | None:
+    subquery = source.expression.parent
+    view = None if subquery is None else relations.get(subquery.meta.get(VIEW, ()))
+    if subquery is None or view is None:
+        return None
+    called = [folded(name) for name in subquery.args["alias"].columns]
+    own = [column.name for column in view.visible_columns]
+    return view if called in ([], own) else None

@@ -1,0 +1,107 @@
+"""Functions about the client's own session: who it is, where it is, and what it talks to.
+
+    current_user, current_role      whose rights it has: SET ROLE
+    session_user                    the user: SET SESSION AUTHORIZATION
+    current_database(), current_catalog
+    current_schema()                there is one: public
+    version()                       as PostgreSQL's, with our name in it
+    statement_timestamp()           when the text that runs came in, and never before now()
+    pg_backend_pid()                the session's number, as the client was told for cancelling
+
+Each may be qualified by `pg_catalog`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from sqlglot import exp
+
+from ....catalog.descriptors.system_tables import DEFAULT_DATABASE, PUBLIC_SCHEMA
+from ....catalog.rights.users import ROOT
+from ....catalog.values.column_types import ColumnType
+from ....catalog.values.type_kinds import TypeKind
+from ...results.results import INT8, STRING
+from ...variables.client_variables import CRDB_COMPAT, CRDB_VERSION, SERVER_VERSION
+from ...variables.variables import SessionVariables
+
+TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
+
+VERSION_TEXT = f"PostgreSQL {SERVER_VERSION} (Tailrace)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientFacts:
+    """What a session knows of its client. `user` is whose rights it has: see `acting_user`."""
+
+    user: str = ROOT
+    session_user: str = ROOT
+    database: str = DEFAULT_DATABASE
+    process_id: int = 0
+    statement_began_us: int = 0
+    variables: SessionVariables = field(default_factory=SessionVariables)
+
+
+SOMEBODY = ClientFacts()
+"""Where nobody asked: `root`, in the default database."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One of these functions: what it tells, and of which type."""
+
+    tell: Callable[[ClientFacts], str | int | datetime]
+    type: ColumnType = STRING
+
+
+_TEXTS: dict[str, Callable[[ClientFacts], str]] = {
+    "current_user": lambda facts: facts.user,
+    "session_user": lambda facts: facts.session_user,
+    "current_role": lambda facts: facts.user,
+    "current_database": lambda facts: facts.database,
+    "current_catalog": lambda facts: facts.database,
+    "current_schema": lambda facts: PUBLIC_SCHEMA,
+    "version": lambda facts: CRDB_VERSION if facts.variables.get(CRDB_COMPAT) else VERSION_TEXT,
+}
+
+_FACTS = {
+    **{name: Fact(tell) for name, tell in _TEXTS.items()},
+    "pg_backend_pid": Fact(lambda facts: facts.process_id, INT8),
+    "statement_timestamp": Fact(lambda facts: _moment(facts.statement_began_us), TIMESTAMPTZ),
+}
+
+_NODES: dict[type[exp.Expr], str] = {
+    exp.CurrentUser: "current_user",
+    exp.SessionUser: "session_user",
+    exp.CurrentRole: "current_role",
+    exp.CurrentDatabase: "current_database",
+    exp.CurrentCatalog: "current_catalog",
+    exp.CurrentSchema: "current_schema",
+    exp.CurrentVersion: "version",
+}
+
+CLIENT_NODES: tuple[type[exp.Expr], ...] = (*_NODES, exp.Anonymous, exp.Dot)
+"""The kinds of nodes that may be such a function."""
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _moment(unix_us: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=unix_us)
+
+
+def client_fact(tree: exp.Expr) -> Fact | None:
+    """What a node asks of the session, if it is one of these functions."""
+    name = _NODES.get(type(tree))
+    if name is not None:
+        return None if tree.args.get("this") else _FACTS[name]
+    match tree:
+        case exp.Dot(this=exp.Identifier() as schema, expression=exp.Anonymous() as function):
+            if schema.name.lower() == "pg_catalog":
+                return client_fact(function)
+        case exp.Anonymous() if not tree.expressions:
+            return _FACTS.get(tree.name.lower())
+    return None

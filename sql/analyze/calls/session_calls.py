@@ -1,0 +1,90 @@
+"""Calls that do something to sessions, once for each row of a query's result.
+
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'ada'
+    SELECT pg_try_advisory_lock(id), id FROM jobs ORDER BY id LIMIT 1
+
+Nothing may call them twice, so they are no part of what DuckDB evaluates: they are items of the
+outermost SELECT, and are called when its rows are there (`drawn_items`). What they do is told by
+`sql.execute.admin.session_calls`; here is what they are called with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sqlglot import exp
+
+from ....catalog.values.column_types import ColumnType, Datum
+from ....catalog.values.errors import SQLError
+from ....catalog.values.type_kinds import CatalogName, TypeKind
+from ...parse import position_of
+
+INT8 = ColumnType(TypeKind.INT8)
+BOOL = ColumnType(TypeKind.BOOL)
+VOID = ColumnType(TypeKind.STRING, catalog_name=CatalogName.VOID)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFunction:
+    """One of these functions: all its arguments are integers, and NULL of NULL."""
+
+    result: ColumnType
+    counts: tuple[int, ...]
+
+
+class SessionCalls(Protocol):
+    """Carries calls out, for one statement."""
+
+    async def call(self, name: str, arguments: Sequence[int]) -> Datum:
+        """What the function returns. Raises SQLError."""
+        ...
+
+
+_LOCKED = SessionFunction(VOID, (1, 2))
+_TRIED = SessionFunction(BOOL, (1, 2))
+
+FUNCTIONS = {
+    "pg_cancel_backend": SessionFunction(BOOL, (1,)),
+    "pg_terminate_backend": SessionFunction(BOOL, (1, 2)),
+    "pg_advisory_lock": _LOCKED,
+    "pg_advisory_lock_shared": _LOCKED,
+    "pg_advisory_xact_lock": _LOCKED,
+    "pg_advisory_xact_lock_shared": _LOCKED,
+    "pg_try_advisory_lock": _TRIED,
+    "pg_try_advisory_lock_shared": _TRIED,
+    "pg_try_advisory_xact_lock": _TRIED,
+    "pg_try_advisory_xact_lock_shared": _TRIED,
+    "pg_advisory_unlock": _TRIED,
+    "pg_advisory_unlock_shared": _TRIED,
+    "pg_advisory_unlock_all": SessionFunction(VOID, (0,)),
+}
+
+
+def session_function(tree: exp.Expr) -> SessionFunction | None:
+    """The function that a node calls, if it is one of these. Raises SQLError 42883 for a wrong
+    number of arguments."""
+    if not isinstance(tree, exp.Anonymous):
+        return None
+    name = tree.name.lower()
+    found = FUNCTIONS.get(name)
+    if found is not None and len(tree.expressions) not in found.counts:
+        raise SQLError(
+            "42883",
+            f"function {name} takes another number of arguments",
+            position=position_of(tree),
+            hint=f"It takes {' or '.join(map(str, found.counts))}.",
+        )
+    return found
+
+
+def refuse_session_call(node: exp.Expr) -> None:
+    """Raises SQLError 0A000 for such a call that is left in what DuckDB would evaluate."""
+    if session_function(node) is not None:
+        raise SQLError(
+            "0A000",
+            f"{node.name.lower()} cannot be called here",
+            position=position_of(node),
+            hint="Call it as an item of the outermost SELECT, beside no DISTINCT.",
+        )

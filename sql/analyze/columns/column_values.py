@@ -1,0 +1,146 @@
+"""Values that statements give to columns: an item of VALUES, the right side of an assignment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from ....catalog.descriptors.descriptor import Column, TableDescriptor
+from ....catalog.values.column_types import ColumnType, Datum, coerce
+from ....catalog.values.errors import SQLError
+from ....catalog.values.type_kinds import TypeKind
+from ...parse import position_of, text_of
+from ..default_expressions import computed_given
+from ..scalars import (
+    SLOT,
+    Bindings,
+    NotNative,
+    Scalar,
+    Scope,
+    Values,
+    compile_scalar,
+    constant_datum,
+)
+
+
+def constant(datum: object) -> Scalar:
+    return Scalar(None, lambda values, bindings: datum, True)
+
+
+def refuse_computed(column: Column, item: exp.Expr) -> None:
+    if column.computed is not None:
+        error = computed_given(column.name)
+        error.position = position_of(item)
+        raise error
+
+
+def is_default(item: exp.Expr) -> bool:
+    """DEFAULT, which sqlglot takes for a variable in VALUES and for a column in SET."""
+    match item:
+        case exp.Var():
+            return item.name.upper() == "DEFAULT"
+        case exp.Column():
+            identifier = item.this
+            quoted = isinstance(identifier, exp.Identifier) and identifier.args.get("quoted")
+            return item.name.upper() == "DEFAULT" and not quoted
+    return False
+
+
+def value_for(
+    item: exp.Expr, descriptor: TableDescriptor, place: int, scope: Scope, relation: str | None
+) -> Scalar:
+    """A value for a column. Raises SQLError where it is none, NotNative only with a scope."""
+    column = descriptor.visible_columns[place]
+    try:
+        scalar = compile_scalar(item, scope, relation)
+    except NotNative:
+        if scope:
+            raise
+        if item.find(exp.Column) is not None and item.find(exp.Query) is None:
+            found = item.find(exp.Column)
+            assert found is not None
+            raise SQLError(
+                "42703", f'column "{found.name}" does not exist', position=position_of(found)
+            ) from None
+        raise SQLError(
+            "0A000",
+            f"VALUES takes constants and parameters, not {text_of(item)}",
+            position=position_of(item),
+            hint="INSERT INTO … SELECT takes any expression.",
+        ) from None
+    check_assignable(scalar.type, column.type, column.name, item)
+    if SLOT in _written_number(item).meta:
+        return Scalar(None, SlotValue(scalar, column, position_of(item)), True)
+    return _converted(scalar, column, position_of(item))
+
+
+def _converted(scalar: Scalar, column: Column, position: int | None) -> Scalar:
+    """A constant as the column will hold it: what is wrong with it is said while planning."""
+    try:
+        datum = constant_datum(scalar)
+    except NotNative:
+        return scalar
+    return constant(_coerced(column, datum, position))
+
+
+def _written_number(item: exp.Expr) -> exp.Expr:
+    """What is left of an item without parentheses and signs."""
+    while isinstance(item, exp.Paren | exp.Neg):
+        item = item.this
+    return item
+
+
+@dataclass(frozen=True, slots=True)
+class SlotValue:
+    """A number that each text of its shape has another one of, as its column will hold it.
+
+    `check` says what is wrong with it, as planning says it of a number that is no slot.
+    """
+
+    scalar: Scalar
+    column: Column
+    position: int | None
+
+    def __call__(self, values: Values, bindings: Bindings) -> Datum:
+        return _coerced(self.column, self.scalar.evaluate(values, bindings), self.position)
+
+    def check(self, bindings: Bindings) -> None:
+        self((), bindings)
+
+
+def _coerced(column: Column, value: object, position: int | None) -> Datum:
+    try:
+        return coerce(column.type, value, column=column.name)
+    except SQLError as error:
+        error.position = error.position or position
+        raise
+
+
+_NUMBERS = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT4, TypeKind.FLOAT8)
+_ASSIGNABLE = {
+    **{kind: set(_NUMBERS) - {kind} for kind in _NUMBERS},
+    TypeKind.DATE: {TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ},
+    TypeKind.TIMESTAMP: {TypeKind.TIMESTAMPTZ, TypeKind.DATE},
+    TypeKind.TIMESTAMPTZ: {TypeKind.TIMESTAMP, TypeKind.DATE},
+}
+
+
+def check_assignable(
+    source: ColumnType | None, target: ColumnType, column: str, item: exp.Expr
+) -> None:
+    """Refuses an expression whose type can never be stored in the column."""
+    if source is None or source == target.broad:
+        return
+    if source.element is not None and target.element is not None:
+        check_assignable(source.element, target.element, column, item)
+        return
+    if source.kind is target.broad.kind and source.enum == target.enum:
+        return
+    if target.broad.kind not in _ASSIGNABLE.get(source.kind, ()):
+        raise SQLError(
+            "42804",
+            f'column "{column}" is of type {target} but expression is of type {source.kind.value}',
+            position=position_of(item),
+            hint="You will need to rewrite or cast the expression.",
+        )

@@ -1,0 +1,195 @@
+"""Defaults: constants, and expressions that are drawn anew for each row.
+
+5, 'x', 2 * 30                          a constant, which the descriptor holds
+now(), gen_random_uuid(), nextval('s')  by Python, row by row
+lower('X') || 'y', md5(random()::TEXT)  by DuckDB, for as many rows as a statement needs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlglot import exp
+
+from ...catalog.descriptors.descriptor import Column
+from ...catalog.values.column_types import ColumnType, Datum, coerce
+from ...catalog.values.errors import SQLError
+from ...catalog.values.type_kinds import TypeKind
+from ...kvlayer.access import StoreAccess
+from ..parse import parse_expression, position_of, text_of
+from ..syntax.walks import walk
+from .binder import TABLE_FUNCTIONS
+from .calls.client_functions import client_fact
+from .calls.sequence_calls import ExpressionNeeded, SequenceNeeded, ValueNeeded, draws
+from .calls.setting_functions import setting_call
+from .scalars import Bindings, Evaluator, NotNative, Scalar, Values, compile_scalar
+
+_ROWID_BITS = (1 << 15) - 1
+
+_UUID = ColumnType(TypeKind.UUID)
+_INT8 = ColumnType(TypeKind.INT8)
+_FLOAT8 = ColumnType(TypeKind.FLOAT8)
+
+RESULT_TYPE = "result_type"
+"""Where a default that DuckDB computes says, while its statement runs, of which type it is."""
+
+
+class StoreGenerators:
+    """Values from the store's own random numbers and clock."""
+
+    def __init__(self, store: StoreAccess) -> None:
+        self._store = store
+        self._rowid = 0
+
+    def uuid(self) -> UUID:
+        return UUID(int=self._store.random.getrandbits(128), version=4)
+
+    def nextval(self, name: str) -> int:
+        raise SequenceNeeded(name, draws=True)
+
+    def currval(self, name: str) -> int:
+        raise SequenceNeeded(name)
+
+    def setval(self, name: str, value: int, called: bool) -> int:
+        raise SequenceNeeded(name, set_to=(value, called))
+
+    def lastval(self) -> int:
+        raise SequenceNeeded("")
+
+    def random(self) -> float:
+        return self._store.random.random()
+
+    def computed(self, text: str) -> object:
+        raise ExpressionNeeded(text)
+
+    def rowid(self) -> int:
+        """The time in units of eight microseconds or so, and bits that tell nodes apart."""
+        drawn = (self._store.clock.last & ~_ROWID_BITS) | self._store.random.getrandbits(15)
+        self._rowid = max(self._rowid + 1, int(drawn))
+        return self._rowid
+
+
+def compile_default(tree: exp.Expr) -> Scalar:
+    """The scalar of a DEFAULT clause. Raises SQLError for what no default may be."""
+    _refuse(tree)
+    generator = generator_of(tree)
+    if generator is not None:
+        return generator
+    try:
+        return compile_scalar(tree, {})
+    except NotNative:
+        text = text_of(tree)
+        return Scalar(tree.meta.get(RESULT_TYPE), _computed_by(text), False)
+
+
+def computed(tree: exp.Expr) -> bool:
+    """Whether it takes DuckDB to evaluate the default."""
+    if generator_of(tree) is not None:
+        return False
+    try:
+        compile_scalar(tree, {})
+    except NotNative:
+        return True
+    return False
+
+
+def volatile(tree: exp.Expr) -> bool:
+    """Whether the default is kept as an expression: it may be another one for each row, statement
+    or session, or only DuckDB knows what it is."""
+    if tree.find(exp.CurrentTimestamp, exp.CurrentDate) is not None or draws(tree):
+        return True
+    if any(client_fact(node) or setting_call(node) for node in walk(tree)):
+        return True
+    return computed(tree) or generator_of(tree) is not None
+
+
+def default_of(column: Column) -> Scalar:
+    """What an INSERT that leaves the column out writes."""
+    if column.default_expression is not None:
+        return compile_default(parse_expression(column.default_expression))
+    datum = column.default
+    return Scalar(None, lambda values, bindings: datum, True)
+
+
+def draw_defaults(columns: Sequence[Column], count: int, bindings: Bindings) -> list[list[Datum]]:
+    """The values of so many rows by column. Each row draws its own, column by column, so that a
+    default of currval() sees what the row's nextval() has drawn."""
+    scalars = [default_of(column) for column in columns]
+    values: list[list[Datum]] = [[] for _ in columns]
+    try:
+        for _ in range(count):
+            for column, scalar, drawn in zip(columns, scalars, values, strict=True):
+                drawn.append(coerce(column.type, scalar.evaluate((), bindings), column=column.name))
+    except ValueNeeded as needed:
+        needed.wanted = count - len(values[-1])
+        raise
+    return values
+
+
+def generator_of(tree: exp.Expr) -> Scalar | None:
+    """The scalar of a call that draws; None for any other expression. Sequences are not among
+    these."""
+    match tree:
+        case exp.Uuid():
+            return Scalar(_UUID, _draw_uuid, False)
+        case exp.Rand() if tree.this is None:
+            return Scalar(_FLOAT8, _draw_random, False)
+        case exp.Anonymous() if not tree.expressions:
+            generators: dict[str, tuple[ColumnType, Evaluator]] = {
+                "gen_random_uuid": (_UUID, _draw_uuid),
+                "unique_rowid": (_INT8, _draw_rowid),
+                "random": (_FLOAT8, _draw_random),
+            }
+            found = generators.get(tree.name.lower())
+            return None if found is None else Scalar(*found, False)
+    return None
+
+
+_REFUSED: tuple[tuple[tuple[type[exp.Expr], ...], str, str], ...] = (
+    ((exp.Query,), "0A000", "cannot use subquery in DEFAULT expression"),
+    ((exp.Window,), "42P20", "window functions are not allowed in DEFAULT expressions"),
+    ((exp.AggFunc,), "42803", "aggregate functions are not allowed in DEFAULT expressions"),
+    (TABLE_FUNCTIONS, "0A000", "set-returning functions are not allowed in DEFAULT expressions"),
+    ((exp.Column,), "0A000", "cannot use column reference in DEFAULT expression"),
+    ((exp.Parameter,), "42P02", "a DEFAULT expression takes no parameters"),
+)
+
+
+def _refuse(tree: exp.Expr) -> None:
+    for kinds, sqlstate, message in _REFUSED:
+        found = tree.find(*kinds)
+        if found is not None:
+            raise SQLError(sqlstate, message, position=position_of(found))
+
+
+def _computed_by(text: str) -> Evaluator:
+    def evaluate(_: Values, bindings: Bindings) -> object:
+        assert bindings.generators is not None, "a row is written without generators"
+        return bindings.generators.computed(text)
+
+    return evaluate
+
+
+def _draw_uuid(_: Values, bindings: Bindings) -> UUID:
+    assert bindings.generators is not None, "a row is written without generators"
+    return bindings.generators.uuid()
+
+
+def _draw_random(_: Values, bindings: Bindings) -> float:
+    assert bindings.generators is not None, "a row is written without generators"
+    return bindings.generators.random()
+
+
+def _draw_rowid(_: Values, bindings: Bindings) -> int:
+    assert bindings.generators is not None, "a row is written without generators"
+    return bindings.generators.rowid()
+
+
+def computed_given(name: str) -> SQLError:
+    """What is told of a value for a computed column."""
+    return SQLError(
+        "428C9",
+        f'cannot write directly to computed column "{name}"',
+        hint="Leave the column out, or write DEFAULT.",
+    )

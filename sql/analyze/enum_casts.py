@@ -1,0 +1,110 @@
+"""Casts to enumerations: `'ok'::mood` names a type that only the catalog tells.
+
+Expressions know no catalog. So before a statement is planned each such cast is told which version
+of the type it means: the one that the statement's own tables have, or else (`named_enums`) the
+newest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sqlglot import exp
+
+from ...catalog.descriptors.enum_columns import enum_in
+from ...catalog.values.column_types import ColumnType, array_of, enum_of
+from ...catalog.values.type_kinds import SQL_NAMES
+from ..syntax.merge_statements import Merge
+from ..syntax.statements import Delete, Insert, Query, Update, WithWrites
+from ..syntax.tree_names import CAST_TYPE, position_of
+from ..syntax.walks import find_all
+from .binder import Relations
+
+Casting = Query | Insert | Update | Delete | WithWrites | Merge
+
+
+def bind_enum_casts(statement: Casting, relations: Relations) -> None:
+    """Tells the casts in the statement the types that its tables have."""
+    types: dict[str, ColumnType] | None = None
+    for cast, parts, array in _casts(statement):
+        if types is None:
+            types = _enums_of(relations)
+        _bind(cast, types.get(parts[-1]), array=array)
+
+
+def unbound_types(statement: Casting, relations: Relations) -> dict[tuple[str, ...], int]:
+    """The names of types that no table of the statement has, each with where it first stands."""
+    types: dict[str, ColumnType] | None = None
+    found: dict[tuple[str, ...], int] = {}
+    for cast, parts, _ in _casts(statement):
+        if types is None:
+            types = _enums_of(relations)
+        if parts[-1] not in types:
+            found.setdefault(parts, position_of(cast.to) or position_of(cast) or 0)
+    return found
+
+
+def name_enum_casts(statement: Casting, types: Mapping[tuple[str, ...], ColumnType]) -> None:
+    """Tells casts their types by the names that were written."""
+    for cast, parts, array in _casts(statement):
+        _bind(cast, types.get(parts), array=array)
+
+
+def _bind(cast: exp.Cast, type: ColumnType | None, *, array: bool) -> None:
+    if type is not None:
+        cast.meta[CAST_TYPE] = array_of(type) if array else type
+
+
+def _casts(statement: Casting) -> Iterator[tuple[exp.Cast, tuple[str, ...], bool]]:
+    """Casts to users' types: the parts of the type's name, and whether it is to arrays of it."""
+    for tree in _trees(statement):
+        for cast in () if tree is None else find_all(tree, exp.Cast):
+            name = _user_type(cast)
+            if name is not None:
+                yield cast, *name
+
+
+def _trees(statement: Casting) -> Iterator[exp.Expr | None]:
+    match statement:
+        case Query(tree=tree):
+            yield tree
+        case Insert(source=source, returning=returning, conflict=conflict):
+            yield from (source, *returning)
+            if conflict is not None:
+                yield from (value for _, value in conflict.assignments)
+                yield conflict.where
+        case Update(assignments=assignments):
+            yield from (value for _, value in assignments)
+            yield from (statement.where, *statement.returning, *statement.sources, *statement.ctes)
+        case Delete():
+            yield from (statement.where, *statement.returning, *statement.sources, *statement.ctes)
+        case Merge():
+            yield from (statement.source, *statement.trees(), *statement.ctes)
+        case WithWrites(steps=steps, main=main):
+            for step in steps:
+                yield from _trees(step.statement)
+            yield from _trees(main)
+
+
+def _user_type(cast: exp.Cast) -> tuple[tuple[str, ...], bool] | None:
+    """The name of a type that is none of SQL's."""
+    target = cast.to
+    array = target.this == exp.DType.ARRAY
+    inner = target.expressions[0] if array else target
+    if not isinstance(inner, exp.DataType) or inner.this != exp.DType.USERDEFINED:
+        return None
+    written = inner.sql("postgres")
+    array = array or written.endswith("[]")
+    parts = written.removesuffix("[]").split(".")
+    if len(parts) == 1 and parts[0].lower() in SQL_NAMES:
+        return None  # BYTES is ours, and none that sqlglot knows
+    return tuple(p.strip('"') if p.startswith('"') else p.lower() for p in parts), array
+
+
+def _enums_of(relations: Relations) -> dict[str, ColumnType]:
+    return {
+        enum.name: enum_of(enum)
+        for table in relations.values()
+        for column in table.visible_columns
+        if (enum := enum_in(column.type)) is not None
+    }

@@ -1,0 +1,498 @@
+"""Scalar expressions that are evaluated in Python, row by row.
+
+Constants, parameters, columns of one row, arithmetic on them, `||`, and casts of constants. What
+is not among these raises `NotNative`, and whoever planned it hands the statement to DuckDB.
+
+A scalar without a type (`None`) is a text literal, a NULL, or a parameter that nobody gave a type:
+it takes the type of what it meets, as in PostgreSQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Protocol
+from uuid import UUID
+
+from sqlglot import exp
+
+from ...catalog.values.column_types import INT8_MAX, ColumnType, Datum, array_of, coerce, truncate
+from ...catalog.values.errors import SQLError
+from ...catalog.values.literals import read_decimal
+from ...catalog.values.type_kinds import TypeKind
+from ...kvlayer.fibre import give_way
+from ..parse import folded, position_of
+from ..results.arithmetic import negate, operation
+from ..results.table_reads import Images, Trace
+from ..results.virtual_rows import VirtualRows
+from ..syntax.tree_names import CAST_TYPE, CUT_BLANKS
+from .calls.client_functions import CLIENT_NODES, SOMEBODY, ClientFacts, client_fact
+from .calls.sequence_calls import SequenceCall, SequenceGenerators, sequence_call
+from .calls.session_calls import SessionCalls
+from .calls.setting_functions import setting_call
+
+SLOT = "slot"
+"""Marks a number of a statement's tree that is another one in other texts of the same shape."""
+
+
+class NotNative(Exception):
+    """The expression is not one that this module evaluates. Never reaches a client."""
+
+
+class Generators(SequenceGenerators, Protocol):
+    """Draws values that are different for every row."""
+
+    def uuid(self) -> UUID:
+        """What gen_random_uuid() returns."""
+        ...
+
+    def rowid(self) -> int:
+        """What unique_rowid() returns: new, and greater than those that this node drew before."""
+        ...
+
+    def random(self) -> float:
+        """What random() returns: at least 0, and below 1."""
+        ...
+
+    def computed(self, text: str) -> object:
+        """The value of a default that DuckDB computes, for one row more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Bindings:
+    """What a plan is executed with: the parameters as given, and the statement's time in UTC.
+
+    `virtual_rows` is asked where the plan reads virtual tables, `images` where whole ones; the
+    `generators` are for whatever writes rows, `trace` is told what is read, `calls` carries out
+    `session_calls`. `slots` are the text's numbers, where the plan is that of its shape."""
+
+    parameters: Sequence[object]
+    now: datetime
+    virtual_rows: VirtualRows | None = None
+    generators: Generators | None = None
+    client: ClientFacts = SOMEBODY
+    images: Images | None = None
+    trace: Trace | None = None
+    slots: tuple[int, ...] = ()
+    calls: SessionCalls | None = None
+
+
+Values = Sequence[Datum]
+Evaluator = Callable[[Values, Bindings], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """An expression ready to run. `constant` says that it needs no row."""
+
+    type: ColumnType | None
+    evaluate: Evaluator
+    constant: bool
+
+    def value(self, bindings: Bindings) -> object:
+        assert self.constant, self
+        return self.evaluate((), bindings)
+
+
+Scope = Mapping[str, tuple[int, ColumnType]]
+"""The columns that may be named: position in the row, and type."""
+
+INT8 = ColumnType(TypeKind.INT8)
+DECIMAL = ColumnType(TypeKind.DECIMAL)
+STRING = ColumnType(TypeKind.STRING)
+BOOL = ColumnType(TypeKind.BOOL)
+DATE = ColumnType(TypeKind.DATE)
+TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
+INTERVAL = ColumnType(TypeKind.INTERVAL)
+
+INT4_TYPE = exp.DataType.Type.MEDIUMINT
+"""What `sql.parse.repairs.meant_tokens` reads INT4 as."""
+
+OPERATORS: dict[type[exp.Expr], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+}
+
+
+def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) -> Scalar:
+    """The scalar of `tree`. Columns may be qualified by `relation`. Raises NotNative."""
+    give_way()
+    match tree:
+        case exp.Paren():
+            return compile_scalar(tree.this, scope, relation)
+        case exp.Literal():
+            slot = tree.meta.get(SLOT)
+            return _literal(tree) if slot is None else _slot(slot)
+        case exp.Interval():
+            return _interval(tree)
+        case exp.Array():
+            return _array([compile_scalar(item, scope, relation) for item in tree.expressions])
+        case exp.Null():
+            return _constant(None, None)
+        case exp.Boolean():
+            return _constant(BOOL, bool(tree.this))
+        case exp.Parameter():
+            return _parameter(tree)
+        case exp.Column():
+            return _column(tree, scope, relation)
+        case exp.Anonymous() if (call := sequence_call(tree)) is not None:
+            return Scalar(INT8, _drawn_by(call), True)
+        case _ if isinstance(tree, CLIENT_NODES) and (fact := client_fact(tree)) is not None:
+            return Scalar(fact.type, lambda values, bindings: fact.tell(bindings.client), True)
+        case exp.Anonymous() | exp.Dot() if setting_call(tree) is not None:
+            return _of_setting(tree)
+        case exp.CurrentTimestamp() if not tree.this:
+            return Scalar(TIMESTAMPTZ, lambda values, bindings: bindings.now, True)
+        case exp.CurrentDate() if not tree.this:
+            return Scalar(DATE, lambda values, bindings: bindings.now.date(), True)
+        case exp.Neg():
+            return _negated(compile_scalar(tree.this, scope, relation))
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
+            left = compile_scalar(tree.this, scope, relation)
+            right = compile_scalar(tree.expression, scope, relation)
+            return _arithmetic(OPERATORS[type(tree)], left, right)
+        case exp.DPipe():
+            left = compile_scalar(tree.this, scope, relation)
+            right = compile_scalar(tree.expression, scope, relation)
+            return _concatenation(left, right)
+        case exp.Cast() if not isinstance(tree, exp.TryCast):
+            return _cast(tree, compile_scalar(tree.this, scope, relation))
+    raise NotNative(type(tree).__name__)
+
+
+def _of_setting(tree: exp.Expr) -> Scalar:
+    call = setting_call(tree)
+    assert call is not None, tree
+    function, given = call
+    arguments = [compile_scalar(argument, {}) for argument in given]
+    return Scalar(
+        STRING,
+        lambda values, bindings: function(
+            bindings.client.variables, [argument.value(bindings) for argument in arguments]
+        ),
+        True,
+    )
+
+
+def adapt(scalar: Scalar, type: ColumnType, *, position: int | None = None) -> Scalar:
+    """`scalar` as a canonical datum of `type`, by implicit conversion only.
+
+    Literals are converted now, so that what is wrong with them is said while planning. Raises
+    NotNative where the types need more than that, SQLError where the text is no such value.
+    """
+    kind = scalar.type.kind if scalar.type is not None else None
+    _refuse_least_int8(scalar)
+    if kind is TypeKind.ARRAY and type.element is not None and scalar.type != type:
+        return _array_of_others(scalar, type)
+    if kind is type.kind and (kind is not TypeKind.DECIMAL or not scalar.constant):
+        return scalar
+    if kind is not None and (kind, type.kind) not in _IMPLICIT:
+        raise NotNative(f"{kind} to {type}")
+    evaluate = scalar.evaluate
+    if not scalar.constant:
+        return Scalar(
+            type, lambda values, bindings: coerce(type, evaluate(values, bindings)), False
+        )
+    if not isinstance(evaluate, _Constant):
+        return Scalar(type, lambda values, bindings: _exact(type, evaluate((), bindings)), True)
+    try:
+        return _constant(type, _exact(type, evaluate.datum))
+    except SQLError as error:
+        error.position = error.position or position
+        raise
+
+
+def coerced(scalar: Scalar, type: ColumnType) -> Scalar:
+    """`scalar` converted to a datum of `type` when it is evaluated."""
+    evaluate = scalar.evaluate
+    return Scalar(
+        type, lambda values, bindings: coerce(type, evaluate(values, bindings)), scalar.constant
+    )
+
+
+def _array_of_others(scalar: Scalar, type: ColumnType) -> Scalar:
+    """An array whose elements are converted one by one."""
+    evaluate = scalar.evaluate
+    if isinstance(evaluate, _Constant):
+        return _constant(type, coerce(type, evaluate.datum))
+    return Scalar(
+        type, lambda values, bindings: coerce(type, evaluate(values, bindings)), scalar.constant
+    )
+
+
+_IMPLICIT = {
+    (TypeKind.INT8, TypeKind.DECIMAL),
+    (TypeKind.INT8, TypeKind.FLOAT8),
+    (TypeKind.DECIMAL, TypeKind.FLOAT8),
+    (TypeKind.FLOAT4, TypeKind.FLOAT8),
+    (TypeKind.DECIMAL, TypeKind.DECIMAL),
+}
+_CAST = _IMPLICIT | {
+    (TypeKind.INT8, TypeKind.FLOAT4),
+    (TypeKind.DECIMAL, TypeKind.FLOAT4),
+    (TypeKind.FLOAT8, TypeKind.FLOAT4),
+}
+
+
+def _exact(type: ColumnType, value: object) -> Datum:
+    """The datum of a constant that a column is compared with.
+
+    A decimal keeps all its digits, which may be more than the column has: rounded, it would equal
+    values that it does not equal.
+    """
+    if type.kind is not TypeKind.DECIMAL or value is None:
+        return coerce(type, value)
+    match value:
+        case str():
+            number = read_decimal(value)
+        case float():
+            number = Decimal(repr(float(value)))
+        case int() | Decimal() if not isinstance(value, bool):
+            number = Decimal(value)
+        case _:
+            return coerce(type, value)
+    return number if number.is_finite() else coerce(type, number)
+
+
+class _Constant:
+    """An evaluator that returns the same datum each time."""
+
+    __slots__ = ("datum",)
+
+    def __init__(self, datum: Datum) -> None:
+        self.datum = datum
+
+    def __call__(self, values: Values, bindings: Bindings) -> object:
+        return self.datum
+
+
+def _constant(type: ColumnType | None, datum: Datum) -> Scalar:
+    return Scalar(type, _Constant(datum), True)
+
+
+def constant_datum(scalar: Scalar) -> Datum:
+    """The datum of a scalar that depends on nothing. Raises NotNative for any other."""
+    if not isinstance(scalar.evaluate, _Constant):
+        raise NotNative("not a constant")
+    return scalar.evaluate.datum
+
+
+def _literal(tree: exp.Literal) -> Scalar:
+    text: str = tree.this
+    if tree.is_string:
+        return _constant(None, text)
+    if text.isdecimal() and int(text) <= INT8_MAX + 1:
+        # One more than fits, so that the least INT8 can be written as the negation it is.
+        return _constant(INT8, int(text))
+    try:
+        number = Decimal(text)
+    except ArithmeticError:
+        raise NotNative(text) from None
+    return _constant(DECIMAL, number)
+
+
+def _slot(number: int) -> Scalar:
+    return Scalar(INT8, lambda values, bindings: bindings.slots[number], True)
+
+
+def _interval(tree: exp.Interval) -> Scalar:
+    """`INTERVAL '1 day'`, whose last word sqlglot takes for a unit."""
+    literal = tree.this
+    if not isinstance(literal, exp.Literal) or not literal.is_string:
+        raise NotNative("interval")
+    unit = tree.args.get("unit")
+    text = literal.this if unit is None else f"{literal.this} {unit.sql()}"
+    return _constant(INTERVAL, coerce(INTERVAL, text))
+
+
+def _array(items: Sequence[Scalar]) -> Scalar:
+    """ARRAY[…] of items that have one type, or will take it."""
+    types = {item.type for item in items} - {None}
+    if len(types) > 1 or any(type is not None and type.element is not None for type in types):
+        raise NotNative("an array of several types")
+    type = array_of(types.pop() or STRING) if types else None
+    evaluators = [item.evaluate for item in items]
+    if all(isinstance(evaluate, _Constant) for evaluate in evaluators):
+        return _constant(type, [evaluate.datum for evaluate in evaluators])  # type: ignore[attr-defined]
+    return Scalar(
+        type,
+        lambda values, bindings: [evaluate(values, bindings) for evaluate in evaluators],
+        all(item.constant for item in items),
+    )
+
+
+def _drawn_by(call: SequenceCall) -> Evaluator:
+    def evaluate(values: Values, bindings: Bindings) -> object:
+        assert bindings.generators is not None, "a sequence is asked without generators"
+        return call(bindings.generators)
+
+    return evaluate
+
+
+def parameter_number(tree: exp.Parameter) -> int:
+    return int(tree.this.this)
+
+
+def _parameter(tree: exp.Parameter) -> Scalar:
+    index = parameter_number(tree) - 1
+    if tree.meta.get(CUT_BLANKS):
+        return Scalar(
+            None, lambda values, bindings: _without_blanks(bindings.parameters[index]), True
+        )
+    return Scalar(None, lambda values, bindings: bindings.parameters[index], True)
+
+
+def _without_blanks(value: object) -> object:
+    """A parameter beside a CHAR(n), or an array of such."""
+    if isinstance(value, list):
+        return [_without_blanks(item) for item in value]
+    return value.rstrip(" ") if isinstance(value, str) else value
+
+
+def _column(tree: exp.Column, scope: Scope, relation: str | None) -> Scalar:
+    qualifier = tree.args.get("table")
+    if qualifier is not None and (relation is None or folded(qualifier) != relation):
+        raise NotNative("qualified")
+    if not isinstance(tree.this, exp.Identifier) or tree.args.get("db") is not None:
+        raise NotNative("star")
+    found = scope.get(folded(tree.this))
+    if found is None:
+        raise NotNative(tree.name)
+    position, type = found
+    return Scalar(type, lambda values, bindings: values[position], False)
+
+
+def _negated(operand: Scalar) -> Scalar:
+    if operand.type is None or operand.type.kind not in _NUMBERS:
+        raise NotNative("negation")
+    type, evaluate = operand.type, operand.evaluate
+    if isinstance(evaluate, _Constant):
+        return _constant(type, negate(type.kind, evaluate.datum))
+    return Scalar(
+        type,
+        lambda values, bindings: negate(type.kind, evaluate(values, bindings)),  # type: ignore[arg-type]
+        operand.constant,
+    )
+
+
+_NUMBERS = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT4, TypeKind.FLOAT8)
+
+
+def _arithmetic(operator: str, left: Scalar, right: Scalar) -> Scalar:
+    left, right = _typed(left, right), _typed(right, left)
+    if left.type is None or right.type is None:
+        raise NotNative("arithmetic without a type")
+    found = operation(operator, left.type.kind, right.type.kind)
+    if found is None:
+        raise NotNative("arithmetic on other types")
+    type, compute = found
+    first, second = left.evaluate, right.evaluate
+    _refuse_least_int8(left, right)
+    return Scalar(
+        type,
+        lambda values, bindings: compute(
+            first(values, bindings),  # type: ignore[arg-type]
+            second(values, bindings),  # type: ignore[arg-type]
+        ),
+        left.constant and right.constant,
+    )
+
+
+def _refuse_least_int8(*operands: Scalar) -> None:
+    """9223372036854775808 is an INT8 only behind a minus sign."""
+    for operand in operands:
+        if isinstance(operand.evaluate, _Constant) and operand.evaluate.datum == INT8_MAX + 1:
+            raise NotNative("a literal beyond INT8")
+
+
+def _typed(scalar: Scalar, other: Scalar) -> Scalar:
+    """A scalar without a type takes that of the other operand."""
+    if other.type is not None and other.type.kind is TypeKind.JSONB:
+        raise NotNative("what is taken from a document is none")
+    if scalar.type is None and other.type is not None:
+        return adapt(scalar, other.type)
+    return scalar
+
+
+def _concatenation(left: Scalar, right: Scalar) -> Scalar:
+    if any(o.type is not None and o.type.kind is not TypeKind.STRING for o in (left, right)):
+        raise NotNative("concatenation of other types")
+    left, right = adapt(left, STRING), adapt(right, STRING)
+    first, second = left.evaluate, right.evaluate
+
+    def concatenate(values: Values, bindings: Bindings) -> Datum:
+        head, tail = first(values, bindings), second(values, bindings)
+        if head is None or tail is None:
+            return None
+        assert isinstance(head, str), head
+        assert isinstance(tail, str), tail
+        return head + tail
+
+    return Scalar(STRING, concatenate, left.constant and right.constant)
+
+
+def _cast(tree: exp.Cast, operand: Scalar) -> Scalar:
+    type = type_of_cast(tree)
+    if type is None or not operand.constant:
+        raise NotNative("cast")
+    source = operand.type
+    broad = type.broad
+    if source is not None and (source.kind, broad.kind) not in _CAST and source.kind != broad.kind:
+        raise NotNative("cast between types")
+    evaluate = operand.evaluate
+    if type.bare:  # of the digits that are there
+        return adapt(operand, type, position=position_of(tree))
+    if not isinstance(evaluate, _Constant):
+        return Scalar(
+            broad,
+            lambda values, bindings: coerce(type, truncate(type, evaluate((), bindings))),
+            True,
+        )
+    try:
+        return _constant(broad, coerce(type, truncate(type, evaluate.datum)))
+    except SQLError as error:
+        error.position = error.position or position_of(tree)
+        raise
+
+
+def broad_type_of_cast(tree: exp.Cast) -> ColumnType | None:
+    type = type_of_cast(tree)
+    return None if type is None else type.broad
+
+
+_REFUSED = {
+    "BPCHAR": ("BPCHAR without a length", "Write TEXT, or CHAR(n)."),
+    "TIMETZ": ("TIMETZ", "Write TIME, or TIMESTAMPTZ."),
+}
+
+
+def type_of_cast(tree: exp.Cast) -> ColumnType | None:
+    """The column type that a cast names, or None where it is not one of ours. Raises SQLError for
+    BPCHAR, which would be CHAR(1), and for TIMETZ, which is another one in DuckDB."""
+    known = tree.meta.get(CAST_TYPE)
+    if isinstance(known, ColumnType):
+        return known
+    target = tree.to
+    if target.this == INT4_TYPE:
+        return ColumnType(TypeKind.INT4)
+    text = target.sql("postgres").replace(str(INT4_TYPE.value), "INT4")
+    refused = _REFUSED.get(text.upper().removesuffix("[]"))
+    if refused is not None:
+        what, hint = refused
+        raise SQLError("0A000", f"not supported: {what}", position=position_of(tree), hint=hint)
+    array = text.endswith("[]")
+    name, _, arguments = text.removesuffix("[]").partition("(")
+    numbers = [part.strip() for part in arguments.rstrip(")").split(",") if part.strip()]
+    if not all(number.isdecimal() for number in numbers):
+        return None
+    try:
+        type = ColumnType.from_sql(name, [int(number) for number in numbers])
+        return array_of(type) if array else type
+    except SQLError:
+        return None

@@ -1,0 +1,162 @@
+"""Types that follow from others: of alternatives, of quotients, of numbers as they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from ....catalog.values.column_types import ColumnType, array_of
+from ....catalog.values.type_kinds import TypeKind
+from ...builtins.signatures import NUMBERS, related
+from ...syntax.tree_names import CAST_TYPE
+
+INT8 = ColumnType(TypeKind.INT8)
+FLOAT4 = ColumnType(TypeKind.FLOAT4)
+FLOAT8 = ColumnType(TypeKind.FLOAT8)
+
+INT8_MAX = 2**63 - 1
+
+SCALE_UNKNOWN = 12
+"""Fractional digits that are kept of a decimal about which nothing more is known."""
+
+
+def widest(types: Sequence[ColumnType]) -> ColumnType:
+    """What alternatives of these types are: the first, unless another one holds more."""
+    kinds = {type.kind for type in types}
+    if kinds <= set(NUMBERS):
+        if TypeKind.FLOAT8 in kinds:
+            return FLOAT8
+        if TypeKind.FLOAT4 in kinds:
+            return FLOAT4
+        scales = [type.decimal[1] for type in types if type.kind is TypeKind.DECIMAL]
+        return decimal(max(scales)) if scales else INT8
+    for kind in (TypeKind.TIMESTAMPTZ, TypeKind.TIMESTAMP):
+        if kind in kinds and kinds <= {TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ}:
+            return ColumnType(kind)
+    return types[0]
+
+
+def matched(left: ColumnType, right: ColumnType) -> bool:
+    """Whether two types have one in common that both are converted to without being asked."""
+    moments = {TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ}
+    if left.element is not None or right.element is not None:
+        return left == right or (left.element is not None and related(left, right))
+    return related(left, right) or {left.kind, right.kind} <= moments
+
+
+def decimal(scale: int) -> ColumnType:
+    return ColumnType(TypeKind.DECIMAL, 38, scale)
+
+
+def quotient_scale(left: int, right: int) -> int:
+    """How many fractional digits a quotient has: sixteen, as PostgreSQL's has from 1 to 9999."""
+    return max(16, left, right)
+
+
+def constant_places(tree: exp.Expr) -> int | None:
+    """The number of fractional digits that round() is asked for, if it is plain to see."""
+    text = tree.this if isinstance(tree, exp.Literal) else ""
+    return int(text) if text.isdecimal() and int(text) <= 30 else None
+
+
+def literal_type(text: str) -> ColumnType:
+    """Digits are an INT8 that they fit, anything else is a decimal with the digits that are
+    written."""
+    if text.isdecimal():
+        return INT8 if int(text) <= INT8_MAX else decimal(0)
+    mantissa, _, exponent = text.lower().partition("e")
+    scale = len(mantissa.partition(".")[2]) - int(exponent or 0)
+    return decimal(min(max(scale, 0), 38))
+
+
+def of_bare_numeric(node: exp.Cast, source: ColumnType | None) -> ColumnType | None:
+    """The type of a cast to NUMERIC without digits, which has those of what is cast."""
+    inner = node.to
+    several = inner.this == exp.DType.ARRAY and len(inner.expressions) == 1
+    inner = inner.expressions[0] if several else inner
+    if inner.this != exp.DType.DECIMAL or inner.expressions or node.meta.get(CAST_TYPE):
+        return None
+    element = source.element if source is not None and several else source
+    if element is None:
+        return None
+    match element.kind:
+        case TypeKind.INT8:
+            made = ColumnType(TypeKind.DECIMAL, 38, 0)
+        case TypeKind.DECIMAL:
+            made = ColumnType(TypeKind.DECIMAL, 38, element.decimal[1])
+        case TypeKind.FLOAT4 | TypeKind.FLOAT8 | TypeKind.STRING:
+            made = ColumnType(TypeKind.DECIMAL, 38, SCALE_UNKNOWN)
+        case _:
+            return None
+    return array_of(made) if several else made
+
+
+def listed_item(item: exp.Expr) -> exp.Expr:
+    """What array_agg() is over, without its order."""
+    while isinstance(item, exp.Order | exp.Distinct):
+        item = item.this if isinstance(item, exp.Order) else item.expressions[0]
+    return item
+
+
+def of_ordered_set(
+    tree: exp.WithinGroup, type_of: Callable[[exp.Expr], ColumnType | None]
+) -> ColumnType | None:
+    """The type of `f(fraction) WITHIN GROUP (ORDER BY key)`: an array for several fractions."""
+    aggregate = tree.this
+    if not isinstance(aggregate, exp.PercentileCont | exp.PercentileDisc | exp.Mode):
+        return None
+    found = type_of(tree.expression.expressions[0].this)
+    if isinstance(aggregate, exp.PercentileCont):
+        found = found if found is not None and found.kind is TypeKind.INTERVAL else FLOAT8
+    fraction = None if isinstance(aggregate, exp.Mode) else type_of(aggregate.this)
+    if found is None or fraction is None or fraction.element is None:
+        return found
+    return None if found.element is not None else array_of(found)
+
+
+def whole_of_recursion(tree: exp.Expr) -> exp.Expr:
+    """The UNION of a common table expression, whose first side alone is what its columns are known
+    by while they are asked for."""
+    above = tree.parent
+    first = isinstance(above, exp.SetOperation) and tree.arg_key == "this"
+    return above if above is not None and first and isinstance(above.parent, exp.CTE) else tree
+
+
+def of_recursion(seed: ColumnType | None, further: Sequence[exp.Expr]) -> ColumnType | None:
+    """The type of a recursive column: that of its first row. A decimal whose rows get more and more
+    digits has as many as a quotient."""
+    if seed is None or seed.kind is not TypeKind.DECIMAL:
+        return seed
+    grows = any(part.find(exp.Mul, exp.Div, exp.Func) is not None for part in further)
+    return decimal(max(seed.decimal[1], quotient_scale(0, 0))) if grows else seed
+
+
+def at_zone(kind: TypeKind | None) -> ColumnType | None:
+    """What `AT TIME ZONE` makes of a moment."""
+    match kind:
+        case TypeKind.TIMESTAMPTZ | TypeKind.DATE:
+            return ColumnType(TypeKind.TIMESTAMP)
+        case TypeKind.TIMESTAMP:
+            return ColumnType(TypeKind.TIMESTAMPTZ)
+    return None
+
+
+def truncated(moment: ColumnType | None) -> ColumnType | None:
+    """What date_trunc() makes of a moment."""
+    match None if moment is None else moment.kind:
+        case TypeKind.DATE:
+            return ColumnType(TypeKind.TIMESTAMPTZ)
+        case TypeKind.TIME:
+            return ColumnType(TypeKind.INTERVAL)
+    return moment
+
+
+def series(bounds: Sequence[ColumnType | None]) -> ColumnType | None:
+    """What generate_series() gives, by its start, its end and its step."""
+    start = bounds[0]
+    if start is not None and start.kind is TypeKind.DATE:
+        return ColumnType(TypeKind.TIMESTAMPTZ)
+    known = [bound for bound in bounds if bound is not None]
+    decimals = any(bound.kind is TypeKind.DECIMAL for bound in known)
+    return widest(known) if decimals and all(bound.kind in NUMBERS for bound in known) else start

@@ -1,0 +1,407 @@
+"""The types of a statement's parameters, found before any value is known.
+
+A parameter takes the type that its client declared, else that of what it first meets, as in
+PostgreSQL, else STRING:
+
+    SELECT * FROM t WHERE id = $1 LIMIT $2          id's type, INT8
+    INSERT INTO t (id, note) VALUES ($1, $2)        the columns' types
+    UPDATE t SET n = n + $1                         n's type
+    SELECT $1::date, $2                             DATE, STRING
+
+Where the place does not say the type by itself, the parameter is cast to it in the tree, so that
+the same statement has the same result columns whatever the values are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope as QueryScope
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.descriptors.enum_columns import enum_in
+from ....catalog.values.column_types import ColumnType, array_of
+from ....catalog.values.errors import SQLError
+from ...parse import folded
+from ...syntax.merge_statements import Merge
+from ...syntax.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
+from ...syntax.tree_copies import copied
+from ...syntax.tree_names import CAST_TYPE
+from ...syntax.walks import find_all
+from ..binder import Relations, column_type, scopes_in
+from ..calls.session_calls import session_function
+from ..columns.output_names import TYPED_PARAMETER, UNNAMED
+from ..enum_casts import bind_enum_casts
+from ..scalars import OPERATORS, parameter_number, type_of_cast
+from .expression_types import (
+    ALTERNATIVES,
+    BOOL,
+    COMPARISONS,
+    FLOAT8,
+    INT8,
+    JSONB,
+    NUMERIC,
+    STRING,
+    TEXTUAL,
+    Hints,
+    Lookup,
+    type_of,
+)  # fmt: skip
+
+PARAMETERS_MAX = 65_535
+"""As many as the wire protocol counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypedStatement:
+    """A statement whose parameters have types, and these types by their numbers."""
+
+    statement: PlannedStatement
+    parameter_types: tuple[ColumnType, ...]
+
+
+def type_parameters(
+    statement: PlannedStatement, relations: Relations, hints: Hints, count: int
+) -> TypedStatement:
+    """The statement with its parameters typed. The statement that was given stays as it is."""
+    if count > PARAMETERS_MAX:
+        raise SQLError("54000", f"a statement has at most {PARAMETERS_MAX} parameters")
+    if count == 0:
+        return TypedStatement(statement, ())
+    bind_enum_casts(statement, relations)
+    declared = [*hints, *([None] * count)][:count]
+    statement = _copied(statement)
+    found = list(_contexts(statement, relations, declared))
+    types = list(declared)
+    for node, context in found:
+        number = parameter_number(node)
+        if number > count:
+            raise SQLError("42P02", f"there is no parameter ${number}")
+        types[number - 1] = types[number - 1] or context
+    final = tuple(type or STRING for type in types)
+    for node, context in found:
+        type = final[parameter_number(node) - 1]
+        if context is None or context.kind is not type.kind:
+            target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
+            cast = exp.Cast(this=copied(node), to=target)
+            cast.meta[TYPED_PARAMETER] = True
+            if enum_in(type) is not None or type.bare:
+                cast.meta[CAST_TYPE] = type
+            node.replace(cast)
+    return TypedStatement(statement, final)
+
+
+def _copied(statement: PlannedStatement) -> PlannedStatement:
+    """The same statement with trees of its own."""
+    if isinstance(statement, Merge):
+        made = statement.with_trees(lambda tree: _copied_value(tree))
+        ctes = tuple(cte.copy() for cte in statement.ctes)
+        return replace(made, source=statement.source.copy(), ctes=ctes)
+    if isinstance(statement, WithWrites):
+        steps = [replace(step, statement=_copied_write(step.statement)) for step in statement.steps]
+        return WithWrites(steps=tuple(steps), main=_copied_part(statement.main))
+    return _copied_part(statement)
+
+
+def _copied_part(
+    statement: Query | Insert | Update | Delete,
+) -> Query | Insert | Update | Delete:
+    if isinstance(statement, Query):
+        return replace(statement, tree=copied(statement.tree))
+    return _copied_write(statement)
+
+
+def _copied_write(statement: Insert | Update | Delete) -> Insert | Update | Delete:
+    def tree(node: exp.Expr | None) -> exp.Expr | None:
+        return None if node is None else exp.Paren(this=copied(node))
+
+    returning = tuple(_copied_item(item) for item in statement.returning)
+    match statement:
+        case Insert(source=source, conflict=conflict):
+            if conflict is not None:
+                assigned = _copied_assignments(conflict.assignments)
+                conflict = replace(conflict, assignments=assigned, where=tree(conflict.where))
+            source = None if source is None else copied(source)
+            return replace(statement, source=source, conflict=conflict, returning=returning)
+        case Update():
+            assignments = _copied_assignments(statement.assignments)
+            return replace(
+                statement,
+                assignments=assignments,
+                where=tree(statement.where),
+                returning=returning,
+                sources=tuple(source.copy() for source in statement.sources),
+                ctes=tuple(cte.copy() for cte in statement.ctes),
+            )
+        case Delete():
+            return replace(
+                statement,
+                where=tree(statement.where),
+                returning=returning,
+                sources=tuple(source.copy() for source in statement.sources),
+                ctes=tuple(cte.copy() for cte in statement.ctes),
+            )
+
+
+Assignments = tuple[tuple[exp.Column, exp.Expr], ...]
+
+
+def _copied_assignments(assignments: Assignments) -> Assignments:
+    return tuple(
+        (target, _copied_value(value) if value.find(exp.Parameter) else value)
+        for target, value in assignments
+    )
+
+
+def _copied_value(value: exp.Expr) -> exp.Expr:
+    """An expression of which also all may be replaced."""
+    return exp.Paren(this=copied(value)) if value.find(exp.Parameter) else copied(value)
+
+
+def _copied_item(item: exp.Expr) -> exp.Expr:
+    """An item of RETURNING; a bare parameter is called as Postgres calls one."""
+    if isinstance(item, exp.Parameter):
+        return exp.alias_(exp.Paren(this=item.copy()), UNNAMED, quoted=True)
+    return item.copy()
+
+
+Context = tuple[exp.Parameter, ColumnType | None]
+
+
+def _contexts(
+    statement: PlannedStatement, relations: Relations, declared: Hints
+) -> Iterator[Context]:
+    """Every use of a parameter, with the type that its place gives it."""
+    match statement:
+        case WithWrites(steps=steps, main=main):
+            for part in (*(step.statement for step in steps), main):
+                yield from _contexts(part, relations, declared)
+        case Query(tree=tree):
+            yield from _in_query(tree, relations, declared)
+        case Merge():
+            yield from _in_merge(statement, relations, declared)
+        case Insert(source=exp.Values() as values):
+            targets = _targets(statement, relations[statement.table.parts])
+            for row in values.expressions:
+                items = row.expressions if isinstance(row, exp.Tuple) else [row]
+                for place, item in enumerate(items):
+                    target = targets[place] if place < len(targets) else None
+                    yield from _in_tree(item, lambda column: None, declared, target)
+        case Insert(source=source):
+            if source is not None:
+                targets = _targets(statement, relations[statement.table.parts])
+                yield from _in_query(source, relations, declared, targets)
+        case Update(table=table, where=where, assignments=assignments):
+            lookup = _by_name(relations[table.parts], relations)
+            yield from _in_changes(assignments, where, lookup, declared)
+            for tree in (*statement.sources, *statement.ctes):
+                yield from _in_tree(tree, lookup, declared, None)
+        case Delete(table=table, where=where):
+            lookup = _by_name(relations[table.parts], relations)
+            yield from _in_changes((), where, lookup, declared)
+            for tree in (*statement.sources, *statement.ctes):
+                yield from _in_tree(tree, lookup, declared, None)
+    if isinstance(statement, Insert | Update | Delete):
+        lookup = _by_name(relations[statement.table.parts], relations)
+        for item in statement.returning:
+            yield from _in_tree(item, lookup, declared, None)
+    if isinstance(statement, Insert) and statement.conflict is not None:
+        conflict = statement.conflict
+        lookup = _by_name(relations[statement.table.parts], relations)
+        yield from _in_changes(conflict.assignments, conflict.where, lookup, declared)
+
+
+def _in_merge(statement: Merge, relations: Relations, declared: Hints) -> Iterator[Context]:
+    table = relations[statement.table.parts]
+    lookup = _by_name(table, relations)
+    for tree in (statement.source, *statement.ctes):
+        yield from _in_tree(tree, lookup, declared, None)
+    yield from _in_tree(statement.condition, lookup, declared, BOOL)
+    for when in statement.whens:
+        yield from _in_changes(when.assignments, when.condition, lookup, declared)
+        types = [column.type.broad for column in table.shown_columns]
+        if when.columns is not None:
+            named = [table.find_column(folded(column)) for column in when.columns]
+            types = [column.type.broad for column in named if column is not None]
+        for place, value in enumerate(when.values or ()):
+            yield from _in_tree(
+                value, lookup, declared, types[place] if place < len(types) else None
+            )
+
+
+def _in_changes(
+    assignments: Assignments, where: exp.Expr | None, lookup: Lookup, declared: Hints
+) -> Iterator[Context]:
+    for column, value in assignments:
+        yield from _in_tree(value, lookup, declared, lookup(column))
+    if where is not None:
+        yield from _in_tree(where, lookup, declared, BOOL)
+
+
+def _targets(statement: Insert, descriptor: TableDescriptor) -> list[ColumnType]:
+    if statement.columns is None:
+        return [column.type.broad for column in descriptor.columns]
+    known = {column.name: column.type for column in descriptor.columns}
+    return [known[name].broad for column in statement.columns if (name := folded(column)) in known]
+
+
+def _by_name(table: TableDescriptor, relations: Relations) -> Lookup:
+    """Columns by name alone: those of the statement's own table first."""
+
+    def lookup(column: exp.Column) -> ColumnType | None:
+        if not isinstance(column.this, exp.Identifier):
+            return None
+        for descriptor in (table, *relations.values()):
+            known = descriptor.find_column(folded(column.this))
+            if known is not None:
+                return known.type.broad
+        return None
+
+    return lookup
+
+
+def _in_query(
+    tree: exp.Expr, relations: Relations, declared: Hints, targets: Sequence[ColumnType] = ()
+) -> Iterator[Context]:
+    seen: set[int] = set()
+
+    def looked_up(scope: QueryScope) -> Lookup:
+        return lambda column: column_type(column, scope, relations)
+
+    for scope in scopes_in(tree):
+        lookup = looked_up(scope)
+        for node in scope.find_all(exp.Parameter):
+            if id(node) not in seen:
+                seen.add(id(node))
+                yield node, _context(node, lookup, declared) or _as_item(node, tree, targets)
+    # LIMIT of a set operation, VALUES, and whatever else belongs to no scope.
+    for node in find_all(tree, exp.Parameter):
+        if id(node) not in seen:
+            yield node, _context(node, lambda column: None, declared)
+
+
+def _as_item(node: exp.Expr, tree: exp.Expr, targets: Sequence[ColumnType]) -> ColumnType | None:
+    """The target column of a parameter that is an item of INSERT's SELECT."""
+    if isinstance(tree, exp.Select):
+        for place, item in enumerate(tree.expressions[: len(targets)]):
+            if item.unalias() is node:
+                return targets[place]
+    return None
+
+
+def _in_tree(
+    tree: exp.Expr, lookup: Lookup, declared: Hints, whole: ColumnType | None
+) -> Iterator[Context]:
+    """The parameters of an expression that, as a whole, is of type `whole`."""
+    for node in list(find_all(tree, exp.Parameter)):
+        if node is tree or tree.unnest() is node:
+            yield node, whole
+        else:
+            yield node, _context(node, lookup, declared)
+
+
+def _context(node: exp.Expr, lookup: Lookup, declared: Hints) -> ColumnType | None:
+    """The type that the place of `node` says it has."""
+    place = node
+    parent = node.parent
+    while isinstance(parent, exp.Paren):
+        place, parent = parent, parent.parent
+    match parent:
+        case exp.Cast():
+            return _of_cast(parent)
+        case exp.Limit() | exp.Offset() | exp.GenerateSeries():
+            return INT8
+        case exp.Where() | exp.And() | exp.Or() | exp.Not() | exp.Having():
+            return BOOL
+        case exp.Neg():
+            return _context(parent, lookup, declared)
+        case exp.If() | exp.Case():
+            return _of_branches(parent, place, lookup, declared)
+    if isinstance(parent, exp.Any | exp.All):
+        return _of_set(parent, lookup, declared)
+    if parent is not None and isinstance(parent, WIDE_OPERATORS):
+        return _of_wide_operand(parent, place, lookup, declared)
+    if isinstance(parent, TEXTUAL):
+        return STRING
+    if isinstance(parent, ALTERNATIVES):
+        return _of_siblings(parent, place, lookup, declared)
+    if isinstance(parent, COMPARISONS) or type(parent) in OPERATORS:
+        assert parent is not None
+        found = _of_siblings(parent, place, lookup, declared)
+        if found == JSONB and type(parent) in OPERATORS:
+            return STRING  # what is taken from a document is named
+        if found is None and type(parent) in OPERATORS:
+            return _context(parent, lookup, declared)
+        return found
+    if isinstance(parent, NUMERIC):
+        return FLOAT8
+    if parent is not None and session_function(parent) is not None:
+        return INT8
+    return None
+
+
+def _of_cast(cast: exp.Cast) -> ColumnType | None:
+    """`$1::oid[]` is told to clients as what it is; other narrow types by what they are part of."""
+    type = type_of_cast(cast)
+    return type if type is None or type.in_catalog_only else type.broad
+
+
+WIDE_OPERATORS = (
+    exp.ArrayContainsAll, exp.ArrayContainedBy, exp.ArrayOverlaps, exp.JSONExtract,
+    exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar, exp.JSONBContainsTopKey,
+    exp.JSONBContainsAnyTopKeys, exp.JSONBContainsAllTopKeys, exp.JSONBDeleteAtPath, exp.DPipe,
+)  # fmt: skip
+_PATHS = (
+    exp.JSONBExtract, exp.JSONBExtractScalar, exp.JSONBContainsAnyTopKeys,
+    exp.JSONBContainsAllTopKeys, exp.JSONBDeleteAtPath,
+)  # fmt: skip
+
+
+def _of_set(parent: exp.Expr, lookup: Lookup, declared: Hints) -> ColumnType | None:
+    """`x = ANY ($1)`: an array of what x is."""
+    comparison = parent.parent
+    if comparison is None or not isinstance(comparison, COMPARISONS):
+        return None
+    found = _of_siblings(comparison, parent, lookup, declared)
+    return None if found is None or found.element is not None else array_of(found)
+
+
+def _of_wide_operand(
+    parent: exp.Expr, place: exp.Expr, lookup: Lookup, declared: Hints
+) -> ColumnType | None:
+    """An operand of an operator on documents or arrays."""
+    other = _of_siblings(parent, place, lookup, declared)
+    if isinstance(parent, exp.DPipe):
+        wide = other is not None and (other == JSONB or other.element is not None)
+        return other if wide else STRING
+    if isinstance(parent, exp.ArrayContainsAll | exp.ArrayContainedBy | exp.ArrayOverlaps):
+        return other
+    if parent.this is place:
+        return JSONB
+    return array_of(STRING) if isinstance(parent, _PATHS) else STRING
+
+
+def _of_siblings(
+    parent: exp.Expr, place: exp.Expr, lookup: Lookup, declared: Hints
+) -> ColumnType | None:
+    for child in parent.iter_expressions():
+        if child is not place:
+            found = type_of(child, lookup, declared)
+            if found is not None:
+                return found
+    return None
+
+
+def _of_branches(
+    parent: exp.Expr, place: exp.Expr, lookup: Lookup, declared: Hints
+) -> ColumnType | None:
+    """The type of CASE's other results, or of what it compares."""
+    if isinstance(parent, exp.If):
+        if parent.this is place:
+            case = parent.parent
+            operand = case.args.get("this") if case is not None else None
+            return BOOL if operand is None else type_of(operand, lookup, declared)
+        parent = parent.parent if isinstance(parent.parent, exp.Case) else parent
+    return type_of(parent, lookup, declared)

@@ -1,0 +1,463 @@
+"""What PostgreSQL's parser decides by types, said before anything is put into DuckDB's words.
+
+Each operator and each call of a known function is one of those that there are, or an error in the
+words of the statement (42883); what must have one type in common has it (42804); a text literal is
+of the type that is wanted of it:
+
+    1 = '1.0'                   1 = CAST('1.0' AS INT8), which is 22P02
+    coalesce(price, '0')        coalesce(price, CAST('0' AS DECIMAL))
+    SELECT 1 UNION SELECT 'x'   SELECT 1 UNION SELECT CAST('x' AS INT8)
+    at - '2024-01-01'           at - CAST('2024-01-01' AS TIMESTAMP)
+
+Nothing is decided where a type is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from ....catalog.values.column_types import ColumnType
+from ....catalog.values.errors import SQLError
+from ....catalog.values.type_kinds import FLOATS, TypeKind
+from ....kvlayer.fibre import give_way
+from ...builtins.known_functions import called, described
+from ...builtins.operators import ARITHMETIC, COMPARISONS, SIGNS, comparable
+from ...builtins.signatures import NUMBERS, Ambiguous, Argument, Chosen, Given
+from ...builtins.templates import cast_in_place, cast_to
+from ...builtins.type_names import type_name
+from ...parse import position_of
+from ...syntax.tree_copies import wrap
+from ...syntax.walks import stepping, walk
+from .blanks import compare_as_char, listed_as_varchar
+from .castable_types import resolve_cast
+from .common_types import as_type, check_columns, have_one_type
+from .derived_types import FLOAT4, FLOAT8, INT8
+from .dimensions import check_dimensions, several_dimensions
+from .frames import resolve_frame
+from .ordered_sets import check_ordered_set
+from .overlaps import resolve_overlaps
+from .recursion import check_recursion
+from .rows import check_row, check_rows_listed, check_whole_row, is_row
+from .siblings import check_siblings
+from .singles import compare_in_double, listed_as_singles, widened
+from .types import BOOL, INTERVAL, STRING, Types
+
+_CASTS_HINT = "You might need to add explicit type casts."
+
+
+def resolve_types(query: exp.Expr, types: Types) -> None:
+    """Types the literals of a query in place. Raises SQLError for what PostgreSQL has no meaning
+    for."""
+    nodes = list(walk(query))
+    for node in nodes:
+        types.of(node)  # before anything is replaced
+    if types.strict:
+        check_siblings(query, types)
+    for node in stepping(reversed(nodes)):  # inner ones first: what is cast is copied
+        if types.strict:
+            _check(node, types)
+        elif isinstance(node, _ALTERNATIVES):
+            _alternatives(node, types)
+        elif isinstance(node, ARITHMETIC):
+            _literals_of_operator(node, types)
+
+
+def _check(node: exp.Expr, types: Types) -> None:
+    if isinstance(node, _CONDITIONS):
+        _check_condition(node, types)
+    if isinstance(node, (*COMPARISONS, exp.In, exp.Between)):
+        _check_comparison(node, types)
+    elif isinstance(node, _ALTERNATIVES):
+        if isinstance(node, exp.Array):
+            check_dimensions(node, types)
+        _alternatives(node, types)
+    elif isinstance(node, exp.ArrayAgg):
+        check_dimensions(node, types)
+    elif isinstance(node, exp.SetOperation | exp.Values):
+        check_rows_listed(node)
+        if isinstance(node, exp.SetOperation):
+            check_recursion(node, types)
+        check_columns(node, types)
+    elif isinstance(node, exp.Column):
+        check_whole_row(node, types)
+    elif isinstance(node, exp.Lag | exp.Lead):
+        _check_default(node, types)
+    elif isinstance(node, exp.NthValue):
+        _check_place(node)
+    elif isinstance(node, exp.WindowSpec):
+        resolve_frame(node, types)
+    elif isinstance(node, exp.Overlaps):
+        resolve_overlaps(node, types)
+    elif isinstance(node, exp.WithinGroup):
+        check_ordered_set(node, types)
+    elif is_row(node):
+        check_row(node)
+    elif isinstance(node, exp.Bracket | exp.Any | exp.All):
+        _check_array(node, types)
+    elif isinstance(node, exp.Cast):
+        inner = node.this.unnest()
+        if isinstance(inner, exp.Literal):
+            node.set("this", inner)
+        resolve_cast(node, types)
+    elif isinstance(node, exp.Neg):
+        _check_negation(node, types)
+    elif isinstance(node, exp.Is):
+        _check_truth_test(node, types)
+    elif isinstance(node, exp.Nullif):
+        _compare(node, node.this, node.expression, types)
+        _as_compared(node, types)
+    elif isinstance(node, exp.Order | exp.Group):
+        _check_keys(node)
+    elif type(node) in SIGNS:
+        _check_operator(node, types)
+    else:
+        _check_call(node, types)
+
+
+def no_operator(sign: str, left: Argument, right: Argument, tree: exp.Expr) -> SQLError:
+    return SQLError(
+        "42883",
+        f"operator does not exist: {type_name(left)} {sign} {type_name(right)}",
+        position=position_of(tree),
+        hint=_CASTS_HINT,
+    )
+
+
+_OF_ARRAYS = (exp.ArrayContainsAll, exp.ArrayContainedBy, exp.ArrayOverlaps)
+
+
+def _check_operator(node: exp.Expr, types: Types) -> None:
+    sides = [node.this, node.args["expression"]]
+    if any(isinstance(side, exp.Tuple) for side in sides):
+        return
+    given = [types.given(side) for side in sides]
+    chosen = _meant(node, types, given)
+    if chosen is None:
+        return
+    if isinstance(node, _OF_ARRAYS) and not comparable(given[0], given[1]):
+        raise no_operator(SIGNS[type(node)], given[0], given[1], node)
+    for side, wanted in zip(sides, chosen.wanted, strict=True):
+        if isinstance(side, exp.Any | exp.All):
+            continue
+        if wanted == FLOAT8 and FLOAT4 in given:
+            widened(side, types)
+        elif wanted == INTERVAL and types.kind(side) is TypeKind.TIME:
+            cast_in_place(side, INTERVAL)
+        elif isinstance(side.unnest(), exp.Null) and wanted is not None:
+            side.replace(cast_to(exp.null(), wanted))
+        else:
+            as_type(side, wanted, types)
+    if isinstance(node, exp.DPipe) and chosen.result is not None:
+        _join_as_texts(sides, chosen, types)
+
+
+def _check_place(node: exp.NthValue) -> None:
+    place = node.args.get("offset")
+    if isinstance(place, exp.Neg) or (isinstance(place, exp.Literal) and place.name == "0"):
+        raise SQLError(
+            "22016",
+            "argument of nth_value must be greater than zero",
+            position=position_of(node),
+        )
+
+
+def _check_default(node: exp.Lag | exp.Lead, types: Types) -> None:
+    """lag(a, 1, 0.5): both values have the type that they have in common."""
+    default = node.args.get("default")
+    given, other, common = types.of(node.this), types.of(default), types.of(node)
+    if default is None or given is None or other is None or common is None:
+        return
+    if not comparable(given, other):
+        names = ", ".join([type_name(given), type_name(INT8), type_name(other)])
+        raise SQLError(
+            "42883",
+            f"function {node.key}({names}) does not exist",
+            position=position_of(node),
+            hint=_CASTS_HINT,
+        )
+    if common.kind is not given.kind:
+        cast_in_place(node.this, common)
+
+
+def _meant(node: exp.Expr, types: Types, given: Sequence[Argument]) -> Chosen | None:
+    """The operator's signature; None where that depends on what is not known."""
+    sign = SIGNS[type(node)]
+    try:
+        chosen = types.meant(node)
+    except Ambiguous:
+        raise SQLError(
+            "42725",
+            f"operator is not unique: {type_name(given[0])} {sign} {type_name(given[1])}",
+            position=position_of(node),
+            hint="Could not choose a best candidate operator. " + _CASTS_HINT,
+        ) from None
+    if chosen is None:
+        if Given.ANYTHING in given:
+            return None
+        raise no_operator(sign, given[0], given[1], node)
+    return chosen
+
+
+def _join_as_texts(sides: Sequence[exp.Expr], chosen: Chosen, types: Types) -> None:
+    """`5 || 'x'`: what is no text is cast to one."""
+    if chosen.result is None or chosen.result.kind is not TypeKind.STRING:
+        return
+    for side in sides:
+        found = types.of(side)
+        if found is not None and found.kind is not TypeKind.STRING:
+            wrap(side, _as_text)
+
+
+def _as_text(tree: exp.Expr) -> exp.Expr:
+    return exp.Cast(this=tree, to=exp.DataType.build("text", dialect="postgres"))
+
+
+def _literals_of_operator(node: exp.Expr, types: Types) -> None:
+    """In queries on the catalog, whose types are not PostgreSQL's, only numbers are sure."""
+    for literal, other in ((node.this, node.expression), (node.expression, node.this)):
+        found = types.of(other)
+        if found is not None and found.kind in NUMBERS:
+            as_type(literal, found, types)
+
+
+def _check_comparison(node: exp.Expr, types: Types) -> None:
+    others = operands(node)
+    left = entries(node.this)
+    listed = False
+    if isinstance(node, exp.In):
+        listed_as_singles(node, types)
+        others = operands(node)
+        listed = listed_as_varchar(node, types)
+    for other in others:
+        right = entries(other)
+        if left is None or right is None:
+            if left is None and right is None:
+                _compare(node, node.this, other, types, listed=listed)
+        elif len(left) == len(right):
+            for one, another in zip(left, right, strict=True):
+                _compare(node, one, another, types, listed=listed)
+    if left is not None:
+        return
+    query = node.args.get("query")
+    if isinstance(query, exp.Expr):
+        _compare(node, node.this, query, types, listed=listed)
+
+
+def entries(tree: exp.Expr) -> list[exp.Expr] | None:
+    """The entries of `(a, b)` or `ROW(a, b)`; None for what is no row."""
+    inner = tree.unnest()
+    row = isinstance(inner, exp.Anonymous) and inner.name.upper() == "ROW"
+    return list(inner.expressions) if row or isinstance(inner, exp.Tuple) else None
+
+
+def operands(tree: exp.Expr) -> list[exp.Expr]:
+    """What `tree.this` is compared with."""
+    match tree:
+        case exp.In():
+            return list(tree.expressions)
+        case exp.Between():
+            return [tree.args["low"], tree.args["high"]]
+    return [tree.args["expression"]]
+
+
+def _compare(
+    node: exp.Expr, left: exp.Expr, right: exp.Expr, types: Types, *, listed: bool = False
+) -> None:
+    """`listed` says that they are an item and what it is sought in, both VARCHARs."""
+    give_way()
+    if not listed:
+        compare_as_char(left, right, types)
+    first, second = types.given(left), types.given(right)
+    if not comparable(first, second):
+        raise no_operator(SIGNS.get(type(node), "="), first, second, node)
+    if {types.kind(left), types.kind(right)} == {TypeKind.TIME, TypeKind.INTERVAL}:
+        clock = left if types.kind(left) is TypeKind.TIME else right
+        cast_in_place(clock, INTERVAL)
+        return
+    if compare_in_double(left, right, types):
+        return
+    for literal, wanted, other in ((left, second, right), (right, first, left)):
+        # A constant that meets a decimal column keeps all its digits (`transpile`).
+        column = isinstance(other.unnest(), exp.Column)
+        if isinstance(wanted, ColumnType) and not (column and wanted.kind is TypeKind.DECIMAL):
+            as_type(literal, wanted, types)
+
+
+def _check_call(node: exp.Expr, types: Types) -> None:
+    call = called(node)
+    if call is None:
+        return
+    name, given = call
+    known = [types.given(operand) for operand in given]
+    try:
+        chosen = types.meant(node)
+    except Ambiguous:
+        raise SQLError(
+            "42725",
+            f"function {described(name, [type_name(type) for type in known])} is not unique",
+            position=position_of(node),
+            hint="Could not choose a best candidate function. " + _CASTS_HINT,
+        ) from None
+    if chosen is None:
+        raise SQLError(
+            "42883",
+            f"function {described(name, [type_name(type) for type in known])} does not exist",
+            position=position_of(node),
+            hint="No function matches the given name and argument types. " + _CASTS_HINT,
+        )
+    if chosen.takes_array_as_element(known):
+        raise several_dimensions(node)
+    if chosen.polymorphic_of(known):
+        raise SQLError(
+            "42804",
+            "could not determine polymorphic type because input has type unknown",
+            position=position_of(node),
+        )
+    for operand, wanted in zip(given, chosen.wanted, strict=True):
+        if wanted is not None:
+            _as_wanted(name, operand, wanted, types)
+        elif name in _QUOTED and types.kind(operand) not in (None, TypeKind.STRING):
+            cast_in_place(operand, STRING)
+
+
+def _as_wanted(name: str, operand: exp.Expr, wanted: ColumnType, types: Types) -> None:
+    kind = types.kind(operand)
+    clock = kind is TypeKind.TIME and wanted.kind is TypeKind.INTERVAL
+    whole = kind is TypeKind.INT8 and wanted.kind is TypeKind.FLOAT8 and name in _WHOLE
+    if clock or whole:
+        cast_in_place(operand, wanted)
+    elif wanted == FLOAT8 and kind is TypeKind.FLOAT4:
+        widened(operand, types)
+    else:
+        as_type(operand, wanted, types)
+
+
+_QUOTED = ("quote_literal", "quote_nullable")
+_WHOLE = ("ceil", "ceiling", "floor", "trunc", "round")
+"""Functions of DuckDB's that return integers of integers."""
+
+_ALTERNATIVES = (exp.Case, exp.Coalesce, exp.Greatest, exp.Least, exp.Array)
+
+
+def _alternatives(node: exp.Expr, types: Types) -> None:
+    """The branches of CASE and the like, which have one type."""
+    match node:
+        case exp.Case():
+            # ELSE decides before all others, as in PostgreSQL.
+            parts = [node.args["default"]] if node.args.get("default") is not None else []
+            parts += [branch.args["true"] for branch in node.args["ifs"]]
+            if node.this is not None:
+                for branch in node.args["ifs"]:
+                    _compare(node, node.this, branch.this, types)
+        case exp.Array() if len(node.expressions) == 1 and isinstance(
+            node.expressions[0], exp.Query
+        ):
+            return
+        case _:
+            parts = list(node.iter_expressions())
+    have_one_type(parts, node.key.upper(), types)
+
+
+_CONDITIONS = (exp.And, exp.Or, exp.Not, exp.Where, exp.Having, exp.Join, exp.Case)
+_CLAUSES: dict[type[exp.Expr], str] = {
+    exp.Where: "WHERE",
+    exp.Having: "HAVING",
+    exp.Join: "JOIN/ON",
+    exp.Case: "CASE/WHEN",
+}
+
+
+def _check_condition(node: exp.Expr, types: Types) -> None:
+    """Raises SQLError 42804 for a condition that is no truth."""
+    match node:
+        case exp.And() | exp.Or():
+            parts = [node.this, node.args["expression"]]
+        case exp.Case():
+            parts = [branch.this for branch in node.args["ifs"]] if node.this is None else []
+        case exp.Join():
+            parts = [node.args["on"]] if node.args.get("on") is not None else []
+        case _:
+            parts = [node.this]
+    for part in parts:
+        found = types.of(part)
+        if found is not None and found.kind is not TypeKind.BOOL:
+            what = _CLAUSES.get(type(node), node.key.upper())
+            raise SQLError(
+                "42804",
+                f"argument of {what} must be type boolean, not type {type_name(found)}",
+                position=position_of(part),
+            )
+        as_type(part, BOOL, types)
+
+
+def _as_compared(node: exp.Nullif, types: Types) -> None:
+    """nullif() of numbers is of the type in which they are compared."""
+    first, second = types.of(node.this), types.of(node.expression)
+    if first is None or second is None or {first.kind, second.kind}.isdisjoint(FLOATS):
+        return
+    if first.kind not in FLOATS:
+        cast_in_place(node.this, FLOAT8)
+
+
+def _check_truth_test(node: exp.Is, types: Types) -> None:
+    """`x IS TRUE`, which asks for a truth."""
+    found = types.of(node.this)
+    if not isinstance(node.expression, exp.Boolean) or found is None:
+        return
+    if found.kind is not TypeKind.BOOL:
+        word = "TRUE" if node.expression.this else "FALSE"
+        raise SQLError(
+            "42804",
+            f"argument of IS {word} must be type boolean, not type {type_name(found)}",
+            position=position_of(node),
+        )
+
+
+def _check_negation(node: exp.Neg, types: Types) -> None:
+    found = types.of(node.this)
+    if found is not None and found.kind is TypeKind.TIME:
+        cast_in_place(node.this, INTERVAL)
+        return
+    if found is not None and found.kind not in (*NUMBERS, TypeKind.INTERVAL):
+        raise SQLError(
+            "42883",
+            f"operator does not exist: - {type_name(found)}",
+            position=position_of(node),
+            hint=_CASTS_HINT,
+        )
+
+
+def _check_array(node: exp.Bracket | exp.Any | exp.All, types: Types) -> None:
+    found = types.of(node.this)
+    if found is None or found.element is not None:
+        return
+    if isinstance(node, exp.Bracket):
+        if isinstance(node.this, exp.Bracket) and found.kind is not TypeKind.JSONB:
+            raise several_dimensions(node)
+        if found.kind is not TypeKind.JSONB:
+            raise SQLError(
+                "42804",
+                f"cannot subscript type {type_name(found)} because it does not support "
+                "subscripting",
+                position=position_of(node),
+            )
+        return
+    if not isinstance(node.this.unnest(), exp.Query):
+        raise SQLError(
+            "42809",
+            "op ANY/ALL (array) requires array on right side",
+            position=position_of(node),
+        )
+
+
+def _check_keys(node: exp.Order | exp.Group) -> None:
+    """Raises SQLError 42601 for a text as a key of a query, which orders nothing."""
+    if not isinstance(node.parent, exp.Query):
+        return
+    for item in node.expressions:
+        key = item.this if isinstance(item, exp.Ordered) else item
+        if isinstance(key, exp.Literal) and key.is_string:
+            clause = "ORDER BY" if isinstance(node, exp.Order) else "GROUP BY"
+            raise SQLError("42601", f"non-integer constant in {clause}", position=position_of(key))

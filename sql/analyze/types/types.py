@@ -1,0 +1,516 @@
+"""The types of a query's expressions, as far as they are plain to see.
+
+Columns of tables, derived tables and common table expressions are followed to where they come
+from; functions and operators are looked up by their signatures. None is the type of whatever is
+not known, which includes a text literal and NULL: they take the type of what they meet (`untyped`).
+
+A type is kept with its tree, and so with each copy of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import zip_longest
+
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope as QueryScope
+
+from ....catalog.values.column_types import ColumnType, array_of
+from ....catalog.values.type_kinds import FLOATS, TypeKind
+from ....kvlayer.fibre import give_way
+from ...builtins.known_functions import FUNCTIONS, called
+from ...builtins.macros import PREFIX
+from ...builtins.operators import SIGNS, operation
+from ...builtins.signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, resolve
+from ...parse import folded
+from ...parse.queries import table_name
+from ...syntax.tree_names import CAST_TYPE
+from ..binder import Relations, scopes_in
+from ..columns.stars import Columns, Stars, given_names, sources_of, tree_of
+from ..scalars import broad_type_of_cast, type_of_cast
+from ..virtual_ids import in_catalog
+from .derived_types import (
+    FLOAT4,
+    FLOAT8,
+    INT8,
+    at_zone,
+    constant_places,
+    decimal,
+    listed_item,
+    literal_type,
+    of_bare_numeric,
+    of_ordered_set,
+    of_recursion,
+    quotient_scale,
+    series,
+    truncated,
+    whole_of_recursion,
+    widest,
+)
+from .expression_types import FUNCTIONS as DOCUMENT_FUNCTIONS
+from .node_types import type_of_class
+from .number_scales import type_of_pattern
+
+STRING = ColumnType(TypeKind.STRING)
+BOOL = ColumnType(TypeKind.BOOL)
+BYTES = ColumnType(TypeKind.BYTES)
+DATE = ColumnType(TypeKind.DATE)
+TIMESTAMP = ColumnType(TypeKind.TIMESTAMP)
+TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
+INTERVAL = ColumnType(TypeKind.INTERVAL)
+UUID = ColumnType(TypeKind.UUID)
+JSONB = ColumnType(TypeKind.JSONB)
+TEXTS = array_of(STRING)
+
+_DEPTH_MAX = 200
+"""Expressions nested deeper are of unknown type: the walk is recursive."""
+_MAGNITUDE_OF_LEAST = str(2**63)
+"""Digits that are an INT8 behind a minus only."""
+_TYPE = "postgres_type"
+_DECLARED = "declared_type"
+"""Where a tree keeps its type. No type is kept of what may still learn of one."""
+
+_SAME = (
+    exp.Paren, exp.Alias, exp.Filter, exp.Window, exp.IgnoreNulls,
+    exp.FirstValue, exp.LastValue, exp.NthValue, exp.Order, exp.Collate, exp.AnyValue,
+    exp.Ordered,
+)  # fmt: skip
+_CHAINED = (exp.Binary, exp.Paren, exp.Not, exp.Neg, exp.Cast)
+_ALTERNATIVES = (exp.Coalesce, exp.Greatest, exp.Least)
+_WITHIN = {"integer_of_text": INT8, "bool_of_text": BOOL, "float_text": STRING,
+           "single_text": STRING, "single": FLOAT4, "pg_typeof": STRING, "text": STRING,
+           "subscripts": array_of(INT8), "places_to": array_of(INT8)}  # fmt: skip
+"""What stands for casts."""
+_KEPT_MAX = 4096
+"""Calls whose signature is kept, by name and types of operands."""
+
+
+@lru_cache(_KEPT_MAX)
+def _function(name: str, given: tuple[Argument, ...]) -> Chosen | None:
+    return resolve(FUNCTIONS[name], given)
+
+
+def untyped(tree: exp.Expr) -> bool:
+    """Whether an expression takes the type of what it meets."""
+    inner = tree.unnest()
+    return isinstance(inner, exp.Null) or (isinstance(inner, exp.Literal) and inner.is_string)
+
+
+class Types:
+    """The types of one query. Trees that were put in place of others are typed by their own."""
+
+    def __init__(self, query: exp.Expr, relations: Relations) -> None:
+        self.relations = relations
+        # Tables of the catalog have texts and INT8 where PostgreSQL has types of its own.
+        self.strict = not any(map(in_catalog, relations.values()))
+        self._scopes: dict[int, list[QueryScope]] = {}
+        scopes = scopes_in(query)
+        for scope in scopes:
+            for column in scope.columns:
+                give_way()
+                self._scopes.setdefault(id(column), []).append(scope)
+        self._stars = Stars(scopes, relations, self)
+        self._query = query  # ids stay theirs as long as they live
+        self._depth = 0
+
+    def of(self, tree: exp.Expr | None) -> ColumnType | None:
+        if tree is None or self._depth > _DEPTH_MAX:
+            return None
+        meta = tree.meta
+        if _TYPE not in meta:
+            if isinstance(tree, _CHAINED):
+                # What a chain begins with comes first, so that its length is no depth.
+                for part in reversed(self._chain(tree.this)):
+                    self._keep(part)
+            self._keep(tree)
+        found: ColumnType | None = meta[_TYPE]
+        return found
+
+    def _keep(self, tree: exp.Expr) -> None:
+        give_way()
+        meta = tree.meta
+        self._depth += 1
+        meta[_TYPE] = None  # a query that is recursive meets itself
+        meta[_TYPE] = self._infer(tree)
+        self._depth -= 1
+
+    def _chain(self, tree: exp.Expr) -> list[exp.Expr]:
+        """The trees without a type that are one another's first part."""
+        found: list[exp.Expr] = []
+        while isinstance(tree, _CHAINED) and _TYPE not in tree.meta:
+            found.append(tree)
+            tree = tree.this
+        return found
+
+    def kind(self, tree: exp.Expr | None) -> TypeKind | None:
+        found = self.of(tree)
+        return None if found is None else found.kind
+
+    def say(self, tree: exp.Expr, type: ColumnType | None) -> None:
+        """What is put in place of another tree is of its type."""
+        tree.meta[_TYPE] = type
+
+    def given(self, tree: exp.Expr) -> Argument:
+        """The type of an operand, in terms of signatures."""
+        found = self.of(tree)
+        if found is not None:
+            return found
+        return Given.LITERAL if untyped(tree) else Given.ANYTHING
+
+    def declared(self, tree: exp.Expr) -> ColumnType | None:
+        """The type that CREATE TABLE or a cast says, which may be narrower."""
+        inner = tree.unnest()
+        known = self.of(inner)
+        if isinstance(inner, exp.Column):
+            found: ColumnType | None = inner.meta.get(_DECLARED)
+            return found
+        return type_of_cast(inner) if isinstance(inner, exp.Cast) else known
+
+    def meant(self, tree: exp.Expr) -> Chosen | None:
+        """The signature of a call or an operator, where it is known. Raises Ambiguous."""
+        call = called(tree)
+        if call is not None:
+            name, operands = call
+            return _function(name, tuple(map(self.given, operands)))
+        if isinstance(tree, exp.Binary) and type(tree) in SIGNS:
+            sides = self.given(tree.this), self.given(tree.args["expression"])
+            return operation(SIGNS[type(tree)], *sides)
+        return None
+
+    def _infer(self, tree: exp.Expr) -> ColumnType | None:
+        match tree:
+            case exp.Column():
+                return self._column(tree)
+            case exp.Literal():
+                return None if tree.is_string else literal_type(tree.this)
+            case exp.Boolean():
+                return BOOL
+            case exp.Cast():
+                return self._cast(tree)
+            case exp.Sum() | exp.Avg():
+                return self._summed(tree)
+            case exp.Case():
+                results = [branch.args.get("true") for branch in tree.args.get("ifs") or ()]
+                return self.common([*results, tree.args.get("default")])
+            case exp.Lag() | exp.Lead():
+                return self.common([tree.this, tree.args.get("default")])
+            case exp.Subquery():
+                return self._of_subquery(tree)
+            case exp.CurrentTimestamp():
+                return TIMESTAMPTZ
+            case exp.Localtimestamp():
+                return TIMESTAMP
+            case exp.Localtime():
+                return ColumnType(TypeKind.TIME)
+            case exp.CurrentDate():
+                return DATE
+            case exp.Interval():
+                return INTERVAL
+            case exp.Uuid():
+                return UUID
+            case exp.Extract():
+                return decimal(6)
+            case exp.Neg(this=exp.Literal() as least) if least.this == _MAGNITUDE_OF_LEAST:
+                return INT8
+            case exp.Neg():
+                found = self.of(tree.this) or (FLOAT8 if untyped(tree.this) else None)
+                return INTERVAL if found is not None and found.kind is TypeKind.TIME else found
+            case exp.Nullif():
+                found = self.of(tree.this) or (STRING if untyped(tree.this) else None)
+                if found == FLOAT4:
+                    return FLOAT4
+                others = (found, self.of(tree.args["expression"]))
+                return FLOAT8 if FLOAT8 in others or FLOAT4 in others else found
+            case exp.WithinGroup():
+                return of_ordered_set(tree, self.of)
+            case exp.AtTimeZone():
+                return at_zone(self.kind(tree.this))
+            case exp.GenerateSeries() | exp.ExplodingGenerateSeries():
+                return self._series(tree)
+            case exp.Explode():
+                found = self.of(tree.this)
+                return None if found is None else found.element
+            case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
+                return self._arithmetic(tree)
+        return self._by_class(tree)
+
+    def _cast(self, tree: exp.Cast) -> ColumnType | None:
+        made = of_bare_numeric(tree, self.of(tree.this))
+        if made is not None:
+            tree.meta[CAST_TYPE] = made
+            return made
+        return broad_type_of_cast(tree)
+
+    def _by_class(self, tree: exp.Expr) -> ColumnType | None:
+        if isinstance(tree, _SAME):
+            return self.of(tree.this)
+        if isinstance(tree, _ALTERNATIVES):
+            return self.common(list(tree.iter_expressions()))
+        known = type_of_class(tree)
+        if known is not None:
+            return known
+        match tree:
+            case exp.Array() | exp.ArrayAgg():
+                return self._array(tree)
+            case exp.Bracket():
+                return self._subscript(tree)
+            case exp.Any() | exp.All():
+                found = self.of(tree.this)
+                return None if found is None else found.element
+        return self._called(tree)
+
+    def _called(self, tree: exp.Expr) -> ColumnType | None:
+        """The type that a function returns."""
+        try:
+            chosen = self.meant(tree)
+        except Ambiguous:
+            return None
+        if chosen is None:
+            name = tree.name.lower() if isinstance(tree, exp.Anonymous) else ""
+            return _WITHIN.get(name.removeprefix(PREFIX)) or DOCUMENT_FUNCTIONS.get(name)
+        name = chosen.signature.name
+        call = called(tree)
+        operands = call[1] if call is not None else []
+        match name:
+            case "round" | "trunc" | "ceil" | "ceiling" | "floor" | "div" | "mod" | "factorial":
+                return self._rounded(name, operands, chosen)
+            case "date_trunc":
+                return truncated(self.of(operands[1]))
+            case "to_number":
+                return type_of_pattern(operands[1])
+            case "array_fill" | "enum_range":
+                found = self.common(operands if name == "enum_range" else operands[:1])
+                return None if found is None or found.element is not None else array_of(found)
+        return chosen.result
+
+    def _rounded(
+        self, name: str, operands: Sequence[exp.Expr], chosen: Chosen
+    ) -> ColumnType | None:
+        if name == "mod" and len(operands) == 2:
+            return self._numbers(exp.Mod, *map(self.of, operands))
+        if chosen.wanted and chosen.wanted[0] == FLOAT8:
+            return FLOAT8
+        if len(operands) == 2 and name in ("round", "trunc"):
+            places = constant_places(operands[1])
+            return None if places is None else decimal(places)
+        return decimal(0)
+
+    def _series(self, tree: exp.Expr) -> ColumnType | None:
+        return series([self.of(tree.args.get(place)) for place in ("start", "end", "step")])
+
+    def _array(self, tree: exp.Expr) -> ColumnType | None:
+        items = tree.expressions if isinstance(tree, exp.Array) else [tree.this]
+        if isinstance(tree, exp.Array) and len(items) == 1 and isinstance(items[0], exp.Query):
+            _, types = self.columns_of(items[0])
+            found = types[0] if types else None
+        else:
+            found = self.common([listed_item(item) for item in items]) if items else None
+        return None if found is None or found.element is not None else array_of(found)
+
+    def of_elements(self, tree: exp.Expr) -> ColumnType | None:
+        """The type of the elements of ARRAY[…] and array_agg(), where that is an array."""
+        items = tree.expressions if isinstance(tree, exp.Array) else [listed_item(tree.this)]
+        if len(items) == 1 and isinstance(items[0], exp.Query):
+            types = self.columns_of(items[0])[1]
+            found = types[0] if types else None
+        else:
+            found = self.common(items)
+        return found if found is not None and found.element is not None else None
+
+    def _subscript(self, tree: exp.Bracket) -> ColumnType | None:
+        base = self.of(tree.this)
+        if base is None or base.element is None:
+            return base if base == JSONB else None
+        sliced = any(isinstance(item, exp.Slice) for item in tree.expressions)
+        return base if sliced else base.element
+
+    def _summed(self, tree: exp.Expr) -> ColumnType | None:
+        call = called(tree)
+        assert call is not None, tree
+        found = self.of(call[1][0])
+        kind = None if found is None else found.kind
+        if kind in (TypeKind.INTERVAL, TypeKind.TIME):
+            return INTERVAL
+        if found is None or kind not in (TypeKind.INT8, TypeKind.DECIMAL):
+            if kind is TypeKind.FLOAT4 and isinstance(tree, exp.Sum):
+                return FLOAT4
+            return FLOAT8 if kind in FLOATS else None
+        scale = found.decimal[1] if kind is TypeKind.DECIMAL else 0
+        return decimal(scale if isinstance(tree, exp.Sum) else quotient_scale(scale, 0))
+
+    def common(self, trees: Iterable[exp.Expr | None]) -> ColumnType | None:
+        """The type of alternatives: a text where all are literals, else the widest number or
+        moment, or the first that is known."""
+        present = [tree for tree in trees if tree is not None]
+        found = [type for tree in present if (type := self.of(tree)) is not None]
+        if not found:
+            return STRING if present and all(map(untyped, present)) else None
+        return widest(found)
+
+    def _arithmetic(self, tree: exp.Expr) -> ColumnType | None:
+        left, right = self.of(tree.this), self.of(tree.args["expression"])
+        kinds = {type.kind for type in (left, right) if type is not None}
+        if kinds and kinds <= set(NUMBERS):
+            left = right if left is None and untyped(tree.this) else left
+            right = left if right is None and untyped(tree.args["expression"]) else right
+            return self._numbers(type(tree), left, right)
+        try:
+            chosen = self.meant(tree)
+        except Ambiguous:
+            return None
+        return None if chosen is None else chosen.result
+
+    def _numbers(
+        self, sign: type[exp.Expr], left: ColumnType | None, right: ColumnType | None
+    ) -> ColumnType | None:
+        if left is None or right is None:
+            return None
+        kinds = {left.kind, right.kind}
+        if kinds == {TypeKind.INT8}:
+            return INT8
+        if not kinds <= set(NUMBERS):
+            return None
+        if kinds == {TypeKind.FLOAT4}:
+            return FLOAT4
+        if not kinds.isdisjoint(FLOATS):
+            return FLOAT8
+        scales = [t.decimal[1] if t.kind is TypeKind.DECIMAL else 0 for t in (left, right)]
+        if sign is exp.Mul:
+            return decimal(min(sum(scales), 38))
+        return decimal(quotient_scale(*scales) if sign is exp.Div else max(scales))
+
+    def _column(self, column: exp.Column) -> ColumnType | None:
+        if not isinstance(column.this, exp.Identifier):
+            return None
+        name, qualifier = folded(column.this), column.args.get("table")
+        for scope in self._scopes.get(id(column), ()):
+            found: list[ColumnType | None] = []
+            for source in sources_of(scope, qualifier):
+                has, type = self._of_source(source, name)
+                if has:
+                    found.append(type)
+            if found and (len(found) == 1 or qualifier is None):
+                column.meta[_DECLARED] = found[0]
+                return None if found[0] is None else found[0].broad
+            if found:
+                return None
+        return None
+
+    def has_column(self, source: exp.Expr | QueryScope, name: str) -> bool | None:
+        """Whether a source has a column; None where that is not known."""
+        if self._of_source(source, name)[0]:
+            return True
+        return None if self._stars.of_source(source) is None else False
+
+    def row_of(self, column: exp.Column) -> Columns | None:
+        """The columns of the whole row of what FROM has under a name; None for a column's name."""
+        if not isinstance(column.this, exp.Identifier) or column.args.get("table") is not None:
+            return None
+        name = folded(column.this)
+        for scope in self._scopes.get(id(column), ()):
+            found = None
+            for alias, source in scope.sources.items():
+                if self._of_source(source, name)[0]:
+                    return None
+                if alias.lower() == name.lower() and isinstance(tree_of(source), _ROWS):
+                    found = self._stars.of_source(source)
+            if found is not None:
+                return found
+        return None
+
+    def _of_source(
+        self, source: exp.Expr | QueryScope, name: str
+    ) -> tuple[bool, ColumnType | None]:
+        """Whether a source has a column, and its type."""
+        if isinstance(source, exp.Table):
+            if isinstance(source.this, exp.GenerateSeries):
+                names = given_names(source)
+                return name in (*names, source.alias.lower()), self._series(source.this)
+            if not isinstance(source.this, exp.Identifier):
+                return False, None
+            descriptor = self.relations.get(table_name(source).parts)
+            column = descriptor.find_column(name) if descriptor is not None else None
+            return column is not None, None if column is None else column.type
+        if isinstance(source, exp.Unnest):
+            return self.of_unnest(source, name)
+        if not isinstance(source, QueryScope):
+            return False, None
+        if isinstance(source.expression, exp.Unnest):
+            return self.of_unnest(source.expression, name)
+        names, types = self.columns_of(source.expression)
+        known = dict(zip_longest(names, types[: len(names)]))  # WITH ORDINALITY adds a name
+        if name not in known:
+            return False, None
+        _, parts = self.parts_of(source.expression)
+        several = dict(zip(names, parts, strict=False)).get(name, [])
+        narrow = self.declared(several[0]) if len(several) == 1 else None
+        if known[name] is not None and narrow is not None and narrow.broad != known[name]:
+            narrow = None  # a recursive column that gets more digits than its first row has
+        return True, narrow or known[name]
+
+    def of_unnest(self, source: exp.Unnest, name: str) -> tuple[bool, ColumnType | None]:
+        if len(source.expressions) != 1:
+            return False, None
+        found = self.of(source.expressions[0])
+        names = given_names(source) or [source.alias.lower()]
+        if name == names[0] or name == source.alias.lower():
+            return True, None if found is None else found.element
+        return (True, INT8) if name in names else (False, None)
+
+    def columns_of(self, tree: exp.Expr) -> tuple[list[str], list[ColumnType | None]]:
+        """The columns of a derived table or common table expression: what is of no type is text."""
+        tree = whole_of_recursion(tree)
+        names, parts = self.parts_of(tree)
+        recursive = isinstance(tree.parent, exp.CTE)
+        types = [
+            self.common(column) if not recursive or len(column) == 1
+            else of_recursion(self.of(column[0]), column[1:]) or self.common(column)
+            for column in parts
+        ]  # fmt: skip
+        given = given_names(tree)
+        return [*given, *names[len(given) :]], types
+
+    def parts_of(self, tree: exp.Expr) -> tuple[list[str], list[list[exp.Expr]]]:
+        """The names of a query's columns, and what stands for each in all of its sides."""
+        match tree:
+            case exp.Subquery() | exp.Lateral():
+                return self.parts_of(tree.this)
+            case exp.SetOperation():
+                give_way()
+                names, left = self.parts_of(tree.this)
+                _, right = self.parts_of(tree.args["expression"])
+                if len(left) != len(right):
+                    return names, left
+                return names, [one + other for one, other in zip(left, right, strict=True)]
+            case exp.Values():
+                rows = [row.expressions for row in tree.expressions if isinstance(row, exp.Tuple)]
+                columns = [list(column) for column in zip(*rows, strict=False)]
+                return [f"column{place + 1}" for place in range(len(columns))], columns
+            case exp.Select():
+                return self._items(tree)
+        return [], []
+
+    def _items(self, select: exp.Select) -> tuple[list[str], list[list[exp.Expr]]]:
+        """The columns of a select list: of a star those that it stands for, if that is plain."""
+        names: list[str] = []
+        parts: list[list[exp.Expr]] = []
+        for item in select.expressions:
+            columns = self._stars.columns(select, item)
+            for column in [item] if columns is None else columns:
+                names.append(column.alias_or_name.lower())
+                parts.append([column.unalias()])
+        return names, parts
+
+    def columns_in(self, source: exp.Expr) -> list[tuple[str, ColumnType | None]]:
+        """The columns of what is joined, as far as they are known."""
+        return self._stars.of_source(source) or []
+
+    def _of_subquery(self, tree: exp.Subquery) -> ColumnType | None:
+        if not isinstance(tree.this, exp.Query):
+            return self.of(tree.this) if isinstance(tree.this, exp.Expr) else None
+        _, types = self.columns_of(tree.this)
+        return types[0] if len(types) == 1 else None
+
+
+_ROWS = (exp.Table, exp.Select, exp.SetOperation, exp.Values, exp.Lateral)

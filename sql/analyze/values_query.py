@@ -1,0 +1,128 @@
+"""VALUES with more than constants: an INSERT of a query that computes its rows.
+
+    INSERT INTO t VALUES (1, upper('a')), ((SELECT max(k) + 1 FROM t), DEFAULT)
+
+    SELECT 1, upper('a') UNION ALL SELECT (SELECT max(k) + 1 FROM t), 'none'
+
+What has no type of its own, a text literal or a parameter, is cast to its column's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from ...catalog.descriptors.descriptor import Column, TableDescriptor
+from ...catalog.store.show_create import default_text
+from ...catalog.values.errors import SQLError
+from ..parse import parse_expression, position_of
+from ..syntax.walks import find_all
+from .columns.column_values import is_default, refuse_computed
+from .default_expressions import volatile
+from .scalars import NotNative, compile_scalar
+from .types.sets import check_listed_series
+
+
+def takes_query(values: exp.Values) -> bool:
+    """Whether some item is neither DEFAULT nor evaluated in Python, and names no column itself."""
+    return any(_foreign(item) for row in values.expressions for item in items_of(row))
+
+
+def refuse_aggregates(values: exp.Values) -> None:
+    """Raises SQLError for what is computed of several rows, where there are none."""
+    for found in values.find_all(exp.AggFunc, exp.Window):
+        if found.find_ancestor(exp.Select, exp.Values) is not values:
+            continue
+        if isinstance(found, exp.Window):
+            message = "window functions are not allowed in VALUES"
+            raise SQLError("42P20", message, position=position_of(found))
+        if not isinstance(found.parent, exp.Window):
+            message = "aggregate functions are not allowed in VALUES"
+            raise SQLError("42803", message, position=position_of(found))
+
+
+def items_of(row: exp.Expr) -> Sequence[exp.Expr]:
+    """The items of one row of VALUES."""
+    return row.expressions if isinstance(row, exp.Tuple) else [row]
+
+
+def _foreign(item: exp.Expr) -> bool:
+    if is_default(item):
+        return False
+    try:
+        compile_scalar(item, {})
+    except NotNative:
+        columns = find_all(item, exp.Column)
+        return all(column.find_ancestor(exp.Query) is not None for column in columns)
+    return False
+
+
+def without_defaults(
+    values: exp.Values, targets: Sequence[int]
+) -> tuple[exp.Values, tuple[int, ...]]:
+    """The rows without the places where each of them says DEFAULT, and the targets of the rest:
+    what an INSERT leaves out takes its default, drawn anew for each row if that is its kind."""
+    rows = [items_of(row) for row in values.expressions]
+    width = min(len(row) for row in rows)
+    left_out = {place for place in range(width) if all(is_default(row[place]) for row in rows)}
+    if not left_out or any(len(row) != width for row in rows):
+        return values, tuple(targets)
+    kept = [[item for place, item in enumerate(row) if place not in left_out] for row in rows]
+    made = exp.Values(expressions=[exp.Tuple(expressions=list(row)) for row in kept])
+    return made, tuple(target for place, target in enumerate(targets) if place not in left_out)
+
+
+def values_query(
+    values: exp.Values, targets: Sequence[int], descriptor: TableDescriptor
+) -> exp.Expr:
+    """The query. Every row has as many items. Raises SQLError."""
+    columns = [descriptor.visible_columns[place] for place in targets]
+    width = len(items_of(values.expressions[0]))
+    rows: list[exp.Select] = []
+    check_listed_series(values)
+    for row in values.expressions:
+        items = items_of(row)
+        if len(items) != width:
+            raise SQLError(
+                "42601", "VALUES lists must all be the same length", position=position_of(row)
+            )
+        if width > len(columns):
+            raise SQLError(
+                "42601",
+                "INSERT has more expressions than target columns",
+                position=position_of(items[len(columns)]),
+            )
+        made = [_item(item, column) for item, column in zip(items, columns, strict=False)]
+        rows.append(exp.select(*made))
+    query: exp.Expr = rows[0]
+    for following in rows[1:]:
+        query = exp.Union(this=query, expression=following, distinct=False)
+    return query
+
+
+def _item(item: exp.Expr, column: Column) -> exp.Expr:
+    if is_default(item):
+        return _default(item, column)
+    refuse_computed(column, item)
+    untyped = isinstance(item, exp.Null | exp.Parameter) or (
+        isinstance(item, exp.Literal) and item.is_string
+    )
+    if not untyped:
+        return item.copy()
+    target = exp.DataType.build(column.type.duckdb_name, dialect="duckdb")
+    return exp.Cast(this=item.copy(), to=target)
+
+
+def _default(item: exp.Expr, column: Column) -> exp.Expr:
+    text = default_text(column)
+    tree = exp.null() if text is None else parse_expression(text)
+    if column.computed is not None or volatile(tree):
+        raise SQLError(
+            "0A000",
+            f'DEFAULT of column "{column.name}" cannot stand beside what is not a constant',
+            hint="Leave the column out of the list of columns.",
+            position=position_of(item),
+        )
+    target = exp.DataType.build(column.type.duckdb_name, dialect="duckdb")
+    return exp.Cast(this=tree, to=target)

@@ -1,0 +1,20 @@
+"""Documents: what PostgreSQL's JSONB does, to the digit.
+
+A document is its normal text (`catalog.values.json_text`), wherever it is: in a row, in Arrow, in
+DuckDB. DuckDB's own functions on JSON read numbers as doubles and write documents in a form of
+their own, so they are asked only for what cannot lose anything, and everything else is done on the
+text:
+
+    `slices`        a document's members and items, each the slice of the text that says it
+    `paths`         what stands at `#>`, and what jsonb_set, jsonb_insert and `#-` make of it
+    `operators`     `||`, `-`, `@>`, `?`, jsonb_pretty, jsonb_strip_nulls
+    `order`         which documents are equal, and which come first
+    `json_paths`    `@?`, `@@`, jsonb_path_query and their language
+    `casts`         to numbers and truths
+    `datums`        to_jsonb: values of any type as documents
+    `functions`     all of that as functions of DuckDB, over columns
+    `calls`         calls of these functions in a query's tree
+
+What goes in is normal, and so is what comes out: two texts are the same exactly if the documents
+are, but for zeros at the ends of fractions. Nothing here knows of tables or sessions.
+"""

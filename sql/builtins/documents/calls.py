@@ -1,0 +1,83 @@
+"""Calls of documents' functions, what each takes, and documents that a query's text says."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ....catalog.values.column_types import ColumnType
+from ....catalog.values.errors import SQLError
+from ....catalog.values.type_kinds import TypeKind
+
+JSONB = ColumnType(TypeKind.JSONB)
+
+_CALL = "document_call"
+
+FUNCTIONS: dict[str, tuple[str, str, int]] = {
+    "jsonb_typeof": ("jsonb_typeof", "d", 1),
+    "jsonb_array_length": ("jsonb_array_length", "d", 1),
+    "jsonb_strip_nulls": ("jsonb_strip_nulls", "d", 1),
+    "jsonb_pretty": ("jsonb_pretty", "d", 1),
+    "jsonb_set": ("jsonb_set", "dsdt", 3),
+    "jsonb_set_lax": ("jsonb_set_lax", "dsdtt", 3),
+    "jsonb_insert": ("jsonb_insert", "dsdt", 3),
+    "jsonb_extract_path": ("jsonb_at_path", "ds", 2),
+    "jsonb_extract_path_text": ("jsonb_text_at_path", "ds", 2),
+    "jsonb_elements": ("jsonb_elements", "d", 1),
+    "jsonb_element_texts": ("jsonb_element_texts", "d", 1),
+    "jsonb_keys": ("jsonb_keys", "d", 1),
+    "jsonb_records": ("jsonb_records", "d", 1),
+    "jsonb_record": ("jsonb_record", "d", 1),
+    "jsonb_pairs": ("jsonb_pairs", "d", 1),
+    "jsonb_path_exists": ("jsonb_path_exists", "dtdt", 2),
+    "jsonb_path_match": ("jsonb_path_match", "dtdt", 2),
+    "jsonb_path_items": ("jsonb_path_items", "dtdt", 2),
+    "jsonb_path_query_array": ("jsonb_path_query_array", "dtdt", 2),
+    "jsonb_path_query_first": ("jsonb_path_query_first", "dtdt", 2),
+    "jsonb_text_pairs": ("jsonb_text_pairs", "d", 1),
+}
+"""By name: the function, what it takes (documents, sets of texts, anything), how many at least."""
+
+
+def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    """A call; the arguments move into it."""
+    made = exp.Anonymous(this=name, expressions=list(arguments))
+    made.meta[_CALL] = True
+    return made
+
+
+def is_call(node: exp.Expr) -> bool:
+    """Whether a call was made here, and not by a user."""
+    return _CALL in node.meta
+
+
+def is_literal(node: exp.Expr) -> bool:
+    inner = node.unnest()
+    return isinstance(inner, exp.Literal) and inner.is_string
+
+
+def literal_document(node: exp.Expr) -> exp.Expr:
+    """A text literal as a document. It is read when the statement is planned."""
+    return exp.cast(node.copy(), "jsonb", dialect="postgres")
+
+
+_PLACES = ("target", "path", "vars", "silent")
+PATH_FUNCTIONS = frozenset(
+    {"jsonb_path_exists", "jsonb_path_match", "jsonb_path_items", "jsonb_path_query_array",
+     "jsonb_path_query_first"}
+)  # fmt: skip
+"""Whose arguments may be given by their names: `silent => true`."""
+
+
+def in_places(given: list[exp.Expr]) -> list[exp.Expr]:
+    """The arguments of such a function in their places. What is left out before one that is named
+    has its default. Raises SQLError 42883 for another name."""
+    plain = [each for each in given if not isinstance(each, exp.Kwarg)]
+    named = {each.name.lower(): each.expression for each in given if isinstance(each, exp.Kwarg)}
+    made: list[exp.Expr] = list(plain)
+    for name in _PLACES[len(plain) :]:
+        if not named:
+            break
+        made.append(named.pop(name, None) or exp.Literal.string("{}"))
+    if named:
+        raise SQLError("42883", f"the function has no argument {next(iter(named))}")
+    return made

@@ -1,0 +1,296 @@
+"""Documents' functions as DuckDB has them: each takes whole columns, and NULL makes NULL.
+
+Their parameters are of any type, so that each sees what it is really given: a document is taken as
+it is, a text is read as one and brought to its normal form, and nothing is converted on the way.
+
+`jsonb_steps` follows the names and places of `doc -> 'a' -> 0`. It runs in Python, some 1 µs for a
+row; the macros over it let DuckDB answer where that cannot lose anything: of members that are
+texts, truths and integers it gives the very digits, of others it gives only their type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from ....catalog.values.column_types import ColumnType, array_of, coerce
+from ....catalog.values.errors import SQLError
+from ....catalog.values.json_text import read_json
+from ....catalog.values.type_kinds import TypeKind
+from ...results.passed_errors import passed_on
+from . import casts, operators, order, paths, slices
+from .datums import Documents, documents_in, documents_of, names_of
+from .json_paths import answers
+
+_TEXTS = array_of(ColumnType(TypeKind.STRING))
+
+Reader = Callable[[Any], list[Any]]
+
+
+def install(connection: duckdb.DuckDBPyConnection) -> None:
+    """Defines them in an evaluator's database."""
+    # Its stubs know no function over Arrow's columns.
+    define: Any = connection.create_function
+    for name, function, readers, result in _FUNCTIONS:
+        call = _over_columns(function, [_READERS[letter] for letter in readers], result)
+        define(name, call, None, result, type="arrow", null_handling="special")
+    for name, (over_columns, result) in _OVER_COLUMNS.items():
+        define(name, _told(over_columns), None, result, type="arrow", null_handling="special")
+    for macro in _MACROS:
+        connection.execute(f"CREATE MACRO {macro}")
+
+
+def _over_columns(
+    function: Callable[..., Any], readers: Sequence[Reader], result: str
+) -> Callable[..., Any]:
+    def call(*columns: Any) -> Any:
+        if not len(columns) <= len(readers):
+            raise SQLError("42883", "the function does not take so many arguments")
+        values = [read(column) for read, column in zip(readers, columns, strict=False)]
+        found = [None if None in row else function(*row) for row in zip(*values, strict=True)]
+        return _column(result, found)
+
+    return _told(call)
+
+
+def _column(result: str, values: list[Any]) -> Any:
+    if result == "JSON":
+        return pa.ExtensionArray.from_storage(pa.json_(), pa.array(values, pa.string()))
+    return pa.array(values, _RESULTS[result])
+
+
+def _told(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with errors that pass through DuckDB."""
+
+    def call(*columns: Any) -> Any:
+        try:
+            return function(*columns)
+        except SQLError as error:
+            raise passed_on(error) from None
+
+    return call
+
+
+def _plain(column: Any) -> list[Any]:
+    return list(column.to_pylist())
+
+
+def _texts(column: Any) -> list[Any]:
+    """A column of arrays of texts, which a text is one of in braces."""
+    values = column.to_pylist()
+    if not pa.types.is_string(column.type):
+        return list(values)
+    return [None if value is None else coerce(_TEXTS, value) for value in values]
+
+
+_READERS: dict[str, Reader] = {"d": documents_in, "t": _plain, "s": _texts}
+"""By the letters of `_FUNCTIONS`: documents, texts and numbers and truths, sets of texts."""
+
+_PAIRS = "STRUCT(key VARCHAR, value JSON)[]"
+_TEXT_PAIRS = "STRUCT(key VARCHAR, value VARCHAR)[]"
+_RESULTS: dict[str, pa.DataType] = {
+    "VARCHAR": pa.string(),
+    "BOOLEAN": pa.bool_(),
+    "BIGINT": pa.int64(),
+    "BLOB": pa.binary(),
+    "JSON[]": pa.list_(pa.string()),
+    "VARCHAR[]": pa.list_(pa.string()),
+    **dict.fromkeys(
+        (_PAIRS, _TEXT_PAIRS),
+        pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())])),
+    ),
+}
+
+
+def _same_texts(documents: Sequence[str | None]) -> list[str | None]:
+    return [None if one is None else order.same(one) for one in documents]
+
+
+def _distinct(documents: Sequence[str | None]) -> list[str | None]:
+    """In their order, each of equal ones once; NULL comes last."""
+    known = {order.sort_key(item): item for item in reversed(documents) if item is not None}
+    last: list[str | None] = [None] if None in documents else []
+    return [known[key] for key in sorted(known)] + last
+
+
+_FUNCTIONS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
+    ("jsonb_in", str, "d", "JSON"),
+    ("jsonb_element", paths.element, "dt", "JSON"),
+    ("jsonb_element_text", paths.element_text, "dt", "VARCHAR"),
+    ("jsonb_at_path", paths.at_path, "ds", "JSON"),
+    ("jsonb_text_at_path", paths.text_at_path, "ds", "VARCHAR"),
+    ("jsonb_delete_path", paths.without_path, "ds", "JSON"),
+    ("jsonb_set", paths.with_value, "dsdt", "JSON"),
+    ("jsonb_assigned", paths.with_assigned, "dsd", "JSON"),
+    ("jsonb_insert", paths.with_inserted, "dsdt", "JSON"),
+    ("jsonb_concat", operators.concatenated, "dd", "JSON"),
+    ("jsonb_delete", operators.without, "dt", "JSON"),
+    ("jsonb_contains", operators.contains, "dd", "BOOLEAN"),
+    ("jsonb_contained", operators.contained, "dd", "BOOLEAN"),
+    ("jsonb_exists", operators.has_key, "dt", "BOOLEAN"),
+    ("jsonb_exists_any", operators.has_any_key, "ds", "BOOLEAN"),
+    ("jsonb_exists_all", operators.has_all_keys, "ds", "BOOLEAN"),
+    ("jsonb_strip_nulls", operators.without_nulls, "d", "JSON"),
+    ("jsonb_pretty", operators.pretty, "d", "VARCHAR"),
+    ("jsonb_typeof", slices.type_of, "d", "VARCHAR"),
+    ("jsonb_array_length", operators.array_length, "d", "BIGINT"),
+    ("jsonb_elements", operators.elements, "d", "JSON[]"),
+    ("jsonb_element_texts", operators.element_texts, "d", "VARCHAR[]"),
+    ("jsonb_keys", operators.keys, "d", "VARCHAR[]"),
+    ("jsonb_records", operators.records, "d", "JSON[]"),
+    ("jsonb_record", operators.record, "d", "JSON[]"),
+    ("jsonb_pairs", operators.pairs, "d", _PAIRS),
+    ("jsonb_text_pairs", operators.text_pairs, "d", _TEXT_PAIRS),
+    ("jsonb_object_of_texts", operators.object_of_texts, "s", "JSON"),
+    ("jsonb_object_of_names", operators.object_of_names, "ss", "JSON"),
+    ("jsonb_path_exists", answers.exists, "dtdt", "BOOLEAN"),
+    ("jsonb_path_match", answers.matches, "dtdt", "BOOLEAN"),
+    ("jsonb_path_items", answers.query, "dtdt", "JSON[]"),
+    ("jsonb_path_query_array", answers.array, "dtdt", "JSON"),
+    ("jsonb_path_query_first", answers.first, "dtdt", "JSON"),
+    ("jsonb_path_exists_silently", answers.exists_silently, "dt", "BOOLEAN"),
+    ("jsonb_path_match_silently", answers.matches_silently, "dt", "BOOLEAN"),
+    ("jsonb_integer", casts.integer_of, "d", "BIGINT"),
+    ("jsonb_number", casts.number_of, "d", "VARCHAR"),
+    ("jsonb_bare_number", casts.bare_number_of, "d", "VARCHAR"),
+    ("jsonb_truth", casts.truth_of, "d", "BOOLEAN"),
+    ("jsonb_same_text", order.same, "d", "VARCHAR"),
+    ("jsonb_sort_key", order.sort_key, "d", "BLOB"),
+    ("jsonb_same_texts", _same_texts, "t", "VARCHAR[]"),
+    ("jsonb_distinct", _distinct, "t", "JSON[]"),
+)
+
+
+def _followed(documents: Any, steps: Any) -> Documents:
+    """What the same steps lead to in each, which are a document themselves: `["a", 0]`."""
+    found = documents_in(documents)
+    for step in read_json(steps[0].as_py()) if found else ():
+        found = [one if one is None else paths.element(one, step) for one in found]
+    return found
+
+
+def _steps(documents: Any, steps: Any) -> Any:
+    return _column("JSON", list(_followed(documents, steps)))
+
+
+def _steps_text(documents: Any, steps: Any) -> Any:
+    found = _followed(documents, steps)
+    return _column("VARCHAR", [one if one is None else slices.text_of(one) for one in found])
+
+
+def _of_values(column: Any) -> Any:
+    """to_jsonb."""
+    return _column("JSON", list(documents_of(column)))
+
+
+def _built_object(*columns: Any) -> Any:
+    """jsonb_build_object: names and values by turns."""
+    names = [names_of(column) for column in columns[::2]]
+    for place, found in enumerate(names):
+        if None in found:
+            raise SQLError("22023", f"argument {2 * place + 1}: key must not be null")
+    values = [_whole(column) for column in columns[1::2]]
+    rows = zip(zip(*names, strict=True), zip(*values, strict=True), strict=True)
+    return _column(
+        "JSON",
+        [slices.object_of(dict(zip(of, row, strict=True))) for of, row in rows],
+    )
+
+
+def _built_array(*columns: Any) -> Any:
+    """jsonb_build_array."""
+    return _column("JSON", list(map(slices.array_of, zip(*map(_whole, columns), strict=True))))
+
+
+def _whole(column: Any) -> list[str]:
+    return [slices.NULL if item is None else item for item in documents_of(column)]
+
+
+def _gathered_object(column: Any) -> Any:
+    """jsonb_object_agg, of a list of names and values for each group."""
+    array: Any = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    names, values = names_of(array.values.field(0)), _whole(array.values.field(1))
+    offsets, present = array.offsets.to_pylist(), array.is_valid().to_pylist()
+    found: Documents = []
+    for place, there in enumerate(present):
+        span = slice(offsets[place], offsets[place + 1])
+        if there and None in names[span]:
+            raise SQLError("22023", "field name must not be null")
+        members = zip(names[span], values[span], strict=True)
+        found.append(slices.object_of(dict(members)) if there else None)  # type: ignore[arg-type]
+    return _column("JSON", list(found))
+
+
+def _set_lax(*columns: Any) -> Any:
+    """jsonb_set_lax, whose new value may be NULL."""
+    readers = (documents_in, _texts, documents_in, _plain, _plain)
+    given: list[list[Any]] = [read(column) for read, column in zip(readers, columns, strict=False)]
+    count = len(given[0])
+    defaults: list[list[Any]] = [[True] * count, ["use_json_null"] * count]
+    given += defaults[len(given) - 3 :]
+    return _column(
+        "JSON",
+        [
+            paths.with_value_or_null(document, path, new, missing, treatment)
+            if None not in (document, path, missing)
+            else None
+            for document, path, new, missing, treatment in zip(*given, strict=True)
+        ],
+    )
+
+
+def _extreme(best: Callable[..., str]) -> Callable[..., Any]:
+    """greatest() or least(), which pass over NULL."""
+
+    def call(*columns: Any) -> Any:
+        rows = zip(*map(documents_in, columns), strict=True)
+        known = [[document for document in row if document is not None] for row in rows]
+        return _column("JSON", [best(row, key=order.sort_key) if row else None for row in known])
+
+    return call
+
+
+_OVER_COLUMNS: dict[str, tuple[Callable[..., Any], str]] = {
+    "jsonb_steps": (_steps, "JSON"),
+    "jsonb_steps_text": (_steps_text, "VARCHAR"),
+    "jsonb_of": (_of_values, "JSON"),
+    "jsonb_built_object": (_built_object, "JSON"),
+    "jsonb_built_array": (_built_array, "JSON"),
+    "jsonb_gathered_object": (_gathered_object, "JSON"),
+    "jsonb_set_lax": (_set_lax, "JSON"),
+    "jsonb_greatest": (_extreme(max), "JSON"),
+    "jsonb_least": (_extreme(min), "JSON"),
+}
+
+_EXACT = "'UBIGINT', 'BIGINT', 'BOOLEAN', 'NULL'"
+"""What json_type calls a value that json_extract writes as it stands."""
+
+# Escapes of control characters are the one thing that DuckDB writes otherwise in a text.
+_MEMBER = f"""CASE
+    WHEN json_type(j, p) IN ({_EXACT}) THEN json_extract(j, p)
+    WHEN json_type(j, p) = 'VARCHAR' AND NOT contains(json_extract(j, p)::VARCHAR, '\\u')
+    THEN json_extract(j, p)"""
+_MEMBER_TEXT = f"""CASE
+    WHEN json_type(j, p) IN ('VARCHAR', {_EXACT}) THEN json_extract_string(j, p)"""
+
+_MACROS = (
+    f"jsonb_member(j, p, s) AS {_MEMBER} WHEN json_type(j, p) IS NOT NULL "
+    "THEN jsonb_steps(j, s) END",
+    f"jsonb_member_text(j, p, s) AS {_MEMBER_TEXT} WHEN json_type(j, p) IS NOT NULL "
+    "THEN jsonb_steps_text(j, s) END",
+    "jsonb_pair_key(p) AS struct_extract(p, 'key')",
+    "jsonb_pair_value(p) AS struct_extract(p, 'value')",
+    "jsonb_pair_text(p) AS struct_extract(p, 'value')",
+    # A place may lead into a scalar, of which DuckDB finds none.
+    f"jsonb_place(j, p, s) AS {_MEMBER} ELSE jsonb_steps(j, s) END",
+    f"jsonb_place_text(j, p, s) AS {_MEMBER_TEXT} ELSE jsonb_steps_text(j, s) END",
+    f"jsonb_same(j) AS CASE WHEN regexp_matches(j::VARCHAR, '{order.ZEROS}') "
+    "THEN jsonb_same_text(j) ELSE j::VARCHAR END",
+    f"jsonb_names(j, p, s) AS {_MEMBER} WHEN json_type(j, p) IS NOT NULL "
+    "THEN jsonb_at_path(j, s) END",
+    f"jsonb_names_text(j, p, s) AS {_MEMBER_TEXT} WHEN json_type(j, p) IS NOT NULL "
+    "THEN jsonb_text_at_path(j, s) END",
+)

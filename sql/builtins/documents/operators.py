@@ -1,0 +1,219 @@
+"""Operators and functions on whole documents, as PostgreSQL has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from ....catalog.values.errors import SQLError
+from ....catalog.values.json_text import read_json, write_json
+from .slices import (
+    NULL,
+    array_of,
+    is_array,
+    is_object,
+    is_scalar,
+    is_text,
+    items_of,
+    members_of,
+    object_of,
+    text_of,
+)
+
+
+def concatenated(first: str, second: str) -> str:
+    """`first || second`."""
+    if is_object(first) and is_object(second):
+        return object_of({**members_of(first), **members_of(second)})
+    return array_of(_as_items(first) + _as_items(second))
+
+
+def _as_items(document: str) -> list[str]:
+    return items_of(document) if is_array(document) else [document]
+
+
+def without(document: str, what: str | int | Sequence[str | None]) -> str:
+    """`document - 'key'`, `document - 1` and `document - ARRAY['a', 'b']`."""
+    if isinstance(what, int):
+        return without_index(document, what)
+    return without_keys(document, [what] if isinstance(what, str) else what)
+
+
+def without_keys(document: str, keys: Sequence[str | None]) -> str:
+    """Without these members, or without these texts among an array's items."""
+    if is_scalar(document):
+        raise SQLError("22023", "cannot delete from scalar")
+    if is_object(document):
+        kept = {name: item for name, item in members_of(document).items() if name not in keys}
+        return object_of(kept)
+    return array_of(
+        item for item in items_of(document) if not is_text(item) or text_of(item) not in keys
+    )
+
+
+def without_index(document: str, index: int) -> str:
+    """Without the item at a place; a negative one counts from the end."""
+    if is_object(document):
+        raise SQLError("22023", "cannot delete from object using integer index")
+    if is_scalar(document):
+        raise SQLError("22023", "cannot delete from scalar")
+    items = items_of(document)
+    if -len(items) <= index < len(items):
+        del items[index]
+    return array_of(items)
+
+
+def contains(whole: str, part: str) -> bool:
+    """`whole @> part`."""
+    return _contains(read_json(whole), _read_part(part), top=True)
+
+
+_read_part = lru_cache(maxsize=64)(read_json)
+"""Mostly one and the same for all rows. Nobody changes what is read."""
+
+
+def contained(part: str, whole: str) -> bool:
+    """`part <@ whole`."""
+    return contains(whole, part)
+
+
+def _contains(whole: Any, part: Any, *, top: bool = False) -> bool:
+    if isinstance(whole, dict) and isinstance(part, dict):
+        return all(name in whole and _contains(whole[name], part[name]) for name in part)
+    if isinstance(whole, list) and isinstance(part, list):
+        return all(any(_contains(item, wanted) for item in whole) for wanted in part)
+    if top and isinstance(whole, list) and not isinstance(part, dict):
+        return any(_equal(item, part) for item in whole)
+    return _equal(whole, part)
+
+
+def _equal(first: Any, second: Any) -> bool:
+    """Truths are no numbers, as they are in Python."""
+    if isinstance(first, bool) != isinstance(second, bool):
+        return False
+    return bool(first == second)
+
+
+def top_keys(document: str) -> list[str]:
+    """What `?` looks among: names of members, texts of an array, a text itself."""
+    if is_object(document):
+        return list(members_of(document))
+    texts = items_of(document) if is_array(document) else [document]
+    return [text_of(item) or "" for item in texts if is_text(item)]
+
+
+def has_key(document: str, key: str) -> bool:
+    """`document ? 'key'`."""
+    return key in top_keys(document)
+
+
+def has_any_key(document: str, keys: Sequence[str | None]) -> bool:
+    """`document ?| ARRAY['a', 'b']`."""
+    return not set(keys).isdisjoint(top_keys(document))
+
+
+def has_all_keys(document: str, keys: Sequence[str | None]) -> bool:
+    """`document ?& ARRAY['a', 'b']`: a NULL among them is no key."""
+    return (set(keys) - {None}).issubset(top_keys(document))
+
+
+def array_length(document: str) -> int:
+    if not is_array(document):
+        what = "non-array" if is_object(document) else "scalar"
+        raise SQLError("22023", f"cannot get array length of a {what}")
+    return len(items_of(document))
+
+
+def elements(document: str) -> list[str]:
+    """jsonb_array_elements."""
+    if not is_array(document):
+        what = "an object" if is_object(document) else "a scalar"
+        raise SQLError("22023", f"cannot extract elements from {what}")
+    return items_of(document)
+
+
+def element_texts(document: str) -> list[str | None]:
+    """jsonb_array_elements_text."""
+    return [text_of(item) for item in elements(document)]
+
+
+def keys(document: str) -> list[str]:
+    """jsonb_object_keys."""
+    if not is_object(document):
+        what = "an array" if is_array(document) else "a scalar"
+        raise SQLError("22023", f"cannot call jsonb_object_keys on {what}")
+    return list(members_of(document))
+
+
+def records(document: str) -> list[str]:
+    """What jsonb_to_recordset goes through."""
+    if not is_array(document):
+        what = "an object" if is_object(document) else "a scalar"
+        raise SQLError("22023", f"cannot call jsonb_to_recordset on {what}")
+    found = items_of(document)
+    if not all(map(is_object, found)):
+        raise SQLError("22023", "argument of jsonb_to_recordset must be an array of objects")
+    return found
+
+
+def record(document: str) -> list[str]:
+    """What jsonb_to_record reads."""
+    if not is_object(document):
+        what = "an array" if is_array(document) else "a scalar"
+        raise SQLError("22023", f"cannot call jsonb_to_record on {what}")
+    return [document]
+
+
+def pairs(document: str) -> list[tuple[str, str]]:
+    """jsonb_each."""
+    if not is_object(document):
+        raise SQLError("22023", "cannot call jsonb_each on a non-object")
+    return list(members_of(document).items())
+
+
+def text_pairs(document: str) -> list[tuple[str, str | None]]:
+    """jsonb_each_text."""
+    return [(name, text_of(value)) for name, value in pairs(document)]
+
+
+def without_nulls(document: str) -> str:
+    """jsonb_strip_nulls: no member of any object is null."""
+    if is_object(document):
+        members = members_of(document).items()
+        return object_of({name: without_nulls(item) for name, item in members if item != NULL})
+    return array_of(map(without_nulls, items_of(document))) if is_array(document) else document
+
+
+def pretty(document: str) -> str:
+    return _indented(document, "\n")
+
+
+def _indented(document: str, line: str) -> str:
+    inner = line + "    "
+    if is_scalar(document):
+        return document
+    if is_object(document):
+        members = members_of(document).items()
+        parts = [f"{inner}{write_json(name)}: {_indented(item, inner)}" for name, item in members]
+        return f"{{{','.join(parts)}{line}}}"
+    return f"[{','.join(inner + _indented(item, inner) for item in items_of(document))}{line}]"
+
+
+def object_of_texts(texts: Sequence[str | None]) -> str:
+    """jsonb_object of `{name, value, name, value}`."""
+    if len(texts) % 2:
+        raise SQLError("2202E", "array must have even number of elements")
+    return object_of_names(texts[::2], texts[1::2])
+
+
+def object_of_names(names: Sequence[str | None], values: Sequence[str | None]) -> str:
+    """jsonb_object of names, and of as many texts."""
+    if len(names) != len(values):
+        raise SQLError("2202E", "mismatched array dimensions")
+    found: dict[str, str] = {}
+    for name, value in zip(names, values, strict=True):
+        if name is None:
+            raise SQLError("22004", "null value not allowed for object key")
+        found[name] = write_json(value)
+    return object_of(found)

@@ -1,0 +1,140 @@
+"""The functions by their names in DuckDB, and how its columns become values and values columns.
+
+Each takes whole columns, of whatever types it is given: the signatures that `sql.lower` checks
+say which those are. A row with a NULL among its values has NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from ....catalog.values.errors import SQLError
+from ....kvlayer.clock import WallClock
+from ...results.passed_errors import passed_on
+from ..macros import PREFIX
+from . import (
+    byte_strings,
+    degrees,
+    hashes,
+    identifiers,
+    moment_reading,
+    moment_text,
+    number_text,
+    pairs,
+    unicode_forms,
+)
+from .clock_texts import timeofday
+from .decimal_series import decimal_series
+from .format_text import format_text
+from .number_reading import number_of
+
+_INSTANT = pa.timestamp("us", tz="UTC")
+
+_TYPES: dict[str, pa.DataType] = {
+    "BIGINT": pa.int64(),
+    "BLOB": pa.binary(),
+    "BOOLEAN": pa.bool_(),
+    "DATE": pa.date32(),
+    "DOUBLE": pa.float64(),
+    "VARCHAR": pa.string(),
+    "VARCHAR[]": pa.list_(pa.string()),
+}
+
+
+def _number_read(text: str, pattern: str) -> str | None:
+    number = number_of(text, pattern)
+    return None if number is None else f"{number:f}"
+
+
+_FUNCTIONS: tuple[tuple[str, Callable[..., Any], str], ...] = (
+    ("get_byte", byte_strings.get_byte, "BIGINT"),
+    ("set_byte", byte_strings.set_byte, "BLOB"),
+    ("get_bit", byte_strings.get_bit, "BIGINT"),
+    ("set_bit", byte_strings.set_bit, "BLOB"),
+    ("bit_count", byte_strings.bit_count, "BIGINT"),
+    ("sha224", byte_strings.hashed("sha224"), "BLOB"),
+    ("sha384", byte_strings.hashed("sha384"), "BLOB"),
+    ("sha512", byte_strings.hashed("sha512"), "BLOB"),
+    ("bytes_part", byte_strings.part, "BLOB"),
+    ("bytes_position", byte_strings.position, "BIGINT"),
+    ("bytes_joined", byte_strings.joined, "BLOB"),
+    ("bytes_trimmed", byte_strings.trimmed, "BLOB"),
+    ("bytes_overlaid", byte_strings.overlaid, "BLOB"),
+    ("bytes_escaped", byte_strings.escaped, "VARCHAR"),
+    ("bytes_unescaped", byte_strings.unescaped, "BLOB"),
+    ("hashtext", hashes.hashtext, "BIGINT"),
+    ("hashtextextended", hashes.hashtextextended, "BIGINT"),
+    ("parse_ident", identifiers.parse_ident, "VARCHAR[]"),
+    ("normalize", unicode_forms.normalize, "VARCHAR"),
+    ("is_normalized", unicode_forms.is_normalized, "BOOLEAN"),
+    ("unistr", unicode_forms.unistr, "VARCHAR"),
+    ("sind", degrees.sind, "DOUBLE"),
+    ("cosd", degrees.cosd, "DOUBLE"),
+    ("tand", degrees.tand, "DOUBLE"),
+    ("cotd", degrees.cotd, "DOUBLE"),
+    ("asind", degrees.asind, "DOUBLE"),
+    ("acosd", degrees.acosd, "DOUBLE"),
+    ("atand", degrees.atand, "DOUBLE"),
+    ("atan2d", degrees.atan2d, "DOUBLE"),
+    ("integer_written", number_text.integer_text, "VARCHAR"),
+    ("decimal_written", number_text.decimal_text, "VARCHAR"),
+    ("float8_written", number_text.float8_text, "VARCHAR"),
+    ("float4_written", number_text.float4_text, "VARCHAR"),
+    ("number_read", _number_read, "VARCHAR"),
+    ("timestamp_written", moment_text.timestamp_text, "VARCHAR"),
+    ("interval_written", moment_text.interval_text, "VARCHAR"),
+    ("decimal_series", decimal_series, "VARCHAR[]"),
+    ("date_read", moment_reading.date_of, "DATE"),
+    *((name, compute, "DOUBLE") for name, compute in pairs.AGGREGATES.items()),
+)
+"""Names, functions of plain values, and DuckDB's types of what they return."""
+
+
+def install(connection: duckdb.DuckDBPyConnection) -> None:
+    """Defines them in an evaluator's database."""
+    # Its stubs know no function over Arrow's columns.
+    define: Any = connection.create_function
+    for name, function, result in _FUNCTIONS:
+        call = _over_columns(function, _TYPES[result])
+        define(f"{PREFIX}{name}", call, None, result, type="arrow", null_handling="special")
+    formatted = _of_rows(format_text, pa.string())
+    define(f"{PREFIX}formatted", formatted, None, "VARCHAR", type="arrow", null_handling="special")
+
+
+def install_in_zone(connection: duckdb.DuckDBPyConnection, zone: str) -> None:
+    """What depends on the session's time zone, which is a whole evaluator's."""
+    define: Any = connection.create_function
+    for name, function, type, result in (
+        ("timeofday", timeofday(zone), pa.string(), "VARCHAR"),
+        ("timestamptz_written", moment_text.text_in_zone(zone), pa.string(), "VARCHAR"),
+        ("timestamptz_read", moment_reading.timestamp_in_zone(zone), _INSTANT, "TIMESTAMPTZ"),
+    ):
+        call = _over_columns(function, type)
+        define(f"{PREFIX}{name}", call, None, result, type="arrow", null_handling="special")
+
+
+def install_clock(connection: duckdb.DuckDBPyConnection, wall: WallClock) -> None:
+    """`wall_clock_us()`: microseconds since 1970, read anew for every row."""
+    define: Any = connection.create_function
+    define("wall_clock_us", wall.unix_us, [], "BIGINT", side_effects=True)
+
+
+def _over_columns(function: Callable[..., Any], type: pa.DataType) -> Callable[..., Any]:
+    return _of_rows(lambda *row: None if None in row else function(*row), type)
+
+
+def _of_rows(function: Callable[..., Any], type: pa.DataType) -> Callable[..., Any]:
+    """The function on columns, NULL among their values, with errors that pass through DuckDB."""
+
+    def call(*columns: Any) -> Any:
+        rows = zip(*(column.to_pylist() for column in columns), strict=True)
+        try:
+            return pa.array([function(*row) for row in rows], type)
+        except SQLError as error:
+            raise passed_on(error) from None
+
+    return call

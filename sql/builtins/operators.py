@@ -1,0 +1,163 @@
+"""The operators whose operands and results are known, beside those on numbers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from sqlglot import exp
+
+from ...catalog.values.type_kinds import TypeKind
+from .signatures import Ambiguous, Argument, Chosen, Given, Signature, resolve, signatures
+
+OPERATORS: dict[str, tuple[Signature, ...]] = signatures(
+    """
+    +(int8, int8) int8
+    +(numeric, numeric) numeric
+    +(float4, float4) float4
+    +(float4, float8) float8
+    +(float8, float4) float8
+    +(float8, float8) float8
+    +(date, int8) date
+    +(int8, date) date
+    +(date, interval) timestamp
+    +(interval, date) timestamp
+    +(date, time) timestamp
+    +(time, date) timestamp
+    +(time, interval) time
+    +(interval, time) time
+    +(timestamp, interval) timestamp
+    +(interval, timestamp) timestamp
+    +(timestamptz, interval) timestamptz
+    +(interval, timestamptz) timestamptz
+    +(interval, interval) interval
+    -(int8, int8) int8
+    -(numeric, numeric) numeric
+    -(float4, float4) float4
+    -(float4, float8) float8
+    -(float8, float4) float8
+    -(float8, float8) float8
+    -(date, date) int8
+    -(date, int8) date
+    -(date, interval) timestamp
+    -(time, time) interval
+    -(time, interval) time
+    -(timestamp, timestamp) interval
+    -(timestamptz, timestamptz) interval
+    -(timestamp, interval) timestamp
+    -(timestamptz, interval) timestamptz
+    -(interval, interval) interval
+    -(jsonb, text) jsonb
+    -(jsonb, int8) jsonb
+    -(jsonb, text[]) jsonb
+    *(int8, int8) int8
+    *(numeric, numeric) numeric
+    *(float4, float4) float4
+    *(float4, float8) float8
+    *(float8, float4) float8
+    *(float8, float8) float8
+    *(interval, float8) interval
+    *(float8, interval) interval
+    /(int8, int8) int8
+    /(numeric, numeric) numeric
+    /(float4, float4) float4
+    /(float4, float8) float8
+    /(float8, float4) float8
+    /(float8, float8) float8
+    /(interval, float8) interval
+    %(int8, int8) int8
+    %(numeric, numeric) numeric
+    ||(text, text) text
+    ||(bytea, bytea) bytea
+    ||(jsonb, jsonb) jsonb
+    ||(array, array) array
+    ||(array, element) array
+    ||(element, array) array
+    ||(text, plain) text
+    ||(plain, text) text
+    ~~(text, text) bool
+    ~~(bytea, bytea) bool
+    ~~*(text, text) bool
+    ~(text, text) bool
+    ~*(text, text) bool
+    @>(array, array) bool
+    <@(array, array) bool
+    &&(array, array) bool
+    @>(jsonb, jsonb) bool
+    <@(jsonb, jsonb) bool
+    """
+)
+
+SIGNS: dict[type[exp.Expr], str] = {
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.DPipe: "||",
+    exp.Like: "~~", exp.ILike: "~~*", exp.RegexpLike: "~", exp.RegexpILike: "~*",
+    exp.ArrayContainsAll: "@>", exp.ArrayContainedBy: "<@", exp.ArrayOverlaps: "&&",
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+    exp.NullSafeEQ: "=", exp.NullSafeNEQ: "=", exp.In: "=", exp.Between: ">=",
+}  # fmt: skip
+ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
+_KEPT_MAX = 4096
+"""Signs with types of operands whose meaning is kept."""
+COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+
+
+@lru_cache(_KEPT_MAX)
+def operation(sign: str, left: Argument, right: Argument) -> Chosen | None:
+    """What an operator means; None where there is no such one. Raises Ambiguous.
+
+    A literal beside a type is of that type, if there is an operator for two of it.
+    """
+    candidates = OPERATORS[sign]
+    given = [left, right]
+    if Given.LITERAL in given:
+        other = right if left is Given.LITERAL else left
+        same = _of_two(candidates, other) if other is not Given.LITERAL else None
+        if isinstance(other, Given) and same is None:
+            return resolve(candidates, given)
+        if same is not None and _takes_itself(same, other):
+            return same
+    return resolve(candidates, given)
+
+
+def _of_two(candidates: Sequence[Signature], other: Argument) -> Chosen | None:
+    try:
+        return resolve(candidates, [other, other])
+    except Ambiguous:
+        return None
+
+
+def _takes_itself(chosen: Chosen, other: Argument) -> bool:
+    return chosen.wanted[0] == chosen.wanted[1] and _same_kind(chosen.wanted[0], other)
+
+
+def _same_kind(wanted: object, other: Argument) -> bool:
+    if isinstance(other, Given):
+        return False
+    kind: TypeKind | None = getattr(wanted, "kind", None)
+    return kind is other.kind
+
+
+_FAMILIES: dict[TypeKind, str] = {
+    TypeKind.INT8: "number",
+    TypeKind.DECIMAL: "number",
+    TypeKind.FLOAT4: "number",
+    TypeKind.FLOAT8: "number",
+    TypeKind.DATE: "moment",
+    TypeKind.TIMESTAMP: "moment",
+    TypeKind.TIMESTAMPTZ: "moment",
+    TypeKind.TIME: "clock",
+    TypeKind.INTERVAL: "clock",
+}
+
+
+def comparable(left: Argument, right: Argument) -> bool:
+    """Whether values of the two can be compared, as far as that is known."""
+    if isinstance(left, Given) or isinstance(right, Given):
+        return True
+    if left.element is not None and right.element is not None:
+        # No element is converted for the sake of another array's.
+        return left.element.kind is right.element.kind and left.element.enum == right.element.enum
+    if left.enum is not None and right.enum is not None:
+        return left.enum.id == right.enum.id
+    families = [_FAMILIES.get(kind, kind.value) for kind in (left.kind, right.kind)]
+    return families[0] == families[1]

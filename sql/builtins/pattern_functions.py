@@ -1,0 +1,119 @@
+"""PostgreSQL's functions on regular expressions, for DuckDB: whatever a pattern is, row by row.
+
+What a constant pattern lets DuckDB's own functions do is theirs (`sql.lower.patterns`), and the
+rest is for these. An argument that is NULL makes the result NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import Parameter, Signature
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...catalog.values.errors import SQLError
+from ..results.passed_errors import passed_on
+from .patterns import searches
+from .patterns.matching import Budget
+from .patterns.native import native_of
+from .patterns.options import options_of
+from .patterns.similar import regular
+
+PREFIX = "pattern_"
+_TEXT, _TEXTS = pa.string(), pa.list_(pa.string())
+_ARROW: dict[str, pa.DataType] = {
+    "BOOLEAN": pa.bool_(), "BIGINT": pa.int64(), "VARCHAR": _TEXT, "VARCHAR[]": _TEXTS,
+    "VARCHAR[][]": pa.list_(_TEXTS),
+}  # fmt: skip
+
+
+def _similar(text: str, pattern: str, escape: str, budget: Budget) -> bool:
+    return searches.found(text, regular(pattern, escape), "", budget)
+
+
+def _similar_part(text: str, pattern: str, escape: str, budget: Budget) -> str | None:
+    return searches.substring(text, regular(pattern, escape), budget)
+
+
+def _replaced_by_flags(
+    text: str, pattern: str, replacement: str, start: int, flags: str, budget: Budget
+) -> str:
+    return searches.replaced(text, pattern, replacement, start, None, flags, budget)
+
+
+def _native(patterns: Any, flags: Any) -> str | None:
+    """What RE2 calls the pattern of a batch, if it is one and the same of all rows."""
+    if patterns.null_count or flags.null_count or not len(patterns):
+        return None
+    pattern, options = patterns[0], flags[0]
+    for column, one in ((patterns, pattern), (flags, options)):
+        if not pc.all(pc.equal(column, one)).as_py():
+            return None
+    try:
+        how, everywhere = options_of(options.as_py())
+    except SQLError:
+        return None
+    return None if everywhere else native_of(pattern.as_py(), how)
+
+
+def _found(texts: Any, patterns: Any, flags: Any) -> Any:
+    """regexp_like(). A pattern that is a parameter of the statement is one of all rows."""
+    native = _native(patterns, flags)
+    if native is not None:
+        return pc.match_substring_regex(texts, native)
+    return _found_by_rows(texts, patterns, flags)
+
+
+_FUNCTIONS: dict[str, tuple[Callable[..., object], str, str]] = {
+    "first": (searches.first, "ttt", "VARCHAR[]"),
+    "every": (searches.every, "ttt", "VARCHAR[][]"),
+    "split": (searches.split, "tttt", "VARCHAR[]"),
+    "count": (searches.count, "ttit", "BIGINT"),
+    "place": (searches.place, "ttiiiti", "BIGINT"),
+    "part": (searches.part, "ttiiti", "VARCHAR"),
+    "substring": (searches.substring, "tt", "VARCHAR"),
+    "replaced": (searches.replaced, "tttiit", "VARCHAR"),
+    "replaced_by_flags": (_replaced_by_flags, "tttit", "VARCHAR"),
+    "similar": (_similar, "ttt", "BOOLEAN"),
+    "similar_part": (_similar_part, "ttt", "VARCHAR"),
+}
+"""What each calls, its arguments (texts and integers) and its result."""
+_ARGUMENTS = {"t": "VARCHAR", "i": "BIGINT"}
+
+
+def install_pattern_functions(connection: duckdb.DuckDBPyConnection) -> None:
+    """Defines `pattern_found` and its kin in an evaluator's database."""
+    define: Any = connection.create_function  # its stubs know no type that is written as SQL's
+    for name, (function, arguments, result) in _FUNCTIONS.items():
+        types = [_ARGUMENTS[letter] for letter in arguments]
+        define(f"{PREFIX}{name}", _by_rows(function, len(types), _ARROW[result]), types, result,
+               type="arrow", null_handling="special")  # fmt: skip
+    define(f"{PREFIX}found", _found, ["VARCHAR"] * 3, "BOOLEAN", type="arrow",
+           null_handling="special")  # fmt: skip
+
+
+def _by_rows(
+    function: Callable[..., object], count: int, result: pa.DataType
+) -> Callable[..., Any]:
+    """The function for columns of `count` arguments, with errors that pass through DuckDB."""
+
+    def computed(*columns: Any) -> Any:
+        assert len(columns) == count, (function, columns)
+        given = [column.to_pylist() for column in columns]
+        budget = Budget(sum(len(text) for text in given[0] if text is not None))
+        rows = zip(*given, strict=True)
+        try:
+            found = [None if None in row else function(*row, budget) for row in rows]
+        except SQLError as error:
+            raise passed_on(error) from None
+        return pa.array(found, result)
+
+    names = (Parameter(f"argument_{place}", Parameter.POSITIONAL_ONLY) for place in range(count))
+    computed.__signature__ = Signature(list(names))  # type: ignore[attr-defined]  # DuckDB reads it
+    return computed
+
+
+_found_by_rows = _by_rows(searches.found, 3, pa.bool_())

@@ -1,0 +1,282 @@
+"""Which function or operator a call means, by the types of what it is given.
+
+A signature is written as PostgreSQL's own error messages write it:
+
+    length(text) int8
+    lpad(text, int8, text) text
+    array_append(array, element) array
+
+`resolve` chooses among those of one name as PostgreSQL does ("Function Type Resolution" of its
+manual): a value is converted implicitly along INT8, DECIMAL, FLOAT4, FLOAT8 and along DATE,
+TIMESTAMP, TIMESTAMPTZ; the signature with the most exact matches wins, then the one with the most
+preferred types; a text literal or NULL fits everything, and takes a text where there is one to
+take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from ...catalog.values.column_types import ColumnType, array_of
+from ...catalog.values.type_kinds import TypeKind
+
+
+class Given(Enum):
+    """Operands whose type is not a type."""
+
+    LITERAL = "unknown"  # a text literal or NULL: of whatever type is wanted
+    ANYTHING = "anything"  # nothing is known: it fits, and decides nothing
+
+
+Argument = ColumnType | Given
+
+_KINDS = {
+    "bool": TypeKind.BOOL, "int8": TypeKind.INT8, "numeric": TypeKind.DECIMAL,
+    "float4": TypeKind.FLOAT4, "float8": TypeKind.FLOAT8, "text": TypeKind.STRING,
+    "bytea": TypeKind.BYTES, "date": TypeKind.DATE, "time": TypeKind.TIME,
+    "timestamp": TypeKind.TIMESTAMP, "timestamptz": TypeKind.TIMESTAMPTZ,
+    "interval": TypeKind.INTERVAL, "uuid": TypeKind.UUID, "jsonb": TypeKind.JSONB,
+}  # fmt: skip
+_ANY, _ELEMENT, _ARRAY, _ENUM, _PLAIN = "any", "element", "array", "enum", "plain"
+"""Words for several types: any; an array and what it has as its elements; an enumeration; any but
+an array."""
+
+IMPLICIT_CASTS = {
+    TypeKind.INT8: (TypeKind.DECIMAL, TypeKind.FLOAT4, TypeKind.FLOAT8),
+    TypeKind.DECIMAL: (TypeKind.FLOAT4, TypeKind.FLOAT8),
+    TypeKind.FLOAT4: (TypeKind.FLOAT8,),
+    TypeKind.DATE: (TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ),
+    TypeKind.TIMESTAMP: (TypeKind.TIMESTAMPTZ,),
+    TypeKind.TIME: (TypeKind.INTERVAL,),
+}
+_PREFERRED = (TypeKind.FLOAT8, TypeKind.STRING, TypeKind.TIMESTAMPTZ, TypeKind.INTERVAL,
+              TypeKind.BOOL)  # fmt: skip
+_CATEGORIES = {
+    TypeKind.INT8: "N", TypeKind.DECIMAL: "N", TypeKind.FLOAT4: "N", TypeKind.FLOAT8: "N",
+    TypeKind.STRING: "S", TypeKind.DATE: "D", TypeKind.TIMESTAMP: "D", TypeKind.TIMESTAMPTZ: "D",
+    TypeKind.TIME: "D", TypeKind.INTERVAL: "T", TypeKind.BOOL: "B",
+}  # fmt: skip
+NUMBERS = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT4, TypeKind.FLOAT8)
+
+
+class Ambiguous(Exception):
+    """Several signatures fit equally well. Never reaches a client."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """`result` is a word as those of `arguments`, or `same` for the type of the first one. A
+    variadic one takes its last word any number of times."""
+
+    name: str
+    arguments: tuple[str, ...]
+    result: str
+    variadic: bool = False
+
+    def words(self, count: int) -> tuple[str, ...] | None:
+        """The words for so many operands; None where it does not take that many."""
+        if self.variadic and count >= len(self.arguments) - 1:
+            missing = count - len(self.arguments) + 1
+            return self.arguments[:-1] + self.arguments[-1:] * missing
+        return self.arguments if count == len(self.arguments) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A signature, with the type that it wants of each operand (None where any will do)."""
+
+    signature: Signature
+    wanted: tuple[ColumnType | None, ...]
+    result: ColumnType | None
+
+    def takes_array_as_element(self, given: Sequence[Argument]) -> bool:
+        """Whether an array would become an element of another."""
+        words = self.signature.words(len(given)) or ()
+        return _ARRAY in words and any(
+            word == _ELEMENT and isinstance(one, ColumnType) and one.element is not None
+            for word, one in zip(words, given, strict=True)
+        )
+
+    def polymorphic_of(self, given: Sequence[Argument]) -> bool:
+        """Whether it is of some array, and literals are all that say of which."""
+        words = self.signature.words(len(given)) or ()
+        pairs = list(zip(words, given, strict=True))
+        of_arrays = any(word == _ARRAY for word, _ in pairs)
+        deciding = [one for word, one in pairs if word in (_ARRAY, _ELEMENT)]
+        return of_arrays and all(one is Given.LITERAL for one in deciding)
+
+
+def signatures(text: str) -> dict[str, tuple[Signature, ...]]:
+    """Reads lines such as `length(text) int8`; a bar stands between words of the same line."""
+    found: dict[str, list[Signature]] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, _, rest = line.partition("(")
+        words, _, result = rest.partition(")")
+        arguments = [word.strip() for word in words.split(",") if word.strip()]
+        variadic = bool(arguments) and arguments[-1].startswith("*")
+        for made in _alternatives([word.lstrip("*") for word in arguments]):
+            signature = Signature(name, made, result.strip(), variadic)
+            found.setdefault(name, []).append(signature)
+    return {name: tuple(several) for name, several in found.items()}
+
+
+def _alternatives(words: list[str]) -> Iterable[tuple[str, ...]]:
+    made: list[tuple[str, ...]] = [()]
+    for word in words:
+        made = [(*before, one) for before in made for one in word.split("|")]
+    return made
+
+
+def resolve(candidates: Sequence[Signature], given: Sequence[Argument]) -> Chosen | None:
+    """The signature that a call means; None where none fits. Raises Ambiguous."""
+    fitting = [
+        (signature, words)
+        for signature in candidates
+        if (words := signature.words(len(given))) is not None and _fits(words, given)
+    ]
+    if not fitting:
+        return None
+    fitting = _best(fitting, lambda words: _exact(words, given))
+    fitting = _best(fitting, lambda words: _preferred(words, given))
+    if len(fitting) > 1:
+        fitting = _by_literals(fitting, given)
+    results = {signature.result for signature, _ in fitting}
+    if len(fitting) > 1 and Given.ANYTHING not in given:
+        raise Ambiguous
+    signature, words = fitting[0]
+    result = _result(signature, words, given) if len(results) == 1 else None
+    certain = len(fitting) == 1
+    return Chosen(signature, _wanted(words, given, certain=certain), result)
+
+
+Fitting = list[tuple[Signature, tuple[str, ...]]]
+
+
+def _best(fitting: Fitting, score: object) -> Fitting:
+    assert callable(score), score
+    scores = [score(words) for _, words in fitting]
+    return [one for one, points in zip(fitting, scores, strict=True) if points == max(scores)]
+
+
+def _fits(words: Sequence[str], given: Sequence[Argument]) -> bool:
+    element = _element(words, given)
+    return all(_accepts(word, one, element) for word, one in zip(words, given, strict=True))
+
+
+def _element(words: Sequence[str], given: Sequence[Argument]) -> Argument:
+    """What `element` stands for: by the array, or else by what is given for it."""
+    for word, one in zip(words, given, strict=True):
+        if word == _ARRAY and isinstance(one, ColumnType):
+            return one.element or Given.ANYTHING
+    singles = [one for word, one in zip(words, given, strict=True) if word == _ELEMENT]
+    return next((one for one in singles if isinstance(one, ColumnType)), Given.ANYTHING)
+
+
+def _accepts(word: str, given: Argument, element: Argument) -> bool:
+    if isinstance(given, Given) or word == _ANY:
+        return True
+    match word:
+        case "array":
+            return given.element is not None and (
+                not isinstance(element, ColumnType) or related(given.element, element)
+            )
+        case "element":
+            return not isinstance(element, ColumnType) or related(given, element)
+        case "enum":
+            return given.enum is not None
+        case "plain":
+            return given.element is None
+        case "text[]":
+            return given.element is not None and given.element.kind is TypeKind.STRING
+        case "int8[]":
+            return given.element is not None and given.element.kind is TypeKind.INT8
+    kind = _KINDS[word]
+    return given.kind is kind or kind in IMPLICIT_CASTS.get(given.kind, ())
+
+
+def related(left: ColumnType, right: ColumnType) -> bool:
+    """Whether two types are one and the same, but for digits of decimals and kinds of numbers."""
+    if left.kind in NUMBERS and right.kind in NUMBERS:
+        return True
+    if left.element is not None and right.element is not None:
+        return related(left.element, right.element)
+    return left == right
+
+
+def _exact(words: Sequence[str], given: Sequence[Argument]) -> int:
+    pairs = zip(words, given, strict=True)
+    return sum(isinstance(one, ColumnType) and _KINDS.get(word) is one.kind for word, one in pairs)
+
+
+def _preferred(words: Sequence[str], given: Sequence[Argument]) -> int:
+    """How many operands that have a type are taken as they are or as the preferred one."""
+    return sum(
+        isinstance(one, ColumnType)
+        and (_KINDS.get(word) is one.kind or _KINDS.get(word) in _PREFERRED)
+        for word, one in zip(words, given, strict=True)
+    )
+
+
+def _by_literals(fitting: Fitting, given: Sequence[Argument]) -> Fitting:
+    """What text literals choose: a text, else the preferred type where all are of one category,
+    else what the other operands are."""
+    for place, one in enumerate(given):
+        if one is not Given.LITERAL or len(fitting) == 1:
+            continue
+        kinds = [_KINDS.get(words[place]) for _, words in fitting]
+        known = [kind for kind in kinds if kind is not None]
+        categories = {_CATEGORIES.get(kind, kind.value) for kind in known}
+        if "S" in categories:
+            wanted: Iterable[TypeKind] = (TypeKind.STRING,)
+        elif len(categories) == 1 and any(kind in _PREFERRED for kind in known):
+            wanted = _PREFERRED
+        else:
+            wanted = _as_others(given, [words[place] for _, words in fitting])
+        kept = [pair for pair, kind in zip(fitting, kinds, strict=True) if kind in tuple(wanted)]
+        fitting = kept or fitting
+    return fitting
+
+
+def _as_others(given: Sequence[Argument], words: Sequence[str]) -> Iterable[TypeKind]:
+    """The kinds among the words that take what the other operands are, if they are all one."""
+    others = {one for one in given if isinstance(one, ColumnType)}
+    if len(others) != 1:
+        return ()
+    (other,) = others
+    return [_KINDS[w] for w in words if w in _KINDS and _accepts(w, other, Given.ANYTHING)]
+
+
+def _wanted(
+    words: Sequence[str], given: Sequence[Argument], *, certain: bool
+) -> tuple[ColumnType | None, ...]:
+    if not certain:
+        return (None,) * len(words)
+    element = _element(words, given)
+    return tuple(_type(word, element) for word in words)
+
+
+def _type(word: str, element: Argument) -> ColumnType | None:
+    if word in (_ELEMENT, _ARRAY):
+        if not isinstance(element, ColumnType):
+            return None
+        return element if word == _ELEMENT else array_of(element)
+    if word.endswith("[]"):
+        return array_of(ColumnType(_KINDS[word.removesuffix("[]")]))
+    kind = _KINDS.get(word)
+    return None if kind is None else ColumnType(kind)
+
+
+def _result(
+    signature: Signature, words: Sequence[str], given: Sequence[Argument]
+) -> ColumnType | None:
+    if signature.result == "same":
+        first = given[0] if given else Given.ANYTHING
+        return first if isinstance(first, ColumnType) else _type(words[0], Given.ANYTHING)
+    if signature.result == _ARRAY:
+        arrays = [one for word, one in zip(words, given, strict=True) if word == _ARRAY]
+        known = next((one for one in arrays if isinstance(one, ColumnType)), None)
+        if known is not None:
+            return known
+    return _type(signature.result, _element(words, given))

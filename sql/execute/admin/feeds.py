@@ -1,0 +1,182 @@
+"""Changefeeds and jobs, as statements ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.rights.privileges import SYSTEM, Privilege
+from ....catalog.rights.rights import Rights
+from ....catalog.rights.users import ROOT
+from ....catalog.values.errors import SQLError
+from ....changefeed import JOB_KIND as CHANGEFEED_KIND
+from ....kvlayer.access import Transaction
+from ....kvlayer.errors import KVError
+from ...plan.needs import missing, needs_on
+from ...results.errors import from_kv
+from ...results.results import INT8, Result, Row, listing
+from ...runtime.authorization import Actor, current_rights
+from ...runtime.relations import LeaseScope, full_name, resolve_all
+from ...runtime.services import ChangefeedRequest, JobSummary, Services
+from ...syntax.statements import ControlJobs, CreateChangefeed, JobAction, ShowJobs
+from ..ddl.ownership import own_jobs
+from .show import show_changefeed_jobs, show_jobs
+
+
+def check_sink_options(statement: CreateChangefeed) -> None:
+    """Raises SQLError 42601 where an option is given twice."""
+    seen: set[str] = set()
+    for option in statement.options:
+        if option.name in seen:
+            raise SQLError(
+                "42601", f'option "{option.name}" specified more than once',
+                position=option.position,
+            )  # fmt: skip
+        seen.add(option.name)
+
+
+async def create_changefeed(
+    services: Services,
+    statement: CreateChangefeed,
+    transaction: Transaction,
+    scope: LeaseScope,
+    database: str,
+    user: str = ROOT,
+) -> Result:
+    """The job's id, or the rows of a feed without a sink. Does not commit."""
+    at = transaction.read_timestamp
+    relations = await resolve_all(
+        services, transaction, statement.tables, database, scope, at, transaction
+    )
+    tables = [relations[name.parts] for name in statement.tables]
+    await _check_rights(Actor(services, user, database, transaction), statement, tables)
+    seen: set[int] = set()
+    for name, table in zip(statement.tables, tables, strict=True):
+        if table.view is not None:
+            raise SQLError(
+                "42809",
+                f'CREATE CHANGEFEED cannot target view "{name}"',
+                hint="A changefeed is of tables: name those that the view reads.",
+                position=name.position,
+            )
+        if table.id in seen:
+            message = f'table "{name}" specified more than once'
+            raise SQLError("42712", message, position=name.position)
+        seen.add(table.id)
+    request = ChangefeedRequest(
+        tables=tables,
+        names=[str(full_name(name, database)) for name in statement.tables],
+        options={option.name: option.value for option in statement.options},
+        statement=statement.text,
+        at=at,
+        user=user,
+    )
+    if statement.sink is None:
+        stream = await services.changefeeds.stream(request)
+        columns = tuple(stream.columns)
+        return Result(tag="CREATE CHANGEFEED", columns=columns, stream=_rows(stream.rows))
+    job_id = await services.changefeeds.create(transaction, request, statement.sink)
+    await own_jobs(transaction, user, [job_id])
+    return listing("CREATE CHANGEFEED", [("job_id", INT8)], [(job_id,)])
+
+
+async def _rows(rows: AsyncGenerator[Row, None]) -> AsyncGenerator[Row, None]:
+    """The rows; what the store says in their midst, in the words of SQL."""
+    async with aclosing(rows):
+        try:
+            async for row in rows:
+                yield row
+        except KVError as error:
+            raise from_kv(error) from error
+
+
+async def _check_rights(
+    actor: Actor, statement: CreateChangefeed, tables: Sequence[TableDescriptor]
+) -> None:
+    """A feed into a sink needs CHANGEFEED on every table; for one to the client SELECT will do."""
+    for table in tables:
+        try:
+            await actor.need_table(table, Privilege.CHANGEFEED)
+        except SQLError as error:
+            if statement.sink is not None:
+                raise SQLError(
+                    "42501",
+                    f'user "{actor.user}" requires the CHANGEFEED privilege on all target tables '
+                    "to be able to run an enterprise changefeed",
+                    detail=f"{error.message}.",
+                ) from error
+            await actor.need_table(table, Privilege.SELECT)
+
+
+async def list_jobs(
+    services: Services, statement: ShowJobs, user: str, opened: Transaction | None
+) -> Result:
+    """One's own jobs; all of them for who has VIEWJOB or CONTROLJOB."""
+    if statement.job_id is None:
+        jobs = list(await services.jobs.list(changefeeds_only=statement.changefeeds_only))
+    else:
+        jobs = list(await services.jobs.find([statement.job_id]))
+        if statement.changefeeds_only:
+            jobs = [job for job in jobs if job.kind == CHANGEFEED_KIND]
+    rights = await current_rights(services, opened)
+    if not rights.held(user, SYSTEM) & (Privilege.VIEWJOB | Privilege.CONTROLJOB):
+        jobs = [job for job in jobs if (job.user_name or ROOT) in rights.roles_of(user)]
+    if statement.job_id is not None and not jobs:
+        raise SQLError("42704", f"job with ID {statement.job_id} does not exist")
+    return show_changefeed_jobs(jobs) if statement.changefeeds_only else show_jobs(jobs)
+
+
+async def control_jobs(services: Services, statement: ControlJobs, user: str) -> Result:
+    """Raises SQLError 42501 for a job of another user, where CONTROLJOB is missing."""
+    rights = services.rights.current
+    resumes = statement.action is JobAction.RESUME
+    if resumes or not rights.admin(user):
+        jobs = {job.id: job for job in await services.jobs.find(statement.job_ids)}
+        for job_id in statement.job_ids:
+            if not rights.admin(user):
+                _check_control(rights, user, job_id, jobs.get(job_id))
+            if resumes and job_id in jobs:
+                await _check_owner(services, rights, jobs[job_id])
+    for job_id in statement.job_ids:
+        await services.jobs.control(job_id, statement.action)
+    count = len(statement.job_ids)
+    return Result(tag=f"{statement.action.value} JOBS {count}", row_count=count)
+
+
+async def _check_owner(services: Services, rights: Rights, job: JobSummary) -> None:
+    """Whether a feed's owner may still make it: who resumes it does not lend it rights.
+
+    A table that is gone is for the feed itself to tell of. Raises SQLError 42501.
+    """
+    owner, at = job.user_name or ROOT, await services.store.now()
+    for table_id in job.table_ids:
+        table = await services.catalog.descriptors.read_at(table_id, at)
+        if not isinstance(table, TableDescriptor) or table.dropped:
+            continue
+        if missing(rights, owner, tuple(needs_on(table, int(Privilege.CHANGEFEED)))) is not None:
+            raise SQLError(
+                "42501",
+                f"changefeed {job.id} cannot be resumed: its owner {owner} does not have "
+                f"CHANGEFEED privilege on relation {table.name}",
+                hint=f"GRANT CHANGEFEED ON TABLE {table.name} TO {owner}, or CANCEL JOB {job.id}.",
+            )
+
+
+def _check_control(rights: Rights, user: str, job_id: int, job: JobSummary | None) -> None:
+    """Of a job that one may not even see it is not told that it exists."""
+    held = rights.held(user, SYSTEM)
+    owner = ROOT if job is None else job.user_name or ROOT
+    if job is not None and owner in rights.roles_of(user):
+        return
+    if job is not None and held & Privilege.CONTROLJOB and not rights.admin(owner):
+        return
+    if held & (Privilege.CONTROLJOB | Privilege.VIEWJOB):
+        if job is None:
+            return  # there is none, and the registry says so
+        raise SQLError(
+            "42501",
+            f"user {user} may not control job {job_id} of {owner}",
+            hint="CONTROLJOB is for the jobs of users that are no admins.",
+        )
+    raise SQLError("42704", f"job with ID {job_id} does not exist")

@@ -1,0 +1,342 @@
+"""GRANT, REVOKE, owners and default privileges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.rights.default_privileges import (
+    ANY_ROLE,
+    ANY_SCHEMA,
+    DefaultGrant,
+    list_defaults,
+    put_default,
+)
+from ....catalog.rights.privileges import (
+    ALL_OF,
+    GRANTABLE_ON,
+    SYSTEM,
+    Privilege,
+    Securable,
+    SecurableKind,
+    privilege_names,
+    securable,
+)
+from ....catalog.rights.rights import (
+    Grant,
+    Rights,
+    add_member,
+    add_privileges,
+    put_grant,
+    remove_member,
+    remove_privileges,
+    set_owner,
+)
+from ....catalog.rights.users import ADMIN, PUBLIC, ROOT, require_role
+from ....catalog.values.errors import SQLError
+from ....changefeed.targets.places import give_places
+from ...results.results import Result
+from ...runtime.authorization import Actor
+from ...syntax.names import ObjectName
+from ...syntax.rights_statements import (
+    AlterDefaultPrivileges,
+    GrantPrivileges,
+    GrantRoles,
+    PrivilegeName,
+    ReassignOwned,
+    RightsChange,
+    SetOwner,
+    TargetKind,
+)
+from .grant_targets import find_database, find_schema, find_targets
+
+_KINDS = {
+    TargetKind.TABLE: SecurableKind.TABLE,
+    TargetKind.TABLES_IN_SCHEMA: SecurableKind.TABLE,
+    TargetKind.SEQUENCE: SecurableKind.SEQUENCE,
+    TargetKind.SEQUENCES_IN_SCHEMA: SecurableKind.SEQUENCE,
+    TargetKind.TYPE: SecurableKind.TYPE,
+    TargetKind.TYPES_IN_SCHEMA: SecurableKind.TYPE,
+    TargetKind.SCHEMA: SecurableKind.SCHEMA,
+    TargetKind.DATABASE: SecurableKind.DATABASE,
+    TargetKind.SYSTEM: SecurableKind.SYSTEM,
+}
+
+
+async def change_rights(actor: Actor, statement: RightsChange) -> Result:
+    """Carries a statement out in the actor's transaction. Does not commit."""
+    match statement:
+        case GrantPrivileges():
+            await _grant_privileges(actor, statement)
+        case GrantRoles():
+            await _grant_roles(actor, statement)
+        case AlterDefaultPrivileges():
+            await _alter_defaults(actor, statement)
+            return Result(tag="ALTER DEFAULT PRIVILEGES")
+        case SetOwner():
+            return await _set_owner(actor, statement)
+        case ReassignOwned(to=None):
+            await _drop_owned(actor, statement.roles)
+            return Result(tag="DROP OWNED")
+        case ReassignOwned():
+            await _reassign(actor, statement)
+            return Result(tag="REASSIGN OWNED")
+    return Result(tag="REVOKE" if statement.revoke else "GRANT")
+
+
+async def _check_roles(actor: Actor, names: Iterable[str], *, public: bool = True) -> None:
+    for name in names:
+        if name == PUBLIC and not public:
+            raise SQLError("0LP01", f'"{PUBLIC}" is everybody, and no role')
+        await require_role(actor.reader, name)
+
+
+def privileges_of(names: Sequence[PrivilegeName], kind: SecurableKind) -> int:
+    """A list of privileges as a set. Raises SQLError 0LP01 for what such a thing does not have."""
+    found = 0
+    for given in names:
+        if given.name == "ALL":
+            found |= ALL_OF[kind]
+            continue
+        known = Privilege.__members__.get(given.name)
+        if known is None or not known & GRANTABLE_ON[kind]:
+            choices = ", ".join(
+                sorted(str(one.name) for one in Privilege if one & GRANTABLE_ON[kind])
+            )
+            raise SQLError(
+                "0LP01",
+                f"invalid privilege type {given.name} for {_shown(kind)}",
+                position=given.position,
+                hint=f"Privileges of a {_shown(kind)}: ALL, {choices}.",
+            )
+        found |= known
+    return int(found)
+
+
+def _shown(kind: SecurableKind) -> str:
+    return "table" if kind is SecurableKind.TABLE else kind.value
+
+
+# Privileges.
+
+
+async def _grant_privileges(actor: Actor, statement: GrantPrivileges) -> None:
+    kind = _KINDS[statement.target.kind]
+    privileges = privileges_of(statement.privileges, kind)
+    await _check_roles(actor, statement.grantees)
+    revokes_all = statement.revoke and any(given.name == "ALL" for given in statement.privileges)
+    if revokes_all:
+        privileges |= GRANTABLE_ON[kind]
+    for thing in await find_targets(actor, statement.target):
+        await _check_may_grant(actor, thing, privileges, everything=revokes_all)
+        for grantee in statement.grantees:
+            _check_grantee(grantee, statement)
+            if statement.revoke:
+                await remove_privileges(
+                    actor.reader, thing.id, grantee, privileges, option_only=statement.option
+                )
+            else:
+                grantable = privileges if statement.option else 0
+                await add_privileges(actor.reader, thing.id, grantee, privileges, grantable)
+
+
+def _check_grantee(grantee: str, statement: GrantPrivileges) -> None:
+    if grantee in (ROOT, ADMIN) and statement.revoke:
+        raise SQLError("42501", f"the privileges of {grantee} cannot be revoked")
+    if grantee == PUBLIC and statement.option and not statement.revoke:
+        raise SQLError("0LP01", "grant options can only be granted to roles, not to public")
+
+
+async def _check_may_grant(
+    actor: Actor, thing: Securable, privileges: int, *, everything: bool
+) -> None:
+    """Who may pass a privilege on: admins, owners, and who has it WITH GRANT OPTION."""
+    grantable = (await actor.rights()).grantable(actor.user, thing)
+    lacking = 0 if everything and grantable else privileges & ~grantable
+    if lacking:
+        names = ", ".join(privilege_names(lacking, thing.kind))
+        raise SQLError(
+            "42501",
+            f"user {actor.user} missing WITH GRANT OPTION privilege on {names}"
+            + (
+                "" if thing.kind is SecurableKind.SYSTEM else f" of {thing.kind.value} {thing.name}"
+            ),
+        )
+
+
+# Membership.
+
+
+async def _grant_roles(actor: Actor, statement: GrantRoles) -> None:
+    await _check_roles(actor, (*statement.roles, *statement.members), public=False)
+    for role in statement.roles:
+        for member in statement.members:
+            rights = await actor.rights()
+            await _check_may_pass_on(actor, rights, role)
+            if not statement.revoke:
+                await add_member(actor.reader, rights, role, member, admin=statement.option)
+            elif (role, member) == (ADMIN, ROOT):
+                raise SQLError("42501", "root is always a member of admin")
+            else:
+                await remove_member(actor.reader, role, member, option_only=statement.option)
+
+
+async def _check_may_pass_on(actor: Actor, rights: Rights, role: str) -> None:
+    if rights.may_pass_on(actor.user, role):
+        return
+    may_create = rights.held(actor.user, SYSTEM) & Privilege.CREATEROLE
+    if may_create and not rights.admin(role):
+        return
+    raise SQLError("42501", f"{actor.user} is not a superuser or role admin for role {role}")
+
+
+# Defaults.
+
+
+async def _alter_defaults(actor: Actor, statement: AlterDefaultPrivileges) -> None:
+    kind = _KINDS[statement.kind]
+    privileges = privileges_of(statement.privileges, kind)
+    await _check_roles(actor, statement.grantees)
+    rights = await actor.rights()
+    makers = (actor.user,) if statement.roles == () else statement.roles
+    if makers is None:
+        await actor.need_admin("alter default privileges for all roles")
+        makers = (ANY_ROLE,)
+    else:
+        await _check_roles(actor, makers, public=False)
+    for maker in makers:
+        if maker and maker not in rights.roles_of(actor.user) and not rights.admin(actor.user):
+            raise SQLError("42501", f"must be a member of {maker}")
+    places = await _places(actor, statement)
+    known = {_place(default): default for default in await list_defaults(actor.reader)}
+    for database_id, schema_id in places:
+        for maker in makers:
+            for grantee in statement.grantees:
+                fresh = DefaultGrant(
+                    database_id=database_id,
+                    schema_id=schema_id,
+                    role=maker,
+                    kind=kind,
+                    grantee=grantee,
+                    grant=Grant(),
+                )
+                found = known.get(_place(fresh), fresh)
+                grant = _changed(found.grant, privileges, statement)
+                await put_default(actor.reader, replace(found, grant=grant))
+
+
+def _place(default: DefaultGrant) -> tuple[object, ...]:
+    return (
+        default.database_id, default.schema_id, default.role, default.kind, default.grantee,
+    )  # fmt: skip
+
+
+def _changed(grant: Grant, privileges: int, statement: AlterDefaultPrivileges) -> Grant:
+    if not statement.revoke:
+        grantable = privileges if statement.option else 0
+        return Grant(grant.privileges | privileges, grant.grantable | grantable)
+    kept = grant.privileges if statement.option else grant.privileges & ~privileges
+    return Grant(kept, grant.grantable & ~privileges)
+
+
+async def _places(actor: Actor, statement: AlterDefaultPrivileges) -> list[tuple[int, int]]:
+    """Ids of a database and of a schema in it, or ANY_SCHEMA."""
+    if statement.schemas:
+        if statement.kind is TargetKind.SCHEMA:
+            raise SQLError(
+                "0LP01", "schemas are not made in schemas", position=statement.position,
+                hint="Leave out IN SCHEMA.",
+            )  # fmt: skip
+        found = [(await find_schema(actor, name))[2] for name in statement.schemas]
+        return [(thing.parents[0], thing.id) for thing in found]
+    database = await find_database(actor, ObjectName((actor.database,), statement.position))
+    return [(database.id, ANY_SCHEMA)]
+
+
+# Owners.
+
+
+async def _set_owner(actor: Actor, statement: SetOwner) -> Result:
+    tag = f"ALTER {statement.target.kind.value.upper()}"
+    try:
+        (thing,) = await find_targets(actor, statement.target)
+    except SQLError as error:
+        if statement.if_exists and error.sqlstate in ("42P01", "42704"):
+            return Result(tag=tag, notice=f"{error.message}, skipping")
+        raise
+    rights = await actor.rights()
+    if not rights.owns(actor.user, thing.id):
+        raise SQLError("42501", f"must be owner of {thing.kind.value} {thing.name}")
+    await _check_roles(actor, [statement.owner], public=False)
+    if not rights.admin(actor.user) and statement.owner not in rights.roles_of(actor.user):
+        raise SQLError("42501", f"must be member of role {statement.owner}")
+    await set_owner(actor.reader, rights, thing.id, statement.owner)
+    return Result(tag=tag)
+
+
+async def _reassign(actor: Actor, statement: ReassignOwned) -> None:
+    assert statement.to is not None, statement
+    await _check_roles(actor, (*statement.roles, statement.to), public=False)
+    rights = await _rights_over(actor, (*statement.roles, statement.to))
+    for object_id, owner, grant in list(rights.all_grants()):
+        if grant.owner and owner in statement.roles:
+            await set_owner(actor.reader, await actor.rights(), object_id, statement.to)
+    await give_places(actor.reader, statement.roles, statement.to)
+
+
+async def _drop_owned(actor: Actor, roles: Sequence[str]) -> None:
+    """Takes away what was granted to roles, here and by default. Raises 2BP01 where one owns a
+    thing that still exists."""
+    await _check_roles(actor, roles, public=False)
+    rights = await _rights_over(actor, roles)
+    for object_id, grantee, grant in list(rights.all_grants()):
+        if grantee not in roles:
+            continue
+        if grant.owner and await _lives(actor, object_id):
+            raise SQLError(
+                "2BP01",
+                f"role {grantee} still owns objects, which DROP OWNED BY does not drop",
+                hint=f"REASSIGN OWNED BY {grantee} TO another role, or drop them.",
+            )
+        await put_grant(actor.reader, object_id, grantee, Grant())
+    for default in await list_defaults(actor.reader):
+        if default.grantee in roles or default.role in roles:
+            await put_default(actor.reader, replace(default, grant=Grant()))
+
+
+async def _rights_over(actor: Actor, roles: Iterable[str]) -> Rights:
+    rights = await actor.rights()
+    for role in roles:
+        if not rights.admin(actor.user) and role not in rights.roles_of(actor.user):
+            raise SQLError("42501", f"must be member of role {role}")
+    if ROOT in roles and not rights.admin(actor.user):
+        raise SQLError("42501", "only admins may give away what root owns")
+    return rights
+
+
+async def _lives(actor: Actor, object_id: int) -> bool:
+    if object_id == SYSTEM.id:
+        return True
+    found = await actor.services.catalog.descriptors.read(actor.reader, object_id)
+    return found is not None and not found.dropped
+
+
+async def what_depends_on(actor: Actor, role: str) -> list[str]:
+    """What keeps a role from being dropped, in words, one thing each."""
+    rights = await actor.rights()
+    reasons: list[str] = []
+    for object_id, grantee, grant in rights.all_grants():
+        if grantee != role or not await _lives(actor, object_id):
+            continue
+        if object_id == SYSTEM.id:
+            continue  # goes with the role
+        found = await actor.services.catalog.descriptors.read(actor.reader, object_id)
+        assert found is not None, object_id
+        kind = "table" if isinstance(found, TableDescriptor) else securable(found).kind.value
+        verb = "owns" if grant.owner else "has privileges on"
+        reasons.append(f"it {verb} {kind} {found.name}")
+    for default in await list_defaults(actor.reader):
+        if role in (default.grantee, default.role):
+            reasons.append("default privileges mention it")
+    return sorted(set(reasons))

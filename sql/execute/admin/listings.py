@@ -1,0 +1,61 @@
+"""Statements that list something, or change what is in no transaction: each with the reader that it
+is given, as its user may."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....catalog.rights.privileges import Privilege
+from ...results.results import Result
+from ...runtime.authorization import Actor, check_show
+from ...runtime.relations import LeaseScope
+from ...syntax.rights_statements import RightsListing
+from ...syntax.show_statements import Cancel, ShowObjects
+from ...syntax.statements import ExplainChange, ShowRanges
+from ...syntax.user_statements import ShowUsers
+from ..ddl.ddl_needs import check_ddl
+from ..ddl.schema_changes import SchemaChangeStatements
+from .ranges import RangeStatement, run_ranges
+from .show import Show, run_show
+from .show_grants import show_rights
+from .show_objects import cancel, show_objects
+from .users import show_users
+
+Listing = Show | ShowUsers | RightsListing | ShowObjects | Cancel | RangeStatement | ExplainChange
+
+
+async def run_listing(
+    actor: Actor, statement: Listing, parameters: Sequence[object] = ()
+) -> Result:
+    match statement:
+        case ShowUsers():
+            return await show_users(actor.reader)
+        case Cancel():
+            return await cancel(actor, statement)
+        case ExplainChange():
+            return await _explain_change(actor, statement)
+        case _ if isinstance(statement, RangeStatement):
+            return await _ranges(actor, statement, parameters)
+        case _ if isinstance(statement, RightsListing):
+            return await show_rights(actor, statement)
+        case _ if isinstance(statement, ShowObjects):
+            return await show_objects(actor, statement)
+    assert isinstance(statement, Show), statement
+    await check_show(actor, statement)
+    return await run_show(actor.services, statement, actor.reader, actor.database)
+
+
+async def _explain_change(actor: Actor, statement: ExplainChange) -> Result:
+    scope = LeaseScope(actor.services.leases)
+    try:
+        await check_ddl(actor, statement.statement)
+        changer = SchemaChangeStatements(actor.services, actor.reader, scope, actor.database)
+        return await changer.explain(statement.statement)
+    finally:
+        scope.release()
+
+
+async def _ranges(actor: Actor, statement: RangeStatement, parameters: Sequence[object]) -> Result:
+    needed = Privilege.SELECT if isinstance(statement, ShowRanges) else Privilege.INSERT
+    await actor.need_named(statement.of.table, needed)
+    return await run_ranges(actor.services, statement, actor.reader, actor.database, parameters)

@@ -1,0 +1,267 @@
+"""Ranges of tables: SPLIT AT, UNSPLIT and SHOW RANGES.
+
+None of it is transactional: a split takes effect when it is durable, and is not rolled back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from datetime import datetime
+from typing import Protocol, runtime_checkable
+
+from sqlglot import exp
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.descriptors.elements import Index
+from ....catalog.rows.key_borders import border_columns, border_key, pretty_key
+from ....catalog.store.catalog import not_a_table
+from ....catalog.store.descriptor_store import DescriptorReader
+from ....catalog.values.column_types import ColumnType, coerce
+from ....catalog.values.errors import SQLError
+from ....catalog.values.type_kinds import TypeKind
+from ....kvlayer.clock import Timestamp, duration, timestamp_at
+from ....kvlayer.errors import RangeRefused
+from ....kvlayer.keys import index_span, table_span
+from ....kvlayer.ranges import NEVER, RangeInfo
+from ....kvlayer.settings import SettingError, parse_duration
+from ....kvlayer.span import Span
+from ...analyze.scalars import Bindings, NotNative, compile_scalar
+from ...parse import position_of
+from ...results.as_of import datetime_of
+from ...results.results import BOOL, INT8, STRING, TIMESTAMPTZ, Result, Row, listing
+from ...runtime.relations import resolve
+from ...runtime.services import Services
+from ...syntax import statements
+
+RangeStatement = statements.SplitAt | statements.UnsplitAt | statements.ShowRanges
+
+BYTES = ColumnType(TypeKind.BYTES)
+FLOAT8 = ColumnType(TypeKind.FLOAT8)
+
+REPLICAS = "{1}"
+"""Where every range is: a store is one node."""
+
+
+@runtime_checkable
+class RangeStore(Protocol):
+    """A store whose ranges can be changed."""
+
+    async def split(self, key: bytes, *, sticky_until: Timestamp = NEVER) -> None: ...
+    async def unsplit(self, key: bytes) -> None: ...
+    def ranges(self, span: Span) -> list[RangeInfo]: ...
+
+
+async def run_ranges(
+    services: Services,
+    statement: RangeStatement,
+    reader: DescriptorReader,
+    database: str,
+    parameters: Sequence[object],
+) -> Result:
+    """Carries the statement out. `reader` finds the table."""
+    store = services.store
+    if not isinstance(store, RangeStore):
+        raise SQLError(
+            "0A000",
+            "ranges are shown and changed on the node that has the store",
+            hint="Connect to the node that was started without --join.",
+        )
+    try:
+        table = await _table(services, statement.of, reader, database)
+    except SQLError as error:
+        if error.sqlstate != "42P01" or not statement.of.if_exists:
+            raise
+        return Result(tag=_tag(statement.of), notice=f"{error.message}, skipping")
+    bindings = Bindings(parameters, datetime_of(services.store.clock.last))
+    index = _index(table, statement.of)
+    match statement:
+        case statements.SplitAt():
+            return await _split(store, statement, table, index, bindings)
+        case statements.UnsplitAt():
+            return await _unsplit(store, statement, table, index, bindings)
+        case statements.ShowRanges(of=of, details=details):
+            span = _span(table, of, index)
+            return _show(store.ranges(span), span, table, details=details)
+
+
+async def _table(
+    services: Services, of: statements.RangesOf, reader: DescriptorReader, database: str
+) -> TableDescriptor:
+    if services.virtual_tables.find(of.table.parts) is not None:
+        raise SQLError(
+            "42809", f'"{of.table}" is computed and has no ranges', position=of.table.position
+        )
+    table = await resolve(services, reader, of.table, database)
+    if table.view is not None:
+        raise not_a_table(table)
+    return table
+
+
+def _index(table: TableDescriptor, of: statements.RangesOf) -> Index:
+    if of.index is None or of.index in (table.primary_index_name, "primary"):
+        return table.primary_index
+    index = table.find_index(of.index)
+    if index is None:
+        names = [table.primary_index_name, *(found.name for found in table.indexes)]
+        raise SQLError(
+            "42704",
+            f'index "{of.index}" of relation "{table.name}" does not exist',
+            position=of.table.position,
+            hint=f"Indexes: {', '.join(names)}.",
+        )
+    return index
+
+
+async def _split(
+    store: RangeStore,
+    statement: statements.SplitAt,
+    table: TableDescriptor,
+    index: Index,
+    bindings: Bindings,
+) -> Result:
+    until = _sticky_until(statement, bindings)
+    borders = [_border(table, index, row, bindings) for row in statement.rows]
+    rows: list[Row] = []
+    enforced = None if until == NEVER else datetime_of(until)
+    for key in borders:
+        await _refusable(store.split(key, sticky_until=until))
+        rows.append((key, pretty_key(key, table), enforced))
+    columns = [("key", BYTES), ("pretty", STRING), ("split_enforced_until", TIMESTAMPTZ)]
+    return listing(_tag(statement.of), columns, rows)
+
+
+async def _unsplit(
+    store: RangeStore,
+    statement: statements.UnsplitAt,
+    table: TableDescriptor,
+    index: Index,
+    bindings: Bindings,
+) -> Result:
+    if statement.rows is None:
+        span = _span(table, statement.of, index)
+        found = store.ranges(span)
+        borders = [each.start for each in found if each.sticky_until and span.contains(each.start)]
+    else:
+        borders = [_border(table, index, row, bindings) for row in statement.rows]
+    rows: list[Row] = []
+    for key in borders:
+        await _refusable(store.unsplit(key))
+        rows.append((key, pretty_key(key, table)))
+    return listing(_tag(statement.of), [("key", BYTES), ("pretty", STRING)], rows)
+
+
+async def _refusable(change: Awaitable[None]) -> None:
+    try:
+        await change
+    except RangeRefused as error:
+        raise SQLError("22023", str(error)) from error
+
+
+def _span(table: TableDescriptor, of: statements.RangesOf, index: Index) -> Span:
+    return table_span(table.id) if of.index is None else index_span(table.id, index.id)
+
+
+def _border(
+    table: TableDescriptor, index: Index, row: tuple[exp.Expr, ...], bindings: Bindings
+) -> bytes:
+    values = [_value(tree, bindings) for tree in row]
+    try:
+        return border_key(table, index, values)
+    except SQLError as error:
+        columns = border_columns(table, index)
+        odd = len(columns) if len(values) > len(columns) else 0
+        error.position = error.position or position_of(row[odd])
+        raise
+
+
+def _value(tree: exp.Expr, bindings: Bindings) -> object:
+    """What a constant expression or a parameter is worth."""
+    try:
+        return compile_scalar(tree, {}).evaluate((), bindings)
+    except NotNative as error:
+        raise SQLError(
+            "0A000",
+            "borders of ranges are constants and parameters",
+            position=position_of(tree),
+        ) from error
+
+
+def _sticky_until(statement: statements.SplitAt, bindings: Bindings) -> Timestamp:
+    """A date and time, or a duration from now."""
+    tree = statement.expiration
+    if tree is None:
+        return NEVER
+    value = _value(tree, bindings)
+    now = timestamp_at(unix_us=round(bindings.now.timestamp() * 1e6))
+    until = None
+    if isinstance(value, str):
+        try:
+            until = Timestamp(now + duration(seconds=parse_duration(value)))
+        except SettingError:
+            until = None
+    if until is None:
+        moment = coerce(TIMESTAMPTZ, value)
+        if not isinstance(moment, datetime):
+            raise SQLError("22004", "the expiration cannot be NULL", position=position_of(tree))
+        if moment.timestamp() <= bindings.now.timestamp():
+            raise SQLError(
+                "22023",
+                f"the expiration {moment.isoformat()} is not in the future",
+                position=position_of(tree),
+            )
+        until = timestamp_at(unix_us=round(moment.timestamp() * 1e6))
+    return until
+
+
+def _show(
+    found: Sequence[RangeInfo], span: Span, table: TableDescriptor, *, details: bool
+) -> Result:
+    rows: list[Row] = []
+    for each in found:
+        until = each.sticky_until
+        enforced = datetime_of(until) if until and until != NEVER else None
+        row: Row = (
+            _edge(each.start, span, table, "before"),
+            _edge(each.end, span, table, "after"),
+            each.id,
+            REPLICAS,
+            each.lease_holder,
+            bool(until),
+            enforced,
+        )
+        if details:
+            megabytes = round(each.bytes / 1e6, 3)
+            row += (each.bytes, megabytes, each.version_count)
+            row += (round(each.reads_per_second, 1), round(each.writes_per_second, 1))
+        rows.append(row)
+    columns = _COLUMNS + (_DETAILS if details else ())
+    return listing("SHOW RANGES", columns, rows)
+
+
+def _edge(key: bytes, span: Span, table: TableDescriptor, side: str) -> str:
+    """A border within the table as what follows the table's key, another in full."""
+    if span.start < key < span.end:
+        return "…" + pretty_key(key, table).removeprefix(f"/Table/{table.id}")
+    return f"<{side}:{pretty_key(key, table)}>"
+
+
+def _tag(of: statements.RangesOf) -> str:
+    return "ALTER TABLE" if of.index is None else "ALTER INDEX"
+
+
+_COLUMNS = (
+    ("start_key", STRING),
+    ("end_key", STRING),
+    ("range_id", INT8),
+    ("replicas", STRING),
+    ("lease_holder", INT8),
+    ("split_enforced", BOOL),
+    ("split_enforced_until", TIMESTAMPTZ),
+)
+_DETAILS = (
+    ("range_size", INT8),
+    ("range_size_mb", FLOAT8),
+    ("version_count", INT8),
+    ("reads_per_second", FLOAT8),
+    ("writes_per_second", FLOAT8),
+)

@@ -1,0 +1,178 @@
+"""Carries out the calls of `session_calls`: ends what other sessions run, or these themselves, and
+takes and gives back advisory locks.
+
+Who may end sessions: PostgreSQL's rule. One's own, and those of roles that one is a member of; with
+CANCELQUERY those of all who are no admins (as pg_signal_backend there); admins all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from ....catalog.rights.privileges import SYSTEM, Privilege
+from ....catalog.rights.rights import Rights
+from ....catalog.values.column_types import Datum
+from ....catalog.values.errors import SQLError
+from ....kvlayer.transaction_modes import LockMode
+from ...results.results import Result
+from ...runtime.activity import SessionView
+from ...runtime.advisory_locks import WAIT_SECONDS, AdvisoryKey, AdvisoryLocks, key_of
+from ...runtime.authorization import current_rights
+from ...runtime.services import Services
+from ...runtime.transactions import OpenTransaction, lock_timeout
+from ...variables.variables import SessionVariables
+
+
+class Caller(Protocol):
+    """The session whose statements call."""
+
+    @property
+    def user(self) -> str: ...
+    @property
+    def database(self) -> str: ...
+    @property
+    def variables(self) -> SessionVariables: ...
+
+
+class CallingTransactions(Protocol):
+    """Its transactions and locks."""
+
+    @property
+    def opened(self) -> OpenTransaction | None: ...
+    @property
+    def advisory_locks(self) -> AdvisoryLocks: ...
+
+
+class CallingSession:
+    """Implements `SessionCalls` for one session."""
+
+    def __init__(
+        self, services: Services, session: Caller, transactions: CallingTransactions
+    ) -> None:
+        self._services = services
+        self._session = session
+        self._transactions = transactions
+        self._warnings: list[str] = []
+        self._database = ("", 0)
+
+    def told(self, result: Result) -> Result:
+        """The result, with what the statement's calls had to say beside what they returned."""
+        if not self._warnings:
+            return result
+        warnings, self._warnings = self._warnings, []
+        return replace(result, warnings=tuple(warnings))
+
+    async def call(self, name: str, arguments: Sequence[int]) -> Datum:
+        if name in _BACKENDS:
+            return await _BACKENDS[name](self, *arguments)
+        if name == "pg_advisory_unlock_all":
+            await self._transactions.advisory_locks.release_all()
+            return ""
+        mode = LockMode.SHARED if name.endswith("_shared") else LockMode.EXCLUSIVE
+        key = key_of(await self._database_id(), arguments)
+        if "unlock" in name:
+            return await self._unlock(key, mode)
+        locked = await self._lock(key, mode, in_transaction="_xact_" in name, tries="_try_" in name)
+        return locked if "_try_" in name else ""
+
+    async def _cancel(self, process_id: int) -> bool:
+        session = self._found(process_id)
+        if session is None:
+            return False
+        await self._check_may(session, "cancel query", "query is being canceled")
+        session.activity.interrupt()
+        return True
+
+    async def _terminate(self, process_id: int, milliseconds: int = 0) -> bool:
+        """Waits until the session has left, if it is given time for that."""
+        if milliseconds < 0:
+            raise SQLError("22003", '"timeout" must not be negative')
+        session = self._found(process_id)
+        if session is None:
+            return False
+        await self._check_may(session, "terminate process", "process is being terminated")
+        session.terminate()
+        if milliseconds == 0 or await self._services.sessions.left(session, milliseconds / 1000):
+            return True
+        self._warnings.append(
+            f"backend with PID {process_id} did not terminate within {milliseconds} milliseconds"
+        )
+        return False
+
+    async def _lock(
+        self, key: AdvisoryKey, mode: LockMode, *, in_transaction: bool, tries: bool
+    ) -> bool:
+        locks, opened = self._transactions.advisory_locks, self._transactions.opened
+        timeout = lock_timeout(self._session.variables) or WAIT_SECONDS
+        seconds = None if tries else timeout
+        if in_transaction and opened is None:
+            return await locks.lock_once(key, mode, seconds=seconds)
+        if in_transaction and opened is not None:
+            return await locks.lock_in(opened.transaction, key, mode, seconds=seconds)
+        if opened is not None:
+            opened.shown = True  # what the session locks is not undone, nor locked twice
+        transaction = None if opened is None else opened.transaction
+        return await locks.lock(key, mode, seconds=seconds, opened=transaction)
+
+    async def _unlock(self, key: AdvisoryKey, mode: LockMode) -> bool:
+        locks, opened = self._transactions.advisory_locks, self._transactions.opened
+        if opened is not None:
+            opened.shown = True
+        transaction = None if opened is None else opened.transaction
+        unlocked = await locks.unlock(key, mode, transaction)
+        if not unlocked:
+            kind = "ShareLock" if mode is LockMode.SHARED else "ExclusiveLock"
+            self._warnings.append(f"you don't own a lock of type {kind}")
+        return unlocked
+
+    async def _database_id(self) -> int:
+        name = self._session.database
+        if self._database[0] != name:
+            reader = self._services.store.begin(read_only=True)
+            try:
+                found = await self._services.catalog.descriptors.lookup(reader, 0, 0, name)
+            finally:
+                await reader.rollback()
+            if found is None:
+                raise SQLError("3D000", f'database "{name}" does not exist')
+            self._database = (name, found)
+        return self._database[1]
+
+    def _found(self, process_id: int) -> SessionView | None:
+        session = self._services.sessions.find_process(process_id)
+        if session is None:
+            self._warnings.append(f"PID {process_id} is not a PostgreSQL backend process")
+        return session
+
+    async def _check_may(self, session: SessionView, what: str, whose: str) -> None:
+        opened = self._transactions.opened
+        reader = None if opened is None else opened.transaction
+        rights = await current_rights(self._services, reader)
+        if may_end(rights, self._session.user, session.activity.user):
+            return
+        if rights.admin(session.activity.user):
+            raise SQLError(
+                "42501",
+                f"permission denied to {what}",
+                detail="Only admins may do that to the sessions of admins.",
+            )
+        raise SQLError(
+            "42501",
+            f"must be a member of the role whose {whose}, or have CANCELQUERY",
+            hint="GRANT SYSTEM CANCELQUERY TO a role lets it end what others run.",
+        )
+
+
+def may_end(rights: Rights, user: str, owner: str) -> bool:
+    """Whether a user may end the sessions of another, or what they run."""
+    if rights.admin(user) or owner in rights.roles_of(user):
+        return True
+    return bool(rights.held(user, SYSTEM) & Privilege.CANCELQUERY) and not rights.admin(owner)
+
+
+_BACKENDS: dict[str, Callable[..., Awaitable[Datum]]] = {
+    "pg_cancel_backend": CallingSession._cancel,
+    "pg_terminate_backend": CallingSession._terminate,
+}

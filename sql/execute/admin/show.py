@@ -1,0 +1,224 @@
+"""SHOW statements."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.store.descriptor_store import DescriptorReader
+from ....catalog.store.show_create import default_text, show_create
+from ....catalog.values.errors import SQLError
+from ....kvlayer.clock import format_timestamp
+from ....kvlayer.settings import REGISTRY
+from ...results.as_of import datetime_of
+from ...results.results import BOOL, INT8, STRING, TIMESTAMPTZ, Result, Row, listing
+from ...runtime.relations import not_a_view, resolve
+from ...runtime.services import JobSummary, Services
+from ...syntax import statements
+from ...syntax.maintenance_statements import Maintain
+from .maintenance import maintain
+
+Show = (
+    statements.ShowTables
+    | statements.ShowDatabases
+    | statements.ShowCreateTable
+    | statements.ShowColumns
+    | statements.ShowClusterSettings
+    | statements.ShowSession
+    | Maintain
+)
+
+
+async def run_show(
+    services: Services, statement: Show, reader: DescriptorReader, database: str
+) -> Result:
+    """What `reader` sees."""
+    match statement:
+        case statements.ShowTables(database=named):
+            return await _tables(services, reader, named or database)
+        case statements.ShowDatabases():
+            names = await services.catalog.list_databases(reader)
+            return listing("SHOW DATABASES", [("database_name", STRING)], [(n,) for n in names])
+        case statements.ShowCreateTable(table=name):
+            table = await resolve(services, reader, name, database)
+            if statement.view and table.view is None:
+                raise not_a_view(name)
+            text = show_create(table, await _referenced(services, reader, table))
+            columns = [("table_name", STRING), ("create_statement", STRING)]
+            return listing("SHOW CREATE TABLE", columns, [(table.name, text)])
+        case statements.ShowColumns(table=name):
+            return _columns(await resolve(services, reader, name, database))
+        case statements.ShowClusterSettings(name=None):
+            return _settings(services)
+        case statements.ShowClusterSettings(name=str(setting), position=position):
+            check_setting(setting, position)
+            return listing(
+                "SHOW CLUSTER SETTING", [(setting, STRING)], [(_value(services, setting),)]
+            )
+        case Maintain():
+            return await maintain(services, statement, reader, database)
+        case statements.ShowSession(name="database"):
+            return listing("SHOW DATABASE", [("database", STRING)], [(database,)])
+    raise AssertionError(statement)
+
+
+async def _referenced(
+    services: Services, reader: DescriptorReader, table: TableDescriptor
+) -> dict[int, TableDescriptor]:
+    """The tables that foreign keys of this one refer to."""
+    found: dict[int, TableDescriptor] = {}
+    for key in table.foreign_keys:
+        other = await services.catalog.descriptors.read(reader, key.referenced_id)
+        assert isinstance(other, TableDescriptor), (key, other)
+        found[other.id] = other
+    return found
+
+
+async def _tables(services: Services, reader: DescriptorReader, database: str) -> Result:
+    columns = [
+        ("schema_name", STRING), ("table_name", STRING), ("type", STRING),
+        ("changefeed_optimized", BOOL),
+    ]  # fmt: skip
+    rows: list[Row] = [
+        (schema, table.name, "table" if table.view is None else "view", table.locked)
+        for schema in await services.catalog.list_schemas(reader, database)
+        for table in await services.catalog.list_tables(reader, database, schema, views=True)
+    ]
+    return listing("SHOW TABLES", columns, rows)
+
+
+def _columns(table: TableDescriptor) -> Result:
+    places = {column_id: place for place, column_id in enumerate(table.primary_key, start=1)}
+    rows: list[Row] = [
+        (
+            column.name,
+            column.type.sql_name,
+            column.nullable,
+            default_text(column),
+            places.get(column.id),
+            column.hidden,
+        )
+        for column in table.visible_columns
+    ]
+    columns = [
+        ("column_name", STRING),
+        ("data_type", STRING),
+        ("is_nullable", BOOL),
+        ("column_default", STRING),
+        ("key_position", INT8),
+        ("is_hidden", BOOL),
+    ]
+    return listing("SHOW COLUMNS", columns, rows)
+
+
+def check_setting(name: str, position: int) -> None:
+    """Raises SQLError 42704 with a suggestion for a setting that is not declared."""
+    if name in REGISTRY:
+        return
+    near = get_close_matches(name, REGISTRY, n=1, cutoff=0.4)
+    raise SQLError(
+        "42704",
+        f'unknown cluster setting "{name}"',
+        position=position,
+        hint=f'Did you mean "{near[0]}"?' if near else "SHOW CLUSTER SETTINGS lists them.",
+    )
+
+
+def _settings(services: Services) -> Result:
+    rows: list[Row] = [
+        (name, _value(services, name), setting.kind, setting.description)
+        for name, setting in sorted(REGISTRY.items())
+    ]
+    columns = [
+        ("variable", STRING),
+        ("value", STRING),
+        ("setting_type", STRING),
+        ("description", STRING),
+    ]
+    return listing("SHOW CLUSTER SETTINGS", columns, rows)
+
+
+def _value(services: Services, name: str) -> str:
+    setting = REGISTRY[name]
+    value: object = services.store.settings.get(setting)  # type: ignore[misc]
+    if setting.kind == "duration":
+        return f"{value:g}s"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def show_jobs(jobs: list[JobSummary]) -> Result:
+    """SHOW JOBS."""
+    rows: list[Row] = [
+        (
+            job.id,
+            job.kind,
+            job.description,
+            job.state,
+            job.running_status,
+            job.created,
+            job.started,
+            job.finished,
+            job.modified,
+            job.error,
+        )
+        for job in jobs
+    ]
+    return listing("SHOW JOBS", _JOB_COLUMNS, rows)
+
+
+def show_changefeed_jobs(jobs: list[JobSummary]) -> Result:
+    """SHOW CHANGEFEED JOBS: the anchor's columns."""
+    rows: list[Row] = [
+        (
+            job.id,
+            job.description,
+            job.user_name,
+            job.state,
+            job.running_status,
+            job.created,
+            job.started,
+            job.finished,
+            job.modified,
+            None if job.resolved is None else format_timestamp(job.resolved),
+            None if job.resolved is None else datetime_of(job.resolved),
+            job.error,
+            job.sink,
+            job.tables,
+            job.topics,
+            job.format,
+        )
+        for job in jobs
+    ]
+    return listing("SHOW JOBS", _CHANGEFEED_COLUMNS, rows)
+
+
+_JOB_COLUMNS = (
+    ("job_id", INT8),
+    ("job_type", STRING),
+    ("description", STRING),
+    ("status", STRING),
+    ("running_status", STRING),
+    ("created", TIMESTAMPTZ),
+    ("started", TIMESTAMPTZ),
+    ("finished", TIMESTAMPTZ),
+    ("modified", TIMESTAMPTZ),
+    ("error", STRING),
+)
+_CHANGEFEED_COLUMNS = (
+    ("job_id", INT8),
+    ("description", STRING),
+    ("user_name", STRING),
+    ("status", STRING),
+    ("running_status", STRING),
+    ("created", TIMESTAMPTZ),
+    ("started", TIMESTAMPTZ),
+    ("finished", TIMESTAMPTZ),
+    ("modified", TIMESTAMPTZ),
+    ("high_water_timestamp", STRING),
+    ("readable_high_water_timestamptz", TIMESTAMPTZ),
+    ("error", STRING),
+    ("sink_uri", STRING),
+    ("full_table_names", STRING),
+    ("topics", STRING),
+    ("format", STRING),
+)

@@ -1,0 +1,237 @@
+"""Images: a table's rows at one timestamp as Arrow columns, and how an image becomes a later one.
+
+An image is a row of *chunks* in key order, each with its keys beside its columns:
+
+    at 120      chunk  a b d        chunk  f g
+    changes     b = "x", c = "y", g deleted
+    at 130      chunk  a b c d      chunk  f
+
+An image never changes. The next one shares the chunks in which nothing has, so following a table
+costs what changed: a chunk for a row that stands alone, less for rows that stand together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa
+
+from ....catalog.descriptors.descriptor import Column, TableDescriptor
+from ....catalog.rows.arrow_conform import broad_schema
+from ....catalog.rows.row_codec import codec_for
+from ....catalog.values.column_types import ColumnType, Datum
+from ....kvlayer.clock import Timestamp
+
+CHUNK_ROWS = 8192
+"""Rows of a new chunk: copying one takes a fraction of a millisecond, and DuckDB, which works on
+2048 rows at a time, reads many of them as fast as one. A chunk that has grown to twice as many is
+cut; one that has shrunk to an eighth is joined to its neighbour."""
+
+_CHUNK_ROWS_MAX = 2 * CHUNK_ROWS
+_CHUNK_ROWS_MIN = CHUNK_ROWS // 8
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Neighbouring rows in key order, one at least: `keys[i]` is the key of row i."""
+
+    keys: pa.Array[pa.BinaryScalar]
+    rows: pa.RecordBatch
+
+    @property
+    def first(self) -> bytes:
+        return bytes(self.keys[0].as_py())
+
+    @cached_property
+    def byte_count(self) -> int:
+        return self.keys.nbytes + self.rows.nbytes
+
+
+@dataclass(frozen=True)
+class Image:
+    """Every row of a table at `at`, all its visible columns, in broad types.
+
+    `descriptor` is the version that the rows were decoded under. `serves` says which others read
+    them as well.
+    """
+
+    descriptor: TableDescriptor
+    at: Timestamp
+    chunks: tuple[Chunk, ...]
+
+    @cached_property
+    def row_count(self) -> int:
+        return sum(chunk.rows.num_rows for chunk in self.chunks)
+
+    @cached_property
+    def byte_count(self) -> int:
+        return sum(chunk.byte_count for chunk in self.chunks)
+
+    @cached_property
+    def _table(self) -> pa.Table:
+        return pa.Table.from_batches(
+            [chunk.rows for chunk in self.chunks], schema=_schema(self.descriptor)
+        )
+
+    @cached_property
+    def _places(self) -> Mapping[tuple[int, ColumnType, Datum], int]:
+        columns = self.descriptor.visible_columns
+        return {_identity(column): place for place, column in enumerate(columns)}
+
+    def serves(self, other: TableDescriptor) -> bool:
+        """Whether the rows are those that a reader under another version of the table sees.
+
+        They are where its rows lie in the same index and its columns are among the image's: a name,
+        a default, an index or the lock may change.
+        """
+        ours, theirs = self.descriptor, other
+        if ours is theirs:
+            return True
+        same = (ours.id, ours.primary_index_id) == (theirs.id, theirs.primary_index_id)
+        return same and all(_identity(c) in self._places for c in theirs.visible_columns)
+
+    def table(self, descriptor: TableDescriptor, places: Sequence[int]) -> pa.Table:
+        """The columns at `places` of a version that the image serves, under its names."""
+        columns = descriptor.visible_columns
+        ours = [self._places[_identity(columns[place])] for place in places]
+        arrays = [self._table.column(place) for place in ours]
+        return pa.Table.from_arrays(arrays, schema=broad_schema(descriptor, places))
+
+    async def changed(self, changes: Mapping[bytes, bytes | None], at: Timestamp) -> Image:
+        """The image at `at`: keys that have a new body, or None where the row is deleted.
+
+        Gives the loop a turn between chunks.
+        """
+        assert at >= self.at, (at, self.at)
+        if not changes:
+            return self if at == self.at else replace(self, at=at)
+        keys = sorted(changes)
+        chunks: list[Chunk] = []
+        for chunk, start, end in _affected(self.chunks, keys):
+            if start == end:
+                assert chunk is not None
+                chunks.append(chunk)
+                continue
+            portion = keys[start:end]
+            made = _merge(self.descriptor, chunk, portion, [changes[key] for key in portion])
+            if made is not None:
+                _append(chunks, made)
+            await asyncio.sleep(0)
+        return Image(self.descriptor, at, tuple(chunks))
+
+
+def _identity(column: Column) -> tuple[int, ColumnType, Datum]:
+    """What the stored values of a column are read by: the rest of it may change above them."""
+    return column.id, column.type, column.missing
+
+
+def _schema(descriptor: TableDescriptor) -> pa.Schema:
+    """Every visible column. Columns are found by place: names may have changed since."""
+    return broad_schema(descriptor, range(len(descriptor.visible_columns)))
+
+
+class ImageBuilder:
+    """Makes the first image of a table out of its rows, which come in key order."""
+
+    def __init__(self, descriptor: TableDescriptor) -> None:
+        self._descriptor = descriptor
+        self._chunks: list[Chunk] = []
+        self._keys: list[bytes] = []
+        self._bodies: list[bytes] = []
+        self.byte_count = 0
+
+    def add(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
+        for key, body in rows:
+            self._keys.append(key)
+            self._bodies.append(body)
+        if len(self._keys) >= CHUNK_ROWS:
+            self._cut()
+
+    def finish(self, at: Timestamp) -> Image:
+        if self._keys:
+            self._cut()
+        return Image(self._descriptor, at, tuple(self._chunks))
+
+    def _cut(self) -> None:
+        chunk = _chunk(self._descriptor, self._keys, self._bodies)
+        self._chunks.append(chunk)
+        self.byte_count += chunk.byte_count
+        self._keys, self._bodies = [], []
+
+
+def _chunk(descriptor: TableDescriptor, keys: Sequence[bytes], bodies: Sequence[bytes]) -> Chunk:
+    rows = codec_for(descriptor).decode_columns(bodies).cast(_schema(descriptor))
+    return Chunk(pa.array(keys, pa.binary()), rows)
+
+
+def _affected(
+    chunks: Sequence[Chunk], keys: Sequence[bytes]
+) -> Iterator[tuple[Chunk | None, int, int]]:
+    """Each chunk, and which of the ascending `keys` belong to it: those from its first one on.
+
+    Keys before all chunks belong to the first; where there is no chunk, None stands for it.
+    """
+    if not chunks:
+        yield None, 0, len(keys)
+        return
+    start = 0
+    for place, chunk in enumerate(chunks):
+        last = place + 1 == len(chunks)
+        end = len(keys) if last else bisect_left(keys, chunks[place + 1].first, start)
+        yield chunk, start, end
+        start = end
+
+
+def _merge(
+    descriptor: TableDescriptor,
+    chunk: Chunk | None,
+    keys: Sequence[bytes],
+    bodies: Sequence[bytes | None],
+) -> Chunk | None:
+    """A chunk with changes of ascending keys. None where no row is left."""
+    live = [(key, body) for key, body in zip(keys, bodies, strict=True) if body is not None]
+    fresh = _chunk(descriptor, [key for key, _ in live], [body for _, body in live])
+    if chunk is None:
+        return fresh if live else None
+    # Rows are taken from the old ones and, behind them, the fresh ones.
+    old: list[bytes] = chunk.keys.to_pylist()  # type: ignore[assignment]
+    count, next_fresh, done = len(old), len(old), 0
+    taken = array("q")
+    for key, body in zip(keys, bodies, strict=True):
+        place = bisect_left(old, key, done)
+        taken.extend(range(done, place))
+        done = place + (place < count and old[place] == key)
+        if body is not None:
+            taken.append(next_fresh)
+            next_fresh += 1
+    taken.extend(range(done, count))
+    return _take((chunk, fresh), taken) if taken else None
+
+
+def _take(chunks: Sequence[Chunk], places: array[int]) -> Chunk:
+    """Rows of several chunks, by their places in all of them together."""
+    indices = pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(places)])
+    keys = pa.concat_arrays([chunk.keys for chunk in chunks])
+    rows = pa.Table.from_batches([chunk.rows for chunk in chunks]).combine_chunks().to_batches()[0]
+    return Chunk(keys.take(indices), rows.take(indices))
+
+
+def _append(chunks: list[Chunk], made: Chunk) -> None:
+    """Puts a chunk that was made anew behind the others, cut or joined to the last one."""
+    count = made.rows.num_rows
+    if count < _CHUNK_ROWS_MIN and chunks and chunks[-1].rows.num_rows < CHUNK_ROWS:
+        before = chunks.pop()
+        made = _take((before, made), array("q", range(before.rows.num_rows + count)))
+        count = made.rows.num_rows
+    if count <= _CHUNK_ROWS_MAX:
+        chunks.append(made)
+        return
+    for start in range(0, count, CHUNK_ROWS):
+        # Copied, so that a part does not keep the whole alive.
+        places = array("q", range(start, min(start + CHUNK_ROWS, count)))
+        chunks.append(_take((made,), places))

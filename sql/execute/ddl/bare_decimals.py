@@ -1,0 +1,49 @@
+"""What is told of columns that are declared NUMERIC without digits: how many they keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ....catalog.values.column_type import DECIMAL_DEFAULT
+from ....catalog.values.type_kinds import TypeKind
+from ...syntax import schema_statements as s
+from ...syntax.names import TypeName
+from .given_columns import column_type
+
+
+def bare_decimals(columns: Iterable[tuple[str, TypeName]]) -> str | None:
+    """A notice that names those of the columns that are such; None where none is.
+
+    PostgreSQL's NUMERIC keeps every digit; here what has more is refused, which must not surprise.
+    """
+    names = [name for name, type in columns if not type.arguments and _decimal(type)]
+    if not names:
+        return None
+    precision, scale = DECIMAL_DEFAULT
+    named = ", ".join(f'"{name}"' for name in names)
+    return (
+        f"NUMERIC without digits is NUMERIC({precision},{scale}), and takes no value that has more"
+        f": column {named}"
+    )
+
+
+def of_commands(commands: Iterable[s.AlterCommand]) -> str | None:
+    """Those that ALTER TABLE adds, or gives a type."""
+    columns: list[tuple[str, TypeName]] = []
+    for command in commands:
+        match command:
+            case s.AddColumn(definition=definition):
+                columns.append((definition.name, definition.type))
+            case s.AlterType(name=name, type=type):
+                columns.append((name, type))
+    return bare_decimals(columns)
+
+
+def notices(*told: str | None) -> str | None:
+    """Several notices as one."""
+    return "; ".join(filter(None, told)) or None
+
+
+def _decimal(given: TypeName) -> bool:
+    type = column_type(given)
+    return (type.element or type).kind is TypeKind.DECIMAL

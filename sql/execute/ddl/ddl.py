@@ -1,0 +1,319 @@
+"""Databases, tables and storage parameters: statements to the catalog, and the waits around them.
+
+A change of an existing table waits twice: before, until no lease on the version before the newest
+is left (the two-version invariant would refuse the change), and after its commit, until every node
+has let go of the version that it replaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from ....catalog.descriptors.descriptor import Column, TableDescriptor
+from ....catalog.descriptors.publish_rules import LOCK_PARAMETER
+from ....catalog.descriptors.storage_parameters import parse_names, without_ignored
+from ....catalog.leases import LeaseWaitTimeout
+from ....catalog.store.catalog import ColumnDefinition, TableDefinition
+from ....catalog.values.errors import SQLError
+from ....kvlayer.access import Transaction
+from ....kvlayer.errors import LockTimeout, RetryableTransaction
+from ...analyze.columns.hidden_columns import hidden_key
+from ...parse import text_of
+from ...results.results import Result
+from ...runtime.relations import LeaseScope, changed_tables, find_table, unknown_relation
+from ...runtime.services import Services
+from ...syntax import statements
+from ...syntax.names import ObjectName, Option
+from ...syntax.schema_statements import (
+    AlterTable,
+    CommentOn,
+    CreateSchema,
+    DropDatabase,
+    DropSchema,
+    SchemaStatement,
+    SetParameters,
+)
+from ...syntax.schema_statements import ColumnDefinition as ColumnClause
+from ...syntax.type_statements import SequenceStatement, TypeStatement
+from ...syntax.view_statements import ViewStatement
+from ..write.computed_defaults import note_types
+from .ascending_indexes import ascending
+from .bare_decimals import bare_decimals, notices
+from .enum_types import run_type_statement
+from .given_columns import column_type, defaults_in, identity_of, with_default
+from .named_types import with_named_types
+from .namespaces import (
+    comment_on,
+    create_schema,
+    drop_database,
+    drop_schema,
+    drop_tables,
+)
+from .new_names import new_table_name
+from .schema_changes import SchemaChangeStatements
+from .sequences import run_sequence_statement
+from .serial import create_owned, with_sequences
+from .table_copies import comments_of_likes, create_table_as, with_likes
+from .table_turn import LEASE_WAIT, wait_for_room
+from .views import ViewStatements
+
+DDL = (
+    statements.CreateDatabase
+    | statements.CreateTable
+    | statements.CreateTableAs
+    | statements.DropTable
+    | statements.AlterTableSet
+    | SchemaStatement
+    | TypeStatement
+    | SequenceStatement
+    | ViewStatement
+)
+
+
+async def run_ddl(
+    services: Services,
+    statement: DDL,
+    transaction: Transaction,
+    scope: LeaseScope,
+    database: str,
+    user: str,
+) -> Result:
+    """Carries the statement out in the transaction, and does not commit it."""
+    statement = await with_named_types(services, statement, transaction, database)
+    await note_types(defaults_in(statement), services.analytics)
+    match statement:
+        case statements.CreateTableAs():
+            return await create_table_as(services, statement, transaction, scope, database, user)
+        case statements.CreateDatabase(name=name, if_not_exists=if_not_exists):
+            created = await services.catalog.create_database(
+                transaction, name, if_not_exists=if_not_exists
+            )
+            notice = None if created else f'database "{name}" already exists, skipping'
+            return Result(tag="CREATE DATABASE", notice=notice)
+        case statements.CreateTable():
+            return await _create_table(services, statement, transaction, scope, database)
+        case statements.DropTable():
+            return await drop_tables(services, statement, transaction, scope, database)
+        case statements.AlterTableSet():
+            return await _alter(services, statement, transaction, scope, database)
+        case CreateSchema():
+            return await create_schema(services, statement, transaction, database)
+        case DropSchema():
+            return await drop_schema(services, statement, transaction, scope, database)
+        case DropDatabase():
+            return await drop_database(services, statement, transaction, scope, database)
+        case CommentOn():
+            return await comment_on(services, statement, transaction, scope, database)
+        case _ if isinstance(statement, ViewStatement):
+            views = ViewStatements(services, transaction, scope, database, user)
+            return await views.run(statement)
+        case _ if isinstance(statement, SequenceStatement):
+            return await run_sequence_statement(services, statement, transaction, database)
+        case _ if isinstance(statement, TypeStatement):
+            return await run_type_statement(services, statement, transaction, database)
+        case _:
+            return await SchemaChangeStatements(services, transaction, scope, database).run(
+                statement
+            )
+
+
+async def wait_until_seen(
+    services: Services, table_ids: Sequence[int], job_ids: Sequence[int] = ()
+) -> str | None:
+    """Returns when every node has the newest versions, and schema changes are done; a notice, if
+    that takes too long.
+
+    The change is committed by then, so a node that lags is no error of the statement; a schema
+    change that failed is, and has been undone.
+    """
+    try:
+        notices = [await services.schema_changes.wait(job_id) for job_id in job_ids]
+    except SQLError:
+        # What was undone is in force for those who hold the version before: they are waited for.
+        await _one_version(services, table_ids)
+        raise
+    for notice in notices:
+        if notice is not None:
+            return notice
+    return await _one_version(services, table_ids)
+
+
+async def _one_version(services: Services, table_ids: Sequence[int]) -> str | None:
+    """Returns when nobody holds an older version; a notice, if that takes too long."""
+    timeout = services.store.settings.get(LEASE_WAIT)
+    for table_id in table_ids:
+        try:
+            await services.leases.wait_for_one_version(table_id, timeout=timeout)
+        except LeaseWaitTimeout as error:
+            return f"the change is committed, but {error.message}"
+        except (LockTimeout, RetryableTransaction) as error:
+            return f"the change is committed, but it is not known who has seen it: {error}"
+    return None
+
+
+async def _create_table(
+    services: Services,
+    statement: statements.CreateTable,
+    transaction: Transaction,
+    scope: LeaseScope,
+    database: str,
+) -> Result:
+    name = await new_table_name(services, transaction, statement.table, database)
+    comments: dict[str, str] = {}
+    if statement.likes:
+        comments = await comments_of_likes(services, statement, transaction, database)
+        statement = await with_likes(services, statement, transaction, database)
+    statement = with_sequences(statement, serials=False)
+    inline = [column for column in statement.columns if column.primary_key]
+    if len(inline) + bool(statement.primary_key) > 1:
+        second = inline[0] if statement.primary_key else inline[1]
+        raise SQLError(
+            "42P16",
+            f'multiple primary keys for table "{name.name}" are not allowed',
+            position=second.position,
+        )
+    columns = [
+        replace(_column(column), comment=comments.get(column.name)) for column in statement.columns
+    ]
+    key = statement.primary_key or tuple(column.name for column in inline)
+    if not key:
+        columns.append(hidden_key(columns))
+        key = (columns[-1].name,)
+    parameters, ignored = without_ignored(_given(statement.parameters))
+    definition = TableDefinition(
+        name=name,
+        columns=columns,
+        primary_key=key,
+        primary_name=inline[0].primary_name if inline else statement.primary_name,
+        parameters=parameters,
+    )
+    with _position(_first_position(statement.parameters, statement.table.position)):
+        created = await services.catalog.create_table(
+            transaction, definition, if_not_exists=statement.if_not_exists
+        )
+    if created is None:
+        notice = f'relation "{statement.table}" already exists, skipping'
+        return Result(tag="CREATE TABLE", notice=notice)
+    await create_owned(services, statement, created, transaction, database)
+    changer = SchemaChangeStatements(services, transaction, scope, database)
+    await changer.complete(created, statement)
+    bare = bare_decimals((column.name, column.type) for column in statement.columns)
+    told = notices(_ignored(ignored), bare, ascending(statement.elements))
+    return Result(tag="CREATE TABLE", notice=told)
+
+
+def _ignored(names: Sequence[str]) -> str | None:
+    """What is told of storage parameters that mean nothing here."""
+    return f"ignored, for they mean nothing here: {', '.join(names)}" if names else None
+
+
+def locked_unless_said(statement: statements.CreateTable) -> statements.CreateTable:
+    """The statement, with the lock among its parameters where it does not speak of it."""
+    given, _ = without_ignored({parameter.name: None for parameter in statement.parameters})
+    if LOCK_PARAMETER in parse_names(given):
+        return statement
+    lock = Option(LOCK_PARAMETER, "true", statement.table.position)
+    return replace(statement, parameters=(*statement.parameters, lock))
+
+
+def _column(given: ColumnClause) -> ColumnDefinition:
+    if given.primary_key and given.nullable:
+        raise SQLError(
+            "42601",
+            f'conflicting NULL/NOT NULL declarations for column "{given.name}"',
+            position=given.position,
+        )
+    plain = Column(id=1, name=given.name, type=column_type(given.type))
+    identity = identity_of(given, plain.type)
+    column = plain if given.default is None else with_default(plain, given.default)
+    return ColumnDefinition(
+        name=given.name,
+        type=column.type,
+        nullable=given.nullable is not False,
+        default=column.default,
+        has_default=column.has_default,
+        default_expression=column.default_expression,
+        computed=None if given.computed is None else text_of(given.computed),
+        hidden=given.hidden,
+        identity=identity,
+    )
+
+
+async def _alter(
+    services: Services,
+    statement: statements.AlterTableSet,
+    transaction: Transaction,
+    scope: LeaseScope,
+    database: str,
+) -> Result:
+    catalog = services.catalog
+    with _position(statement.table.position):
+        found = await _prepare(services, statement.table, transaction, scope, database)
+        if found is None and statement.if_exists:
+            notice = f'relation "{statement.table}" does not exist, skipping'
+            return Result(tag="ALTER TABLE", notice=notice)
+    with _position(_first_position(statement.parameters, statement.table.position)):
+        given, ignored = without_ignored(_given(statement.parameters))
+        if ignored and not given:
+            return Result(tag="ALTER TABLE", notice=_ignored(ignored))
+        if found is None:
+            raise unknown_relation(statement.table)
+        locks = LOCK_PARAMETER in parse_names(given)
+        if found.locked and not locks:
+            command = SetParameters(
+                parameters=statement.parameters, reset=statement.reset, position=1
+            )
+            alter = AlterTable(
+                table=statement.table, commands=(command,), if_exists=False, text="ALTER TABLE SET"
+            )
+            return await SchemaChangeStatements(services, transaction, scope, database).run(alter)
+        if statement.reset:
+            await catalog.reset_parameters(transaction, found, given)
+        else:
+            await catalog.set_parameters(transaction, found, given)
+    return Result(tag="ALTER TABLE")
+
+
+async def _prepare(
+    services: Services,
+    table: ObjectName,
+    transaction: Transaction,
+    scope: LeaseScope,
+    database: str,
+) -> TableDescriptor | None:
+    """Makes room for the next version of a table: drops this session's lease, and waits."""
+    found = await find_table(services, transaction, table, database)
+    if found is None or found.id in changed_tables(transaction):
+        return found
+    await wait_for_room(services, transaction, scope, found)
+    return found
+
+
+def _given(parameters: Sequence[Option]) -> dict[str, object]:
+    given: dict[str, object] = {}
+    for parameter in parameters:
+        if parameter.name in given:
+            raise SQLError(
+                "42601",
+                f'parameter "{parameter.name}" specified more than once',
+                position=parameter.position,
+            )
+        given[parameter.name] = parameter.value
+    return given
+
+
+def _first_position(parameters: Sequence[Option], otherwise: int) -> int:
+    return parameters[0].position if parameters else otherwise
+
+
+@contextmanager
+def _position(position: int | None) -> Iterator[None]:
+    """Errors that do not know where they belong belong here."""
+    try:
+        yield
+    except SQLError as error:
+        if error.position is None:
+            error.position = position
+        raise

@@ -1,0 +1,164 @@
+"""What DDL needs, as far as its text says: so that who may not is refused before anything waits.
+
+`authorization.check_changes` looks at what the statement has done to descriptors, and holds for
+whatever is not named here.
+"""
+
+from __future__ import annotations
+
+from ....catalog.rights.privileges import Privilege, securable
+from ....catalog.values.errors import SQLError
+from ....catalog.values.type_kinds import SQL_NAMES
+from ...analyze.binder import tables_of
+from ...runtime.authorization import Actor
+from ...syntax import statements
+from ...syntax.names import ObjectName
+from ...syntax.schema_statements import (
+    AddColumn,
+    AddConstraint,
+    AlterTable,
+    CommentOn,
+    CreateIndex,
+    CreateSchema,
+    DropDatabase,
+    DropIndex,
+    DropSchema,
+    Reference,
+    RenameIndex,
+    RenameTable,
+    SetSchema,
+    TableConstraint,
+    Truncate,
+)
+from ...syntax.view_statements import DropView
+from .ddl import DDL
+from .enum_types import find_type
+from .named_types import type_names
+from .new_names import new_table_name
+from .truncation import truncated_tables
+
+
+async def check_ddl(actor: Actor, statement: DDL) -> None:
+    """Raises SQLError 42501."""
+    if await actor.admin():
+        return
+    match statement:
+        case statements.CreateDatabase():
+            await actor.need_system(Privilege.CREATEDB)
+        case statements.CreateTable():
+            await _create_table(actor, statement)
+            await _types(actor, statement)
+            for like in statement.likes:
+                await actor.need_named(like.table, Privilege.SELECT)
+        case statements.CreateTableAs(table=table, query=query):
+            name = await new_table_name(actor.services, actor.reader, table, actor.database)
+            await _create_in(actor, name.database, name.schema)
+            for read in tables_of(query):
+                await actor.need_named(read, Privilege.SELECT)
+        case Truncate(tables=tables):
+            for table in tables:
+                await actor.need_named(table, Privilege.DROP)
+            _, others = await truncated_tables(
+                actor.services, actor.reader, statement, actor.database
+            )
+            for other in others:
+                await actor.need_table(other, Privilege.DROP)
+        case statements.DropTable(tables=tables):
+            for table in tables:
+                await actor.need_named(table, Privilege.DROP)
+        case AlterTable():
+            await _alter_table(actor, statement)
+            await _types(actor, statement)
+        case statements.AlterTableSet(table=table) | CommentOn(table=table):
+            await actor.need_named(table, Privilege.CREATE)
+        case DropView(names=names):
+            for view in names:
+                await actor.need_named(view, Privilege.DROP)
+        case CreateIndex(table=table):
+            await actor.need_named(table, Privilege.CREATE)
+        case DropIndex(table=ObjectName() as table) | RenameIndex(table=ObjectName() as table):
+            await actor.need_named(table, Privilege.CREATE)
+        case CreateSchema(parts=parts):
+            database = actor.database if len(parts) == 1 else parts[0]
+            await actor.need_database(database, Privilege.CREATE)
+        case DropSchema(parts=parts):
+            await _drop_schema(actor, (actor.database, *parts)[-2:])
+        case DropDatabase(name=name):
+            await actor.need_database(name, Privilege.DROP)
+            if statement.cascade:
+                await _drop_tables_of(actor, name)
+
+
+async def _types(actor: Actor, statement: statements.CreateTable | AlterTable) -> None:
+    """Columns of a user's type hold it back."""
+    for given in type_names(statement):
+        bare = given.name.removesuffix("[]")
+        if bare not in SQL_NAMES:
+            name = ObjectName(tuple(bare.split(".")), given.position)
+            found = await find_type(actor.services, actor.reader, name, actor.database)
+            if found is not None:
+                await actor.need(securable(found), Privilege.USAGE)
+
+
+async def _create_table(actor: Actor, statement: statements.CreateTable) -> None:
+    constraints: list[object] = [*statement.elements]
+    for column in statement.columns:
+        constraints += column.constraints
+    name = await new_table_name(actor.services, actor.reader, statement.table, actor.database)
+    await _create_in(actor, name.database, name.schema)
+    await _references(actor, constraints)
+    for like in statement.likes:
+        await actor.need_named(like.table, Privilege.SELECT)
+
+
+async def _create_in(actor: Actor, database: str, schema: str) -> None:
+    descriptors = actor.services.catalog.descriptors
+    _, schema_id = await descriptors.resolve_schema(actor.reader, database, schema)
+    await actor.need_descriptor(schema_id, Privilege.CREATE)
+
+
+async def _references(actor: Actor, constraints: list[object]) -> None:
+    """A foreign key holds its target back, so it needs the right to change it."""
+    for constraint in constraints:
+        if isinstance(constraint, Reference):
+            await actor.need_named(constraint.table, Privilege.CREATE)
+
+
+async def _alter_table(actor: Actor, statement: AlterTable) -> None:
+    await actor.need_named(statement.table, Privilege.CREATE)
+    constraints: list[TableConstraint] = []
+    for command in statement.commands:
+        match command:
+            case AddColumn(definition=definition):
+                constraints += definition.constraints
+            case AddConstraint(constraint=constraint):
+                constraints.append(constraint)
+            case RenameTable():
+                await actor.need_named(statement.table, Privilege.DROP)
+            case SetSchema(schema=schema):
+                await actor.need_named(statement.table, Privilege.DROP)
+                await _create_in(actor, actor.database, schema)
+    await _references(actor, [*constraints])
+
+
+async def _drop_schema(actor: Actor, name: tuple[str, ...]) -> None:
+    """Only its owner drops a schema."""
+    catalog = actor.services.catalog
+    database, schema = name
+    try:
+        _, schema_id = await catalog.descriptors.resolve_schema(actor.reader, database, schema)
+    except SQLError:
+        return  # the statement says what it is that does not exist
+    if not (await actor.rights()).owns(actor.user, schema_id):
+        raise SQLError("42501", f"must be owner of schema {schema}")
+    for table in await catalog.list_tables(actor.reader, database, schema, views=True):
+        await actor.need_table(table, Privilege.DROP)
+
+
+async def _drop_tables_of(actor: Actor, database: str) -> None:
+    catalog = actor.services.catalog
+    if database not in await catalog.list_databases(actor.reader):
+        return
+    for schema in await catalog.list_schemas(actor.reader, database):
+        for table in await catalog.list_tables(actor.reader, database, schema, views=True):
+            await actor.need_table(table, Privilege.DROP)

@@ -1,0 +1,171 @@
+"""Columns as statements give them: types, defaults, expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from sqlglot import exp
+
+from ....catalog.descriptors.descriptor import Column, TableDescriptor
+from ....catalog.descriptors.elements import Identity
+from ....catalog.descriptors.enum_columns import enum_in
+from ....catalog.values.column_types import ColumnType, Datum, coerce
+from ....catalog.values.errors import SQLError
+from ....catalog.values.type_kinds import TypeKind
+from ...analyze.columns.column_values import check_assignable
+from ...analyze.default_expressions import compile_default, generator_of, volatile
+from ...analyze.scalars import Bindings
+from ...parse import columns_in, position_of, text_of
+from ...syntax import schema_statements as s
+from ...syntax import statements
+from ...syntax.names import TypeName, UserTypeName
+from ..write.row_expressions import compile_expression
+
+EPOCH = Bindings((), datetime(1970, 1, 1, tzinfo=UTC))
+
+
+def column_type(given: TypeName) -> ColumnType:
+    if isinstance(given, UserTypeName):
+        return given.resolved
+    try:
+        return ColumnType.from_sql(given.name, given.arguments)
+    except SQLError as error:
+        error.position = error.position or given.position
+        raise
+
+
+def identity_of(given: s.ColumnDefinition, type: ColumnType) -> Identity | None:
+    """What an identity clause makes of the column. Raises SQLError 22023 where it is no integer."""
+    if given.identity is None:
+        return None
+    check_identity_type(type, given.type.position)
+    return given.identity.identity
+
+
+def check_identity_type(type: ColumnType, position: int) -> None:
+    if type.broad.kind is not TypeKind.INT8:
+        raise SQLError(
+            "22023", "identity column type must be smallint, integer, or bigint", position=position
+        )
+
+
+def new_column(table: TableDescriptor, given: s.ColumnDefinition) -> tuple[Column, bool]:
+    """The column that ADD COLUMN adds, and whether existing rows must be filled."""
+    column = Column(
+        id=table.next_column_id,
+        name=given.name,
+        type=column_type(given.type),
+        nullable=given.nullable is not False,
+    )
+    if given.computed is not None:
+        return with_computed(table, column, given.computed), True
+    if given.default is None:
+        return column, False
+    column = with_default(column, given.default)
+    column = replace(column, identity=identity_of(given, column.type))
+    if column.default_expression is not None:
+        return column, True
+    if column.default is None and not column.nullable:
+        raise SQLError(
+            "23502",
+            f'column "{column.name}" is NOT NULL and its default is NULL',
+            position=given.position,
+        )
+    return replace(column, missing=column.default), False
+
+
+def with_default(column: Column, tree: exp.Expr) -> Column:
+    """The column with a constant default, or one that is drawn for each row."""
+    tree = without_own_cast(tree, column.type)
+    scalar = compile_default(tree)
+    if volatile(tree):
+        check_assignable(scalar.type, column.type, column.name, tree)
+        return replace(column, default_expression=text_of(tree))
+    try:
+        datum: Datum = coerce(column.type, scalar.value(EPOCH), column=column.name)
+    except SQLError as error:
+        error.position = error.position or position_of(tree)
+        raise
+    return replace(column, has_default=True, default=datum)
+
+
+def without_own_cast(tree: exp.Expr, type: ColumnType) -> exp.Expr:
+    """A default less a cast of a text to the column's own enumeration, as pg_dump writes one."""
+    enum = enum_in(type)
+    if enum is None or not isinstance(tree, exp.Cast) or not isinstance(tree.this, exp.Literal):
+        return tree
+    name = tree.to.sql("postgres").replace('"', "").removesuffix("[]").rpartition(".")[2]
+    return tree.this if name == enum.name else tree
+
+
+_CLOCKS = frozenset(
+    {"clock_timestamp", "statement_timestamp", "transaction_timestamp", "timeofday"}
+)
+
+
+def _tells_time(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in _CLOCKS
+    return isinstance(node, exp.CurrentTimestamp | exp.CurrentDate)
+
+
+def with_computed(table: TableDescriptor, column: Column, tree: exp.Expr) -> Column:
+    for name in columns_in(tree):
+        if table.column(name).computed is not None:
+            raise SQLError(
+                "42P17",
+                f'computed column "{column.name}" cannot reference computed column "{name}"',
+                position=position_of(tree),
+            )
+    if any(generator_of(node) is not None or _tells_time(node) for node in tree.walk()):
+        raise SQLError(
+            "42P17",
+            f'computed column "{column.name}": its expression must give the same value every time',
+            position=position_of(tree),
+        )
+    text = text_of(tree)
+    compile_expression(table, text, column.type)
+    return replace(column, computed=text)
+
+
+def constraint_definitions(
+    columns: Iterable[s.ColumnDefinition],
+) -> Iterable[s.TableConstraint]:
+    for column in columns:
+        yield from column.constraints
+
+
+def cast_name(type: ColumnType) -> str:
+    """What is too long or too great for the type itself is an error when it is stored."""
+    return type.broad.sql_name
+
+
+def as_text(value: Datum) -> object:
+    """A default as another type takes it: from its text, where it is not taken as it is."""
+    return value if value is None or isinstance(value, bool) else str(value)
+
+
+def defaults_in(statement: object) -> Iterator[exp.Expr]:
+    """The DEFAULT clauses of a statement that makes or alters a table."""
+    match statement:
+        case statements.CreateTable(columns=columns):
+            yield from (
+                without_own_cast(column.default, column_type(column.type))
+                for column in columns
+                if column.default is not None
+            )
+        case s.AlterTable(commands=commands):
+            for command in commands:
+                match command:
+                    case s.AddColumn(definition=definition) if definition.default is not None:
+                        yield without_own_cast(definition.default, column_type(definition.type))
+                    case s.SetDefault(default=tree) if tree is not None:
+                        if not _casts_text(tree):
+                            yield tree
+
+
+def _casts_text(tree: exp.Expr) -> bool:
+    """Whether it may be a cast to the column's own enumeration, which is not known yet."""
+    return isinstance(tree, exp.Cast) and isinstance(tree.this, exp.Literal)

@@ -1,0 +1,170 @@
+"""ALTER COLUMN … ADD, SET and DROP of identities, and identity columns that are added to a table.
+
+An identity column draws from a sequence that it owns. The sequence is made with the statement; one
+that is owned no more is dropped when nobody draws from it any longer: behind the schema change,
+while which other sessions still write rows by the version before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from ....catalog.descriptors.descriptor import Column, TableDescriptor
+from ....catalog.descriptors.named_objects import SequenceDescriptor
+from ....catalog.descriptors.publish_rules import locked_error
+from ....catalog.schema_change.targets import FactsElement, Target
+from ....catalog.values.errors import SQLError
+from ....kvlayer.access import Transaction
+from ...parse import text_of
+from ...runtime.services import Services
+from ...syntax import schema_statements as s
+from ...syntax.names import ObjectName
+from ...syntax.type_statements import CreateSequence, SequenceChange
+from .given_columns import check_identity_type, column_type
+from .owned_sequences import DISOWNED, owned_by
+from .schema_targets import TableChanges
+from .sequences import change_sequence, create_sequence
+from .serial import OWNED
+
+IdentityCommand = s.AddIdentity | s.SetIdentity | s.DropIdentity
+
+
+class IdentityColumns:
+    """Carries out what ALTER TABLE says of identities. `explains` says to make and change no
+    sequence."""
+
+    def __init__(
+        self, services: Services, transaction: Transaction, database: str, *, explains: bool
+    ) -> None:
+        self._services = services
+        self._transaction = transaction
+        self._database = database
+        self._explains = explains
+
+    async def run(self, changes: TableChanges, command: IdentityCommand, table: ObjectName) -> None:
+        column = changes.column(command.name, command.position)
+        match command:
+            case s.AddIdentity(clause=clause):
+                self._refuse_locked(changes.table)
+                _refuse_added(changes.table, column, command)
+                default = await self._sequence(changes.table, column, table, clause.options)
+                text = text_of(default)
+                changed = replace(column, identity=clause.identity, default_expression=text)
+                _add(changes, changed, f"add identity of {column.name}")
+            case s.SetIdentity():
+                _must_be_identity(changes.table, column, command.position)
+                if command.identity is not None and command.identity is not column.identity:
+                    changed = replace(column, identity=command.identity)
+                    _add(changes, changed, f"set identity of {column.name}")
+                if command.options is not None and not self._explains:
+                    if changes.targets:
+                        self._refuse_locked(changes.before)
+                    (sequence,) = await self._owned(changes.table, column)
+                    await change_sequence(
+                        self._services, self._transaction, sequence, command.options
+                    )
+            case s.DropIdentity():
+                if column.identity is None and command.if_exists:
+                    return
+                _must_be_identity(changes.table, column, command.position)
+                self._refuse_locked(changes.table)
+                changed = replace(column, identity=None, default_expression=None)
+                _add(changes, changed, f"drop identity of {column.name}")
+                await self.disown(changes.table, column)
+
+    async def added(
+        self, changes: TableChanges, command: s.AddColumn, table: ObjectName
+    ) -> s.AddColumn:
+        """ADD COLUMN with the default of its identity, or of a SERIAL, whose sequence is made."""
+        given = command.definition
+        known = changes.table.find_column(given.name) is not None
+        serial = given.default is not None and given.default.meta.get(OWNED)
+        if (given.identity is None and not serial) or known:
+            return command
+        column = Column(
+            id=changes.table.next_column_id, name=given.name, type=column_type(given.type)
+        )
+        check_identity_type(column.type, given.type.position)
+        self._refuse_locked(changes.table)
+        plain = SequenceChange(position=given.position)
+        options = plain if given.identity is None else given.identity.options
+        default = await self._sequence(changes.table, column, table, options)
+        return replace(command, definition=replace(given, default=default))
+
+    async def disown(self, table: TableDescriptor, column: Column) -> None:
+        """Leaves the sequences of a column to whoever drops what nobody draws from."""
+        if self._explains:
+            return
+        descriptors = self._services.catalog.descriptors
+        for sequence in await self._owned(table, column):
+            version = descriptors.next_version(self._transaction, sequence)
+            disowned = replace(sequence, owner=(table.id, DISOWNED), version=version)
+            await descriptors.publish(self._transaction, disowned)
+
+    def _refuse_locked(self, table: TableDescriptor) -> None:
+        """Raises SQLError 57000. Unlocking is the only change of its transaction, and here a
+        sequence changes with the table."""
+        if table.locked:
+            raise locked_error(table)
+
+    async def _owned(self, table: TableDescriptor, column: Column) -> list[SequenceDescriptor]:
+        found = await owned_by(self._transaction, table.id)
+        return [s for s in found if s.owner is not None and s.owner[1] == column.id]
+
+    async def _sequence(
+        self,
+        table: TableDescriptor,
+        column: Column,
+        name: ObjectName,
+        options: SequenceChange,
+    ) -> exp.Expr:
+        """Makes the sequence of a column, and says how to draw from it."""
+        made = options.name
+        if made is None:
+            *parents, _ = name.parts
+            free = await self._free_name(table, f"{table.name}_{column.name}_seq")
+            made = ObjectName((*parents, free), name.position)
+        if not self._explains:
+            create = CreateSequence(name=made, change=options, if_not_exists=False)
+            owner = (table.id, column.id)
+            await create_sequence(self._services, create, self._transaction, self._database, owner)
+        literal = exp.Literal.string(".".join(made.parts))
+        return exp.Anonymous(this="nextval", expressions=[literal])
+
+    async def _free_name(self, table: TableDescriptor, wanted: str) -> str:
+        """The name, or the first with a number behind it that nothing has."""
+        descriptors = self._services.catalog.descriptors
+        name, number = wanted, 0
+        while await descriptors.lookup(self._transaction, table.database_id, table.schema_id, name):
+            number += 1
+            name = f"{wanted}{number}"
+        return name
+
+
+def _add(changes: TableChanges, column: Column, label: str) -> None:
+    changes.add(Target(FactsElement(label=label, columns=(column,))))
+
+
+def _refuse_added(table: TableDescriptor, column: Column, command: s.AddIdentity) -> None:
+    check_identity_type(column.type, command.position)
+    what = f'column "{column.name}" of relation "{table.name}"'
+    if column.identity is not None:
+        message = f"{what} is already an identity column"
+    elif column.nullable:
+        message = f"{what} must be declared NOT NULL before identity can be added"
+    elif column.has_default or column.default_expression is not None:
+        message = f"{what} already has a default value"
+    else:
+        return
+    raise SQLError("55000", message, position=command.position)
+
+
+def _must_be_identity(table: TableDescriptor, column: Column, position: int) -> None:
+    if column.identity is None:
+        raise SQLError(
+            "55000",
+            f'column "{column.name}" of relation "{table.name}" is not an identity column',
+            position=position,
+        )

@@ -1,0 +1,258 @@
+"""Databases, schemas, the tables in them, and comments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
+from ....catalog.descriptors.system_tables import FIRST_USER_ID, PUBLIC_SCHEMA
+from ....catalog.store.catalog_changes import CatalogChanges
+from ....catalog.values.errors import SQLError
+from ....kvlayer.access import Transaction
+from ...results.results import Result
+from ...runtime.relations import LeaseScope, find_table, not_a_view
+from ...runtime.services import Services
+from ...syntax import statements
+from ...syntax.schema_statements import Commented, CommentOn, CreateSchema, DropDatabase, DropSchema
+from .enum_types import Types
+from .owned_sequences import drop_owned, drop_sequence
+from .schema_changes import SchemaChangeStatements
+from .sequences import refuse_users
+from .views import ViewStatements, with_comment
+
+
+async def drop_tables(
+    services: Services,
+    statement: statements.DropTable,
+    transaction: Transaction,
+    scope: LeaseScope,
+    database: str,
+) -> Result:
+    found: list[TableDescriptor] = []
+    for name in statement.tables:
+        table = await find_table(
+            services, transaction, name, database, if_exists=statement.if_exists
+        )
+        if table is not None:
+            found.append(table)
+        elif not statement.if_exists:
+            raise SQLError("42P01", f'relation "{name}" does not exist', position=name.position)
+    await _drop_all(
+        services, found, transaction, scope, database, cascade=statement.cascade, what="DROP TABLE"
+    )
+    missing = len(statement.tables) - len(found)
+    notice = f"{missing} of the tables did not exist, skipping" if missing else None
+    return Result(tag="DROP TABLE", notice=notice)
+
+
+async def _drop_all(
+    services: Services,
+    tables: Iterable[TableDescriptor],
+    transaction: Transaction,
+    scope: LeaseScope,
+    database: str,
+    *,
+    cascade: bool,
+    what: str,
+) -> None:
+    """Drops tables, those first that refer to others, and the views among them. Raises 2BP01 where
+    another table refers, or a view reads one."""
+    given = list(tables)
+    left = {table.id: table for table in given if table.view is None}
+    views = ViewStatements(services, transaction, scope, database)
+    await views.drop([table for table in given if table.view is not None], cascade=cascade)
+    await views.drop_readers(list(left.values()), cascade=cascade)
+    changer = SchemaChangeStatements(services, transaction, scope, database)
+    for table in left.values():
+        for referrer in table.referenced_by:
+            if referrer in left:
+                continue
+            if not cascade:
+                raise SQLError(
+                    "2BP01",
+                    f'cannot drop table "{table.name}" because a foreign key refers to it',
+                    hint="Use CASCADE to drop the foreign key too.",
+                )
+            await changer.drop_references(referrer, table)
+    for table in sorted(left.values(), key=lambda table: -len(table.foreign_keys)):
+        current = await services.catalog.descriptors.read(transaction, table.id)
+        assert isinstance(current, TableDescriptor), table
+        await changer.drop(current, what)
+        if not table.locked:  # whose unlocking stands alone in its transaction
+            await drop_owned(services, transaction, table.id)
+
+
+# Schemas and databases.
+
+
+def _schema_name(parts: tuple[str, ...], database: str, position: int) -> tuple[str, str]:
+    if len(parts) > 2:
+        raise SQLError("42601", "improper qualified name (too many dots)", position=position)
+    return (database, parts[0]) if len(parts) == 1 else (parts[0], parts[1])
+
+
+async def create_schema(
+    services: Services, statement: CreateSchema, transaction: Transaction, database: str
+) -> Result:
+    parent, name = _schema_name(statement.parts, database, statement.position)
+    created = await services.catalog.create_schema(
+        transaction, parent, name, if_not_exists=statement.if_not_exists
+    )
+    notice = None if created else f'schema "{name}" already exists, skipping'
+    return Result(tag="CREATE SCHEMA", notice=notice)
+
+
+async def drop_schema(
+    services: Services,
+    statement: DropSchema,
+    transaction: Transaction,
+    scope: LeaseScope,
+    database: str,
+) -> Result:
+    parent, name = _schema_name(statement.parts, database, statement.position)
+    catalog = services.catalog
+    if name not in await catalog.list_schemas(transaction, parent):
+        if statement.if_exists:
+            return Result(tag="DROP SCHEMA", notice=f'schema "{name}" does not exist, skipping')
+        raise SQLError("3F000", f'schema "{name}" does not exist', position=statement.position)
+    if name == PUBLIC_SCHEMA:
+        raise SQLError(
+            "42501", 'the schema "public" cannot be dropped', position=statement.position
+        )
+    tables = await catalog.list_tables(transaction, parent, name, views=True)
+    others = await _others(services, transaction, parent, name)
+    if (tables or others) and not statement.cascade:
+        raise _not_empty("schema", name, [*tables, *others], statement.position)
+    await _drop_all(services, tables, transaction, scope, parent, cascade=True, what="DROP SCHEMA")
+    await _drop_others(services, transaction, parent, others, tables)
+    _, schema_id = await catalog.descriptors.resolve_schema(transaction, parent, name)
+    await catalog.drop_namespace(transaction, schema_id)
+    return Result(tag="DROP SCHEMA")
+
+
+async def drop_database(
+    services: Services,
+    statement: DropDatabase,
+    transaction: Transaction,
+    scope: LeaseScope,
+    database: str,
+) -> Result:
+    catalog, name = services.catalog, statement.name
+    database_id = await catalog.descriptors.lookup(transaction, 0, 0, name)
+    if database_id is None:
+        if statement.if_exists:
+            notice = f'database "{name}" does not exist, skipping'
+            return Result(tag="DROP DATABASE", notice=notice)
+        raise SQLError("3D000", f'database "{name}" does not exist', position=statement.position)
+    if database_id < FIRST_USER_ID or name == database:
+        raise SQLError(
+            "42501" if database_id < FIRST_USER_ID else "55006",
+            f'database "{name}" is {"built in" if database_id < FIRST_USER_ID else "in use"}',
+            position=statement.position,
+        )
+    schemas = await catalog.list_schemas(transaction, name)
+    tables = [
+        table
+        for schema in schemas
+        for table in await catalog.list_tables(transaction, name, schema, views=True)
+    ]
+    others = await _others(services, transaction, name)
+    if (tables or others) and not statement.cascade:
+        raise _not_empty("database", name, [*tables, *others], statement.position)
+    await _drop_all(services, tables, transaction, scope, name, cascade=True, what="DROP DATABASE")
+    await _drop_others(services, transaction, name, others, tables)
+    for schema in schemas:
+        _, schema_id = await catalog.descriptors.resolve_schema(transaction, name, schema)
+        await catalog.drop_namespace(transaction, schema_id)
+    await catalog.drop_namespace(transaction, database_id)
+    return Result(tag="DROP DATABASE")
+
+
+Named = TableDescriptor | SequenceDescriptor | TypeDescriptor
+
+
+async def _others(
+    services: Services, transaction: Transaction, database: str, schema: str | None = None
+) -> list[SequenceDescriptor | TypeDescriptor]:
+    """The sequences and types of a schema, or of all schemas of a database."""
+    catalog = services.catalog
+    found: list[tuple[str, SequenceDescriptor | TypeDescriptor]] = [
+        *await catalog.list_objects(transaction, database, SequenceDescriptor),
+        *await catalog.list_objects(transaction, database, TypeDescriptor),
+    ]
+    return [thing for place, thing in found if schema in (None, place)]
+
+
+async def _drop_others(
+    services: Services,
+    transaction: Transaction,
+    database: str,
+    others: Iterable[SequenceDescriptor | TypeDescriptor],
+    tables: Iterable[TableDescriptor],
+) -> None:
+    """Drops what is left when the tables beside it are gone. Raises SQLError 2BP01 where a table
+    elsewhere uses it."""
+    going = {table.id for table in tables}
+    for thing in others:
+        left = await services.catalog.descriptors.read(transaction, thing.id)
+        if left is None or left.dropped:
+            continue  # it went with the table that owned it
+        if isinstance(thing, TypeDescriptor):
+            await Types(services, transaction, database).drop_with(thing, going)
+        else:
+            await refuse_users(transaction, thing, "dropped", going)
+            await drop_sequence(services, transaction, thing)
+
+
+_SHOWN_MAX = 10
+
+
+def _not_empty(what: str, name: str, held: list[Named], position: int) -> SQLError:
+    """What is in it, kind by kind."""
+    kinds: tuple[tuple[str, type[Named]], ...] = (
+        ("Tables", TableDescriptor),
+        ("Sequences", SequenceDescriptor),
+        ("Types", TypeDescriptor),
+    )
+    told = []
+    for kind, type in kinds:
+        names = [thing.name for thing in held if isinstance(thing, type)]
+        if names:
+            more = f" and {len(names) - _SHOWN_MAX} more" if len(names) > _SHOWN_MAX else ""
+            told.append(f"{kind}: {', '.join(names[:_SHOWN_MAX])}{more}.")
+    return SQLError(
+        "2BP01",
+        f'{what} "{name}" is not empty',
+        detail=" ".join(told),
+        hint="Use CASCADE to drop them too.",
+        position=position,
+    )
+
+
+# Comments.
+
+
+async def comment_on(
+    services: Services,
+    statement: CommentOn,
+    transaction: Transaction,
+    scope: LeaseScope,
+    database: str,
+) -> Result:
+    """A comment changes no row, so a locked table takes it without being unlocked."""
+    views = statement.what is not Commented.TABLE
+    named = await find_table(services, transaction, statement.table, database, views=views)
+    if named is not None and named.view is not None:
+        view = ViewStatements(services, transaction, scope, database)
+        return await view.comment(named, statement.column, statement.text)
+    if named is not None and statement.what is Commented.VIEW:
+        raise not_a_view(statement.table)
+    changer = SchemaChangeStatements(services, transaction, scope, database)
+    table = await changer.prepared(statement.table, unlocks=False)
+    changed = with_comment(table, statement.column, statement.text)
+    if changed != table:
+        version = CatalogChanges.of(transaction).next_version(table)
+        await services.catalog.descriptors.publish(transaction, replace(changed, version=version))
+    return Result(tag="COMMENT")

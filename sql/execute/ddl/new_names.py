@@ -1,0 +1,21 @@
+"""Names of things that are to be made."""
+
+from __future__ import annotations
+
+from ....catalog.descriptors.names import TableName
+from ....catalog.descriptors.system_tables import PUBLIC_SCHEMA
+from ....kvlayer.access import Transaction
+from ...runtime.relations import full_name
+from ...runtime.services import Services
+from ...syntax.names import ObjectName
+
+
+async def new_table_name(
+    services: Services, transaction: Transaction, name: ObjectName, database: str
+) -> TableName:
+    """The full name of a table to be made: in a schema of this database, or of another one."""
+    if len(name.parts) == 2 and name.parts[0] != PUBLIC_SCHEMA:
+        schemas = await services.catalog.list_schemas(transaction, database)
+        if name.parts[0] in schemas:
+            return TableName(database, *name.parts)
+    return full_name(name, database)

@@ -1,0 +1,439 @@
+"""ALTER TABLE, indexes, TRUNCATE and DROP TABLE: from a statement to a schema change that began.
+
+The first version is written in the statement's own transaction; its job goes on when that has
+committed. Several statements of one transaction about one table are one change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.descriptors.publish_rules import locked_error
+from ....catalog.descriptors.system_tables import FIRST_USER_ID
+from ....catalog.jobs import JobRecord
+from ....catalog.schema_change.planner import plan
+from ....catalog.schema_change.stages import Stage
+from ....catalog.schema_change.status import describe_stage
+from ....catalog.schema_change.targets import ConstraintElement, FactsElement, Target
+from ....catalog.store.catalog_changes import CatalogChanges
+from ....catalog.values.errors import SQLError
+from ....kvlayer.access import Transaction
+from ....kvlayer.settings import declare_bool
+from ...results.results import INT8, STRING, Result, listing
+from ...runtime.relations import LeaseScope, find_table
+from ...runtime.services import Services
+from ...syntax import schema_statements as s
+from ...syntax import statements
+from ...syntax.names import ObjectName
+from .ascending_indexes import ascending
+from .bare_decimals import notices, of_commands
+from .given_columns import constraint_definitions
+from .identity_columns import IdentityColumns
+from .new_expressions import check_expressions
+from .referenced_keys import refuse_lost_references
+from .schema_targets import TableChanges
+from .table_turn import wait_for_room
+from .truncation import Truncation
+from .views import ViewStatements, check_views
+
+AUTO_UNLOCK = declare_bool(
+    "sql.schema.auto_unlock.enabled",
+    True,
+    "whether a schema change unlocks a locked table and locks it again behind itself",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """The schema change of a table that a transaction has begun."""
+
+    before: TableDescriptor
+    targets: tuple[Target, ...]
+    job: JobRecord | None
+
+
+class SchemaChangeStatements:
+    """Carries out one statement that changes a table, and does not commit it."""
+
+    def __init__(
+        self, services: Services, transaction: Transaction, scope: LeaseScope, database: str
+    ) -> None:
+        self._services = services
+        self._transaction = transaction
+        self._scope = scope
+        self._database = database
+        self._changes = CatalogChanges.of(transaction)
+
+    async def run(self, statement: s.TableChange) -> Result:
+        match statement:
+            case s.AlterTable():
+                return await self._alter(statement)
+            case s.CreateIndex():
+                table = await self.prepared(statement.table)
+                changes = self._gathered(table)
+                changes.add_index(statement.index, if_not_exists=statement.if_not_exists)
+                done = await self._done(changes, table, statement.text, "CREATE INDEX")
+                return replace(done, notice=notices(done.notice, ascending([statement.index])))
+            case s.DropIndex() | s.RenameIndex():
+                return await self._existing_index(statement)
+            case s.Truncate():
+                return await self._truncate(statement)
+
+    async def explain(self, statement: s.TableChange | statements.DropTable) -> Result:
+        """The stages that the statement would have, on the tables as they are."""
+        rows: list[tuple[int, str, str]] = []
+        for changes in await self._targets(statement):
+            stages = plan(changes.targets, locked=changes.before.locked)
+            rows += explained(changes.targets, stages)
+        numbered = [(number, *row[1:]) for number, row in enumerate(rows, start=1)]
+        columns = [("stage", INT8), ("phase", STRING), ("what", STRING)]
+        return listing("EXPLAIN", columns, numbered)
+
+    async def _targets(self, statement: s.TableChange | statements.DropTable) -> list[TableChanges]:
+        match statement:
+            case statements.DropTable(tables=names):
+                named = [await self._find(name) for name in names]
+                if None in named and not statement.if_exists:
+                    await self._found(names[named.index(None)])
+                dropped = [TableChanges(table) for table in named if table is not None]
+                for changes in dropped:
+                    _drop_table(changes)
+                return dropped
+            case s.AlterTable(table=name, commands=commands):
+                changes = TableChanges(await self._found(name))
+                for command in commands:
+                    await self._command(changes, command, name, explains=True)
+                changes.finish()
+                return [changes]
+            case s.CreateIndex(table=name):
+                changes = TableChanges(await self._found(name))
+                changes.add_index(statement.index, if_not_exists=statement.if_not_exists)
+                return [changes]
+            case s.Truncate(tables=names):
+                found = [TableChanges(await self._found(name)) for name in names]
+                for changes in found:
+                    changes.truncate()
+                return found
+            case s.DropIndex() | s.RenameIndex():
+                table = await self._table_of_index(statement)
+                if table is None:
+                    return []
+                changes = TableChanges(table)
+                _change_index(changes, statement)
+                return [changes]
+
+    # ALTER TABLE.
+
+    async def _alter(self, statement: s.AlterTable) -> Result:
+        if statement.if_exists and await self._find(statement.table, if_exists=True) is None:
+            notice = f'relation "{statement.table}" does not exist, skipping'
+            return Result(tag="ALTER TABLE", notice=notice)
+        table = await self.prepared(statement.table)
+        changes = self._gathered(table)
+        for command in statement.commands:
+            if isinstance(command, s.DropColumn) and command.cascade:
+                await self._drop_views(changes.table, command.name)
+            await self._command(changes, command, statement.table)
+        changes.finish()
+        ignored = [c.what for c in statement.commands if isinstance(c, s.IgnoredAlteration)]
+        told = f"ignored, for it means nothing here: {', '.join(ignored)}" if ignored else None
+        alone = ignored or any(isinstance(c, s.SetIdentity) for c in statement.commands)
+        if not changes.targets and alone:
+            return Result(tag="ALTER TABLE", notice=told)  # of the table's sequence, or nothing
+        done = await self._done(changes, table, statement.text, "ALTER TABLE")
+        return replace(done, notice=notices(done.notice, told, of_commands(statement.commands)))
+
+    async def _truncate(self, statement: s.Truncate) -> Result:
+        truncation = Truncation(self._services, self._transaction, self._scope, self._database)
+        done = await truncation.run(statement)
+        for found in done.left:
+            table = await self._prepared_table(found)
+            if not await self._transaction.scan(table.primary_span, limit=1):
+                continue  # what it would do is done
+            changes = self._gathered(table)
+            changes.truncate()
+            await self._done(changes, table, statement.text, "TRUNCATE TABLE")
+        return Result(tag="TRUNCATE TABLE", notice=done.notice)
+
+    async def _drop_views(self, table: TableDescriptor, column: str) -> None:
+        """Drops the views that read a column."""
+        views = ViewStatements(self._services, self._transaction, self._scope, self._database)
+        await views.drop_readers_of_column(table, column)
+
+    async def _command(
+        self,
+        changes: TableChanges,
+        command: s.AlterCommand,
+        table: ObjectName,
+        *,
+        explains: bool = False,
+    ) -> None:
+        await check_views(self._services, self._transaction, changes.table, command)
+        identities = IdentityColumns(
+            self._services, self._transaction, self._database, explains=explains
+        )
+        match command:
+            case s.AddIdentity() | s.SetIdentity() | s.DropIdentity():
+                await identities.run(changes, command, table)
+            case s.AddConstraint(constraint=s.Reference() as reference):
+                changes.add_reference(reference, await self._referenced(changes, reference))
+            case s.RenameTable(new_name=name):
+                label = f"rename table to {name}"
+                key = changes.table.primary_index_name  # which keeps its name
+                changes.add(Target(FactsElement(label=label, name=name, primary_name=key)))
+            case s.SetSchema(schema=schema, position=position):
+                changes.add(await self._moved_to(changes.table, schema, position))
+            case s.AddColumn(definition=definition):
+                changes.run(await identities.added(changes, command, table))
+                for constraint in definition.constraints:
+                    if isinstance(constraint, s.Reference):
+                        referenced = await self._referenced(changes, constraint)
+                        changes.add_reference(constraint, referenced)
+            case _:
+                changes.run(command)
+
+    async def _moved_to(self, table: TableDescriptor, schema: str, position: int) -> Target:
+        descriptors = self._services.catalog.descriptors
+        schema_id = await descriptors.lookup(self._transaction, table.database_id, 0, schema)
+        if schema_id is None:
+            raise SQLError("3F000", f'schema "{schema}" does not exist', position=position)
+        return Target(FactsElement(label=f"set schema to {schema}", schema_id=schema_id))
+
+    async def _referenced(self, changes: TableChanges, reference: s.Reference) -> TableDescriptor:
+        """The table that a foreign key refers to, with room for its next version."""
+        found = await self._found(reference.table)
+        if found.id == changes.table.id:
+            return changes.table
+        if found.locked:
+            raise locked_error(found)
+        return await self.prepared(reference.table)
+
+    # Indexes.
+
+    async def _existing_index(self, statement: s.DropIndex | s.RenameIndex) -> Result:
+        tag = "DROP INDEX" if isinstance(statement, s.DropIndex) else "ALTER INDEX"
+        found = await self._table_of_index(statement)
+        if found is None:
+            return Result(tag=tag, notice=f'index "{statement.name}" does not exist, skipping')
+        table = await self._prepared_table(found)
+        changes = self._gathered(table)
+        _change_index(changes, statement)
+        return await self._done(changes, table, statement.text, tag)
+
+    async def _table_of_index(
+        self, statement: s.DropIndex | s.RenameIndex
+    ) -> TableDescriptor | None:
+        tables = await self._where_index(statement)
+        owners = [table for table in tables if _has_index(table, statement.name)]
+        if len(owners) > 1:
+            raise SQLError(
+                "42P09",
+                f'index name "{statement.name}" is ambiguous',
+                detail=f"Tables with such an index: {', '.join(t.name for t in owners)}.",
+                hint="Write table@index.",
+                position=statement.position,
+            )
+        if not owners and not statement.if_exists:
+            raise SQLError(
+                "42704", f'index "{statement.name}" does not exist', position=statement.position
+            )
+        return owners[0] if owners else None
+
+    async def _where_index(
+        self, statement: s.DropIndex | s.RenameIndex
+    ) -> Sequence[TableDescriptor]:
+        """The tables among whose indexes it is looked for. What stands before its name is its
+        table's, or its schema's."""
+        catalog = self._services.catalog
+        if statement.table is None:
+            return await catalog.list_tables(self._transaction, self._database)
+        found = await self._find(statement.table, if_exists=True)
+        if found is not None:
+            return [found]
+        *parents, schema = statement.table.parts
+        if not parents and schema in await catalog.list_schemas(self._transaction, self._database):
+            return await catalog.list_tables(self._transaction, self._database, schema)
+        if statement.if_exists:
+            return []
+        raise SQLError(
+            "42P01",
+            f'relation "{statement.table}" does not exist',
+            position=statement.table.position,
+        )
+
+    # DROP TABLE.
+
+    async def drop(self, table: TableDescriptor, text: str) -> None:
+        """Drops a table that nothing refers to. A lock is no hindrance: no row is read otherwise
+        from then on, and feeds end there."""
+        prepared = await self._prepared_table(table, unlocks=False)
+        changes = self._gathered(prepared)
+        _drop_table(changes)
+        await self._done(changes, prepared, text, "DROP TABLE")
+
+    # Common ways.
+
+    async def _find(self, name: ObjectName, *, if_exists: bool = False) -> TableDescriptor | None:
+        return await find_table(
+            self._services, self._transaction, name, self._database, if_exists=if_exists
+        )
+
+    async def _found(self, name: ObjectName) -> TableDescriptor:
+        found = await self._find(name)
+        if found is None:
+            raise SQLError("42P01", f'relation "{name}" does not exist', position=name.position)
+        return found
+
+    async def prepared(self, name: ObjectName, *, unlocks: bool = True) -> TableDescriptor:
+        """The table of that name, with room for its next version. Raises SQLError."""
+        return await self._prepared_table(await self._found(name), unlocks=unlocks)
+
+    async def _prepared_table(
+        self, table: TableDescriptor, *, unlocks: bool = True
+    ) -> TableDescriptor:
+        """The table with room for its next version: its turn has come, nobody uses older ones."""
+        if table.id < FIRST_USER_ID:
+            raise SQLError("42501", f'permission denied: "{table.name}" is part of the system')
+        if any(table.id == changed.id for changed in self._changes.published):
+            return table
+        settings = self._services.store.settings
+        if unlocks and table.locked and not settings.get(AUTO_UNLOCK):
+            raise locked_error(table)
+        await wait_for_room(self._services, self._transaction, self._scope, table)
+        return table
+
+    def _gathered(self, table: TableDescriptor) -> TableChanges:
+        """What the transaction has begun to do to the table, to add to."""
+        draft = self._changes.drafts.get(table.id)
+        if draft is None:
+            return TableChanges(table)
+        assert isinstance(draft, _Draft), draft
+        changes = TableChanges(draft.before)
+        changes.add(*draft.targets)
+        return changes
+
+    async def _done(
+        self, changes: TableChanges, table: TableDescriptor, text: str, tag: str
+    ) -> Result:
+        """Publishes what there is to publish. `table` is what the transaction reads."""
+        if not changes.targets:
+            return Result(tag=tag, notice="there was nothing to change")
+        await refuse_lost_references(self._services, self._transaction, changes)
+        await check_expressions(changes.before, changes.table, self._services.analytics)
+        if self._changes.created(table.id):
+            await self._finish(changes, table)
+            return Result(tag=tag)
+        known = self._changes.drafts.get(table.id)
+        if known is None:
+            self._changes.check_no_lock_change()
+        job = known.job if isinstance(known, _Draft) else None
+        stages = plan(changes.targets, locked=changes.before.locked)
+        base = replace(changes.before, version=table.version)
+        written = await self._services.schema_changes.begin(
+            self._transaction, base, changes.targets, stages, text, draft=job
+        )
+        draft = _Draft(changes.before, tuple(changes.targets), written)
+        self._changes.drafts[table.id] = draft
+        return Result(tag=tag)
+
+    async def drop_references(self, referrer_id: int, referenced: TableDescriptor) -> None:
+        """Drops the foreign keys of one table that refer to another."""
+        referrer = await self._services.catalog.descriptors.read(self._transaction, referrer_id)
+        assert isinstance(referrer, TableDescriptor), (referrer_id, referrer)
+        prepared = await self._prepared_table(referrer)
+        changes = self._gathered(prepared)
+        for key in prepared.foreign_keys:
+            if key.referenced_id == referenced.id:
+                changes.add(Target(ConstraintElement(constraint=key), present=False))
+        await self._done(changes, prepared, "DROP CONSTRAINT", "ALTER TABLE")
+
+    async def complete(self, table: TableDescriptor, statement: statements.CreateTable) -> None:
+        """Gives a table that is being created what its columns and key do not say."""
+        changes = TableChanges(table)
+        for column in statement.columns:
+            if column.computed is not None:
+                changes.check_computed(column)
+        constraints = [*constraint_definitions(statement.columns), *statement.elements]
+        for element in constraints:
+            match element:
+                case s.Check():
+                    changes.add_check(element)
+                case s.Unique():
+                    changes.add_unique(element)
+                case s.Reference():
+                    changes.add_reference(element, await self._referenced(changes, element))
+                case s.IndexDefinition():
+                    changes.add_index(element)
+        await check_expressions(None, changes.table, self._services.analytics)
+        if changes.targets:
+            await publish_finished(self._services, self._transaction, changes)
+
+    async def _finish(self, changes: TableChanges, table: TableDescriptor) -> None:
+        """A table that only this transaction knows is changed at once, for it has no rows."""
+        if await self._transaction.scan(table.primary_span, limit=1):
+            raise SQLError(
+                "0A000",
+                f'table "{table.name}" was created in this transaction and has rows already',
+                hint="Commit before changing it.",
+            )
+        await publish_finished(self._services, self._transaction, changes)
+
+
+async def publish_finished(
+    services: Services, transaction: Transaction, changes: TableChanges
+) -> TableDescriptor:
+    """Publishes a table that only the transaction knows as its targets leave it."""
+    descriptors = services.catalog.descriptors
+    table = changes.table
+    for key in table.foreign_keys:
+        if key.referenced_id == table.id:
+            others = {*table.referenced_by, table.id}
+            table = replace(table, referenced_by=tuple(sorted(others)))
+            continue
+        other = await descriptors.read(transaction, key.referenced_id)
+        assert isinstance(other, TableDescriptor), (key, other)
+        if table.id in other.referenced_by:
+            continue
+        told = replace(
+            other,
+            referenced_by=tuple(sorted({*other.referenced_by, table.id})),
+            version=descriptors.next_version(transaction, other),
+        )
+        await descriptors.publish(transaction, told)
+    await descriptors.publish(transaction, table)
+    return table
+
+
+def _drop_table(changes: TableChanges) -> None:
+    for key in changes.table.foreign_keys:
+        changes.add(Target(ConstraintElement(constraint=key), present=False))
+    changes.add(Target(FactsElement(label="drop table", dropped=True)))
+
+
+def _has_index(table: TableDescriptor, name: str) -> bool:
+    return table.find_index(name) is not None or table.named_key(name)
+
+
+def _change_index(changes: TableChanges, statement: s.DropIndex | s.RenameIndex) -> None:
+    index = changes.table.find_index(statement.name)
+    if changes.table.named_key(statement.name):
+        changes.change_key(statement)
+        return
+    if index is None:
+        raise SQLError(
+            "42704", f'index "{statement.name}" does not exist', position=statement.position
+        )
+    if isinstance(statement, s.DropIndex):
+        changes.drop_index(index)
+    else:
+        changes.rename_index(index, statement.new_name, statement.position)
+
+
+def explained(targets: Sequence[Target], stages: Sequence[Stage]) -> list[tuple[int, str, str]]:
+    """A row per stage: its number, in which phase it happens, and what it does."""
+    return [
+        (number, "statement" if number == 1 else "job", describe_stage(targets, stage))
+        for number, stage in enumerate(stages, start=1)
+    ]

@@ -1,0 +1,476 @@
+"""From statements to targets: what ALTER TABLE and its like want of which elements.
+
+Each command is read against the table as it will be when the commands before it are done, so that
+`ADD COLUMN a INT8, ADD CHECK (a > 0)` means what it says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from ....catalog.descriptors.descriptor import Column, TableDescriptor, check_indexable
+from ....catalog.descriptors.elements import CheckConstraint, Index, IndexKind
+from ....catalog.descriptors.publish_rules import LOCK_PARAMETER, lock_not_alone
+from ....catalog.descriptors.storage_parameters import check_name, parse_names, parse_parameters
+from ....catalog.schema_change.targets import (
+    ColumnElement,
+    ConstraintElement,
+    FactsElement,
+    IndexElement,
+    PrimaryElement,
+    Target,
+)
+from ....catalog.values.column_types import ColumnType, coerce
+from ....catalog.values.errors import SQLError
+from ....catalog.values.type_kinds import TypeKind
+from ...analyze.columns.column_values import check_assignable
+from ...parse import columns_in, renamed, text_of, uses_any
+from ...syntax import schema_statements as s
+from ..write.row_expressions import compile_expression
+from .element_targets import ElementChanges
+from .given_columns import (
+    as_text,
+    cast_name,
+    check_identity_type,
+    column_type,
+    new_column,
+    with_computed,
+    with_default,
+)
+
+
+class TableChanges(ElementChanges):
+    """The same, command by command, and of columns, the primary key and storage parameters."""
+
+    def __init__(self, table: TableDescriptor) -> None:
+        super().__init__(table)
+        self._primary: int | None = None
+        self._key_dropped: s.DropConstraint | None = None
+
+    def run(self, command: s.AlterCommand) -> None:
+        match command:
+            case s.AddColumn():
+                self._add_column(command)
+            case s.DropColumn():
+                self._drop_column(command)
+            case s.RenameColumn():
+                self._rename_column(command)
+            case s.AlterType():
+                self._alter_type(command)
+            case s.SetDefault():
+                self._set_default(command)
+            case s.DropExpression():
+                self._drop_expression(command)
+            case s.IgnoredAlteration(column=name, position=position):
+                if name is not None:
+                    self.column(name, position)  # which must be there
+            case s.SetNotNull():
+                self._set_not_null(command)
+            case s.AddConstraint(constraint=s.Check() as check):
+                self.add_check(check)
+            case s.AddConstraint(constraint=s.Unique() as unique):
+                self.add_unique(unique)
+            case s.DropConstraint(name=name) if self.table.named_key(name):
+                self._key_dropped = command
+            case s.DropConstraint():
+                self.drop_constraint(command)
+            case s.ValidateConstraint():
+                self.validate(command)
+            case s.RenameConstraint():
+                self.rename_constraint(command)
+            case s.AddPrimaryKey():
+                self._add_primary_key(command)
+            case s.AlterPrimaryKey():
+                self._alter_primary_key(command)
+            case s.SetParameters():
+                self._set_parameters(command)
+            case _:
+                raise AssertionError(f"{command} is not about one table alone")
+
+    def finish(self) -> None:
+        """Behind the last command. Raises SQLError 0A000 where the table is left without a key."""
+        if self._key_dropped is not None:
+            raise self._no_constraint(self._key_dropped.name, self._key_dropped.position)
+
+    # Columns.
+
+    def _add_column(self, command: s.AddColumn) -> None:
+        given = command.definition
+        if self.table.find_column(given.name) is not None:
+            if command.if_not_exists:
+                return
+            raise SQLError(
+                "42701",
+                f'column "{given.name}" of relation "{self.table.name}" already exists',
+                position=given.position,
+            )
+        if given.primary_key and self.table.keyless:
+            raise SQLError(
+                "0A000",
+                f'column "{given.name}" cannot be added and become the primary key at once',
+                hint="Add it NOT NULL, then ADD PRIMARY KEY.",
+                position=given.position,
+            )
+        if given.primary_key:
+            raise SQLError(
+                "42P16",
+                f'multiple primary keys for table "{self.table.name}" are not allowed',
+                position=given.position,
+            )
+        self._refuse_coming(given)
+        column, must_fill = new_column(self.table, given)
+        if must_fill:
+            self._new_primary(self.table.primary_key)
+        demanded = not column.nullable and not must_fill and column.missing is None
+        if demanded:
+            column = replace(column, nullable=True)
+        self.add(Target(ColumnElement(column=column, filled=must_fill)))
+        if demanded:
+            self._demand_not_null(column)
+        for constraint in given.constraints:
+            if isinstance(constraint, s.Check):
+                self.add_check(constraint)
+            elif isinstance(constraint, s.Unique):
+                self.add_unique(constraint)
+
+    def _refuse_coming(self, given: s.ColumnDefinition) -> None:
+        """Rows are filled from columns that are there: those of the same change come with it."""
+        there = {column.name for column in self.before.visible_columns}
+        used = columns_in(given.computed) if given.computed is not None else ()
+        for name in used:
+            if name not in there and self.table.find_column(name) is not None:
+                raise SQLError(
+                    "0A000",
+                    f'computed column "{given.name}" uses column "{name}", which is added with it',
+                    hint="Add the computed column when the other one is there.",
+                    position=given.position,
+                )
+
+    def check_computed(self, given: s.ColumnDefinition) -> None:
+        """Of a computed column that CREATE TABLE makes: whether its expression may be one."""
+        assert given.computed is not None, given
+        column = self.table.column(given.name)
+        with_computed(self.table, replace(column, computed=None), given.computed)
+
+    def _drop_column(self, command: s.DropColumn) -> None:
+        if command.if_exists and self.table.find_column(command.name) is None:
+            return
+        column = self.column(command.name, command.position)
+        if len(self.table.visible_columns) == 1:
+            raise SQLError("0A000", "a table keeps at least one column", position=command.position)
+        if column.id in self.table.primary_key:
+            raise SQLError(
+                "42P10",
+                f'column "{column.name}" is referenced by the primary key',
+                hint="Run ALTER TABLE … ALTER PRIMARY KEY USING COLUMNS (…) first.",
+                position=command.position,
+            )
+        for index in self.table.indexes:
+            if column.id in (*index.columns, *index.storing):
+                self.add(Target(IndexElement(index=index), present=False))
+        for constraint in self.table.constraints:
+            if column.id in constraint.columns:
+                self.add(Target(ConstraintElement(constraint=constraint), present=False))
+        for other in self.table.visible_columns:
+            if other.computed is not None and uses_any(other.computed, [column.name]):
+                raise _depends(column, f'computed column "{other.name}"', command.position)
+        self.add(Target(ColumnElement(column=column), present=False))
+
+    def _rename_column(self, command: s.RenameColumn) -> None:
+        column = self.column(command.name, command.position)
+        if command.new_name == column.name:
+            return
+        if self.table.find_column(command.new_name) is not None:
+            raise SQLError(
+                "42701",
+                f'column "{command.new_name}" of relation "{self.table.name}" already exists',
+                position=command.position,
+            )
+        names = {column.name: command.new_name}
+        columns = [replace(column, name=command.new_name)]
+        columns += [
+            replace(other, computed=renamed(other.computed, names))
+            for other in self.table.visible_columns
+            if other.computed is not None and uses_any(other.computed, names)
+        ]
+        constraints = [
+            (check.name, replace(check, expression=renamed(check.expression, names)))
+            for check in self.table.checks
+            if column.id in check.columns
+        ]
+        self.add(
+            Target(
+                FactsElement(
+                    label=f"rename column {column.name} to {command.new_name}",
+                    columns=tuple(columns),
+                    constraints=tuple(constraints),
+                )
+            )
+        )
+
+    def _alter_type(self, command: s.AlterType) -> None:
+        column = self.column(command.name, command.position)
+        type = column_type(command.type)
+        if type == column.type and command.using is None:
+            return
+        if column.identity is not None:
+            check_identity_type(type, command.position)
+        if type.widens(column.type) and command.using is None:
+            # Rows, keys and whatever uses the column stay as they are.
+            label = f"give column {column.name} the type {type}"
+            self.add(Target(FactsElement(label=label, columns=(replace(column, type=type),))))
+            return
+        self._refuse_users(column, "its type be changed", command.position)
+        if TypeKind.ENUM in (type.kind, column.type.kind):
+            raise SQLError(
+                "0A000",
+                f'the type of column "{column.name}" cannot be changed from or to an enumeration',
+                hint="Add a column, fill it by UPDATE, and drop this one.",
+                position=command.position,
+            )
+        source = command.using or exp.cast(
+            exp.column(column.name, quoted=True), type.broad.declared_name
+        )
+        interim = text_of(source)
+        default = (
+            column.default
+            if not column.has_default
+            else coerce(type, as_text(column.default), column=column.name)
+        )
+        new = replace(
+            column, id=self.table.next_column_id, type=type, default=default, missing=None
+        )
+        self._new_primary(self.table.primary_key)
+        compiled = compile_expression(self.table, interim, type)
+        if command.using is not None and compiled.scalar is not None:
+            _check_using(column, type, compiled.scalar.type, source)
+        back = exp.TryCast(
+            this=exp.column(column.name, quoted=True),
+            to=exp.DataType.build(cast_name(column.type)),
+        )
+        self.add(
+            Target(ColumnElement(column=new, filled=True, replaces=column.id, interim=interim)),
+            Target(
+                ColumnElement(column=column, replaced=True, interim=f"{back.sql('postgres')}"),
+                present=False,
+            ),
+        )
+
+    def _refuse_users(self, column: Column, what: str, position: int) -> None:
+        if column.id in self.table.primary_key:
+            raise _depends(column, "the primary key", position)
+        for index in self.table.indexes:
+            if column.id in (*index.columns, *index.storing):
+                raise _depends(column, f'index "{index.name}"', position)
+        for constraint in self.table.constraints:
+            if column.id in constraint.columns:
+                raise _depends(column, f'constraint "{constraint.name}"', position)
+        for other in self.table.visible_columns:
+            if other.computed is not None and uses_any(other.computed, [column.name]):
+                raise _depends(column, f'computed column "{other.name}"', position)
+        if column.computed is not None:
+            raise SQLError(
+                "0A000",
+                f'column "{column.name}" is computed and cannot have {what}',
+                position=position,
+            )
+
+    def _set_default(self, command: s.SetDefault) -> None:
+        column = self.column(command.name, command.position)
+        if column.computed is not None:
+            raise SQLError(
+                "42601",
+                f'column "{column.name}" is computed and takes no default',
+                position=command.position,
+            )
+        if column.identity is not None:
+            raise SQLError(
+                "42601",
+                f'column "{column.name}" of relation "{self.table.name}" is an identity column',
+                position=command.position,
+            )
+        plain = replace(column, has_default=False, default=None, default_expression=None)
+        changed = plain if command.default is None else with_default(plain, command.default)
+        verb = "drop" if command.default is None else "set"
+        self.add(Target(FactsElement(label=f"{verb} default of {column.name}", columns=(changed,))))
+
+    def _drop_expression(self, command: s.DropExpression) -> None:
+        column = self.column(command.name, command.position)
+        if column.computed is None and command.if_exists:
+            return
+        if column.computed is None:
+            raise SQLError(
+                "55000",
+                f'column "{column.name}" of relation "{self.table.name}" is not a stored generated '
+                "column",
+                position=command.position,
+            )
+        written = replace(column, computed=None)
+        label = f"drop expression of {column.name}"
+        self.add(Target(FactsElement(label=label, columns=(written,))))
+
+    def _set_not_null(self, command: s.SetNotNull) -> None:
+        column = self.column(command.name, command.position)
+        if column.nullable is not command.not_null:
+            return
+        if command.not_null:
+            self._demand_not_null(column)
+            return
+        if column.id in self.table.primary_key:
+            raise SQLError(
+                "42P16",
+                f'column "{column.name}" is in a primary key',
+                position=command.position,
+            )
+        if column.identity is not None:
+            raise SQLError(
+                "42601",
+                f'column "{column.name}" of relation "{self.table.name}" is an identity column',
+                position=command.position,
+            )
+        self.add(Target(ConstraintElement(constraint=_not_null(column)), present=False))
+
+    def _demand_not_null(self, column: Column) -> None:
+        self.add(Target(ConstraintElement(constraint=_not_null(column))))
+
+    # The primary index.
+
+    def _new_primary(self, key: tuple[int, ...]) -> None:
+        """A new primary index, if the statement has not made one already."""
+        if self._primary is not None:
+            return
+        index = Index(
+            id=self.table.next_index_id,
+            name=self.table.primary_index_name,
+            kind=IndexKind.PRIMARY,
+            unique=True,
+            columns=key,
+        )
+        self._primary = index.id
+        self.add(Target(PrimaryElement(index=index)))
+
+    def _add_primary_key(self, command: s.AddPrimaryKey) -> None:
+        """A key in place of the hidden one, whose column goes with it, or of one that the same
+        statement drops."""
+        table = self.table
+        dropped, self._key_dropped = self._key_dropped, None
+        if not table.keyless and dropped is None:
+            raise SQLError(
+                "42P16",
+                f'multiple primary keys for table "{table.name}" are not allowed',
+                hint="ALTER PRIMARY KEY USING COLUMNS (…) changes the one that is there.",
+                position=command.position,
+            )
+        hidden = table.key_columns if table.keyless else ()
+        name = command.name or (f"{table.name}_pkey" if dropped is not None else None)
+        if name is not None and not table.named_key(name):
+            self._name_primary_key(self._free_name(name, "", command.position))
+        for column in [self.column(name, command.position) for name in command.columns]:
+            if column.nullable:
+                self._demand_not_null(column)
+        self._alter_primary_key(
+            s.AlterPrimaryKey(columns=command.columns, position=command.position)
+        )
+        for column in hidden:
+            self.add(Target(ColumnElement(column=column), present=False))
+
+    def _alter_primary_key(self, command: s.AlterPrimaryKey) -> None:
+        if self._primary is not None:
+            raise SQLError(
+                "0A000",
+                "ALTER PRIMARY KEY cannot stand beside another change that rewrites the table",
+                position=command.position,
+            )
+        columns = [self.column(name, command.position) for name in command.columns]
+        key = tuple(column.id for column in columns)
+        if len(set(key)) != len(key):
+            raise SQLError("42701", "a column appears twice in the key", position=command.position)
+        for column in columns:
+            check_indexable(column)
+            if column.nullable:
+                raise SQLError(
+                    "42P16",
+                    f'column "{column.name}" is nullable and cannot be in a primary key',
+                    hint=f'Run ALTER TABLE … ALTER COLUMN "{column.name}" SET NOT NULL first.',
+                    position=command.position,
+                )
+        if key == self.table.primary_key:
+            return
+        if self.table.referenced_by:
+            raise SQLError(
+                "2BP01",
+                f'the primary key of "{self.table.name}" is referenced by foreign keys',
+                position=command.position,
+            )
+        old = list(self.table.indexes)
+        self._new_primary(key)
+        for index in old:
+            self._rebuild(index, key)
+
+    def _rebuild(self, index: Index, key: tuple[int, ...], *, empty: bool = False) -> None:
+        fresh = replace(index, id=self.table.next_index_id, suffix=key)
+        self.add(
+            Target(IndexElement(index=fresh, empty=empty)),
+            Target(IndexElement(index=index), present=False),
+        )
+
+    def truncate(self) -> None:
+        """Every index anew and without entries."""
+        old = list(self.table.indexes)
+        index = replace(self.table.primary_index, id=self.table.next_index_id, empty=True)
+        self.add(Target(PrimaryElement(index=index, empty=True)))
+        for secondary in old:
+            self._rebuild(secondary, self.table.primary_key, empty=True)
+
+    # Storage parameters.
+
+    def _set_parameters(self, command: s.SetParameters) -> None:
+        names = [check_name(parameter.name) for parameter in command.parameters]
+        if LOCK_PARAMETER in names:
+            raise lock_not_alone(replace(self.table, locked=not command.reset))
+        if command.reset:
+            gone = parse_names(names)
+            kept = {n: v for n, v in self.table.parameters.items() if n not in gone}
+        else:
+            given = {parameter.name: parameter.value for parameter in command.parameters}
+            kept = {**self.table.parameters, **parse_parameters(given).others}
+        self.add(Target(FactsElement(label="set storage parameters", parameters=kept)))
+
+
+def _depends(column: Column, what: str, position: int) -> SQLError:
+    return SQLError(
+        "2BP01",
+        f'column "{column.name}" is used by {what}',
+        hint="Drop that first.",
+        position=position,
+    )
+
+
+def _check_using(
+    column: Column, type: ColumnType, found: ColumnType | None, source: exp.Expr
+) -> None:
+    """Refuses an expression that is not of the type that the column gets, nor becomes it by
+    itself."""
+    if isinstance(source, exp.Literal | exp.Null) or type.broad.kind is TypeKind.STRING:
+        return
+    try:
+        check_assignable(found, type, column.name, source)
+    except SQLError as error:
+        raise SQLError(
+            "42804",
+            f'result of USING clause for column "{column.name}" cannot be cast automatically to '
+            f"type {type}",
+            hint="You might need to add an explicit cast.",
+            position=error.position,
+        ) from None
+
+
+def _not_null(column: Column) -> CheckConstraint:
+    return CheckConstraint(
+        name=f"{column.name}~not_null",
+        expression=f'"{column.name}" IS NOT NULL',
+        columns=(column.id,),
+        not_null_column=column.id,
+    )

@@ -1,0 +1,272 @@
+"""Sequences: CREATE, ALTER and DROP, and their values.
+
+A sequence's value is one row under its own id: the value last handed out, and whether it was. Each
+draw is a transaction by itself, whatever becomes of the statement, and is durable before anybody
+sees a value: none is handed out twice, also behind a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.descriptors.named_objects import SequenceDescriptor, SequenceOptions
+from ....catalog.descriptors.sequence_value import encode_value
+from ....catalog.descriptors.system_tables import DESCRIPTOR
+from ....catalog.store.descriptor_store import decode_stored, descriptor_key
+from ....catalog.values.column_types import INT8_MAX, INT8_MIN
+from ....catalog.values.errors import SQLError
+from ....kvlayer.access import Transaction
+from ....kvlayer.clock import ZERO
+from ...results.results import Result
+from ...runtime.relations import find_table
+from ...runtime.services import Services
+from ...syntax.names import ObjectName
+from ...syntax.type_statements import AlterSequence, CreateSequence, DropSequence, SequenceChange
+from ..write.stored_sequences import find_sequence
+from .new_names import new_table_name
+from .owned_sequences import draws_from, drop_sequence
+
+INT8_BITS = 64
+
+
+# Statements
+
+
+async def run_sequence_statement(
+    services: Services,
+    statement: CreateSequence | AlterSequence | DropSequence,
+    transaction: Transaction,
+    database: str,
+) -> Result:
+    match statement:
+        case CreateSequence():
+            return await _create(services, statement, transaction, database)
+        case AlterSequence():
+            return await _alter(services, statement, transaction, database)
+        case DropSequence():
+            return await _drop(services, statement, transaction, database)
+
+
+async def create_sequence(
+    services: Services,
+    statement: CreateSequence,
+    transaction: Transaction,
+    database: str,
+    owner: tuple[int, int] | None = None,
+) -> SequenceDescriptor | None:
+    """The new sequence; None if one of that name was there and may be."""
+    descriptors = services.catalog.descriptors
+    name = await new_table_name(services, transaction, statement.name, database)
+    parents = await descriptors.resolve_schema(transaction, name.database, name.schema)
+    taken = await descriptors.lookup(transaction, *parents, name.name)
+    if taken is not None:
+        if statement.if_not_exists:
+            return None
+        raise SQLError(
+            "42P07",
+            f'relation "{statement.name}" already exists',
+            position=statement.name.position,
+        )
+    if owner is None:
+        owner = await _owner(services, statement.change, transaction, database)
+    created = SequenceDescriptor(
+        id=await descriptors.allocate_id(transaction),
+        name=name.name,
+        database_id=parents[0],
+        schema_id=parents[1],
+        options=changed_options(None, statement.change),
+        owner=owner,
+    )
+    await descriptors.publish(transaction, created)
+    return created
+
+
+async def _create(
+    services: Services, statement: CreateSequence, transaction: Transaction, database: str
+) -> Result:
+    created = await create_sequence(services, statement, transaction, database)
+    exists = f'relation "{statement.name}" already exists, skipping'
+    return Result(tag="CREATE SEQUENCE", notice=None if created else exists)
+
+
+async def _alter(
+    services: Services, statement: AlterSequence, transaction: Transaction, database: str
+) -> Result:
+    found = await find_sequence(services.catalog, transaction, statement.name, database)
+    if found is None:
+        if statement.if_exists:
+            notice = f'relation "{statement.name}" does not exist, skipping'
+            return Result(tag="ALTER SEQUENCE", notice=notice)
+        raise _unknown(statement.name)
+    change, owner = statement.change, found.owner
+    if change.owned_by is not None:
+        await _refuse_identity(transaction, found)
+        owner = await _owner(services, change, transaction, database)
+    changed = replace(found, owner=owner)
+    if statement.new_name is not None:
+        await refuse_users(transaction, found, "renamed")
+        changed = replace(changed, name=statement.new_name)
+    await change_sequence(services, transaction, changed, change)
+    return Result(tag="ALTER SEQUENCE")
+
+
+async def _refuse_identity(transaction: Transaction, sequence: SequenceDescriptor) -> None:
+    """Raises SQLError 0A000 where an identity column owns the sequence, which then stays its."""
+    if sequence.owner is None:
+        return
+    table_id, column_id = sequence.owner
+    key = descriptor_key(table_id)
+    body = await transaction.get(key)
+    table = None if body is None else decode_stored(key, body, ZERO)
+    assert isinstance(table, TableDescriptor), (sequence, table)
+    if any(c.id == column_id and c.identity is not None for c in table.columns):
+        raise SQLError(
+            "0A000",
+            "cannot change ownership of identity sequence",
+            detail=f'Sequence "{sequence.name}" is linked to table "{table.name}".',
+        )
+
+
+async def change_sequence(
+    services: Services,
+    transaction: Transaction,
+    sequence: SequenceDescriptor,
+    change: SequenceChange,
+) -> None:
+    """Publishes the next version of a sequence, with the options that the change gives."""
+    changed = replace(sequence, options=changed_options(sequence.options, change))
+    if change.restarts:
+        value = changed.options.start if change.restart is None else change.restart
+        _check_restart(changed, value)
+        await transaction.put([sequence.key], [encode_value((value, False))])
+    descriptors = services.catalog.descriptors
+    version = descriptors.next_version(transaction, sequence)
+    await descriptors.publish(transaction, replace(changed, version=version))
+
+
+def _check_restart(sequence: SequenceDescriptor, value: int) -> None:
+    options = sequence.options
+    if options.minimum <= value <= options.maximum:
+        return
+    below = value < options.minimum
+    what, bound = ("less than MINVALUE", options.minimum) if below else (
+        "greater than MAXVALUE", options.maximum
+    )  # fmt: skip
+    raise SQLError("22023", f"RESTART value ({value}) cannot be {what} ({bound})")
+
+
+async def _drop(
+    services: Services, statement: DropSequence, transaction: Transaction, database: str
+) -> Result:
+    missing = 0
+    for name in statement.names:
+        found = await find_sequence(services.catalog, transaction, name, database)
+        if found is None:
+            if not statement.if_exists:
+                raise _unknown(name)
+            missing += 1
+            continue
+        await refuse_users(transaction, found, "dropped")
+        await drop_sequence(services, transaction, found)
+    notice = f"{missing} of the sequences did not exist, skipping" if missing else None
+    return Result(tag="DROP SEQUENCE", notice=notice)
+
+
+async def refuse_users(
+    transaction: Transaction,
+    sequence: SequenceDescriptor,
+    what: str,
+    going: Collection[int] = (),
+) -> None:
+    """Raises SQLError 2BP01 where a column's default draws from the sequence, but for tables that
+    are `going` with it."""
+    rows = await transaction.scan(DESCRIPTOR.primary_span)
+    for key, body in rows:
+        table = decode_stored(key, body, ZERO)
+        if not isinstance(table, TableDescriptor) or table.dropped:
+            continue
+        if table.id in going or table.database_id != sequence.database_id:
+            continue
+        for column in table.columns:
+            if draws_from(column, sequence):
+                raise SQLError(
+                    "2BP01",
+                    f'sequence "{sequence.name}" cannot be {what}: the default of column '
+                    f'"{column.name}" of table "{table.name}" draws from it',
+                    hint="Drop the column or its default first.",
+                )
+
+
+async def _owner(
+    services: Services, change: SequenceChange, transaction: Transaction, database: str
+) -> tuple[int, int] | None:
+    if not change.owned_by:
+        return None
+    *table_parts, column = change.owned_by
+    name = ObjectName(tuple(table_parts), change.position)
+    table = await find_table(services, transaction, name, database)
+    if table is None:
+        raise SQLError("42P01", f'relation "{name}" does not exist', position=change.position)
+    return table.id, table.column(column).id
+
+
+def changed_options(before: SequenceOptions | None, change: SequenceChange) -> SequenceOptions:
+    """Raises SQLError 22023 for options that contradict each other."""
+    increment = change.increment or (before.increment if before else 1)
+    if change.increment == 0:
+        raise SQLError("22023", "INCREMENT must not be zero", position=change.position)
+    rising = increment > 0
+    smallest, largest = _bounds(change, before)
+    lowest, highest = (1, largest) if rising else (smallest, -1)
+    minimum = _chosen(change.minimum, before.minimum if before else None, lowest)
+    maximum = _chosen(change.maximum, before.maximum if before else None, highest)
+    start = _chosen(change.start, before.start if before else None, minimum if rising else maximum)
+    if minimum >= maximum:
+        raise SQLError("22023", f"MINVALUE ({minimum}) must be less than MAXVALUE ({maximum})")
+    if minimum < smallest or maximum > largest:
+        side, value = ("MIN", minimum) if minimum < smallest else ("MAX", maximum)
+        raise SQLError(
+            "22023",
+            f"{side}VALUE ({value}) is out of range for sequence data type",
+            position=change.position,
+        )
+    if not minimum <= start <= maximum:
+        side = "less than MINVALUE" if start < minimum else "greater than MAXVALUE"
+        raise SQLError("22023", f"START value ({start}) cannot be {side}", position=change.position)
+    if change.cache is not None and change.cache < 1:
+        raise SQLError("22023", f"CACHE ({change.cache}) must be greater than zero")
+    return SequenceOptions(
+        start=start,
+        increment=increment,
+        minimum=minimum,
+        maximum=maximum,
+        cycle=change.cycle if change.cycle is not None else before.cycle if before else False,
+        cache=change.cache or (before.cache if before else 1),
+    )
+
+
+def _bounds(change: SequenceChange, before: SequenceOptions | None) -> tuple[int, int]:
+    """The least and the greatest value of the type. Raises SQLError where it would be another."""
+    if change.bits is None or change.bits == INT8_BITS:
+        return INT8_MIN, INT8_MAX
+    if before is not None:
+        raise SQLError(
+            "0A000",
+            "the type of a sequence cannot be changed",
+            hint="Say MINVALUE and MAXVALUE.",
+            position=change.position,
+        )
+    largest = 2 ** (change.bits - 1) - 1
+    return -largest - 1, largest
+
+
+def _chosen(given: int | None, before: int | None, otherwise: int) -> int:
+    if given is not None:
+        return given
+    return otherwise if before is None else before
+
+
+def _unknown(name: ObjectName) -> SQLError:
+    return SQLError("42P01", f'relation "{name}" does not exist', position=name.position)

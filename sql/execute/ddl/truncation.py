@@ -1,0 +1,152 @@
+"""TRUNCATE: of which tables, and by what way.
+
+By itself it is a schema change: the table gets new, empty indexes, at one moment, and feeds are
+told of a truncation. In a transaction that goes on, and of tables that refer to each other, it
+deletes the rows: the transaction sees the tables empty at once, ROLLBACK brings every row back, and
+feeds are told of each row that is deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.descriptors.publish_rules import locked_error
+from ....catalog.descriptors.system_tables import FIRST_USER_ID
+from ....catalog.values.errors import SQLError
+from ....kvlayer.access import Transaction
+from ...runtime.relations import LeaseScope, changed_tables, find_table, unknown_relation
+from ...runtime.services import Services
+from ...syntax import schema_statements as s
+from ...syntax.type_statements import SequenceChange
+from ..write.mutations import Mutation
+from ..write.row_rules import RowRules
+from .owned_sequences import owned_by
+from .sequences import change_sequence
+
+DELETED_ROWS_MAX = 20_000
+"""Rows that TRUNCATE deletes one by one, some 0.1 s of them."""
+
+SLICE_ROWS = 500
+"""Rows that are deleted before the loop gets a turn."""
+
+
+async def truncated_tables(
+    services: Services, transaction: Transaction, statement: s.Truncate, database: str
+) -> tuple[list[TableDescriptor], list[TableDescriptor]]:
+    """The tables that a TRUNCATE names, and with CASCADE those that refer to them, each once.
+
+    Raises SQLError 42P01, and 0A000 where a table that is not among them refers to one.
+    """
+    found: dict[int, TableDescriptor] = {}
+    for name in statement.tables:
+        table = await find_table(services, transaction, name, database)
+        if table is None:
+            raise unknown_relation(name)
+        found[table.id] = table
+    named = list(found.values())
+    pending = list(named)
+    while pending:
+        table = pending.pop()
+        for referrer_id in table.referenced_by:
+            if referrer_id in found:
+                continue
+            referrer = await services.catalog.descriptors.read(transaction, referrer_id)
+            assert isinstance(referrer, TableDescriptor), (table, referrer)
+            if not statement.cascade:
+                raise _referred_to(table, referrer)
+            found[referrer_id] = referrer
+            pending.append(referrer)
+    return named, list(found.values())[len(named) :]
+
+
+@dataclass(frozen=True, slots=True)
+class Truncated:
+    """What TRUNCATE has done: tables that are `left` to the schema changer, and a notice."""
+
+    left: tuple[TableDescriptor, ...]
+    notice: str | None
+
+
+class Truncation:
+    """Carries out the parts of a TRUNCATE that are no schema change, in its transaction."""
+
+    def __init__(
+        self, services: Services, transaction: Transaction, scope: LeaseScope, database: str
+    ) -> None:
+        self._services = services
+        self._transaction = transaction
+        self._scope = scope
+        self._database = database
+
+    async def run(self, statement: s.Truncate) -> Truncated:
+        named, others = await truncated_tables(
+            self._services, self._transaction, statement, self._database
+        )
+        tables = [*named, *others]
+        for table in tables:
+            if table.id < FIRST_USER_ID:
+                raise SQLError("42501", f'permission denied: "{table.name}" is part of the system')
+        # Unlocking would be the only change of the transaction: a sequence is another.
+        locked = [table for table in tables if statement.restart_identity and table.locked]
+        if statement.restart_identity:
+            for table in tables:
+                await self._restart(table)
+        together = any(set(table.referenced_by) - {table.id} for table in tables)
+        left = tables
+        if together or locked or statement.within:
+            left = [table for table in tables if not await self._delete(table)]
+        if left and together:
+            raise _too_many(left[0])
+        if left and locked:
+            raise locked_error(locked[0])
+        notices = [f'truncate cascades to table "{table.name}"' for table in others]
+        if left and statement.within:
+            notices += [_emptied_later(table) for table in left]
+        return Truncated(tuple(left), "; ".join(notices) or None)
+
+    async def _restart(self, table: TableDescriptor) -> None:
+        for sequence in await owned_by(self._transaction, table.id):
+            restart = SequenceChange(position=1, restarts=True)
+            await change_sequence(self._services, self._transaction, sequence, restart)
+
+    async def _delete(self, found: TableDescriptor) -> bool:
+        """Deletes the rows of a table, unless they are too many for that."""
+        transaction = self._transaction
+        table = found
+        if found.id not in changed_tables(transaction):
+            table = await self._scope.table(found.id, transaction.read_timestamp)
+        rows = await transaction.scan(table.primary_span, limit=DELETED_ROWS_MAX + 1)
+        if len(rows) > DELETED_ROWS_MAX:
+            return False
+        codec = RowRules.of(table).codec
+        for start in range(0, len(rows), SLICE_ROWS):
+            keys = [key for key, _ in rows[start : start + SLICE_ROWS]]
+            await Mutation(codec, deletes=keys).apply_in(transaction)
+            await asyncio.sleep(0)
+        return True
+
+
+def _referred_to(table: TableDescriptor, referrer: TableDescriptor) -> SQLError:
+    return SQLError(
+        "0A000",
+        f'cannot truncate table "{table.name}", to which a foreign key refers',
+        detail=f'Table "{referrer.name}" references "{table.name}".',
+        hint=f'Truncate table "{referrer.name}" at the same time, or use TRUNCATE … CASCADE.',
+    )
+
+
+def _too_many(table: TableDescriptor) -> SQLError:
+    return SQLError(
+        "54000",
+        f'table "{table.name}" has more than {DELETED_ROWS_MAX} rows, which foreign keys refer to',
+        hint="Drop the foreign keys, or delete the rows in parts.",
+    )
+
+
+def _emptied_later(table: TableDescriptor) -> str:
+    return (
+        f'table "{table.name}" has more than {DELETED_ROWS_MAX} rows: it is emptied behind COMMIT, '
+        "and the transaction sees them until then"
+    )

@@ -1,0 +1,428 @@
+"""Views: CREATE [OR REPLACE], ALTER … RENAME and DROP, and what no change may take from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import duckdb
+from sqlglot import exp
+
+from ....catalog.descriptors.descriptor import Column, DescriptorState, TableDescriptor
+from ....catalog.descriptors.view_query import ViewQuery
+from ....catalog.rights.users import ROOT
+from ....catalog.store.catalog_changes import CatalogChanges
+from ....catalog.store.descriptor_store import name_taken
+from ....catalog.store.view_dependencies import publish_view, views_of
+from ....catalog.values.errors import SQLError
+from ....kvlayer.access import Transaction
+from ....kvlayer.fibre import in_slices
+from ...analyze.binder import Relations, tables_of
+from ...analyze.calls.sequence_calls import sequence_call
+from ...analyze.calls.session_calls import session_function
+from ...analyze.view_text import dependencies, settled_text
+from ...parse import parse
+from ...plan.needs import needs_of
+from ...plan.planner import plan_statement
+from ...plan.plans import SelectPlan
+from ...results.results import Result, ResultColumn
+from ...runtime.authorization import require
+from ...runtime.relations import LeaseScope, find_table, not_a_view, resolve_all, unknown_relation
+from ...runtime.services import Services
+from ...syntax import schema_statements as s
+from ...syntax.names import ObjectName
+from ...syntax.statements import Query
+from ...syntax.view_statements import CreateView, DropView, RenameView, ViewStatement
+from ..query.evaluator_errors import from_duckdb
+from .new_names import new_table_name
+from .table_turn import wait_for_room
+
+
+class ViewStatements:
+    """Carries out one statement about views, and does not commit it."""
+
+    def __init__(
+        self,
+        services: Services,
+        transaction: Transaction,
+        scope: LeaseScope,
+        database: str,
+        user: str = ROOT,
+    ) -> None:
+        self._services = services
+        self._descriptors = services.catalog.descriptors
+        self._transaction = transaction
+        self._scope = scope
+        self._database = database
+        self._user = user
+
+    async def run(self, statement: ViewStatement) -> Result:
+        match statement:
+            case CreateView():
+                return await self._create(statement)
+            case RenameView():
+                return await self._rename(statement)
+            case DropView():
+                return await self._drop(statement)
+
+    # CREATE VIEW
+
+    async def _create(self, statement: CreateView) -> Result:
+        transaction, tag = self._transaction, "CREATE VIEW"
+        name = await new_table_name(self._services, transaction, statement.name, self._database)
+        parents = await self._descriptors.resolve_schema(transaction, name.database, name.schema)
+        taken = await self._descriptors.lookup(transaction, *parents, name.name)
+        if taken is not None and statement.if_not_exists:
+            notice = f'relation "{statement.name}" already exists, skipping'
+            return Result(tag=tag, notice=notice)
+        before = await self._replaced(statement) if taken is not None else None
+        if before is None:
+            new_id = await self._descriptors.allocate_id(transaction)
+        made = await self._made(statement)
+        columns = tuple(
+            Column(id=place, name=column.name, type=column.type)
+            for place, column in enumerate(made[1], start=1)
+        )
+        if before is None:
+            view = TableDescriptor(
+                id=new_id,
+                name=name.name,
+                database_id=parents[0],
+                schema_id=parents[1],
+                columns=columns,
+                primary_key=(),
+                next_column_id=len(columns) + 1,
+                view=made[0],
+            )
+        else:
+            _check_columns(before, columns)
+            await self._check_acyclic(before, made[0])
+            await self._make_room(before)
+            view = replace(
+                before,
+                columns=columns,
+                next_column_id=len(columns) + 1,
+                view=made[0],
+                version=self._descriptors.next_version(transaction, before),
+            )
+        await publish_view(self._descriptors, transaction, before, view)
+        return Result(tag=tag)
+
+    async def _replaced(self, statement: CreateView) -> TableDescriptor:
+        """The view that CREATE OR REPLACE replaces. Raises SQLError 42P07 and 42809."""
+        named = statement.name
+        found = await find_table(
+            self._services, self._transaction, named, self._database, views=True
+        )
+        if not statement.replaces:
+            raise SQLError("42P07", f'relation "{named}" already exists', position=named.position)
+        if found is None or found.view is None:
+            raise not_a_view(named)
+        return found
+
+    async def _made(self, statement: CreateView) -> tuple[ViewQuery, list[ResultColumn]]:
+        """What is kept of the query, and the view's columns."""
+        (query,) = (await in_slices(lambda: parse(statement.text))).statements
+        assert isinstance(query, Query), statement
+        _check_query(query)
+        relations = await self._relations(query)
+        needs = needs_of(query, relations)
+        await require(self._services, self._user, needs, self._transaction)
+        # What is wrong is said with the author's positions.
+        await in_slices(lambda: plan_statement(query, relations))
+        names = {parts: await self._full_name(table) for parts, table in relations.items()}
+        text = settled_text(statement.text, relations, names)
+        (settled,) = (await in_slices(lambda: parse(text))).statements
+        assert isinstance(settled, Query), text
+        relations = await self._relations(settled)
+        found = await self._columns(settled, relations)
+        columns = _named(found, statement)
+        renames = [column.name for column in columns] != [column.name for column in found]
+        return ViewQuery(text, dependencies(settled.tree, relations), renames), columns
+
+    async def _relations(self, query: Query) -> Relations:
+        return await resolve_all(
+            self._services,
+            self._transaction,
+            tables_of(query),
+            self._database,
+            self._scope,
+            self._transaction.read_timestamp,
+            self._transaction,
+        )
+
+    async def _full_name(self, table: TableDescriptor) -> tuple[str, ...]:
+        if table.id < 0:
+            virtual = next(v for v in self._services.virtual_tables if v.id == table.id)
+            return virtual.schema, virtual.name
+        inside = []
+        for parent in (table.database_id, table.schema_id):
+            found = await self._descriptors.read(self._transaction, parent)
+            assert found is not None, table
+            inside.append(found.name)
+        return (*inside, table.name)
+
+    async def _columns(self, query: Query, relations: Relations) -> Sequence[ResultColumn]:
+        plan = await in_slices(lambda: plan_statement(query, relations))
+        assert isinstance(plan, SelectPlan), plan
+        if plan.native is not None:
+            return plan.native.names
+        select = plan.analytic
+        try:
+            return await self._services.analytics.describe(
+                select.sql,
+                {scan.registered: scan.arrow_schema.empty_table() for scan in select.scans},
+                len(select.parameters),
+                select.declared,
+            )
+        except duckdb.Error as error:
+            tables = [scan.descriptor for scan in select.scans]
+            raise from_duckdb(error, tables, {}) from error
+
+    async def _check_acyclic(self, before: TableDescriptor, query: ViewQuery) -> None:
+        """Raises SQLError 42P17 where a view would read itself."""
+        seen: set[int] = set()
+        wanted = [dependency.table_id for dependency in query.reads]
+        while wanted:
+            table_id = wanted.pop()
+            if table_id == before.id:
+                raise SQLError(
+                    "42P17",
+                    f'view "{before.name}" would read itself',
+                    hint="Create the new query under another name.",
+                )
+            if table_id not in seen:
+                seen.add(table_id)
+                table = await self._descriptors.read(self._transaction, table_id)
+                if isinstance(table, TableDescriptor) and table.view is not None:
+                    wanted += [dependency.table_id for dependency in table.view.reads]
+
+    # ALTER VIEW and DROP VIEW
+
+    async def _rename(self, statement: RenameView) -> Result:
+        found = await self._find(statement.name, if_exists=statement.if_exists)
+        if found is None:
+            notice = f'relation "{statement.name}" does not exist, skipping'
+            return Result(tag="ALTER VIEW", notice=notice)
+        await refuse_read(self._services, self._transaction, found, "rename", None)
+        await self._make_room(found)
+        version = self._descriptors.next_version(self._transaction, found)
+        renamed = replace(found, name=statement.new_name, version=version)
+        key = (found.parent_id, found.parent_schema_id, statement.new_name)
+        if await self._descriptors.lookup(self._transaction, *key) is not None:
+            error = name_taken(renamed)
+            error.position = statement.position
+            raise error
+        await publish_view(self._descriptors, self._transaction, found, renamed)
+        return Result(tag="ALTER VIEW")
+
+    async def _drop(self, statement: DropView) -> Result:
+        found: list[TableDescriptor] = []
+        missing = 0
+        for name in statement.names:
+            view = await self._find(name, if_exists=statement.if_exists)
+            if view is None:
+                missing += 1
+            elif all(view.id != other.id for other in found):
+                found.append(view)
+        await self.drop(found, cascade=statement.cascade)
+        notice = f"{missing} of the views did not exist, skipping" if missing else None
+        return Result(tag="DROP VIEW", notice=notice)
+
+    async def drop(self, views: Sequence[TableDescriptor], *, cascade: bool) -> None:
+        """Drops views, and with `cascade` those that read them. Raises SQLError 2BP01."""
+        left = {view.id: view for view in views}
+        wanted = list(views)
+        while wanted:
+            view = wanted.pop()
+            readers = await views_of(self._descriptors, self._transaction, view.id)
+            readers = [reader for reader in readers if reader.id not in left]
+            if readers and not cascade:
+                raise depended_on(view, readers[0], "drop", None)
+            left |= {reader.id: reader for reader in readers}
+            wanted += readers
+        for view in left.values():
+            await self._make_room(view)
+            version = self._descriptors.next_version(self._transaction, view)
+            dropped = replace(view, state=DescriptorState.DROPPED, version=version)
+            await publish_view(self._descriptors, self._transaction, view, dropped)
+
+    async def drop_readers(self, tables: Sequence[TableDescriptor], *, cascade: bool) -> None:
+        """Drops the views that read tables which are about to be dropped. Raises SQLError 2BP01."""
+        found: dict[int, TableDescriptor] = {}
+        for table in tables:
+            for view in await views_of(self._descriptors, self._transaction, table.id):
+                if not cascade:
+                    raise depended_on(table, view, "drop", None)
+                found[view.id] = view
+        await self.drop(list(found.values()), cascade=cascade)
+
+    async def drop_readers_of_column(self, table: TableDescriptor, name: str) -> None:
+        """Drops the views that read a column which is about to be dropped, and those upon them."""
+        column = table.find_column(name)
+        if column is not None:
+            readers = await _readers(self._services, self._transaction, table, column)
+            await self.drop(readers, cascade=True)
+
+    # COMMENT ON
+
+    async def comment(self, view: TableDescriptor, column: str | None, text: str | None) -> Result:
+        await self._make_room(view)
+        changed = with_comment(view, column, text)
+        version = self._descriptors.next_version(self._transaction, view)
+        await publish_view(
+            self._descriptors, self._transaction, view, replace(changed, version=version)
+        )
+        return Result(tag="COMMENT")
+
+    async def _find(self, name: ObjectName, *, if_exists: bool) -> TableDescriptor | None:
+        """The view of that name. Raises SQLError 42P01 and 42809."""
+        found = await find_table(
+            self._services,
+            self._transaction,
+            name,
+            self._database,
+            views=True,
+            if_exists=if_exists,
+        )
+        if found is None and not if_exists:
+            raise unknown_relation(name)
+        if found is not None and found.view is None:
+            raise not_a_view(name)
+        return found
+
+    async def _make_room(self, view: TableDescriptor) -> None:
+        changes = CatalogChanges.of(self._transaction)
+        if all(view.id != changed.id for changed in changes.published):
+            await wait_for_room(self._services, self._transaction, self._scope, view)
+
+
+def _check_query(query: Query) -> None:
+    if query.tree.find(exp.Parameter) is not None:
+        raise SQLError("42P02", "a view takes no parameters")
+    for call in query.tree.find_all(exp.Anonymous):
+        if sequence_call(call) is not None or session_function(call) is not None:
+            raise SQLError("0A000", f"a view cannot call {call.name.lower()}")
+
+
+def _named(found: Sequence[ResultColumn], statement: CreateView) -> list[ResultColumn]:
+    """The view's columns: the query's, the first of them under the names that were given."""
+    given = statement.columns
+    if len(given) > len(found):
+        raise SQLError(
+            "42601",
+            "CREATE VIEW specifies more column names than columns",
+            position=statement.name.position,
+        )
+    columns = [
+        replace(column, name=given[place]) if place < len(given) else column
+        for place, column in enumerate(found)
+    ]
+    names = [column.name for column in columns]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise SQLError(
+                "42701",
+                f'column "{name}" specified more than once',
+                hint="Give the columns other names, behind AS or behind the view's name.",
+                position=statement.name.position,
+            )
+    return columns
+
+
+def _check_columns(before: TableDescriptor, columns: Sequence[Column]) -> None:
+    """CREATE OR REPLACE adds columns at the end and changes none, as in Postgres: whoever reads the
+    view goes on. Raises SQLError 42P16."""
+    if len(columns) < len(before.columns):
+        raise SQLError("42P16", "cannot drop columns from view", hint=_ANEW)
+    for old, new in zip(before.columns, columns, strict=False):
+        if old.name != new.name:
+            raise SQLError(
+                "42P16",
+                f'cannot change name of view column "{old.name}" to "{new.name}"',
+                hint=_ANEW,
+            )
+        if old.type != new.type:
+            raise SQLError(
+                "42P16",
+                f'cannot change data type of view column "{old.name}" from {old.type.sql_name} '
+                f"to {new.type.sql_name}",
+                hint=_ANEW,
+            )
+
+
+_ANEW = "Drop the view, and create it anew."
+
+
+# What views hold back
+
+
+async def refuse_read(
+    services: Services,
+    transaction: Transaction,
+    table: TableDescriptor,
+    what: str,
+    column: Column | None,
+) -> None:
+    """Raises SQLError 2BP01 where a view reads the table, or the column of it."""
+    for view in await _readers(services, transaction, table, column):
+        raise depended_on(table, view, what, column)
+
+
+async def _readers(
+    services: Services, transaction: Transaction, table: TableDescriptor, column: Column | None
+) -> list[TableDescriptor]:
+    """The views that read a table themselves, or one column of it."""
+    found: list[TableDescriptor] = []
+    for view in await views_of(services.catalog.descriptors, transaction, table.id):
+        assert view.view is not None, view
+        for read in view.view.reads:
+            if read.table_id == table.id and (column is None or column.id in read.columns):
+                found.append(view)
+    return found
+
+
+def with_comment(table: TableDescriptor, column: str | None, text: str | None) -> TableDescriptor:
+    """A table or view with a comment on itself, or on a column. Raises SQLError 42703."""
+    if column is None:
+        return replace(table, comment=text)
+    commented = table.column(column)
+    columns = tuple(
+        replace(found, comment=text) if found.id == commented.id else found
+        for found in table.columns
+    )
+    return replace(table, columns=columns)
+
+
+def depended_on(
+    table: TableDescriptor, view: TableDescriptor, what: str, column: Column | None
+) -> SQLError:
+    kind = "table" if table.view is None else "view"
+    thing = f'{kind} "{table.name}"'
+    if column is not None:
+        thing = f'column "{column.name}" of {thing}'
+    hint = f"Drop the view first, and create it again: SHOW CREATE TABLE {view.name} says how."
+    if what == "drop":
+        word = "" if column is None else "DROP COLUMN … "
+        hint = f"Use {word}CASCADE to drop the view too."
+    return SQLError(
+        "2BP01", f'cannot {what} {thing} because view "{view.name}" depends on it', hint=hint
+    )
+
+
+async def check_views(
+    services: Services, transaction: Transaction, table: TableDescriptor, command: s.AlterCommand
+) -> None:
+    """Raises SQLError 2BP01 where a command of ALTER TABLE would change what a view reads."""
+    match command:
+        case s.RenameTable():
+            await refuse_read(services, transaction, table, "rename", None)
+        case s.SetSchema():
+            await refuse_read(services, transaction, table, "move", None)
+        case s.DropColumn(cascade=True):
+            pass  # they are dropped with it
+        case s.DropColumn(name=name) | s.RenameColumn(name=name) | s.AlterType(name=name):
+            column = table.find_column(name)
+            if column is not None:
+                what = {s.DropColumn: "drop", s.RenameColumn: "rename"}.get(type(command))
+                await refuse_read(services, transaction, table, what or "alter the type of", column)

@@ -1,0 +1,454 @@
+"""DuckDB as an evaluator of queries over Arrow: it has no tables, no files and no settings.
+
+Each query runs on a cursor of its own, whose registered tables nobody else sees, in one of a few
+lanes. What DuckDB computes leaves as Arrow in the types of our columns:
+
+    integers of any width   INT8 (HUGEINT, which sum() returns: DECIMAL(38,0))
+    FLOAT                   FLOAT4
+    DOUBLE                  FLOAT8
+    lists of these          ARRAY
+    types we do not have    STRING, by their text
+
+and a column that is plainly one of a table's has the type that the table gives it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date
+from decimal import Decimal
+from typing import TypeVar
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....catalog.descriptors.enum_columns import enum_in
+from ....catalog.values.column_types import ColumnType, array_of
+from ....catalog.values.errors import SQLError
+from ....catalog.values.session_zone import zone_name
+from ....catalog.values.type_kinds import TypeKind
+from ....changefeed.sinks.duckdb.interruption import end_query, interrupt
+from ....kvlayer.clock import WallClock
+from ....kvlayer.offload import Offload
+from ...builtins import array_functions
+from ...builtins.documents import functions as documents
+from ...builtins.functions import installed
+from ...builtins.intervals import install_intervals
+from ...builtins.macros import definitions
+from ...builtins.pattern_functions import install_pattern_functions
+from ...builtins.styled_texts import install_styled_texts
+from ...builtins.text_casts import install_text_casts
+from ...results.results import ResultColumn
+from ...runtime.analytic_lanes import LANES_MAX, Lanes, QueryTime, asker
+from ...runtime.query_evaluator import Answer, Declared
+from .duckdb_query import VECTOR_ROWS, OpenQuery
+
+MEMORY_LIMIT = "2GB"
+
+VALUE_BYTES_MAX = 64 * 1024 * 1024
+"""Of one value in a result: as many as a stored one may have."""
+
+T = TypeVar("T")
+
+_CONFIGURATION = (
+    "SET GLOBAL arrow_lossless_conversion = true",
+    "SET GLOBAL integer_division = true",
+    "SET GLOBAL python_enable_replacements = false",
+    "SET GLOBAL lock_configuration = true",
+)
+
+
+ZONES_MAX = 16
+"""Time zones in which queries may be under way at once: each is a DuckDB of its own, with its own
+limit of memory. Those that nobody uses make room."""
+
+
+class Analytics:
+    """An in-memory DuckDB without access to anything but what each query is given."""
+
+    def __init__(self, offload: Offload, wall: WallClock, *, lanes: int = LANES_MAX) -> None:
+        self._connections: dict[str, duckdb.DuckDBPyConnection] = {}
+        """By time zone: DuckDB's is a whole database's, once its settings are locked."""
+        self._used: Counter[str] = Counter()
+        """Cursors that are open, by time zone."""
+        self._offloads = [offload.lane(f"analytics-{number}") for number in range(lanes)]
+        self._idle = list(self._offloads)
+        self._lanes = Lanes(lanes)
+        self._running: set[duckdb.DuckDBPyConnection] = set()
+        self._open: set[OpenQuery[Answer]] = set()
+        self._wall = wall
+        self._closed = False
+
+    async def run(
+        self,
+        sql: str,
+        tables: Mapping[str, pa.Table],
+        parameters: Sequence[object],
+        declared: Declared = (),
+    ) -> Answer:
+        """Runs one query. Raises duckdb.Error."""
+        assert not self._closed, "a closed evaluator is asked"
+        who = asker()
+        async with self._lanes.one(who), QueryTime(who).running():
+            with self._cursor() as cursor:
+                return await self._in_lane(
+                    cursor, lambda: _run(cursor, sql, tables, parameters, declared)
+                )
+
+    async def answers(
+        self,
+        sql: str,
+        tables: Mapping[str, pa.Table],
+        parameters: Sequence[object],
+        declared: Declared = (),
+    ) -> AsyncGenerator[Answer, None]:
+        """Runs one query, and gives its answer in batches as they are asked for: one at least.
+
+        It has a lane only while a batch is computed: between two of them it holds its tables, and
+        what DuckDB has computed ahead. Raises duckdb.Error.
+        """
+        assert not self._closed, "a closed evaluator is asked"
+        with self._cursor() as cursor:
+            query = OpenQuery(cursor, lambda: _start(cursor, sql, tables, parameters, declared))
+            self._open.add(query)
+            who = asker()  # for all of the query: whoever takes a later batch may be a FETCH
+            time = QueryTime(who)
+            try:
+                while not query.ended:
+                    async with self._lanes.one(who), time.running():
+                        answer = await self._in_lane(cursor, query.next)
+                    yield answer
+            finally:
+                self._open.discard(query)
+                query.close()
+
+    async def _in_lane(self, cursor: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
+        """What a call of the cursor's returns; its caller has a lane."""
+        lane = self._idle.pop()
+        self._running.add(cursor)
+        task = lane.run(call)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await end_query(cursor, task)
+            raise
+        finally:
+            self._running.discard(cursor)
+            self._idle.append(lane)
+
+    async def describe(
+        self,
+        sql: str,
+        tables: Mapping[str, pa.Table],
+        parameter_count: int,
+        declared: Declared = (),
+    ) -> tuple[ResultColumn, ...]:
+        """The columns that a query has, without running it. Raises duckdb.Error."""
+        answer = await self.run(f"DESCRIBE {sql}", tables, [None] * parameter_count)
+        names, types = answer.table.column(0).to_pylist(), answer.table.column(1).to_pylist()
+        return tuple(
+            ResultColumn(str(name), narrowed(_type_of(str(type)), declared, place))
+            for place, (name, type) in enumerate(zip(names, types, strict=True))
+        )
+
+    def close(self) -> None:
+        """Interrupts what runs, and waits for it: DuckDB closes nothing that is in use."""
+        self._closed = True
+        for cursor in self._running:
+            interrupt(cursor)
+        for lane in self._offloads:
+            lane.close()
+        for query in self._open:
+            query.close()
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    @contextmanager
+    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A cursor of the session's time zone."""
+        zone = zone_name()
+        connection = self._connect(zone)
+        self._used[zone] += 1
+        try:
+            yield connection.cursor()
+        finally:
+            self._used[zone] -= 1
+
+    def _make_room(self) -> None:
+        """Lets go of the time zone that was opened first of those that nobody uses."""
+        unused = next((zone for zone in self._connections if not self._used[zone]), None)
+        if unused is None:
+            raise SQLError(
+                "53000",
+                f"queries in more than {ZONES_MAX} time zones at once",
+                hint="SET TIME ZONE 'UTC', and write AT TIME ZONE where another is wanted.",
+            )
+        self._connections.pop(unused).close()
+        del self._used[unused]
+
+    def _connect(self, zone: str) -> duckdb.DuckDBPyConnection:
+        known = self._connections.get(zone)
+        if known is None:
+            if len(self._connections) >= ZONES_MAX:
+                self._make_room()
+            connection = duckdb.connect(
+                ":memory:",
+                config={
+                    "enable_external_access": "false",
+                    "autoload_known_extensions": "false",
+                    "autoinstall_known_extensions": "false",
+                    "memory_limit": MEMORY_LIMIT,
+                },
+            )
+            array_functions.install(connection)
+            install_intervals(connection)
+            install_text_casts(connection, zone)
+            install_styled_texts(connection, zone)
+            install_pattern_functions(connection)
+            documents.install(connection)
+            installed.install(connection)
+            installed.install_in_zone(connection, zone)
+            installed.install_clock(connection, self._wall)
+            time_zone = f"SET GLOBAL TimeZone = '{zone}'"
+            for statement in (*definitions(), time_zone, *_CONFIGURATION):
+                connection.execute(statement)
+            known = self._connections[zone] = connection
+        return known
+
+
+def _run(
+    cursor: duckdb.DuckDBPyConnection,
+    sql: str,
+    tables: Mapping[str, pa.Table],
+    parameters: Sequence[object],
+    declared: Declared,
+) -> Answer:
+    try:
+        relation, names, types = _begun(cursor, sql, tables, parameters)
+        found = relation.to_arrow_table()
+    finally:
+        cursor.close()
+    return _answer(names, types, found, declared)
+
+
+def _begun(
+    cursor: duckdb.DuckDBPyConnection,
+    sql: str,
+    tables: Mapping[str, pa.Table],
+    parameters: Sequence[object],
+) -> tuple[duckdb.DuckDBPyRelation, list[str], list[str]]:
+    """A query ready to be computed, and the names and DuckDB types of its columns."""
+    for name, table in tables.items():
+        cursor.register(name, table)
+    relation = cursor.sql(sql, params=list(parameters) or None)
+    assert relation is not None, "only queries are run"
+    names, types = list(relation.columns), [str(type) for type in relation.types]
+    if not all(map(_known, types)):
+        relation = cursor.sql(_as_texts(sql, types), params=list(parameters) or None)
+        types = [type if _known(type) else _leaves_as(type) for type in types]
+    return relation, names, types
+
+
+def _start(
+    cursor: duckdb.DuckDBPyConnection,
+    sql: str,
+    tables: Mapping[str, pa.Table],
+    parameters: Sequence[object],
+    declared: Declared,
+) -> tuple[pa.RecordBatchReader, Callable[[pa.Table], Answer]]:
+    relation, names, types = _begun(cursor, sql, tables, parameters)
+    reader = relation.to_arrow_reader(VECTOR_ROWS)
+    return reader, lambda found: _answer(names, types, found, declared)
+
+
+def _answer(
+    names: Sequence[str], types: Sequence[str], found: pa.Table, declared: Declared
+) -> Answer:
+    """What DuckDB found, in our types. Raises duckdb.Error for values that those do not hold, and
+    SQLError 54000 for one that is too large."""
+    _check_sizes(found)
+    columns: list[ResultColumn] = []
+    arrays: list[pa.ChunkedArray[pa.Scalar[pa.DataType]]] = []
+    for name, type_name, array in zip(names, types, found.columns, strict=True):
+        broad, converted = _converted(type_name, array)
+        type = narrowed(broad, declared, len(columns))
+        if type.arrow_type != broad.arrow_type:
+            converted = converted.cast(type.arrow_type)
+        columns.append(ResultColumn(name, type))
+        arrays.append(converted)
+    fields = [pa.field(column.name, column.type.arrow_type) for column in columns]
+    return Answer(tuple(columns), pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
+
+
+def _check_sizes(found: pa.Table) -> None:
+    """Whatever function made a value: writing one out to a client is one step of the loop."""
+    if found.nbytes <= VALUE_BYTES_MAX:
+        return
+    for column in found.columns:
+        if pa.types.is_nested(column.type) or not _is_varying(column.type):
+            continue
+        longest = pc.max(pc.binary_length(column)).as_py() or 0
+        if longest > VALUE_BYTES_MAX:
+            raise SQLError(
+                "54000",
+                f"a value of the result has {longest} bytes",
+                detail=f"A value has at most {VALUE_BYTES_MAX}.",
+            )
+
+
+def _is_varying(type: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(type)
+        or pa.types.is_large_string(type)
+        or pa.types.is_binary(type)
+        or pa.types.is_large_binary(type)
+    )
+
+
+def narrowed(broad: ColumnType, declared: Declared, place: int) -> ColumnType:
+    """The declared type of a result's column, where it is one that has the broad type found."""
+    type = declared[place] if place < len(declared) else None
+    if type is not None and enum_in(type) is not None:
+        return type
+    return broad if type is None or type.broad != broad else type
+
+
+_SAME = {
+    "BOOLEAN": TypeKind.BOOL,
+    "BIGINT": TypeKind.INT8,
+    "FLOAT": TypeKind.FLOAT4,
+    "DOUBLE": TypeKind.FLOAT8,
+    "VARCHAR": TypeKind.STRING,
+    "BLOB": TypeKind.BYTES,
+    "DATE": TypeKind.DATE,
+    "TIMESTAMP": TypeKind.TIMESTAMP,
+    "TIMESTAMP WITH TIME ZONE": TypeKind.TIMESTAMPTZ,
+    "TIME": TypeKind.TIME,
+    "INTERVAL": TypeKind.INTERVAL,
+    "UUID": TypeKind.UUID,
+    "JSON": TypeKind.JSONB,
+}
+_WIDENED = {
+    "TINYINT": TypeKind.INT8,
+    "SMALLINT": TypeKind.INT8,
+    "INTEGER": TypeKind.INT8,
+    "UTINYINT": TypeKind.INT8,
+    "USMALLINT": TypeKind.INT8,
+    "UINTEGER": TypeKind.INT8,
+    "TIMESTAMP_S": TypeKind.TIMESTAMP,
+    "TIMESTAMP_MS": TypeKind.TIMESTAMP,
+    "TIMESTAMP_NS": TypeKind.TIMESTAMP,
+    '"NULL"': TypeKind.STRING,
+    "NULL": TypeKind.STRING,
+}
+_HUGE = ("HUGEINT", "UHUGEINT", "UBIGINT")
+_HUGE_TYPE = ColumnType(TypeKind.DECIMAL, 38, 0)
+
+
+def _known(name: str) -> bool:
+    if name.startswith("ENUM("):
+        return True
+    if name.endswith("[]"):
+        name = name[:-2]
+        return name in _SAME or name in _WIDENED or name.startswith("DECIMAL(")
+    return name in _SAME or name in _WIDENED or name in _HUGE or name.startswith("DECIMAL(")
+
+
+def _leaves_as(name: str) -> str:
+    """What stands for a type of DuckDB's that we do not have."""
+    return "DECIMAL(38,0)[]" if name.removesuffix("[]") in _HUGE else "VARCHAR"
+
+
+def _as_texts(sql: str, types: Sequence[str]) -> str:
+    """The query with columns of types that we do not have cast to others."""
+    columns = [f"c{number}" for number in range(len(types))]
+    items = [
+        column if _known(type) else f"CAST({column} AS {_leaves_as(type)})"
+        for column, type in zip(columns, types, strict=True)
+    ]
+    return f"SELECT {', '.join(items)} FROM ({sql}) AS answer({', '.join(columns)})"
+
+
+def _type_of(name: str) -> ColumnType:
+    """The type in which a column of DuckDB's type `name` leaves."""
+    if name.startswith("ENUM("):
+        text = ColumnType(TypeKind.STRING)
+        return array_of(text) if name.endswith("[]") else text
+    if name.endswith("[]"):
+        return array_of(_type_of(name[:-2])) if _known(name) else ColumnType(TypeKind.STRING)
+    if name.startswith("DECIMAL("):
+        precision, scale = name[8:-1].split(",")
+        return ColumnType(TypeKind.DECIMAL, int(precision), int(scale))
+    if name in _HUGE:
+        return _HUGE_TYPE
+    return ColumnType(_SAME.get(name) or _WIDENED.get(name) or TypeKind.STRING)
+
+
+def _converted(
+    name: str, array: pa.ChunkedArray[pa.Scalar[pa.DataType]]
+) -> tuple[ColumnType, pa.ChunkedArray[pa.Scalar[pa.DataType]]]:
+    """A column in one of our types."""
+    type = _type_of(name)
+    if name.startswith("ENUM("):
+        return type, array.cast(type.arrow_type)
+    if type.element is not None:
+        return type, array.cast(type.arrow_type, safe=False)
+    if name in _SAME or name in _WIDENED:
+        _check_moments(type, array)
+        if array.type == type.arrow_type:
+            return type, array
+        if pa.types.is_null(array.type) or name not in _SAME:
+            return type, array.cast(type.arrow_type, safe=False)
+        return type, array.cast(type.arrow_type)
+    if name.startswith("DECIMAL("):
+        return type, array if array.type == type.arrow_type else array.cast(type.arrow_type)
+    assert name in _HUGE, name
+    return type, _huge(name, array)
+
+
+EPOCH_DAY = date(1970, 1, 1).toordinal()
+_MOMENTS_MIN_MAX = {
+    TypeKind.DATE: (date.min.toordinal() - EPOCH_DAY, date.max.toordinal() - EPOCH_DAY),
+    **dict.fromkeys(
+        (TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ),
+        (-62_135_596_800_000_000, 253_402_300_799_999_999),
+    ),
+}
+"""The years 1 to 9999, in days and in microseconds since 1970: DuckDB's moments go further."""
+
+
+def _check_moments(type: ColumnType, array: pa.ChunkedArray[pa.Scalar[pa.DataType]]) -> None:
+    bounds = _MOMENTS_MIN_MAX.get(type.kind)
+    if bounds is None or array.type != type.arrow_type or len(array) == array.null_count:
+        return
+    days = type.kind is TypeKind.DATE
+    numbers = array.cast(pa.int32() if days else pa.int64())
+    least, greatest = pc.min(numbers).as_py(), pc.max(numbers).as_py()
+    if least < bounds[0] or greatest > bounds[1]:
+        raise duckdb.OutOfRangeException(f"Out of Range Error: {type.kind.value} out of range")
+
+
+def _huge(
+    name: str, array: pa.ChunkedArray[pa.Scalar[pa.DataType]]
+) -> pa.ChunkedArray[pa.Scalar[pa.DataType]]:
+    """128-bit integers, which DuckDB hands over as sixteen little-endian bytes."""
+    numbers: list[Decimal | None] = []
+    signed = name == "HUGEINT"
+    for value in _values(array):
+        if isinstance(value, bytes):
+            value = int.from_bytes(value, "little", signed=signed)
+        assert value is None or isinstance(value, int), value
+        numbers.append(None if value is None else Decimal(value))
+    try:
+        return pa.chunked_array([pa.array(numbers, _HUGE_TYPE.arrow_type)])
+    except pa.ArrowInvalid as error:
+        raise duckdb.OutOfRangeException("numeric value out of range") from error
+
+
+def _values(array: pa.ChunkedArray[pa.Scalar[pa.DataType]]) -> list[object]:
+    return [scalar.as_py() for scalar in array]

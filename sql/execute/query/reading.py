@@ -1,0 +1,326 @@
+"""Reading: rows by key in Python, tables as Arrow for DuckDB, both through one transaction.
+
+Everything is read through the transaction, so a statement sees its transaction's own writes, and
+what it read is checked when the transaction commits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+import duckdb
+import pyarrow as pa
+
+from ....catalog.rows.row_codec import RowCodec, codec_for
+from ....catalog.values.errors import SQLError
+from ....kvlayer.span import Span
+from ....kvlayer.transaction_modes import WhenLocked
+from ....kvlayer.txn import Transaction
+from ...access.key_access import KeyAccess
+from ...access.predicates import bind_predicates
+from ...analyze.columns.column_origins import with_origins
+from ...analyze.scalars import Bindings, Scalar
+from ...analyze.virtual_ids import is_virtual
+from ...lower.analytic_select import AnalyticSelect, TableScan
+from ...lower.transpile import parameter_values
+from ...plan.plans import NativeSelect, SelectPlan
+from ...results.results import Result, Row
+from ...results.table_reads import Images, Source, TableRead
+from ...runtime.query_evaluator import Answer, QueryEvaluator
+from .drawn_items import with_draws
+from .evaluator_errors import from_duckdb
+from .index_entries import rows_of_entries
+
+CHUNK_ROWS = 256
+"""Rows that a native scan reads at a time: decoding them takes about a millisecond."""
+
+NATIVE_ROWS_MAX = 4096
+"""A native scan that passes this many rows is left to DuckDB, which is faster from there on."""
+
+JOINED_ROWS_MAX = 1024
+"""The same for one that reads a row by its key for each entry of an index: some 20 µs each."""
+
+JOINED_FOR_DUCKDB_MAX = 10_000
+"""So many reads by key take a fifth of a second, as a full scan of 60,000 rows does: from there on
+DuckDB is given all rows."""
+
+KeyedRow = tuple[bytes, Row]
+
+
+class TooManyRows(Exception):
+    """A native scan went past NATIVE_ROWS_MAX."""
+
+
+async def run_select(
+    plan: SelectPlan, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
+) -> Result:
+    """The rows of a query."""
+    if plan.native is not None:
+        try:
+            return await run_native(plan.native, transaction, bindings)
+        except TooManyRows:
+            pass
+    analytic = await plan.analysed()
+    answer = await run_analytic(analytic, transaction, bindings, analytics)
+    if plan.drawn is not None:
+        answer = await with_draws(answer, plan.drawn, bindings, analytics)
+    count = answer.table.num_rows
+    return Result(
+        tag=f"SELECT {count}",
+        columns=with_origins(answer.columns, analytic.origins),
+        table=answer.table,
+        row_count=count,
+    )
+
+
+async def run_native(native: NativeSelect, transaction: Transaction, bindings: Bindings) -> Result:
+    limits = cut(native.limit, native.offset, bindings)
+    wanted: int | None = limits.stop
+    codec = codec_for(native.access.descriptor)
+    test = bind_predicates(native.predicates, bindings) if native.predicates else None
+    found: list[Row] = []
+    columns = native.columns
+    if wanted is None and native.access.points:
+        pairs = await read_points(
+            native.access, codec, transaction, bindings, reverse=native.reverse
+        )
+        found = [row for _, row in pairs if test is None or test(row)]
+    elif wanted != 0:
+        async for rows in read_rows(
+            native.access,
+            codec,
+            transaction,
+            bindings,
+            covered=native.covered,
+            reverse=native.reverse,
+            wanted=wanted,
+        ):
+            found += [row for _, row in rows if test is None or test(row)]
+            if wanted is not None and len(found) >= wanted:
+                break
+    chosen = [tuple([row[place] for place in columns]) for row in found[limits]]
+    return Result(
+        tag=f"SELECT {len(chosen)}", columns=native.names, rows=chosen, row_count=len(chosen)
+    )
+
+
+def cut(limit: Scalar | None, offset: Scalar | None, bindings: Bindings) -> slice:
+    """LIMIT and OFFSET, as the part of the rows that they leave. Raises SQLError 2201W, 2201X."""
+    start = _count(offset, bindings, "OFFSET") or 0
+    count = _count(limit, bindings, "LIMIT")
+    return slice(start, None if count is None else start + count)
+
+
+def _count(scalar: Scalar | None, bindings: Bindings, clause: str) -> int | None:
+    value = scalar.value(bindings) if scalar is not None else None
+    if value is None:
+        return None
+    assert isinstance(value, int), value
+    if value < 0:
+        sqlstate = "2201W" if clause == "LIMIT" else "2201X"
+        raise SQLError(sqlstate, f"{clause} must not be negative")
+    return value
+
+
+async def read_rows(
+    access: KeyAccess,
+    codec: RowCodec,
+    transaction: Transaction,
+    bindings: Bindings,
+    *,
+    covered: bool = False,
+    reverse: bool = False,
+    wanted: int | None = None,
+    bounded: bool = True,
+    when_locked: WhenLocked = WhenLocked.WAIT,
+    only: Sequence[bytes] | None = None,
+) -> AsyncIterator[list[KeyedRow]]:
+    """The rows of an access in key order, in chunks. Where `bounded`, TooManyRows may be raised.
+
+    Of an access by points, `only` narrows the keys. Of one by a secondary index rows are known by
+    their own keys, and those `covered` have only the columns that its entries hold.
+    """
+    if access.points:
+        keys = access.keys(bindings) if only is None else only
+        for key in reversed(keys) if reverse else keys:
+            body = await transaction.get(key)
+            if body is not None:
+                yield [(key, codec.decode_row(key, body))]
+        return
+    spans = access.spans(bindings)
+    read = 0
+    rows_max = JOINED_ROWS_MAX if access.secondary and not covered else NATIVE_ROWS_MAX
+    for span in reversed(spans) if reverse else spans:
+        rest: Span | None = span
+        while rest is not None:
+            chunk = CHUNK_ROWS if wanted is None else min(CHUNK_ROWS, max(wanted, 16))
+            pairs = await transaction.scan(
+                rest, limit=chunk, reverse=reverse, when_locked=when_locked
+            )
+            rows = pairs
+            if access.secondary:
+                rows = await rows_of_entries(
+                    access.descriptor, pairs, transaction, covered=covered, when_locked=when_locked
+                )
+            yield [(key, codec.decode_row(key, body)) for key, body in rows]
+            read += len(pairs)
+            if bounded and read > rows_max:
+                raise TooManyRows
+            rest = _behind(rest, pairs[-1][0], reverse=reverse) if len(pairs) == chunk else None
+
+
+async def read_points(
+    access: KeyAccess,
+    codec: RowCodec,
+    transaction: Transaction,
+    bindings: Bindings,
+    *,
+    reverse: bool = False,
+) -> list[KeyedRow]:
+    """All rows of an access by points: a generator would cost as much as a row."""
+    keys = access.keys(bindings)
+    rows: list[KeyedRow] = []
+    for key in reversed(keys) if reverse else keys:
+        body = await transaction.get(key)
+        if body is not None:
+            rows.append((key, codec.decode_row(key, body)))
+    return rows
+
+
+def _behind(span: Span, key: bytes, *, reverse: bool) -> Span | None:
+    """What is left of a span behind the last key read."""
+    start, end = (span.start, key) if reverse else (key + b"\x00", span.end)
+    return Span(start, end) if start < end else None
+
+
+async def run_analytic(
+    select: AnalyticSelect,
+    transaction: Transaction,
+    bindings: Bindings,
+    analytics: QueryEvaluator,
+    *,
+    when_locked: WhenLocked = WhenLocked.WAIT,
+) -> Answer:
+    """Runs a query in DuckDB over what the transaction sees."""
+    values = parameter_values(select, bindings)
+    trace = bindings.trace
+    snapshots = {
+        scan.registered: await read_arrow(scan, transaction, bindings, when_locked=when_locked)
+        for scan in select.scans
+    }
+    began = 0 if trace is None else trace.begin()
+    try:
+        return await analytics.run(select.sql, snapshots, values, select.declared)
+    except duckdb.Error as error:
+        tables = [scan.descriptor for scan in select.scans]
+        raise from_duckdb(error, tables, select.positions) from error
+    finally:
+        if trace is not None:
+            trace.duckdb_milliseconds = trace.since(began)
+
+
+async def read_arrow(
+    scan: TableScan,
+    transaction: Transaction,
+    bindings: Bindings,
+    *,
+    when_locked: WhenLocked = WhenLocked.WAIT,
+) -> pa.Table:
+    """The columns of a scan, as the transaction sees the table."""
+    trace = bindings.trace
+    began = 0 if trace is None else trace.begin()
+    read: _Read | None = None
+    if is_virtual(scan.descriptor):
+        read = await _read_virtual(scan, transaction, bindings), Source.VIRTUAL, 0
+    else:
+        access, images = scan.access, bindings.images
+        by_index = access is not None and access.secondary
+        spans = None if access is None or by_index else access.spans(bindings)
+        held = images is not None and images.holds(scan.descriptor)
+        if when_locked is WhenLocked.WAIT and (held or not by_index):
+            read = await read_image(scan, transaction, spans, images)
+        if read is None and by_index:
+            read = await _scan_index(scan, transaction, bindings, when_locked)
+        if read is None:
+            read = await _scan(scan, transaction, spans, images, when_locked)
+    table, source, changed = read
+    if trace is not None:
+        trace.reads.append(
+            TableRead(
+                table=scan.descriptor.name,
+                source=source,
+                rows=table.num_rows,
+                milliseconds=trace.since(began),
+                changed=changed,
+            )
+        )
+    return table
+
+
+_Read = tuple[pa.Table, Source, int]
+"""Columns, where they come from, and how many keys of an image had changed."""
+
+
+async def _read_virtual(scan: TableScan, transaction: Transaction, bindings: Bindings) -> pa.Table:
+    assert bindings.virtual_rows is not None, scan
+    made = await bindings.virtual_rows.read(scan.descriptor, transaction)
+    return made.select(list(scan.places)).cast(scan.arrow_schema)
+
+
+async def read_image(
+    scan: TableScan, transaction: Transaction, spans: Sequence[Span] | None, images: Images | None
+) -> _Read | None:
+    """What the images say, or None. Rows outside of the spans may be old: the query, which the
+    spans were taken from, leaves them out."""
+    found = None
+    if images is not None:
+        found = await images.read(scan.descriptor, transaction, spans)
+    if found is None:
+        return None
+    return found.image.table(scan.descriptor, scan.places), found.source, found.changed
+
+
+async def _scan_index(
+    scan: TableScan, transaction: Transaction, bindings: Bindings, when_locked: WhenLocked
+) -> _Read | None:
+    """The rows of a secondary index's entries, or None where a full scan is better than so many
+    reads by key."""
+    access, covered = scan.access, scan.covered
+    assert access is not None, scan
+    codec, places = codec_for(scan.descriptor), list(scan.places)
+    batches: list[pa.RecordBatch] = []
+    joined = 0
+    for span in access.spans(bindings):
+        async for entries in transaction.scan_slices(span, when_locked=when_locked):
+            joined += 0 if covered else len(entries)
+            if joined > JOINED_FOR_DUCKDB_MAX:
+                return None
+            rows = await rows_of_entries(
+                scan.descriptor, entries, transaction, covered=covered, when_locked=when_locked
+            )
+            if rows:
+                batches.append(codec.decode_columns([body for _, body in rows], places=places))
+            await asyncio.sleep(0)
+    table = pa.Table.from_batches(batches, schema=scan.stored_schema).cast(scan.arrow_schema)
+    return table, Source.INDEX if covered else Source.INDEX_JOIN, 0
+
+
+async def _scan(
+    scan: TableScan,
+    transaction: Transaction,
+    spans: Sequence[Span] | None,
+    images: Images | None,
+    when_locked: WhenLocked,
+) -> _Read:
+    codec, places = codec_for(scan.descriptor), list(scan.places)
+    batches: list[pa.RecordBatch] = []
+    for span in [scan.descriptor.primary_span] if spans is None else spans:
+        async for rows in transaction.scan_slices(span, when_locked=when_locked):
+            if rows:
+                batches.append(codec.decode_columns([body for _, body in rows], places=places))
+            await asyncio.sleep(0)
+    table = pa.Table.from_batches(batches, schema=scan.stored_schema).cast(scan.arrow_schema)
+    if spans is None and images is not None:
+        images.note_scan(scan.descriptor, table.num_rows)
+    return table, Source.SCAN if spans is None else Source.SPANS, 0

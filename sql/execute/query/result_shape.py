@@ -1,0 +1,70 @@
+"""The columns of a statement's result: known before it runs, and kept to afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....catalog.values.column_types import ColumnType
+from ....catalog.values.errors import SQLError
+from ....catalog.values.type_kinds import TypeKind
+from ...plan.plans import MergePlan, Plan, SelectPlan, WithPlan
+from ...results.results import INT8, STRING, ResultColumn
+from ...syntax.statements import CreateChangefeed, Explain, SplitAt, Statement, UnsplitAt
+
+
+def plain_columns(plan: Plan) -> tuple[ResultColumn, ...] | None:
+    """The columns of a plan's result, where they are known without DuckDB."""
+    if isinstance(plan, WithPlan):
+        return plain_columns(plan.main)
+    if isinstance(plan, SelectPlan):
+        return None if plan.native is None else plan.native.names
+    if isinstance(plan, MergePlan):
+        return ()
+    return plan.returning.columns if plan.returning.query is None else None
+
+
+BYTES = ColumnType(TypeKind.BYTES)
+
+
+def check_columns_same(
+    described: Sequence[ResultColumn] | None, found: Sequence[ResultColumn] | None
+) -> None:
+    """Raises SQLError 0A000 where a client was told of other columns than there are now."""
+    if described is None or found is None or described is found:
+        return
+    if [_shape(column) for column in described] != [_shape(column) for column in found]:
+        raise SQLError(
+            "0A000",
+            "cached plan must not change result type",
+            detail="The schema has changed since the statement was prepared.",
+            hint="Prepare the statement again.",
+        )
+
+
+def _shape(column: ResultColumn) -> tuple[str, TypeKind]:
+    return column.name, column.type.kind
+
+
+def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | None:
+    """The columns of a statement that no plan is made for; None where only a run can tell."""
+    match statement:
+        case CreateChangefeed(sink=None):
+            return CHANGEFEED_COLUMNS
+        case CreateChangefeed():
+            return (ResultColumn("job_id", INT8),)
+        case Explain():
+            return EXPLAIN_COLUMNS
+        case SplitAt() | UnsplitAt():
+            return None
+    return None if type(statement).__name__.startswith("Show") else ()
+
+
+EXPLAIN_COLUMNS = (ResultColumn("property", STRING), ResultColumn("value", STRING))
+"""What EXPLAIN returns. With ANALYZE the statement runs, and only this is shown of it."""
+
+CHANGEFEED_COLUMNS = (
+    ResultColumn("table", STRING),
+    ResultColumn("key", BYTES),
+    ResultColumn("value", BYTES),
+)
+"""What a changefeed without a sink streams; key and value are JSON."""

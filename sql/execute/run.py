@@ -1,0 +1,459 @@
+"""Queries and DML, from prepared text to result, by themselves or in a transaction.
+
+A plan is used only while the tables that it was made from are leased in the very versions that it
+knows. Where they are not, the statement is planned again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from ...catalog.descriptors.system_tables import FIRST_USER_ID
+from ...catalog.leases import DescriptorUnavailable
+from ...catalog.rights.users import ROOT
+from ...catalog.store.descriptor_store import DescriptorReader
+from ...catalog.values.errors import SQLError
+from ...kvlayer.clock import Timestamp
+from ...kvlayer.fibre import in_slices
+from ...kvlayer.timestamp import unix_us
+from ...kvlayer.txn import Transaction
+from ..analyze.binder import tables_of
+from ..analyze.calls.client_functions import ClientFacts
+from ..analyze.calls.sequence_calls import ValueNeeded
+from ..analyze.calls.session_calls import SessionCalls
+from ..analyze.scalars import Bindings, Generators
+from ..introspection.rows import Introspection
+from ..plan.needs import needs_of
+from ..plan.planner import plan_statement
+from ..plan.plans import MergePlan, Plan, SelectPlan, WithPlan
+from ..results.as_of import datetime_of, resolve_as_of
+from ..results.results import Result, ResultColumn
+from ..results.table_reads import Trace
+from ..runtime.authorization import require
+from ..runtime.implicit import attempts, in_transaction
+from ..runtime.plan_cache import Prepared
+from ..runtime.planning import lengthy_relations, planned
+from ..runtime.relations import LeaseScope, changed_tables, resolve_all
+from ..runtime.services import Services
+from ..runtime.transactions import OpenTransaction
+from ..syntax import statements
+from ..syntax.as_of_clause import AsOf
+from ..syntax.statements import PlannedStatement
+from ..variables.variables import DEFAULT_READ_ONLY, SessionVariables
+from .ddl.named_enums import bind_named_enums
+from .query.locking import run_locking
+from .query.reading import run_select
+from .query.result_shape import check_columns_same, plain_columns
+from .query.streaming import stream_select
+from .write.computed_defaults import ComputedDefaults
+from .write.dml import DML, OnePhase, one_phase_applies, result_of, run_in
+from .write.merge import merged, run_merge
+from .write.sequence_functions import DrawnValues, SessionSequences
+from .write.sequence_rights import SequenceRights
+from .write.stored_sequences import StoredSequences
+from .write.with_writes import result_with_writes, run_with_writes
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """One statement of a prepared text, about to run with its parameters."""
+
+    prepared: Prepared
+    index: int
+    statement: PlannedStatement
+    parameters: Sequence[object]
+    database: str
+    user: str = ROOT
+    session_user: str = ROOT
+    process_id: int = 0
+    text_began_us: int = 0
+    """When the client's text came in, by the wall's clock."""
+    lock_timeout: float | None = None
+    variables: SessionVariables = field(default_factory=SessionVariables)
+    trace: Trace | None = None
+    described: tuple[ResultColumn, ...] | None = None
+    """What a client was told of the result's columns, if it was told."""
+    sequences: SessionSequences = field(default_factory=SessionSequences)
+    generators: Generators | None = None
+    """What it draws from, if not from the node's."""
+    now: Timestamp | None = None
+    """The time that now() tells, where it is not the attempt's own."""
+    streamed: bool = False
+    """Whether its client takes a query's result in batches."""
+    calls: SessionCalls | None = None
+    """What carries out `session_calls` of a query."""
+
+
+async def run_planned(
+    services: Services, execution: Execution, opened: OpenTransaction | None
+) -> Result:
+    """Runs a query or DML in the open transaction, or as a transaction by itself, with which what
+    it sets of the session's variables ends or fails."""
+    if opened is not None:
+        return await _run_drawing(services, execution, opened)
+    variables = execution.variables
+    before = variables.mark()
+    try:
+        return await _run_drawing(services, execution, None)
+    except BaseException:
+        variables.restore(before)
+        raise
+    finally:
+        variables.end_transaction()
+
+
+async def _run_drawing(
+    services: Services, execution: Execution, opened: OpenTransaction | None
+) -> Result:
+    try:
+        return await _run_planned(services, execution, opened)
+    except ValueNeeded:
+        transaction = None if opened is None else opened.transaction
+        now = await services.store.now() if opened is None else opened.began
+        execution = replace(execution, now=now)
+        drawn = DrawnValues(
+            services.generators,
+            StoredSequences(
+                services.store,
+                services.catalog,
+                execution.database,
+                transaction,
+                SequenceRights(
+                    services,
+                    execution.user,
+                    transaction,
+                    reads_only=_reads_only(execution, opened),
+                ),
+            ),
+            ComputedDefaults(services.analytics, _bindings(services, execution, now)),
+            execution.sequences,
+        )
+        # A statement that draws is run until it has all that it needs: its result is whole.
+        drawing = replace(execution, generators=drawn, streamed=False)
+        return await drawn.run(lambda: _run_planned(services, drawing, opened))
+
+
+def _reads_only(execution: Execution, opened: OpenTransaction | None) -> bool:
+    """Whether the transaction, or the one that the statement is by itself, may not write."""
+    if opened is not None:
+        return opened.modes.read_only
+    return execution.variables.get(DEFAULT_READ_ONLY)
+
+
+async def _run_planned(
+    services: Services, execution: Execution, opened: OpenTransaction | None
+) -> Result:
+    statement = execution.statement
+    if isinstance(statement, statements.Query):
+        as_of = statement.as_of
+        if statement.locks and opened is None:
+            return await attempts(services, lambda scope: _lock(services, execution, scope))
+        if opened is None:
+            return await attempts(services, lambda scope: _query(services, execution, as_of, scope))
+        if as_of is not None:
+            raise SQLError(
+                "0A000",
+                "AS OF SYSTEM TIME cannot be used inside a transaction",
+                position=as_of.position,
+                hint="Write it behind BEGIN.",
+            )
+        return await _query_in(services, execution, opened)
+    if opened is None:
+        return await attempts(services, lambda scope: _write(services, execution, scope))
+    return await _write_in(services, execution, opened)
+
+
+async def _query(
+    services: Services, execution: Execution, as_of: AsOf | None, scope: LeaseScope
+) -> Result:
+    store = services.store
+    now = await store.now()
+    bindings = _bindings(services, execution, now, execution.calls)
+    read_at = (
+        None if as_of is None else resolve_as_of(as_of, bindings.parameters, now, store.settings)
+    )
+    transaction = store.begin(
+        read_timestamp=read_at, read_only=True, lock_timeout=execution.lock_timeout
+    )
+    try:
+        await transaction.started()
+        if read_at is not None:
+            scope.look_back(services.catalog.descriptors, transaction)
+        plan = await _plan_in(services, execution, scope, transaction)
+        assert isinstance(plan, SelectPlan), plan
+        return await _select(services, execution, plan, transaction, bindings)
+    finally:
+        await transaction.rollback()
+
+
+async def _query_in(services: Services, execution: Execution, opened: OpenTransaction) -> Result:
+    transaction = opened.transaction
+    bindings = _bindings(services, execution, opened.began, execution.calls)
+    plan = await _plan_in(services, execution, opened.scope, transaction)
+    assert isinstance(plan, SelectPlan), plan
+    if plan.locking is not None:
+        opened.refuse_read_only("SELECT FOR UPDATE")
+        return await run_locking(plan, transaction, bindings, services.analytics)
+    return await _select(services, execution, plan, transaction, bindings)
+
+
+async def _select(
+    services: Services,
+    execution: Execution,
+    plan: SelectPlan,
+    transaction: Transaction,
+    bindings: Bindings,
+) -> Result:
+    if execution.streamed and plan.drawn is None:
+        waiting = services.waiting_results.of(execution.session_user)
+        return await stream_select(plan, transaction, bindings, services.analytics, waiting)
+    return await run_select(plan, transaction, bindings, services.analytics)
+
+
+async def _lock(services: Services, execution: Execution, scope: LeaseScope) -> Result:
+    """A locking query by itself: it waits for who has the rows, and then lets them go."""
+
+    async def work(transaction: Transaction) -> Result:
+        bindings = _bindings(services, execution, transaction.read_timestamp)
+        plan = await _plan_in(services, execution, scope, transaction)
+        assert isinstance(plan, SelectPlan), plan
+        return await run_locking(plan, transaction, bindings, services.analytics)
+
+    result, _, _ = await in_transaction(
+        services.store, scope, work, lock_timeout=execution.lock_timeout
+    )
+    return result
+
+
+async def _write(services: Services, execution: Execution, scope: LeaseScope) -> Result:
+    store = services.store
+    at = await store.now()
+    bindings = _bindings(services, execution, at)
+    plan = await _plan_at(services, execution, scope, at)
+    assert not isinstance(plan, SelectPlan), plan
+    _refuse_system_tables(plan)
+    if isinstance(plan, MergePlan):
+        count, committed_at, _ = await in_transaction(
+            store,
+            scope,
+            lambda transaction: run_merge(plan, transaction, bindings, services.analytics),
+            lock_timeout=execution.lock_timeout,
+        )
+        return merged(count, committed_at)
+    if isinstance(plan, WithPlan):
+        outcome, committed_at, _ = await in_transaction(
+            store,
+            scope,
+            lambda transaction: run_with_writes(plan, transaction, bindings, services.analytics),
+            lock_timeout=execution.lock_timeout,
+        )
+        return result_with_writes(plan, outcome, committed_at)
+    if one_phase_applies(plan):
+        one_phase = await OnePhase.prepare(plan, bindings, services.analytics)
+        called_ns = store.clock.wall.monotonic_ns()
+        written, committed_at = await store.one_phase(
+            one_phase.evaluate,
+            deadline=scope.deadline,
+            commit_called_ns=called_ns,
+            lock_timeout=execution.lock_timeout,
+        )
+    else:
+        written, committed_at, _ = await in_transaction(
+            store,
+            scope,
+            lambda transaction: run_in(plan, transaction, bindings, services.analytics),
+            lock_timeout=execution.lock_timeout,
+        )
+    return result_of(plan, written, committed_at)
+
+
+async def _write_in(services: Services, execution: Execution, opened: OpenTransaction) -> Result:
+    transaction = opened.transaction
+    bindings = _bindings(services, execution, opened.began)
+    plan = await _plan_in(services, execution, opened.scope, transaction)
+    assert not isinstance(plan, SelectPlan), plan
+    _refuse_system_tables(plan)
+    if isinstance(plan, MergePlan):
+        count = await _undone_where_drawn(
+            plan,
+            transaction,
+            lambda: run_merge(plan, transaction, bindings, services.analytics),
+        )
+        return merged(count, None)
+    if isinstance(plan, WithPlan):
+        outcome = await _undone_where_drawn(
+            plan,
+            transaction,
+            lambda: run_with_writes(plan, transaction, bindings, services.analytics),
+        )
+        return result_with_writes(plan, outcome, None)
+    written = await _undone_where_drawn(
+        plan, transaction, lambda: run_in(plan, transaction, bindings, services.analytics)
+    )
+    return result_of(plan, written, None)
+
+
+async def _undone_where_drawn(
+    plan: DML | WithPlan | MergePlan, transaction: Transaction, work: Callable[[], Awaitable[T]]
+) -> T:
+    """What `work` returns. It has written nothing where it has to be evaluated anew: a foreign key
+    that says SET DEFAULT draws when the rows that it follows are written already."""
+    writing = plan.writing if isinstance(plan, WithPlan) else (plan,)
+    if not any(part.descriptor.referenced_by for part in writing):
+        return await work()
+    savepoint = await transaction.savepoint()
+    try:
+        result = await work()
+    except ValueNeeded:
+        await transaction.rollback_to(savepoint)
+        await transaction.release(savepoint)
+        raise
+    await transaction.release(savepoint)
+    return result
+
+
+def _bindings(
+    services: Services, execution: Execution, at: Timestamp, calls: SessionCalls | None = None
+) -> Bindings:
+    virtual_rows = Introspection(
+        services,
+        execution.database,
+        execution.user,
+        execution.variables,
+        execution.process_id,
+    )
+    now = execution.now or at
+    facts = ClientFacts(
+        user=execution.user,
+        session_user=execution.session_user,
+        database=execution.database,
+        process_id=execution.process_id,
+        # Never before now(), which is drawn behind it where the statement is its transaction.
+        statement_began_us=max(execution.text_began_us, unix_us(now)),
+        variables=execution.variables,
+    )
+    return Bindings(
+        execution.parameters,
+        datetime_of(now),
+        virtual_rows,
+        execution.generators or services.generators,
+        facts,
+        services.images,
+        execution.trace,
+        execution.prepared.slots,
+        calls,
+    )
+
+
+def _refuse_system_tables(plan: DML | WithPlan | MergePlan) -> None:
+    """The system's tables are written by the system."""
+    for writing in plan.writing if isinstance(plan, WithPlan) else (plan,):
+        if writing.descriptor.id < FIRST_USER_ID:
+            raise SQLError("42501", f'permission denied for table "{writing.descriptor.name}"')
+
+
+# Plans
+
+
+async def explain(
+    services: Services, statement: PlannedStatement, database: str, reader: Transaction, user: str
+) -> Plan:
+    """The plan that a statement would have now."""
+    scope = LeaseScope(services.leases)
+    try:
+        await reader.started()
+        at = reader.read_timestamp
+        names = await in_slices(lambda: tables_of(statement))
+        relations = await resolve_all(services, reader, names, database, scope, at, reader)
+        needs = await in_slices(lambda: needs_of(statement, relations))
+        await require(services, user, needs, reader)
+        await bind_named_enums(services, reader, statement, relations, database)
+        return await in_slices(lambda: plan_statement(statement, relations))
+    finally:
+        scope.release()
+
+
+async def _plan_at(
+    services: Services, execution: Execution, scope: LeaseScope, at: Timestamp
+) -> Plan:
+    """The plan of a statement that is not in a transaction."""
+    known = execution.prepared.plan(execution.index, execution.database)
+    if known is not None and await holds(known, scope, at, frozenset()):
+        await _authorize(services, execution, None)
+        return known
+    reader = services.store.snapshot(at)
+    return await _plan_anew(services, execution, scope, reader, at, None)
+
+
+async def _plan_in(
+    services: Services, execution: Execution, scope: LeaseScope, transaction: Transaction
+) -> Plan:
+    """The plan of a statement in a transaction, which may see tables that nobody else does."""
+    at, changed = transaction.read_timestamp, changed_tables(transaction)
+    known = execution.prepared.plan(execution.index, execution.database)
+    if known is not None and await holds(known, scope, at, changed):
+        await _authorize(services, execution, transaction)
+        return known
+    return await _plan_anew(services, execution, scope, transaction, at, transaction)
+
+
+async def _plan_anew(
+    services: Services,
+    execution: Execution,
+    scope: LeaseScope,
+    reader: DescriptorReader,
+    at: Timestamp,
+    transaction: Transaction | None,
+) -> Plan:
+    statement, database = execution.statement, execution.database
+    lengthy = execution.prepared.lengthy
+    names = await planned(lambda: tables_of(statement), lengthy=lengthy)
+    relations = await resolve_all(services, reader, names, database, scope, at, transaction)
+    # Before it is planned: what is said of columns is for those who may see the table.
+    needs = await planned(lambda: needs_of(statement, relations), lengthy=lengthy)
+    await require(services, execution.user, needs, transaction)
+    named = await bind_named_enums(services, reader, statement, relations, database)
+    lengthy = lengthy or lengthy_relations(relations)
+    plan = await planned(lambda: plan_statement(statement, relations), lengthy=lengthy)
+    if not execution.prepared.takes(plan):
+        own = execution.prepared.own_statement()
+        assert isinstance(own, PlannedStatement), own
+        await bind_named_enums(services, reader, own, relations, database)
+        plan = await planned(lambda: plan_statement(own, relations), lengthy=lengthy)
+    needs = await planned(lambda: needs_of(statement, relations, plan), lengthy=lengthy)
+    await require(services, execution.user, needs, transaction)
+    check_columns_same(execution.described, plain_columns(plan))
+    if not named and not changed_tables(transaction) and execution.prepared.takes(plan):
+        execution.prepared.keep(execution.index, database, plan, needs)
+    return plan
+
+
+async def _authorize(
+    services: Services, execution: Execution, transaction: Transaction | None
+) -> None:
+    """Raises SQLError 42501 where the user may not run the plan that is kept."""
+    if execution.user == ROOT:
+        return
+    needs = execution.prepared.needs(execution.index, execution.database)
+    await require(services, execution.user, needs, transaction)
+
+
+async def holds(plan: Plan, scope: LeaseScope, at: Timestamp, changed: frozenset[int]) -> bool:
+    """Leases the plan's tables at `at`, and says whether they are as when it was made."""
+    for table in plan.relations:
+        if table.id < FIRST_USER_ID:
+            continue
+        if table.id in changed:
+            return False
+        try:
+            leased = await scope.table(table.id, at)
+        except DescriptorUnavailable:
+            return False
+        if leased is not table and leased != table:
+            return False
+    # It changes no lease of these: each is then the only version that the plan was made for.
+    return scope.known_together(at)

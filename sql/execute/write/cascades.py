@@ -1,0 +1,246 @@
+"""What foreign keys make of a statement: rows that go, or change, with the rows they refer to.
+
+A statement's own writes come first. Then each change of a row that others refer to does to those
+what the foreign key says, in the same transaction, and what it changes there is looked at in turn:
+
+    DELETE FROM a WHERE k = 1
+        b.a = 1    ON DELETE CASCADE     the row is deleted, and so on with who refers to b
+        c.a = 1    ON DELETE SET NULL    c.a becomes NULL
+        d.a = 1    RESTRICT              error, at once
+        e.a = 1    NO ACTION             error, unless e's row is gone too when all is done
+
+Old values are replaced by new ones all together, so that a statement that shifts keys (1 to 2, 2 to
+3) shifts every reference by one. A cycle ends where it comes to a row that is gone already or says
+already what it is to say. Each row is written like one of a statement: its checks, its computed
+columns and its indexes hold, and feeds see it.
+
+Whatever is read here must still hold at the commit, whatever the isolation: of two transactions,
+one that refers to a row and one that deletes it, each sees the other's write too late.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ....catalog.descriptors.descriptor import Column, TableDescriptor
+from ....catalog.descriptors.elements import ForeignKey, ReferentialAction
+from ....catalog.rows.row_codec import codec_for
+from ....catalog.schema_change.references import datums_of
+from ....catalog.values.column_types import Datum, coerce
+from ....kvlayer.access import Transaction
+from ...analyze.default_expressions import default_of
+from ...analyze.scalars import Bindings
+from ...results.results import Row
+from ...runtime.query_evaluator import QueryEvaluator
+from .foreign_keys import (
+    REFERRING_ROWS_MAX,
+    RowChange,
+    check_present,
+    has_references,
+    referring_rows,
+    still_referenced,
+    table_in,
+    too_many_rows,
+    values_gone,
+)
+from .mutations import Mutation, moved
+from .row_rules import RowRules
+
+_REFUSING = (ReferentialAction.NO_ACTION, ReferentialAction.RESTRICT)
+
+
+async def write_in(
+    mutation: Mutation, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
+) -> None:
+    """Writes a statement's rows through a transaction, and all that follows by foreign keys.
+
+    Raises SQLError: 23505, 23503, and what writing a referring row raises (23502 where SET NULL
+    meets NOT NULL); 54000 for too many rows. The transaction is then for rolling back.
+    """
+    changes = await mutation.apply_in(transaction)
+    table = mutation.codec.descriptor
+    if has_references(table):
+        with transaction.tracking(True):
+            await _Cascade(transaction, bindings, analytics).run(table, changes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reference:
+    """A foreign key of one table to another, as the transaction sees both."""
+
+    table: TableDescriptor
+    key: ForeignKey
+    referrer: TableDescriptor
+
+    def action_on(self, change: RowChange) -> ReferentialAction:
+        return self.key.on_delete if change.new is None else self.key.on_update
+
+
+class _Changed:
+    """What became of a table: each change, and the rows that it left, by key."""
+
+    def __init__(self, table: TableDescriptor) -> None:
+        self.table = table
+        self.changes: list[RowChange] = []
+        self.rows: dict[bytes, bytes] = {}
+
+    def note(self, changes: Sequence[RowChange]) -> None:
+        self.changes += changes
+        for change in changes:
+            if change.old is not None:
+                self.rows.pop(change.old[0], None)
+        self.rows.update(change.new for change in changes if change.new is not None)
+
+
+class _Cascade:
+    """One statement's way through the foreign keys."""
+
+    def __init__(
+        self, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
+    ) -> None:
+        self._transaction = transaction
+        self._bindings = bindings
+        self._analytics = analytics
+        self._pending: deque[tuple[TableDescriptor, Sequence[RowChange]]] = deque()
+        self._changed: dict[int, _Changed] = {}
+        self._row_count = 0
+
+    async def run(self, table: TableDescriptor, changes: Sequence[RowChange]) -> None:
+        self._pending.append((table, changes))
+        while self._pending:
+            table, changes = self._pending.popleft()
+            self._changed.setdefault(table.id, _Changed(table)).note(changes)
+            for reference in await self._references_to(table):
+                await self._follow(reference, changes)
+        for changed in self._changed.values():
+            await self._check(changed)
+
+    async def _references_to(self, table: TableDescriptor) -> list[_Reference]:
+        found: list[_Reference] = []
+        for referrer_id in table.referenced_by:
+            referrer = await table_in(self._transaction, referrer_id)
+            if not referrer.dropped:
+                found += [
+                    _Reference(table, key, referrer)
+                    for key in referrer.foreign_keys
+                    if key.referenced_id == table.id
+                ]
+        return found
+
+    async def _follow(self, reference: _Reference, changes: Sequence[RowChange]) -> None:
+        """Does to the rows that refer to what is gone what the foreign key says."""
+        table, key, referrer = reference.table, reference.key, reference.referrer
+        gone = {
+            values: change
+            for values, change in values_gone(table, key, changes).items()
+            if reference.action_on(change) is not ReferentialAction.NO_ACTION
+        }
+        if not gone:
+            return
+        deleted: list[bytes] = []
+        updated: list[tuple[bytes, Row]] = []
+        for values, (row_key, body) in await referring_rows(
+            self._transaction, table, key, referrer, gone
+        ):
+            action = reference.action_on(gone[values])
+            if action is ReferentialAction.RESTRICT:
+                raise still_referenced(table, key, referrer, values)
+            if action is ReferentialAction.CASCADE and gone[values].new is None:
+                deleted.append(row_key)
+                continue
+            row = codec_for(referrer).decode_row(row_key, body)
+            updated.append((row_key, self._updated(reference, action, gone[values], row)))
+        self._row_count += len(deleted) + len(updated)
+        if self._row_count > REFERRING_ROWS_MAX:
+            raise too_many_rows(table)
+        if deleted:
+            await self._write(referrer, Mutation(RowRules.of(referrer).codec, deletes=deleted))
+        if updated:
+            await self._write(referrer, await self._rewritten(referrer, updated))
+
+    def _updated(
+        self,
+        reference: _Reference,
+        action: ReferentialAction,
+        change: RowChange,
+        row: Row,
+    ) -> Row:
+        """A referring row, its foreign key being what the action makes of it."""
+        referrer, key = reference.referrer, reference.key
+        values = self._values(reference, action, change)
+        changed = list(row)
+        places = {column.id: place for place, column in enumerate(referrer.visible_columns)}
+        for column_id, value in zip(key.columns, values, strict=True):
+            changed[places[column_id]] = value
+        return tuple(changed)
+
+    def _values(
+        self, reference: _Reference, action: ReferentialAction, change: RowChange
+    ) -> Sequence[Datum]:
+        referrer, key = reference.referrer, reference.key
+        match action:
+            case ReferentialAction.CASCADE:
+                assert change.new is not None, change
+                values = datums_of(reference.table, key.referenced_columns, change.new[1])
+                return [
+                    _narrowed(value, referrer.column_by_id(column_id))
+                    for column_id, value in zip(key.columns, values, strict=True)
+                ]
+            case ReferentialAction.SET_NULL:
+                return [None] * len(key.columns)
+            case ReferentialAction.SET_DEFAULT:
+                columns = [referrer.column_by_id(column_id) for column_id in key.columns]
+                return [
+                    coerce(column.type, default_of(column).evaluate((), self._bindings))
+                    for column in columns
+                ]
+        raise AssertionError(f"{action} changes no row")
+
+    async def _rewritten(
+        self, referrer: TableDescriptor, updated: Sequence[tuple[bytes, Row]]
+    ) -> Mutation:
+        rules = RowRules.of(referrer)
+        rows = [row for _, row in updated]
+        if not rules.plain:
+            rows = list(await rules.complete_all(rows, self._bindings, self._analytics))
+        encoded = [rules.codec.encode_row(row) for row in rows]
+        old = [key for key, _ in updated]
+        mutation = moved(
+            rules.codec, old, [key for key, _ in encoded], [body for _, body in encoded]
+        )
+        mutation.carried = rules.carried
+        return mutation
+
+    async def _write(self, table: TableDescriptor, mutation: Mutation) -> None:
+        self._pending.append((table, await mutation.apply_in(self._transaction)))
+
+    # When all is done
+
+    async def _check(self, changed: _Changed) -> None:
+        """Raises SQLError 23503 where a row refers to one that is not there."""
+        table, rows = changed.table, list(changed.rows.values())
+        for key in table.foreign_keys if rows else ():
+            referenced = await table_in(self._transaction, key.referenced_id)
+            await check_present(self._transaction, table, key, referenced, rows)
+        for reference in await self._references_to(table):
+            key, referrer = reference.key, reference.referrer
+            gone = {
+                values: change
+                for values, change in values_gone(table, key, changed.changes).items()
+                if reference.action_on(change) in _REFUSING
+            }
+            for body in rows if gone else ():  # another row may have the values now
+                gone.pop(datums_of(table, key.referenced_columns, body), None)
+            if not gone:
+                continue
+            for values, _ in await referring_rows(self._transaction, table, key, referrer, gone):
+                raise still_referenced(table, key, referrer, values)
+
+
+def _narrowed(value: Datum, column: Column) -> Datum:
+    """A referenced value in a column that may be narrower. Raises SQLError 22003 and 22001."""
+    if column.type == column.type.broad:
+        return value
+    return coerce(column.type, value, column=column.name)

@@ -1,0 +1,268 @@
+"""INSERT … ON CONFLICT: of the rows proposed, which are new, and which rows are there already.
+
+Row by row, as if they were inserted in turn. A row that is there, or was written by the same
+statement, is in the way where it has an entry that the proposed one needs in an arbiter: its key
+in the primary index, its values in a unique one. DO NOTHING passes over the proposed row then; DO
+UPDATE changes the row that is there, unless this statement has touched it (21000).
+
+What is read is told by a generator that asks for keys and is sent bodies, so that the same steps
+run in a one-phase commit and in a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ....catalog.descriptors.elements import IndexKind
+from ....catalog.rows.index_codec import IndexCodec, index_codec_for
+from ....catalog.values.column_types import Datum
+from ....catalog.values.errors import SQLError
+from ....kvlayer.access import Evaluation, Transaction
+from ...access.predicates import bind_predicates
+from ...analyze.given_tables import filled, with_given
+from ...analyze.scalars import Bindings
+from ...plan.plans import ConflictPlan, InsertPlan
+from ...results.results import Row
+from ...runtime.query_evaluator import QueryEvaluator
+from ..query.reading import run_analytic
+from .mutations import POINTS_MAX, Mutation, lock_first, moved
+from .row_rules import RowRules
+
+Reading = Generator[bytes, bytes | None, None]
+"""Yields keys, and is sent the body of each, or None."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The writes of the statement, and the rows that it wrote, in the order of the proposals."""
+
+    mutation: Mutation
+    rows: list[Row]
+    count: int
+
+
+@dataclass(slots=True)
+class _Change:
+    """A row that is there, and how it is to be."""
+
+    key: bytes
+    values: Row
+
+
+@dataclass(slots=True)
+class _Decided:
+    """What becomes of the proposals: an int is one that is new, by its number."""
+
+    effects: list[int | _Change] = field(default_factory=list)
+
+
+class Collisions:
+    """The rows that an INSERT proposes, and those that are in their way."""
+
+    def __init__(self, plan: InsertPlan, keys: Sequence[bytes], bodies: Sequence[bytes]) -> None:
+        assert plan.conflict is not None, plan
+        self._plan = plan
+        self._conflict: ConflictPlan = plan.conflict
+        self._rules = RowRules.of(plan.descriptor)
+        self._keys = keys
+        self._bodies = bodies
+        self._arbiters = [_Arbiter(plan, index.id) for index in self._conflict.arbiters]
+        self._entries: list[list[bytes]] = [
+            [entry for arbiter in self._arbiters if (entry := arbiter.entry(key, body)) is not None]
+            for key, body in zip(keys, bodies, strict=True)
+        ]
+        self._occupied: dict[bytes, bytes] = {}  # entry -> key of the row that has it
+        self._there: dict[bytes, bytes] = {}  # key -> body of a row that is there
+
+    def wanted(self) -> list[bytes]:
+        """The entries that the proposed rows need, each once."""
+        return list(dict.fromkeys(entry for entries in self._entries for entry in entries))
+
+    def read(self) -> Reading:
+        """Finds out which entries are taken, and by which rows."""
+        for arbiter in self._arbiters:
+            for key, body in zip(self._keys, self._bodies, strict=True):
+                entry = arbiter.entry(key, body)
+                if entry is None or entry in self._occupied:
+                    continue
+                found = yield entry
+                if found is None:
+                    continue
+                row_key = self._occupied[entry] = arbiter.row_key(entry, found)
+                if not self._conflict.updates or row_key in self._there:
+                    continue
+                row = found if arbiter.primary else (yield row_key)
+                assert row is not None, "an entry of an index has no row"
+                self._there[row_key] = row
+
+    def apply(self, evaluation: Evaluation, bindings: Bindings) -> Outcome:
+        """In one phase. Only where nothing takes DuckDB."""
+        _drive(self.read(), evaluation.get)
+        decided = self._decide(bindings, {})
+        changed = self._rules.complete([change.values for change in _changes(decided)], bindings)
+        outcome = self._outcome(decided, changed)
+        outcome.mutation.apply(evaluation)
+        return outcome
+
+    async def settle_in(
+        self, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
+    ) -> Outcome:
+        """The writes, not yet carried out."""
+        await self._read_in(transaction)
+        answers = await self._ask(transaction, bindings, analytics)
+        decided = self._decide(bindings, answers)
+        changed = await self._rules.complete_all(
+            [change.values for change in _changes(decided)], bindings, analytics
+        )
+        return self._outcome(decided, changed)
+
+    async def _read_in(self, transaction: Transaction) -> None:
+        wanted = self.wanted()
+        await lock_first(transaction, wanted)
+        if len(wanted) > POINTS_MAX and await transaction.first_existing(wanted) is None:
+            return
+        reading = self.read()
+        try:
+            key = next(reading)
+            while True:
+                key = reading.send(await transaction.get(key))
+        except StopIteration:
+            return
+
+    async def _ask(
+        self, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
+    ) -> Mapping[int, Row]:
+        """By the number of each proposal that is in conflict: whether to update, and the values."""
+        conflict = self._conflict
+        if conflict.analytic is None:
+            return {}
+        assert conflict.pairs is not None, conflict
+        numbers = [number for number in range(len(self._keys)) if self._in_the_way(number)]
+        if not numbers:
+            return {}
+        pairs = [self._pair(number) for number in numbers]
+        given = with_given(bindings, {conflict.pairs.id: filled(conflict.pairs, pairs)})
+        answer = await run_analytic(conflict.analytic, transaction, given, analytics)
+        columns = [column.to_pylist() for column in answer.table.columns]
+        return {numbers[place]: values for place, *values in zip(*columns, strict=True)}
+
+    def _in_the_way(self, number: int) -> bytes | None:
+        """The key of the row that the proposal collides with, if any is there."""
+        for entry in self._entries[number]:
+            if entry in self._occupied:
+                return self._occupied[entry]
+        return None
+
+    def _pair(self, number: int) -> Row:
+        """The row in the way, and the proposed one behind it."""
+        there = self._in_the_way(number)
+        assert there is not None, number
+        decode = self._plan.codec.decode_row
+        proposed = decode(self._keys[number], self._bodies[number])
+        return (*decode(there, self._there[there]), *proposed)
+
+    def _decide(self, bindings: Bindings, answers: Mapping[int, Row]) -> _Decided:
+        decided = _Decided()
+        claimed: set[bytes] = set()  # entries of rows that this statement has written
+        conflict = self._conflict
+        passes = bind_predicates(conflict.predicates, bindings)
+        for number, entries in enumerate(self._entries):
+            mine = not claimed.isdisjoint(entries)
+            there = self._in_the_way(number)
+            if not mine and there is None:
+                decided.effects.append(number)
+                claimed.update(entries)
+                continue
+            if not conflict.updates:
+                continue
+            if mine:
+                raise _touched_twice()
+            assert there is not None, number
+            pair = self._pair(number)
+            answer = answers.get(number, (True,))
+            if answer[0] is not True or not passes(pair):
+                continue
+            decided.effects.append(_Change(there, self._changed(pair, answer[1:], bindings)))
+            claimed.update(entries)
+        return decided
+
+    def _changed(self, pair: Row, computed: Row, bindings: Bindings) -> Row:
+        """The row in the way as DO UPDATE leaves its visible columns."""
+        values: list[Datum] = list(pair[: len(pair) // 2])
+        for assignment in self._conflict.assignments:
+            if assignment.scalar is not None:
+                values[assignment.place] = assignment.scalar.evaluate(pair, bindings)  # type: ignore[call-overload]
+            else:
+                assert assignment.computed is not None, assignment
+                values[assignment.place] = computed[assignment.computed]
+        return tuple(values)
+
+    def _outcome(self, decided: _Decided, changed: Sequence[Row]) -> Outcome:
+        rules = self._rules
+        encoded = [rules.codec.encode_row(row) for row in changed]
+        old = [change.key for change in _changes(decided)]
+        keys, bodies = [key for key, _ in encoded], [body for _, body in encoded]
+        if self._conflict.moves_keys:
+            mutation = moved(rules.codec, old, keys, bodies)
+        else:
+            mutation = Mutation(rules.codec, keys=keys, bodies=bodies)
+        mutation.carried = rules.carried
+        new = [number for number in decided.effects if isinstance(number, int)]
+        mutation.keys = mutation.keys + [self._keys[number] for number in new]
+        mutation.bodies = mutation.bodies + [self._bodies[number] for number in new]
+        mutation.absent = mutation.absent + [self._keys[number] for number in new]
+        mutation.check_distinct()
+        rows: list[Row] = []
+        if self._plan.returning.columns:
+            decode, updated = self._plan.codec.decode_row, iter(encoded)
+            for effect in decided.effects:
+                if isinstance(effect, int):
+                    rows.append(decode(self._keys[effect], self._bodies[effect]))
+                else:
+                    rows.append(decode(*next(updated)))
+        return Outcome(mutation, rows, len(decided.effects))
+
+
+class _Arbiter:
+    """A unique index, the primary one or another, as it decides of conflicts."""
+
+    def __init__(self, plan: InsertPlan, index_id: int) -> None:
+        table = plan.descriptor.writable
+        self.primary = index_id == table.primary_index_id
+        self._rows = index_codec_for(table, table.primary_index)
+        self._codec: IndexCodec | None = None
+        if not self.primary:
+            index = next(index for index in table.indexes if index.id == index_id)
+            assert index.kind is IndexKind.SECONDARY, index
+            self._codec = index_codec_for(table, index)
+
+    def entry(self, key: bytes, body: bytes) -> bytes | None:
+        """The entry that a row needs; None where a NULL makes it differ from all others."""
+        return key if self._codec is None else self._codec.prefix_of(body)
+
+    def row_key(self, entry: bytes, found: bytes) -> bytes:
+        """The key of the row to which an entry that was found belongs."""
+        return entry if self.primary else self._rows.entry(found)[0]
+
+
+def _drive(reading: Reading, get: Callable[[bytes], bytes | None]) -> None:
+    try:
+        key = next(reading)
+        while True:
+            key = reading.send(get(key))
+    except StopIteration:
+        return
+
+
+def _changes(decided: _Decided) -> list[_Change]:
+    return [effect for effect in decided.effects if isinstance(effect, _Change)]
+
+
+def _touched_twice() -> SQLError:
+    return SQLError(
+        "21000",
+        "ON CONFLICT DO UPDATE command cannot affect row a second time",
+        hint="Ensure that no rows proposed for insertion within the same command have duplicate "
+        "constrained values.",
+    )

@@ -1,0 +1,167 @@
+"""COPY FROM: batches of rows into one table, as one transaction.
+
+loading = await session.copy_in(statement)
+await loading.write(batch)                   # any number of times
+await session.end_batch()                    # or await session.fail(): then nothing remains
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from ....catalog.descriptors.descriptor import Column, TableDescriptor
+from ....catalog.descriptors.system_tables import FIRST_USER_ID
+from ....catalog.rights.key_errors import told_to
+from ....catalog.rights.privileges import Privilege
+from ....catalog.values.errors import SQLError
+from ....kvlayer.errors import KVError
+from ...analyze.binder import column_of
+from ...analyze.default_expressions import computed_given
+from ...analyze.scalars import Bindings
+from ...analyze.views import refuse_view
+from ...results.as_of import datetime_of
+from ...results.errors import from_kv
+from ...runtime.authorization import Actor
+from ...runtime.relations import find_table, resolve_all
+from ...runtime.services import Services
+from ...runtime.transactions import OpenTransaction
+from ...syntax.statements import CopyFrom, CopyTo, Query
+from .cascades import write_in
+from .computed_defaults import ComputedDefaults
+from .copy_condition import CopyCondition
+from .mutations import Mutation
+from .row_batches import encode_batch
+from .row_rules import RowRules
+from .sequence_functions import Drawing
+from .sequence_rights import SequenceRights
+from .stored_sequences import StoredSequences
+
+
+class CopyIn:
+    """A COPY under way. `columns` are what each batch must have, in this order."""
+
+    def __init__(
+        self,
+        services: Services,
+        descriptor: TableDescriptor,
+        columns: tuple[Column, ...],
+        opened: OpenTransaction,
+        database: str,
+        user: str,
+        condition: CopyCondition | None = None,
+    ) -> None:
+        self._condition = condition
+        self._rights, self._user = services.rights, user
+        self.table_name = descriptor.name
+        self.columns = columns
+        self._rules = RowRules.of(descriptor)
+        self._analytics = services.analytics
+        self._bindings = Bindings((), datetime_of(opened.began), generators=services.generators)
+        transaction = opened.transaction
+        rights = SequenceRights(services, user, transaction)
+        sequences = StoredSequences(services.store, services.catalog, database, transaction, rights)
+        computed = ComputedDefaults(services.analytics, self._bindings)
+        self._drawing = Drawing(self._bindings, sequences, computed)
+        self._transaction = transaction
+        self.row_count = 0
+
+    async def write(self, batch: pa.RecordBatch) -> None:
+        """Writes rows. Raises SQLError, and then the COPY is to be abandoned."""
+        if self._condition is not None:
+            batch = await self._condition.kept(batch, self._bindings, self._analytics)
+        if not batch.num_rows:
+            return
+        rules = self._rules
+        keys, bodies = await self._drawing(
+            lambda bindings: encode_batch(rules, batch, bindings, self._analytics)
+        )
+        mutation = Mutation(
+            rules.codec, keys=list(keys), bodies=list(bodies), carried=rules.carried
+        )
+        try:
+            mutation.check_distinct()
+            mutation.absent = mutation.keys
+            await write_in(mutation, self._transaction, self._bindings, self._analytics)
+        except KVError as error:
+            raise from_kv(error) from error
+        except SQLError as error:
+            raise told_to(error, self._rights.current, self._user) from error
+        self.row_count += batch.num_rows
+
+
+async def begin_copy(
+    services: Services, database: str, statement: CopyFrom, opened: OpenTransaction, user: str
+) -> CopyIn:
+    """A COPY FROM in a transaction. Raises SQLError."""
+    transaction = opened.transaction
+    await transaction.started()
+    at = transaction.read_timestamp
+    relations = await resolve_all(
+        services, transaction, [statement.table], database, opened.scope, at, transaction
+    )
+    descriptor = relations[statement.table.parts]
+    refuse_view(descriptor, statement.table, "copy into")
+    actor = Actor(services, user, database, transaction)
+    await actor.need_table(descriptor, Privilege.INSERT)
+    columns = _columns(statement, descriptor)
+    condition = None
+    if statement.where is not None:
+        condition = CopyCondition(descriptor, columns, statement.where)
+        await condition.check(services.analytics)
+    return CopyIn(services, descriptor, columns, opened, database, user, condition)
+
+
+async def query_of_copy(
+    services: Services, database: str, statement: CopyTo, opened: OpenTransaction | None
+) -> Query:
+    """The query of a COPY TO. Of a whole table it reads what a COPY FROM of it takes."""
+    query = statement.query
+    if statement.whole is None:
+        return query
+    reader = opened.transaction if opened is not None else services.store.begin(read_only=True)
+    try:
+        await reader.started()
+        table = await find_table(
+            services, reader, statement.whole, database, views=True, if_exists=True
+        )
+    finally:
+        if opened is None:
+            await reader.rollback()
+    if table is None or all(column.computed is None for column in table.shown_columns):
+        return query
+    names = [column.name for column in table.shown_columns if column.computed is None]
+    tree = query.tree.copy()
+    tree.set("expressions", [exp.column(exp.to_identifier(name, quoted=True)) for name in names])
+    return replace(query, tree=tree)
+
+
+def _columns(statement: CopyFrom, descriptor: TableDescriptor) -> tuple[Column, ...]:
+    """The columns that a COPY FROM fills. Raises SQLError."""
+    if descriptor.id < FIRST_USER_ID:
+        raise SQLError("42501", f'permission denied for table "{descriptor.name}"')
+    if statement.columns is None:
+        return tuple(column for column in descriptor.shown_columns if column.computed is None)
+    position = statement.table.position
+    chosen: list[Column] = []
+    for name in statement.columns:
+        _, column = column_of(descriptor, name, position)
+        if column in chosen:
+            raise SQLError("42701", f'column "{name}" specified more than once', position=position)
+        if column.computed is not None:
+            error = computed_given(name)
+            error.position = position
+            raise error
+        chosen.append(column)
+    return tuple(chosen)
+
+
+def copy_refused() -> SQLError:
+    """What is told of a COPY where no rows can be streamed."""
+    return SQLError(
+        "0A000",
+        "COPY needs a client of the Postgres protocol",
+        hint="Other doors have loads and queries of their own.",
+    )

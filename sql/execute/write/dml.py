@@ -1,0 +1,423 @@
+"""INSERT, UPSERT, UPDATE and DELETE.
+
+By themselves, statements whose reads are all of known keys run in one phase: their rows are
+computed before, and checks and writes happen in one step. Every other statement runs in a
+transaction, its own or the session's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ....catalog.rows.row_codec import RowCodec
+from ....catalog.values.arrow_columns import column_datums
+from ....catalog.values.column_types import Datum
+from ....catalog.values.errors import SQLError
+from ....kvlayer.clock import Timestamp
+from ....kvlayer.txn import Evaluation, Transaction
+from ...access.predicates import bind_predicates
+from ...analyze.columns.column_values import SlotValue
+from ...analyze.columns.identity import ignores, refuse_inserted
+from ...analyze.given_tables import filled, with_given
+from ...analyze.scalars import Bindings
+from ...plan.plans import DeletePlan, InsertPlan, RowFinder, UpdatePlan
+from ...results.results import Result, Row
+from ...runtime.query_evaluator import Answer, QueryEvaluator
+from ...syntax.statements import InsertMode
+from ..query.drawn_items import with_draws
+from ..query.reading import KeyedRow, read_points, read_rows, run_analytic, run_select
+from .cascades import write_in
+from .conflicts import Collisions
+from .foreign_keys import has_references
+from .mutations import Mutation, lock_first, moved
+from .row_batches import encode_batch
+from .row_rules import RowRules
+
+ONE_PHASE_ROWS_MAX = 2000
+"""Rows that one step writes: more go in slices, as intents."""
+
+SLICE_ROWS = 1000
+"""Rows of a query's result that are encoded before the loop gets a turn."""
+
+DML = InsertPlan | UpdatePlan | DeletePlan
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a statement wrote: what RETURNING tells, and of how many rows.
+
+    Where DuckDB has computed what RETURNING tells, that is `answer`, and there are no `rows`.
+    """
+
+    rows: Sequence[Row]
+    count: int
+    answer: Answer | None = None
+
+
+def one_phase_applies(plan: DML) -> bool:
+    """Whether the statement, alone, can be carried out in the evaluating step."""
+    if has_references(plan.descriptor) or plan.returning.query is not None:
+        return False
+    match plan:
+        case InsertPlan():
+            if plan.query is not None or len(plan.rows) > ONE_PHASE_ROWS_MAX:
+                return False
+            conflict = plan.conflict
+            native = conflict is None or conflict.analytic is None
+            return native and (conflict is None or RowRules.of(plan.descriptor).native)
+        case UpdatePlan():
+            native = RowRules.of(plan.finder.descriptor).native
+            scalars = all(a.scalar is not None for a in plan.assignments)
+            return native and scalars and _by_keys(plan.finder)
+        case DeletePlan():
+            return _by_keys(plan.finder)
+
+
+def _by_keys(finder: RowFinder) -> bool:
+    return finder.access is not None and finder.access.points
+
+
+# In one phase
+
+
+class OnePhase:
+    """A statement prepared for `Store.one_phase`: `evaluate` may run more than once."""
+
+    def __init__(self, plan: DML, bindings: Bindings, insertion: Mutation | None) -> None:
+        self._plan = plan
+        self._bindings = bindings
+        self._insertion = insertion
+        self._keys: list[bytes] = []
+        if not isinstance(plan, InsertPlan):
+            assert plan.finder.access is not None, plan
+            self._keys = plan.finder.access.keys(bindings)
+
+    @classmethod
+    async def prepare(cls, plan: DML, bindings: Bindings, analytics: QueryEvaluator) -> OnePhase:
+        """Computes all that needs no reading."""
+        if isinstance(plan, InsertPlan):
+            return cls(plan, bindings, await _values_mutation(plan, bindings, analytics))
+        return cls(plan, bindings, None)
+
+    def evaluate(self, evaluation: Evaluation) -> Written:
+        plan = self._plan
+        if isinstance(plan, InsertPlan):
+            mutation = self._insertion
+            assert mutation is not None, plan
+            if plan.conflict is not None:
+                collisions = Collisions(plan, mutation.keys, mutation.bodies)
+                outcome = collisions.apply(evaluation, self._bindings)
+                return _told(plan, outcome.rows, outcome.count, self._bindings)
+            mutation.apply(evaluation)
+            rows = _inserted(plan, mutation)
+            return _told(plan, rows, len(mutation.keys), self._bindings)
+        codec = plan.finder.codec
+        found = [
+            (key, codec.decode_row(key, body))
+            for key in self._keys
+            if (body := evaluation.get(key)) is not None
+        ]
+        found = _matching(plan.finder, found, self._bindings)
+        changed = _changed_rows(plan, found, self._bindings)
+        if isinstance(plan, UpdatePlan):
+            changed = RowRules.of(plan.finder.descriptor).complete(changed, self._bindings)
+        mutation, rows = _mutated(plan, found, changed)
+        mutation.apply(evaluation)
+        return _told(plan, rows, len(found), self._bindings)
+
+
+async def _values_mutation(
+    plan: InsertPlan, bindings: Bindings, analytics: QueryEvaluator
+) -> Mutation:
+    # Values are converted to their columns' types later, which says which one it is not of.
+    rows: Sequence[Row] = [
+        tuple([scalar.evaluate((), bindings) for scalar in row])  # type: ignore[misc]
+        for row in plan.rows
+    ]
+    rules = RowRules.of(plan.descriptor)
+    if not rules.plain:
+        rows = await rules.complete_all(rows, bindings, analytics)
+    mutation = _encoded(rules, rows)
+    _finish_insert(plan, mutation)
+    return mutation
+
+
+def _encoded(rules: RowRules, rows: Sequence[Row]) -> Mutation:
+    """The puts of rows as they are written."""
+    encode = rules.codec.encode_row
+    mutation = Mutation(rules.codec, carried=rules.carried)
+    for row in rows:
+        key, body = encode(row)
+        mutation.keys.append(key)
+        mutation.bodies.append(body)
+    return mutation
+
+
+def _finish_insert(plan: InsertPlan, mutation: Mutation) -> None:
+    if plan.conflict is not None:
+        return  # what is proposed is not yet what is written
+    if plan.mode is InsertMode.UPSERT:
+        mutation.keep_last()
+    else:
+        mutation.check_distinct()
+        mutation.absent = mutation.keys
+
+
+def _inserted(plan: InsertPlan, mutation: Mutation) -> Sequence[Row]:
+    """The rows that RETURNING is about."""
+    if not plan.returning.columns:
+        return ()
+    decode = plan.codec.decode_row
+    pairs = zip(mutation.keys, mutation.bodies, strict=True)
+    return [decode(key, body) for key, body in pairs]
+
+
+def _told(plan: DML, rows: Sequence[Row], count: int, bindings: Bindings) -> Written:
+    """RETURNING that Python evaluates, within the statement: if this fails, nothing is written."""
+    scalars = plan.returning.scalars
+    if not scalars:
+        return Written((), count)
+    returned = [tuple([scalar.evaluate(row, bindings) for scalar in scalars]) for row in rows]
+    return Written(returned, count)  # type: ignore[arg-type]
+
+
+async def _told_in(
+    plan: DML,
+    rows: Sequence[Row],
+    count: int,
+    transaction: Transaction,
+    bindings: Bindings,
+    analytics: QueryEvaluator,
+) -> Written:
+    """The same, whoever evaluates it."""
+    query = plan.returning.query
+    if query is None:
+        return _told(plan, rows, count, bindings)
+    given = with_given(bindings, {query.rows.id: filled(query.rows, rows)})
+    answer = await run_analytic(query.select, transaction, given, analytics)
+    return Written((), count, answer)
+
+
+# In a transaction
+
+
+async def run_in(
+    plan: DML, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
+) -> Written:
+    """Carries the statement out in a transaction, and does not commit it."""
+    mutation, written = await read_in(plan, transaction, bindings, analytics, set())
+    await write_in(mutation, transaction, bindings, analytics)
+    return written
+
+
+async def read_in(
+    plan: DML,
+    transaction: Transaction,
+    bindings: Bindings,
+    analytics: QueryEvaluator,
+    touched: set[bytes],
+) -> tuple[Mutation, Written]:
+    """What the statement is to write, and does not write yet; what it returns is known.
+
+    Rows in `touched` are left alone, as those that an earlier part of the statement changes; those
+    that are found join them.
+    """
+    if isinstance(plan, InsertPlan):
+        inserted: Sequence[Row]
+        mutation = await _insertion(plan, transaction, bindings, analytics)
+        if plan.conflict is not None:
+            collisions = Collisions(plan, mutation.keys, mutation.bodies)
+            outcome = await collisions.settle_in(transaction, bindings, analytics)
+            mutation, inserted, count = outcome.mutation, outcome.rows, outcome.count
+        else:
+            inserted, count = _inserted(plan, mutation), len(mutation.keys)
+        written = await _told_in(plan, inserted, count, transaction, bindings, analytics)
+        return mutation, written
+    rows, computed = await _find(plan.finder, transaction, bindings, analytics)
+    if touched:
+        kept = [number for number, (key, _) in enumerate(rows) if key not in touched]
+        computed = [computed[number] for number in kept] if computed else computed
+        rows = [rows[number] for number in kept]
+    touched.update(key for key, _ in rows)
+    changed = _changed_rows(plan, rows, bindings, computed)
+    if isinstance(plan, UpdatePlan):
+        changed = await RowRules.of(plan.finder.descriptor).complete_all(
+            changed, bindings, analytics
+        )
+    others = plan.finder.others
+    told: Sequence[Row]
+    mutation, told = _mutated(plan, rows, changed)
+    if others and plan.returning.columns:
+        beside = [row[-others:] for row in computed]
+        told = [(*row, *values) for row, values in zip(told, beside, strict=True)]
+    written = await _told_in(plan, told, len(rows), transaction, bindings, analytics)
+    return mutation, written
+
+
+async def _insertion(
+    plan: InsertPlan, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
+) -> Mutation:
+    if plan.query is None:
+        return await _values_mutation(plan, bindings, analytics)
+    found = (await run_select(plan.query, transaction, bindings, analytics)).fetch_arrow()
+    targets = plan.targets if plan.named else plan.targets[: found.num_columns]
+    if found.num_columns != len(targets):
+        more = "expressions" if found.num_columns > len(plan.targets) else "target columns"
+        less = "target columns" if more == "expressions" else "expressions"
+        raise SQLError("42601", f"INSERT has more {more} than {less}")
+    descriptor = plan.descriptor
+    found, targets = _given(plan, found, targets)
+    named = found.rename_columns([descriptor.visible_columns[place].name for place in targets])
+    rules = RowRules.of(descriptor)
+    mutation = Mutation(rules.codec, carried=rules.carried)
+    for batch in named.to_batches(max_chunksize=SLICE_ROWS):
+        keys, bodies = await encode_batch(rules, batch, bindings, analytics)
+        mutation.keys += keys
+        mutation.bodies += bodies
+        await asyncio.sleep(0)
+    _finish_insert(plan, mutation)
+    return mutation
+
+
+def _given(
+    plan: InsertPlan, found: pa.Table, targets: Sequence[int]
+) -> tuple[pa.Table, tuple[int, ...]]:
+    """The columns that a query gives, without those of identity columns that draw nevertheless."""
+    columns = [plan.descriptor.visible_columns[place] for place in targets]
+    kept = [n for n, column in enumerate(columns) if not ignores(column, plan.overriding)]
+    if columns and not kept:
+        raise SQLError(
+            "0A000",
+            "OVERRIDING USER VALUE leaves nothing of the query",
+            hint="Write DEFAULT VALUES.",
+        )
+    for number in kept:
+        refuse_inserted(columns[number], plan.overriding)
+    return found.select(kept), tuple(targets[number] for number in kept)
+
+
+async def _find(
+    finder: RowFinder, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
+) -> tuple[list[KeyedRow], Sequence[Row]]:
+    """The rows, and for each the values that DuckDB computed for it."""
+    if finder.access is not None:
+        rows: list[KeyedRow] = []
+        if finder.access.points:
+            await lock_first(transaction, finder.access.keys(bindings))
+            rows = await read_points(finder.access, finder.codec, transaction, bindings)
+        else:
+            async for chunk in read_rows(
+                finder.access, finder.codec, transaction, bindings, bounded=False
+            ):
+                rows += chunk
+        return _matching(finder, rows, bindings), ()
+    assert finder.analytic is not None, finder
+    answer = await run_analytic(finder.analytic, transaction, bindings, analytics)
+    if finder.drawn is not None:
+        answer = await with_draws(answer, finder.drawn, bindings, analytics)
+    width = len(finder.descriptor.visible_columns)
+    found = rows_in(answer)
+    encode_key = finder.codec.encode_key
+    places = key_places(finder.codec)
+    keyed: dict[bytes, Row] = {}
+    for row in found:
+        keyed.setdefault(encode_key([row[place] for place in places]), row)
+    rows = [(key, row[:width]) for key, row in keyed.items()]
+    return rows, [row[width:] for row in keyed.values()]
+
+
+def rows_in(answer: Answer) -> list[Row]:
+    pairs = zip(answer.columns, answer.table.columns, strict=True)
+    columns = [column_datums(column.type, array) for column, array in pairs]
+    return list(zip(*columns, strict=True))
+
+
+def key_places(codec: RowCodec) -> list[int]:
+    columns = codec.descriptor.visible_columns
+    return [columns.index(column) for column in codec.descriptor.key_columns]
+
+
+def _matching(finder: RowFinder, rows: list[KeyedRow], bindings: Bindings) -> list[KeyedRow]:
+    if not finder.predicates:
+        return rows
+    test = bind_predicates(finder.predicates, bindings)
+    return [pair for pair in rows if test(pair[1])]
+
+
+def _changed_rows(
+    plan: UpdatePlan | DeletePlan,
+    rows: Sequence[KeyedRow],
+    bindings: Bindings,
+    computed: Sequence[Row] = (),
+) -> Sequence[Row]:
+    """The rows that were found, as an UPDATE leaves their visible columns; none of a DELETE."""
+    if isinstance(plan, DeletePlan):
+        return ()
+    if not rows:
+        # What is wrong with a number of the text is wrong whether there is a row or not.
+        for scalar in [a.scalar for a in plan.assignments if a.scalar is not None]:
+            if isinstance(scalar.evaluate, SlotValue):
+                scalar.evaluate.check(bindings)
+    changed: list[Row] = []
+    for number, (_, row) in enumerate(rows):
+        values: list[Datum] = list(row)
+        for assignment in plan.assignments:
+            if assignment.scalar is not None:
+                value = assignment.scalar.evaluate(row, bindings)
+            else:
+                assert assignment.computed is not None, assignment
+                value = computed[number][assignment.computed]
+            values[assignment.place] = value  # type: ignore[call-overload]
+        changed.append(tuple(values))
+    return changed
+
+
+def _mutated(
+    plan: UpdatePlan | DeletePlan, rows: Sequence[KeyedRow], changed: Sequence[Row]
+) -> tuple[Mutation, Sequence[Row]]:
+    """What becomes of the rows that were found, and the rows that RETURNING is about."""
+    rules = RowRules.of(plan.finder.descriptor)
+    old = [key for key, _ in rows]
+    if isinstance(plan, DeletePlan):
+        kept = [row for _, row in rows] if plan.returning.columns else []
+        return Mutation(rules.codec, deletes=old), kept
+    mutation = _encoded(rules, changed)
+    if plan.moves_keys:
+        mutation = moved(rules.codec, old, mutation.keys, mutation.bodies)
+        mutation.carried = rules.carried
+    new: list[Row] = []
+    if plan.returning.columns:
+        decode = plan.finder.codec.decode_row
+        pairs = zip(mutation.keys, mutation.bodies, strict=True)
+        new = [decode(key, body) for key, body in pairs]
+    return mutation, new
+
+
+# Results
+
+
+def result_of(plan: DML, written: Written, committed_at: Timestamp | None) -> Result:
+    """The result of a statement."""
+    count = written.count
+    match plan:
+        case InsertPlan():
+            tag = f"INSERT 0 {count}"
+        case UpdatePlan():
+            tag = f"UPDATE {count}"
+        case DeletePlan():
+            tag = f"DELETE {count}"
+    if not plan.returning.columns:
+        return Result(tag=tag, row_count=count, commit_timestamp=committed_at)
+    answer = written.answer
+    return Result(
+        tag=tag,
+        columns=plan.returning.columns if answer is None else answer.columns,
+        rows=written.rows if answer is None else None,
+        table=None if answer is None else answer.table,
+        row_count=count,
+        commit_timestamp=committed_at,
+    )

@@ -1,0 +1,169 @@
+"""Foreign keys: what a statement's rows refer to must be there, and who refers to what is gone.
+
+Both are looked up by the statement's own transaction behind its writes, the other table's
+descriptor too: whatever changes there before the commit makes the transaction retry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.descriptors.elements import ForeignKey
+from ....catalog.rights.key_errors import ConstraintViolated
+from ....catalog.rows.index_codec import index_codec_for
+from ....catalog.schema_change.references import (
+    datums_of,
+    physicals_of,
+    referenced_index,
+    referenced_key,
+)
+from ....catalog.store.descriptor_store import decode_stored, descriptor_key
+from ....catalog.store.show_create import plain_text
+from ....catalog.values.column_types import Datum
+from ....catalog.values.errors import SQLError
+from ....kvlayer.access import Row, Transaction
+from ....kvlayer.span import Span, prefix_end
+from ...access.index_choice import readable_indexes
+from ..query.index_entries import rows_of_entries
+
+REFERRING_ROWS_MAX = 100_000
+"""Rows that one statement changes by foreign keys, or looks at for them: they are held in memory
+until it is done."""
+
+
+def has_references(table: TableDescriptor) -> bool:
+    """Whether writing rows of the table takes looking at others."""
+    return bool(table.foreign_keys or table.referenced_by)
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """A row's key and body before and after a statement; None where there was or is none."""
+
+    old: Row | None
+    new: Row | None
+
+
+def values_gone(
+    table: TableDescriptor, key: ForeignKey, changes: Sequence[RowChange]
+) -> dict[tuple[Datum, ...], RowChange]:
+    """The values that rows had which a foreign key may refer to, and have no longer."""
+    gone: dict[tuple[Datum, ...], RowChange] = {}
+    for change in changes:
+        if change.old is None:
+            continue
+        before = datums_of(table, key.referenced_columns, change.old[1])
+        if None in before:
+            continue
+        if change.new is None or before != datums_of(table, key.referenced_columns, change.new[1]):
+            gone[before] = change
+    return gone
+
+
+async def table_in(transaction: Transaction, table_id: int) -> TableDescriptor:
+    """A table as the transaction sees it. That it stays so is for the commit to prove."""
+    key = descriptor_key(table_id)
+    found = await transaction.get_with_timestamp(key)
+    assert found is not None, table_id
+    table = decode_stored(key, *found)
+    assert isinstance(table, TableDescriptor), table
+    return table
+
+
+async def check_present(
+    transaction: Transaction,
+    table: TableDescriptor,
+    key: ForeignKey,
+    referenced: TableDescriptor,
+    bodies: Sequence[bytes],
+) -> None:
+    """Raises SQLError 23503 where a row with one of the bodies refers to one that is not there."""
+    index = referenced_index(referenced, key)
+    assert index is not None, (key, referenced)
+    looked_up: set[bytes] = set()
+    for body in bodies:
+        wanted = referenced_key(referenced, key, body, index, table)
+        if wanted is None or wanted in looked_up:
+            continue
+        looked_up.add(wanted)
+        if await transaction.get(wanted) is None:
+            names = ", ".join(table.column_by_id(id).name for id in key.columns)
+            values = ", ".join(map(plain_text, datums_of(table, key.columns, body)))
+            raise ConstraintViolated(
+                "23503",
+                f'insert or update on table "{table.name}" violates foreign key constraint '
+                f'"{key.name}"',
+                detail=f'Key ({names})=({values}) is not present in table "{referenced.name}".',
+                tables=[table, referenced],
+            )
+
+
+async def referring_rows(
+    transaction: Transaction,
+    table: TableDescriptor,
+    key: ForeignKey,
+    referrer: TableDescriptor,
+    gone: Mapping[tuple[Datum, ...], RowChange],
+) -> list[tuple[tuple[Datum, ...], Row]]:
+    """The rows that refer to values that are gone: the values, and key and body of each row."""
+    found: list[tuple[tuple[Datum, ...], Row]] = []
+    bodies = [change.old[1] for change in gone.values() if change.old is not None]
+    spans, in_index = _where_referred(table, key, referrer, bodies)
+    for span in spans:
+        async for rows in transaction.scan_slices(span):
+            matching = [
+                (values, row)
+                for row in rows
+                if (values := datums_of(referrer, key.columns, row[1])) in gone
+            ]
+            if in_index:
+                entries = [row for _, row in matching]
+                whole = await rows_of_entries(referrer, entries, transaction, covered=False)
+                matching = [(pair[0], row) for pair, row in zip(matching, whole, strict=True)]
+            found += matching
+            if len(found) > REFERRING_ROWS_MAX:
+                raise too_many_rows(table)
+    return found
+
+
+def too_many_rows(table: TableDescriptor) -> SQLError:
+    return SQLError(
+        "54000",
+        f'a change of table "{table.name}" concerns more than {REFERRING_ROWS_MAX} rows that refer '
+        "to it",
+        hint="Delete or update the referring rows first, some at a time.",
+    )
+
+
+def _where_referred(
+    table: TableDescriptor, key: ForeignKey, referrer: TableDescriptor, bodies: Sequence[bytes]
+) -> tuple[Sequence[Span], bool]:
+    """Where the rows are found that refer to rows with these bodies: in an index, if there is one
+    that begins with the foreign key's columns (then True), else among all rows."""
+    count = len(key.columns)
+    for index in readable_indexes(referrer):
+        if set(index.columns[:count]) == set(key.columns):
+            break
+    else:
+        return [referrer.primary_span], False
+    codec = index_codec_for(referrer, index)
+    referenced = dict(zip(key.columns, key.referenced_columns, strict=True))
+    ordered = [referenced[column_id] for column_id in index.columns[:count]]
+    starts = {codec.beginning(physicals_of(table, ordered, body)) for body in bodies}
+    return [Span(start, prefix_end(start)) for start in sorted(starts)], True
+
+
+def still_referenced(
+    table: TableDescriptor, key: ForeignKey, referrer: TableDescriptor, values: Sequence[Datum]
+) -> SQLError:
+    names = ", ".join(table.column_by_id(id).name for id in key.referenced_columns)
+    return ConstraintViolated(
+        "23503",
+        f'update or delete on table "{table.name}" violates foreign key constraint "{key.name}" '
+        f'on table "{referrer.name}"',
+        detail=f"Key ({names})=({', '.join(map(plain_text, values))}) is still referenced from "
+        f'table "{referrer.name}".',
+        tables=[table, referrer],
+    )

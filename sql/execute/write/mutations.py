@@ -1,0 +1,231 @@
+"""What DML does to keys: puts, deletions, and keys that must not be there.
+
+    INSERT    put (k, row), k absent
+    UPSERT    put (k, row)
+    UPDATE    put (k, row); where the key moves also delete (old k), new k absent
+    DELETE    delete (k)
+
+and, in a table with indexes, the entries that the old rows have and the new ones do not are
+deleted, and those of the new rows put; an entry of a unique index must be absent, unless it is an
+old row's own. The same change is carried out in the evaluating step of a one-phase commit, or
+through a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from ....catalog.rights.key_errors import duplicate_key, duplicate_values
+from ....catalog.rows.index_codec import IndexCodec, index_codec_for
+from ....catalog.rows.row_codec import RowCodec
+from ....catalog.values.errors import SQLError
+from ....kvlayer.access import Evaluation, Transaction
+from .foreign_keys import RowChange, has_references
+
+_decode = msgspec.msgpack.Decoder(list).decode
+_encode = msgspec.msgpack.Encoder().encode
+
+LOCKED_FIRST_MAX = 256
+"""Keys that a statement locks before it reads them: more are a load, and would cost it a third."""
+
+
+async def lock_first(transaction: Transaction, keys: Sequence[bytes]) -> None:
+    """Locks keys that are about to be read and then written.
+
+    Two transactions that both read a row before either writes it cannot both be right. In turn
+    they can, and a row that the first one inserted is a duplicate for the second, not a conflict.
+    """
+    if len(keys) <= LOCKED_FIRST_MAX:
+        await transaction.lock(keys)
+
+
+POINTS_MAX = 16
+"""New keys of one statement that are looked for one by one. More are looked for together, which
+also counts as a read of what lies between them."""
+
+
+@dataclass(slots=True)
+class Mutation:
+    """Writes of one statement. No key is written twice; deletions happen before puts.
+
+    `carried` are ids of columns that no statement knows: a row that is replaced keeps its values
+    of them. `origins` says under which key a row was that moves to another.
+    """
+
+    codec: RowCodec
+    keys: list[bytes] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+    deletes: list[bytes] = field(default_factory=list)
+    absent: list[bytes] = field(default_factory=list)
+    carried: tuple[int, ...] = ()
+    origins: dict[bytes, bytes] = field(default_factory=dict)
+
+    def check_distinct(self) -> None:
+        """Raises 23505 where the statement writes two rows of one key."""
+        if len(self.keys) > 1 and len(set(self.keys)) != len(self.keys):
+            seen: set[bytes] = set()
+            for key in self.keys:
+                if key in seen:
+                    raise self.duplicate(key)
+                seen.add(key)
+
+    def keep_last(self) -> None:
+        """Of several rows with one key the last stays, as if they had been written in turn."""
+        if len(self.keys) > 1:
+            last = dict(zip(self.keys, self.bodies, strict=True))
+            self.keys, self.bodies = list(last), list(last.values())
+
+    @property
+    def _reads_old(self) -> bool:
+        """Whether it matters what the rows were before."""
+        table = self.codec.descriptor
+        return bool(self.carried or table.maintained_indexes or has_references(table))
+
+    def _old_keys(self) -> list[bytes]:
+        known_absent = set(self.absent)
+        return [*self.deletes, *(key for key in self.keys if key not in known_absent)]
+
+    def apply(self, evaluation: Evaluation) -> None:
+        """In one phase. Raises 23505, having written nothing."""
+        assert not has_references(self.codec.descriptor), "foreign keys take a transaction"
+        old: dict[bytes, bytes] = {}
+        if self._reads_old:
+            for key in self._old_keys():
+                body = evaluation.get(key)
+                if body is not None:
+                    old[key] = body
+        if self.deletes:
+            evaluation.delete(self.deletes)
+        if self.absent:
+            found = evaluation.first_existing(self.absent)
+            if found is not None:
+                raise self.duplicate(self.absent[found])
+        bodies = self._carried_over(old)
+        entries = self._entries(old, bodies)
+        for key, (codec, body) in entries.unique.items():
+            if evaluation.get(key) is not None:
+                raise duplicate_values(self.codec.descriptor, codec, body)
+        if entries.deletes:
+            evaluation.delete(entries.deletes)
+        if self.keys:
+            evaluation.put([*self.keys, *entries.puts], [*bodies, *entries.puts.values()])
+
+    async def apply_in(self, transaction: Transaction) -> list[RowChange]:
+        """Through a transaction. Raises 23505; the transaction is then for rolling back.
+
+        Returns what foreign keys have to look at (`cascades.write_in`): nothing in a table
+        without any.
+        """
+        old: dict[bytes, bytes] = {}
+        if self._reads_old:
+            for key in self._old_keys():
+                body = await transaction.get(key)
+                if body is not None:
+                    old[key] = body
+        if self.deletes:
+            await transaction.delete(self.deletes)
+        await lock_first(transaction, self.absent)
+        await self._check_absent(transaction)
+        bodies = self._carried_over(old)
+        entries = self._entries(old, bodies)
+        for key, (codec, body) in entries.unique.items():
+            if await transaction.get(key) is not None:
+                raise duplicate_values(self.codec.descriptor, codec, body)
+        if entries.deletes:
+            await transaction.delete(entries.deletes)
+        if self.keys:
+            await transaction.put([*self.keys, *entries.puts], [*bodies, *entries.puts.values()])
+        return self._changes(old, bodies) if has_references(self.codec.descriptor) else []
+
+    def _changes(self, old: Mapping[bytes, bytes], bodies: Sequence[bytes]) -> list[RowChange]:
+        """Each row as it was and as it is."""
+        left, absent = dict(old), set(self.absent)
+        changes: list[RowChange] = []
+        for key, body in zip(self.keys, bodies, strict=True):
+            origin = self.origins.get(key, b"" if key in absent else key)
+            before = left.pop(origin, None)
+            changes.append(RowChange(None if before is None else (origin, before), (key, body)))
+        return changes + [RowChange(row, None) for row in left.items()]
+
+    async def _check_absent(self, transaction: Transaction) -> None:
+        if len(self.absent) > POINTS_MAX:
+            found = await transaction.first_existing(self.absent)
+            if found is not None:
+                raise self.duplicate(self.absent[found])
+            return
+        for key in self.absent:
+            if await transaction.get(key) is not None:
+                raise self.duplicate(key)
+
+    def _carried_over(self, old: Mapping[bytes, bytes]) -> list[bytes]:
+        """The new bodies, with the old rows' values of carried columns."""
+        if not self.carried or not old:
+            return self.bodies
+        return [
+            body
+            if (before := old.get(self.origins.get(key, key))) is None
+            else _with_values_of(body, before, self.carried)
+            for key, body in zip(self.keys, self.bodies, strict=True)
+        ]
+
+    def _entries(self, old: Mapping[bytes, bytes], bodies: Sequence[bytes]) -> _Entries:
+        """What becomes of the entries of every index. Raises 23505 for two rows of one entry."""
+        changes = _Entries()
+        table = self.codec.descriptor
+        for index in table.maintained_indexes:
+            codec = index_codec_for(table, index)
+            removed = {codec.entry(body)[0] for body in old.values()}
+            added: dict[bytes, bytes] = {}
+            if index.written:
+                for body in bodies:
+                    key, entry = codec.entry(body)
+                    if key in added:
+                        raise duplicate_values(table, codec, body)
+                    added[key] = entry
+                    if index.unique and key not in removed:
+                        changes.unique[key] = (codec, body)
+            changes.deletes += [key for key in removed if key not in added]
+            changes.puts.update(added)
+        return changes
+
+    def duplicate(self, key: bytes) -> SQLError:
+        return duplicate_key(self.codec.descriptor, self.codec.decode_key(key))
+
+
+@dataclass(slots=True)
+class _Entries:
+    """Entries of indexes to delete and to put; those in `unique` must not be there yet."""
+
+    deletes: list[bytes] = field(default_factory=list)
+    puts: dict[bytes, bytes] = field(default_factory=dict)
+    unique: dict[bytes, tuple[IndexCodec, bytes]] = field(default_factory=dict)
+
+
+def _with_values_of(body: bytes, old: bytes, ids: Sequence[int]) -> bytes:
+    row, before = _decode(body), _decode(old)
+    had = dict(zip(before[::2], before[1::2], strict=True))
+    for place in range(0, len(row), 2):
+        if row[place] in ids and row[place] in had:
+            row[place + 1] = had[row[place]]
+    return _encode(row)
+
+
+def moved(
+    codec: RowCodec, old: Sequence[bytes], keys: list[bytes], bodies: list[bytes]
+) -> Mutation:
+    """The mutation of an UPDATE: `keys[i]` is where the row of `old[i]` is from now on."""
+    before = set(old)
+    after = set(keys)
+    mutation = Mutation(
+        codec,
+        keys=keys,
+        bodies=bodies,
+        deletes=[key for key in old if key not in after],
+        absent=[key for key in keys if key not in before],
+        origins=dict(zip(keys, old, strict=True)),
+    )
+    mutation.check_distinct()
+    return mutation

@@ -1,0 +1,259 @@
+"""Expressions over the rows of one table: computed columns, checks, values of defaults.
+
+What Python evaluates row by row is evaluated so; for everything else DuckDB is asked about all rows
+at once. They are the table's: the style in which a session has texts written does not count.
+`AnalyticRows` is what the catalog's schema changes are given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.descriptors.elements import CheckConstraint
+from ....catalog.rows.arrow_conform import broad_schema
+from ....catalog.values.arrow_columns import column_array
+from ....catalog.values.column_types import ColumnType, Datum, coerce
+from ....catalog.values.errors import SQLError
+from ....catalog.values.physical import to_physical
+from ....catalog.values.session_zone import plain_texts
+from ....catalog.values.type_kinds import TypeKind
+from ...access.predicates import (
+    Comparison,
+    Membership,
+    Predicate,
+    bind_predicates,
+    compile_predicates,
+)
+from ...analyze.binder import check_columns, row_scope
+from ...analyze.scalars import Bindings, NotNative, Scalar, compile_scalar
+from ...analyze.types.blanks import without_blanks
+from ...lower.transpile import parameter_values, transpile
+from ...parse import parse_expression
+from ...results.as_of import datetime_of
+from ...results.results import Row
+from ...runtime.query_evaluator import QueryEvaluator
+from ..query.evaluator_errors import from_duckdb
+
+SLICE_ROWS = 200
+"""Rows that are evaluated in Python before the loop gets a turn."""
+
+DRAWN_ROWS = 100
+"""Defaults that a schema change draws before others get their turns: some 0.3 ms of UUIDs."""
+
+_BOOL = ColumnType(TypeKind.BOOL)
+
+
+@dataclass(frozen=True, slots=True)
+class RowExpression:
+    """An expression of a table's visible columns. `scalar` is there if Python evaluates it."""
+
+    tree: exp.Expr
+    type: ColumnType
+    scalar: Scalar | None
+
+    def evaluate(self, row: Row, bindings: Bindings) -> Datum:
+        assert self.scalar is not None, self
+        return coerce(self.type, self.scalar.evaluate(row, bindings))
+
+
+def compile_expression(table: TableDescriptor, text: str, type: ColumnType) -> RowExpression:
+    """Raises SQLError for a name that the table lacks, and for what no engine takes."""
+    tree = parse_expression(text)
+    check_columns(tree, table, table.name)
+    try:
+        with plain_texts():
+            scalar = compile_scalar(tree, row_scope(table), table.name)
+    except NotNative:
+        scalar = None
+        _query(table, [tree])  # is it one for DuckDB?
+    return RowExpression(tree, type, scalar)
+
+
+@dataclass(frozen=True, slots=True)
+class RowCheck:
+    """A check of a table's rows. `predicates` are there if Python evaluates it."""
+
+    check: CheckConstraint
+    tree: exp.Expr
+    predicates: tuple[Predicate, ...] | None
+
+    def violated(self, row: Row, bindings: Bindings) -> bool:
+        """Whether the check is false of the row: NULL satisfies it."""
+        assert self.predicates is not None, self
+        return any(_false(predicate, row, bindings) for predicate in self.predicates)
+
+
+def compile_check(table: TableDescriptor, check: CheckConstraint) -> RowCheck:
+    tree = without_blanks(parse_expression(check.expression), {(table.name,): table})
+    check_columns(tree, table, table.name)
+    try:
+        with plain_texts():
+            predicates = compile_predicates(tree, row_scope(table), table.name)
+        if any(_compares_with_null(predicate) for predicate in predicates):
+            raise NotNative("NULL among the constants")
+    except NotNative:
+        _query(table, [tree])
+        return RowCheck(check, tree, None)
+    return RowCheck(check, tree, predicates)
+
+
+def _compares_with_null(predicate: Predicate) -> bool:
+    match predicate:
+        case Comparison(constant=constant):
+            constants: Sequence[Scalar] = (constant,)
+        case Membership(constants=several):
+            constants = several
+        case _:
+            return False
+    return any(constant.evaluate((), _NOTHING) is None for constant in constants)
+
+
+_NOTHING = Bindings((), datetime_of(1 << 40))  # type: ignore[arg-type]
+
+
+def _false(predicate: Predicate, row: Row, bindings: Bindings) -> bool:
+    if isinstance(predicate, Comparison | Membership) and row[predicate.column] is None:
+        return False
+    return not bind_predicates([predicate], bindings)(row)
+
+
+async def evaluate_all(
+    table: TableDescriptor,
+    expressions: Sequence[RowExpression],
+    rows: Sequence[Row],
+    bindings: Bindings,
+    analytics: QueryEvaluator,
+) -> list[Sequence[Datum]]:
+    """The values of each expression in each row."""
+    foreign = [found for found in expressions if found.scalar is None]
+    answers = iter(await _ask(table, [found.tree for found in foreign], rows, bindings, analytics))
+    values: list[Sequence[Datum]] = []
+    for expression in expressions:
+        if expression.scalar is None:
+            column = next(answers)
+            values.append([coerce(expression.type, value) for value in column])
+            continue
+        found: list[Datum] = []
+        for start in range(0, len(rows), SLICE_ROWS):
+            chunk = rows[start : start + SLICE_ROWS]
+            found += [expression.evaluate(row, bindings) for row in chunk]
+            await asyncio.sleep(0)
+        values.append(found)
+    return values
+
+
+async def first_violation(
+    table: TableDescriptor,
+    check: RowCheck,
+    rows: Sequence[Row],
+    bindings: Bindings,
+    analytics: QueryEvaluator,
+) -> int | None:
+    """The place of the first row of which the check is false."""
+    if check.predicates is not None:
+        for place, row in enumerate(rows):
+            if check.violated(row, bindings):
+                return place
+            if place % SLICE_ROWS == SLICE_ROWS - 1:
+                await asyncio.sleep(0)
+        return None
+    (truths,) = await _ask(table, [check.tree], rows, bindings, analytics)
+    return next((place for place, truth in enumerate(truths) if truth is False), None)
+
+
+async def truths(
+    table: TableDescriptor,
+    condition: exp.Expr,
+    rows: Sequence[Row],
+    bindings: Bindings,
+    analytics: QueryEvaluator,
+) -> list[bool]:
+    """Of which rows a condition is true, neither false nor NULL."""
+    (answers,) = await _ask(table, [condition], rows, bindings, analytics)
+    return [answer is True for answer in answers]
+
+
+async def _ask(
+    table: TableDescriptor,
+    trees: Sequence[exp.Expr],
+    rows: Sequence[Row],
+    bindings: Bindings,
+    analytics: QueryEvaluator,
+) -> list[list[object]]:
+    """What DuckDB says of expressions, in the order of the rows."""
+    if not trees or not rows:
+        return [[] for _ in trees]
+    with plain_texts():
+        select = transpile(_query(table, trees), {(table.name,): table})
+    snapshots = {scan.registered: _arrow(table, scan.places, rows) for scan in select.scans}
+    try:
+        answer = await analytics.run(select.sql, snapshots, parameter_values(select, bindings))
+    except duckdb.Error as error:
+        raise from_duckdb(error, [table], select.positions) from error
+    columns: list[list[object]] = [column.to_pylist() for column in answer.table.columns]
+    if len(columns[0]) != len(rows):  # it reads no column: one answer is that for all
+        columns = [column * len(rows) for column in columns]
+    return columns
+
+
+async def result_types(
+    table: TableDescriptor, trees: Sequence[exp.Expr], analytics: QueryEvaluator
+) -> list[ColumnType]:
+    """Of which types expressions are by DuckDB. Raises SQLError for what it does not know, as 42883
+    for an unknown function."""
+    if not trees:
+        return []
+    select = transpile(_query(table, trees), {(table.name,): table})
+    given = {scan.registered: _arrow(table, scan.places, ()) for scan in select.scans}
+    try:
+        columns = await analytics.describe(select.sql, given, len(select.parameters))
+    except duckdb.Error as error:
+        raise from_duckdb(error, [table], select.positions) from error
+    return [column.type for column in columns]
+
+
+def _query(table: TableDescriptor, trees: Sequence[exp.Expr]) -> exp.Select:
+    aliased = [
+        exp.alias_(tree.copy(), f"e{place}", quoted=True) for place, tree in enumerate(trees)
+    ]
+    query = exp.select(*aliased).from_(exp.Table(this=exp.to_identifier(table.name, quoted=True)))
+    with plain_texts():
+        transpile(query, {(table.name,): table})
+    return query
+
+
+def _arrow(table: TableDescriptor, places: Sequence[int], rows: Sequence[Row]) -> pa.Table:
+    columns = [table.visible_columns[place] for place in places]
+    arrays = [
+        column_array(column.type.broad, [to_physical(column.type, row[place]) for row in rows])
+        for place, column in zip(places, columns, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=broad_schema(table, places))
+
+
+def rows_of(batch: pa.RecordBatch) -> list[Row]:
+    columns = [column.to_pylist() for column in batch.columns]
+    return list(zip(*columns, strict=True))
+
+
+def violation(table: TableDescriptor, check: CheckConstraint) -> SQLError:
+    """What is told of a row of which a check is false."""
+    if check.not_null_column is not None:
+        name = table.column_by_id(check.not_null_column).name.partition("~")[0]
+        return SQLError(
+            "23502",
+            f'null value in column "{name}" of relation "{table.name}" violates not-null '
+            "constraint",
+        )
+    return SQLError(
+        "23514",
+        f'new row for relation "{table.name}" violates check constraint "{check.name}"',
+        detail=f"The constraint is CHECK ({check.expression}).",
+    )

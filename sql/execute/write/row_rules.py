@@ -1,0 +1,135 @@
+"""What every row that is written must have beyond what its statement says.
+
+Computed columns, columns that are coming and going and that no statement knows, and checks. A table
+without any of these is *plain*, and its rows are encoded as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ....catalog.descriptors.descriptor import Column, TableDescriptor
+from ....catalog.rows.row_codec import RowCodec, codec_for
+from ....catalog.values.column_types import Datum, coerce
+from ...analyze.default_expressions import default_of
+from ...analyze.scalars import Bindings, Scalar
+from ...results.results import Row
+from ...runtime.query_evaluator import QueryEvaluator
+from .row_expressions import (
+    RowCheck,
+    RowExpression,
+    compile_check,
+    compile_expression,
+    evaluate_all,
+    first_violation,
+    violation,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Computed:
+    place: int
+    expression: RowExpression
+
+
+@dataclass(frozen=True, slots=True)
+class _Defaulted:
+    place: int
+    column: Column
+    default: Scalar
+
+
+class RowRules:
+    """The rules of one version of a table, compiled. Places are those of written columns."""
+
+    def __init__(self, table: TableDescriptor) -> None:
+        self.table = table
+        self.codec: RowCodec = codec_for(table.writable)
+        self._computed: list[_Computed] = []
+        self._defaulted: list[_Defaulted] = []
+        for place, column in enumerate(table.written_columns):
+            if column.computed is not None:
+                expression = compile_expression(table, column.computed, column.type)
+                self._computed.append(_Computed(place, expression))
+            elif not column.public:
+                self._defaulted.append(_Defaulted(place, column, default_of(column)))
+        self._checks: list[RowCheck] = [
+            compile_check(table.writable, check) for check in table.checks
+        ]
+        self._hidden = len(table.written_columns) - len(table.visible_columns)
+        self.carried = tuple(defaulted.column.id for defaulted in self._defaulted)
+        self.plain = not (self._computed or self._hidden or self._checks)
+        self.native = all(found.expression.scalar is not None for found in self._computed) and all(
+            check.predicates is not None for check in self._checks
+        )
+
+    @classmethod
+    def of(cls, table: TableDescriptor) -> RowRules:
+        """The rules of a version, compiled once for as long as it is in memory."""
+        rules = table.compiled.get(cls)
+        if rules is None:
+            rules = table.compiled[cls] = cls(table)
+        assert isinstance(rules, cls), rules
+        return rules
+
+    def complete(self, rows: Sequence[Row], bindings: Bindings) -> Sequence[Row]:
+        """The rows as they are written, of rows of visible columns. Only if `native`.
+
+        Raises SQLError 23514 and 23502 for a check that is false.
+        """
+        assert self.native, self.table
+        if self.plain:
+            return rows
+        return [self._completed(row, bindings) for row in rows]
+
+    async def complete_all(
+        self, rows: Sequence[Row], bindings: Bindings, analytics: QueryEvaluator
+    ) -> Sequence[Row]:
+        """The same, whoever evaluates the expressions."""
+        if self.native:
+            return self.complete(rows, bindings)
+        canonical = [self._canonical(row) for row in rows]
+        values = await evaluate_all(
+            self.table,
+            [computed.expression for computed in self._computed],
+            canonical,
+            bindings,
+            analytics,
+        )
+        finished: list[Row] = []
+        for number, row in enumerate(canonical):
+            found = self._with_defaults(row, bindings)
+            for computed, column in zip(self._computed, values, strict=True):
+                found[computed.place] = column[number]
+            finished.append(tuple(found))
+        for check in self._checks:
+            place = await first_violation(self.table.writable, check, finished, bindings, analytics)
+            if place is not None:
+                raise violation(self.table, check.check)
+        return finished
+
+    def _completed(self, row: Row, bindings: Bindings) -> Row:
+        canonical = self._canonical(row)
+        found = self._with_defaults(canonical, bindings)
+        for computed in self._computed:
+            found[computed.place] = computed.expression.evaluate(canonical, bindings)
+        for check in self._checks:
+            if check.violated(tuple(found), bindings):
+                raise violation(self.table, check.check)
+        return tuple(found)
+
+    def _canonical(self, row: Row) -> Row:
+        """Values as the columns will hold them: a check must see what is stored."""
+        columns = self.table.visible_columns
+        return tuple(
+            coerce(column.type, value, column=column.name)
+            for column, value in zip(columns, row, strict=True)
+        )
+
+    def _with_defaults(self, row: Row, bindings: Bindings) -> list[Datum]:
+        found = [*row, *([None] * self._hidden)]
+        for defaulted in self._defaulted:
+            value = defaulted.default.evaluate((), bindings)
+            found[defaulted.place] = coerce(defaulted.column.type, value)
+        return found

@@ -1,0 +1,172 @@
+"""The values of sequences: drawn, given back and set, each in a transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from ....catalog.descriptors.named_objects import SequenceDescriptor
+from ....catalog.descriptors.sequence_value import decode_value, encode_value
+from ....catalog.store.catalog import Catalog
+from ....catalog.store.catalog_changes import CatalogChanges
+from ....catalog.values.errors import SQLError
+from ....kvlayer.access import StoreAccess, Transaction
+from ....kvlayer.errors import RetryableTransaction
+from ...analyze.calls.sequence_calls import SequenceNeeded
+from ...runtime.relations import full_name
+from ...syntax.names import ObjectName
+from .sequence_rights import SequenceRights
+
+
+async def find_sequence(
+    catalog: Catalog, reader: Transaction, name: ObjectName, database: str
+) -> SequenceDescriptor | None:
+    descriptors = catalog.descriptors
+    wanted = full_name(name, database)
+    schema = name.parts[0] if len(name.parts) == 2 else "public"
+    if schema != "public" and schema in await catalog.list_schemas(reader, database):
+        wanted = replace(wanted, database=database, schema=schema)
+    try:
+        parents = await descriptors.resolve_schema(reader, wanted.database, wanted.schema)
+    except SQLError:
+        return None
+    found_id = await descriptors.lookup(reader, *parents, wanted.name)
+    found = None if found_id is None else await descriptors.read(reader, found_id)
+    return found if isinstance(found, SequenceDescriptor) else None
+
+
+class StoredSequences:
+    """The sequences of one database, for a session's statements; `rights` are its user's, where
+    it is not the store itself that draws."""
+
+    def __init__(
+        self,
+        store: StoreAccess,
+        catalog: Catalog,
+        database: str,
+        opened: Transaction | None,
+        rights: SequenceRights | None = None,
+    ) -> None:
+        self._rights = rights
+        self._store = store
+        self._catalog = catalog
+        self._database = database
+        self._opened = opened
+
+    async def find(self, name: str) -> SequenceDescriptor:
+        given = ObjectName(tuple(part.strip('"') for part in name.split(".")), 1)
+        reader = self._opened or self._store.begin(read_only=True)
+        try:
+            await reader.started()
+            found = await find_sequence(self._catalog, reader, given, self._database)
+        finally:
+            if reader is not self._opened:
+                await reader.rollback()
+        if found is None:
+            raise SQLError("42P01", f'relation "{name}" does not exist')
+        return found
+
+    async def check(self, sequence: SequenceDescriptor, needed: SequenceNeeded) -> None:
+        if self._rights is not None:
+            await self._rights.check(sequence, needed)
+
+    async def draw(self, sequence: SequenceDescriptor, count: int) -> list[int]:
+        options = sequence.options
+
+        async def work(transaction: Transaction) -> list[int]:
+            last, called = await _value(transaction, sequence)
+            values: list[int] = []
+            for _ in range(count):
+                following = last + options.increment if called else last
+                if not options.minimum <= following <= options.maximum:
+                    if values:
+                        break
+                    following = _wrapped(sequence)
+                values.append(following)
+                last, called = following, True
+            await transaction.put([sequence.key], [encode_value((last, True))])
+            return values
+
+        return await self._write(sequence, work)
+
+    async def give_back(self, sequence: SequenceDescriptor, values: Sequence[int]) -> None:
+        async def work(transaction: Transaction) -> None:
+            last, called = await _value(transaction, sequence)
+            if called and last == values[-1]:
+                before = values[0] - sequence.options.increment
+                inside = sequence.options.minimum <= before <= sequence.options.maximum
+                state = (before, True) if inside else (values[0], False)
+                await transaction.put([sequence.key], [encode_value(state)])
+
+        await self._write(sequence, work)
+
+    async def set_value(self, sequence: SequenceDescriptor, value: int, *, called: bool) -> None:
+        options = sequence.options
+        if not options.minimum <= value <= options.maximum:
+            raise SQLError(
+                "22003",
+                f'setval: value {value} is out of bounds for sequence "{sequence.name}" '
+                f"({options.minimum}..{options.maximum})",
+            )
+
+        async def work(transaction: Transaction) -> None:
+            await _value(transaction, sequence)
+            await transaction.put([sequence.key], [encode_value((value, called))])
+
+        await self._write(sequence, work)
+
+    async def _write(
+        self, sequence: SequenceDescriptor, work: Callable[[Transaction], Awaitable[T]]
+    ) -> T:
+        if self._opened is not None and self._mine(sequence):
+            return await work(self._opened)
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            transaction = self._store.begin()
+            try:
+                await transaction.started()
+                result = await work(transaction)
+                await transaction.commit()
+            except RetryableTransaction:
+                await transaction.rollback()
+                if attempt == ATTEMPTS_MAX:
+                    raise
+                await asyncio.sleep(0.001 * attempt * self._store.random.random())
+            except BaseException:
+                await transaction.rollback()
+                raise
+            else:
+                return result
+        raise AssertionError("the last attempt returns or raises")
+
+    def _mine(self, sequence: SequenceDescriptor) -> bool:
+        """Whether the open transaction has made the sequence, or has altered it: it has locked the
+        value, and draws are undone with it."""
+        if self._opened is None or not self._opened.commit_checks:
+            return False
+        published = CatalogChanges.of(self._opened).published
+        return any(changed.id == sequence.id for changed in published)
+
+
+async def _value(transaction: Transaction, sequence: SequenceDescriptor) -> tuple[int, bool]:
+    body = await transaction.get(sequence.key, for_update=True)
+    return (sequence.options.start, False) if body is None else decode_value(body)
+
+
+def _wrapped(sequence: SequenceDescriptor) -> int:
+    options = sequence.options
+    rising = options.increment > 0
+    if options.cycle:
+        return options.minimum if rising else options.maximum
+    what, bound = ("maximum", options.maximum) if rising else ("minimum", options.minimum)
+    raise SQLError(
+        "2200H", f'nextval: reached {what} value of sequence "{sequence.name}" ({bound})'
+    )
+
+
+ATTEMPTS_MAX = 100
+"""Draws of one sequence conflict with each other alone, and each is short."""
+
+
+T = TypeVar("T")

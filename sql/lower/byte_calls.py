@@ -1,0 +1,35 @@
+"""Functions of text that PostgreSQL has for BYTEA too, and DuckDB has not."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ...catalog.values.type_kinds import TypeKind
+from ..analyze.types.types import Types
+from ..builtins.known_functions import called
+from ..builtins.templates import call, duckdb, text
+from .aggregation.lists import over_list
+
+_SIDES = {"btrim": "b", "ltrim": "l", "rtrim": "r"}
+
+
+def of_bytes(node: exp.Expr, types: Types) -> exp.Expr | None:
+    """What stands for a call of one of them with bytes; None for every other node."""
+    found = called(node)
+    if found is None or not found[1] or types.kind(found[1][0]) is not TypeKind.BYTES:
+        return None
+    name, given = found
+    match name:
+        case "substr" | "substring":
+            return call("bytes_part", *given)
+        case "position":
+            return call("bytes_position", *given)
+        case "overlay":
+            return call("bytes_overlaid", *given)
+        case "btrim" | "ltrim" | "rtrim":
+            return call("bytes_trimmed", *given, text(_SIDES[name]))
+        case "string_agg":
+            over_list(node, [given[0], given[1]], "bytes_joined")
+        case "bit_length":
+            return duckdb("octet_length(:x) * 8", x=given[0])
+    return None

@@ -1,0 +1,105 @@
+"""Casts: what they make of values that DuckDB would convert otherwise."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ...catalog.values.column_types import ColumnType
+from ...catalog.values.type_kinds import FLOATS, TypeKind
+from ..analyze.scalars import broad_type_of_cast
+from ..analyze.types.derived_types import SCALE_UNKNOWN
+from ..analyze.types.types import STRING, Types, untyped
+from ..builtins.templates import call, cast_to, duckdb, plain
+from ..syntax.tree_copies import taken
+from ..syntax.tree_names import CAST_TYPE
+from . import arrays, spans
+from .numbers import trimmed_text
+from .styles import styled_text
+from .texts import padded
+
+_TEXTS_READ = {
+    TypeKind.FLOAT4, TypeKind.FLOAT8, TypeKind.BYTES, TypeKind.DATE, TypeKind.TIME,
+    TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ, TypeKind.INTERVAL, TypeKind.UUID,
+}  # fmt: skip
+
+
+def cast(node: exp.Cast, types: Types) -> exp.Expr | None:
+    """What stands for a cast; None for itself."""
+    if isinstance(node, exp.TryCast) or untyped(node.this):
+        return None
+    source, target = types.of(node.this), broad_type_of_cast(node)
+    if source is None and target is not None and target.bare:
+        parameter = isinstance(node.this.unnest(), exp.Parameter)
+        return None if parameter else call("bare_decimal", taken(node.this))
+    if source is None or target is None:
+        return None
+    if source.element is not None and target.element is not None:
+        return _of_array(node, source.element, target.element, types)
+    if source.kind is TypeKind.STRING:
+        return _of_text(node, target, types)
+    if target == STRING and (trimmed := trimmed_text(node.this)) is not None:
+        return trimmed
+    if target.kind is TypeKind.STRING and (styled := styled_text(node.this, source.kind)):
+        return styled
+    if source.kind in FLOATS:
+        return _of_float(node, source, target)
+    if target.kind is TypeKind.FLOAT4:
+        return call("single", exp.cast(taken(node.this), "DOUBLE", copy=False))
+    if source.kind is TypeKind.BYTES and target.kind is TypeKind.STRING:
+        return duckdb("'\\x' || lower(hex(:x))", x=taken(node.this))
+    return spans.cast(node, source.kind, target.kind)
+
+
+def _of_text(node: exp.Cast, target: ColumnType, types: Types) -> exp.Expr | None:
+    """A text is read as a literal of the type is."""
+    kind = target.kind
+    if kind is TypeKind.INT8:
+        node.set("this", call("integer_of_text", taken(node.this)))
+    elif kind is TypeKind.DECIMAL:
+        bare = CAST_TYPE in node.meta and target.decimal[1] == SCALE_UNKNOWN
+        node.set(
+            "this", call("exact_decimal_of_text" if bare else "decimal_of_text", taken(node.this))
+        )
+    elif kind is TypeKind.BOOL:
+        return call("bool_of_text", taken(node.this))
+    elif kind is TypeKind.BYTES and (blanks := padded(node.this, types)) is not None:
+        return plain("text_as_bytes", blanks)
+    elif kind in _TEXTS_READ:
+        return plain(f"text_as_{kind.value.lower()}", taken(node.this))
+    elif target.element is not None:
+        texts = plain("text_as_array", taken(node.this))
+        return exp.Cast(this=texts, to=exp.DataType.build(target.duckdb_name, dialect="duckdb"))
+    return None
+
+
+def _of_float(node: exp.Cast, source: ColumnType, target: ColumnType) -> exp.Expr | None:
+    single = source.kind is TypeKind.FLOAT4
+    match target.kind:
+        case TypeKind.FLOAT4 if not single:
+            return call("single", taken(node.this))
+        case TypeKind.STRING:
+            node.set("this", call("single_text" if single else "float_text", taken(node.this)))
+        case TypeKind.INT8:
+            node.set("this", plain("round_even", taken(node.this), exp.Literal.number(0)))
+        case TypeKind.DECIMAL:
+            node.set(
+                "this",
+                call("decimal_of_single" if single else "decimal_of_float", taken(node.this)),
+            )
+    return None
+
+
+def _of_array(
+    node: exp.Cast, source: ColumnType, target: ColumnType, types: Types
+) -> exp.Expr | None:
+    """Element by element, where it makes a difference."""
+    if target == STRING and source != STRING:
+        return arrays.element_texts(node.this.copy(), source, truths="CAST(e AS VARCHAR)")
+    element = exp.column("e")
+    types.say(element, source)
+    one = cast_to(element, target)
+    made = cast(one, types)
+    if made is None and one.this is element:
+        return None
+    lambda_ = exp.Lambda(this=made or one, expressions=[exp.to_identifier("e")])
+    return plain("list_transform", taken(node.this), lambda_)

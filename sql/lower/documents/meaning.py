@@ -1,0 +1,491 @@
+"""Which function each operator on documents is, in the tree of a query.
+
+    doc -> 'a' ->> 0        jsonb_place_text(doc, '$."a"[0]', '["a", 0]')
+    doc @> '{"a": 1}'       jsonb_contains(doc, '{"a": 1}'::JSONB)
+    doc - 'a'               jsonb_delete_key(doc, 'a')
+    upper(doc)              an error (42883): DuckDB would take a document for its text
+
+What an operator does depends on its operands, so their types are looked for. Where they are not
+plain to see the functions find out, for they see what they are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from ....catalog.values.column_types import ColumnType, array_of, coerce
+from ....catalog.values.errors import SQLError
+from ....catalog.values.json_text import write_json
+from ....catalog.values.type_kinds import TypeKind
+from ...analyze.types.resolution import no_operator
+from ...analyze.types.sets import check_order_of_distinct
+from ...analyze.types.types import Types, untyped
+from ...builtins.documents.calls import (
+    FUNCTIONS,
+    JSONB,
+    PATH_FUNCTIONS,
+    call,
+    in_places,
+    is_call,
+    is_literal,
+    literal_document,
+)
+from ...builtins.macros import PREFIX
+from ...builtins.type_names import type_name
+from ...parse import position_of
+from ...syntax.walks import find_all, stepping, walk
+from ..styles import refuse_styled_parts
+from . import grouping
+
+_TEXTS = array_of(ColumnType(TypeKind.STRING))
+
+
+def mean_documents(query: exp.Query, types: Types) -> exp.Query:
+    """The query with documents' operators and functions as DuckDB has them. Raises SQLError for
+    what PostgreSQL does not do with documents."""
+    for node in list(walk(query)):
+        types.of(node)  # before anything is replaced
+    for select in list(find_all(query, exp.Select)):
+        check_order_of_distinct(select)
+        grouping.group(select, types)
+    nodes = list(walk(query))
+    meaning = _Meaning(types)
+    for node in stepping(reversed(nodes)):
+        made = meaning.of(node)
+        if made is not None and made is not node:
+            types.say(made, types.of(node))
+            if node is query:
+                assert isinstance(made, exp.Query), made
+                query = made
+            else:
+                node.replace(made)
+    return query
+
+
+class _Meaning:
+    """What stands for each node, whose parts have been replaced already."""
+
+    def __init__(self, types: Types) -> None:
+        self._types = types
+
+    def of(self, node: exp.Expr) -> exp.Expr | None:
+        match node:
+            case exp.JSONExtract() | exp.JSONExtractScalar():
+                return self._element(node)
+            case exp.Bracket() if self._document(node.this):
+                return _subscript(node)
+            case exp.Cast() if not isinstance(node, exp.TryCast):
+                return self._cast(node)
+            case exp.DPipe():
+                return self._concatenation(node)
+            case exp.Sub():
+                return self._without(node)
+            case exp.ArrayContainsAll() | exp.ArrayContainedBy():
+                return self._containment(node)
+            case exp.Anonymous():
+                return self._function(node)
+            case exp.JSONBPathExists():
+                return self._by_path(node, "@?", node.this, node.expression)
+            case exp.MatchAgainst() if len(node.expressions) == 1:
+                return self._by_path(node, "@@", node.expressions[0], node.this)
+            case exp.ParseJSON():
+                return exp.cast(node.this, "jsonb", dialect="postgres")
+        if isinstance(node, tuple(_ON_PATHS)):
+            return self._on_path(node)
+        if isinstance(node, grouping.NODES):
+            return grouping.grouped(node, self._types)
+        return self._checked(node)
+
+    def _document(self, node: exp.Expr | None) -> bool:
+        return self._types.of(node) == JSONB
+
+    def _as_document(self, node: exp.Expr) -> exp.Expr:
+        return literal_document(node) if is_literal(node) else node
+
+    def _element(self, node: exp.Expr) -> exp.Expr:
+        """`doc -> 'a' -> 0`, as one function where all steps are constants."""
+        if isinstance(node.expression, exp.JSONPath) and not node.args.get("only_json_types"):
+            name = "json_extract" if isinstance(node, exp.JSONExtract) else "json_extract_string"
+            raise _no_function(node, name, hint="-> and #> give members of documents.")
+        sign = "->" if isinstance(node, exp.JSONExtract) else "->>"
+        self._check_document(node, node.this, sign, node.expression)
+        texts = "" if sign == "->" else "_text"
+        step = _constant_step(node.expression)
+        if step is None:
+            return call(f"jsonb_element{texts}", node.this, node.expression)
+        return _at_steps(node.this, [step], texts)
+
+    def _on_path(self, node: exp.Expr) -> exp.Expr:
+        name, path = _ON_PATHS[type(node)], node.expression
+        base = self._as_document(node.this)
+        if name == "jsonb_exists":
+            return call(name, base, path)
+        names = _constant_names(path)
+        if isinstance(base, exp.Column) and names and name in _BY_NAMES:
+            written = exp.Literal.string("$" + "".join(map(_written_step, names)))
+            return call(_BY_NAMES[name], base, written, text_path(path))
+        return call(name, base, text_path(path))
+
+    def _check_document(
+        self, node: exp.Expr, operand: exp.Expr, sign: str, beside: exp.Expr
+    ) -> None:
+        """Raises SQLError for an operand that is known to be no document."""
+        type = self._types.of(operand)
+        if is_literal(operand):
+            raise SQLError(
+                "42725",
+                f"operator is not unique: unknown {sign} unknown",
+                position=position_of(node),
+                hint="Cast the text: '…'::JSONB.",
+            )
+        if type is not None and type != JSONB:
+            raise no_operator(sign, type, self._types.given(beside), node)
+
+    def _cast(self, node: exp.Cast) -> exp.Expr | None:
+        source, target = self._types.of(node.this), self._types.of(node)
+        if target is None or target == source or untyped(node.this):
+            return None
+        if target == JSONB:
+            if source is not None and source.kind is not TypeKind.STRING:
+                raise _no_cast(node, source, target)
+            return call("jsonb_in", node.this)
+        if source != JSONB or target.kind is TypeKind.STRING:
+            return None
+        if target.kind not in _OF_DOCUMENTS:
+            raise _no_cast(node, source, target)
+        bare = target.kind is TypeKind.DECIMAL and not node.to.expressions
+        name = "jsonb_bare_number" if bare else _OF_DOCUMENTS[target.kind]
+        node.this.replace(call(name, node.this.copy()))
+        return None
+
+    def _concatenation(self, node: exp.DPipe) -> exp.Expr | None:
+        if self._types.of(node) != JSONB:
+            return None
+        return call("jsonb_concat", *map(self._as_document, (node.this, node.expression)))
+
+    def _by_path(self, node: exp.Expr, sign: str, base: exp.Expr, path: exp.Expr) -> exp.Expr:
+        if not is_literal(base):
+            self._check_document(node, base, sign, path)
+        name = "jsonb_path_exists_silently" if sign == "@?" else "jsonb_path_match_silently"
+        return call(name, self._as_document(base), path)
+
+    def _without(self, node: exp.Sub) -> exp.Expr | None:
+        if not self._document(node.this):
+            return None
+        return call("jsonb_delete", node.this, node.expression)
+
+    def _containment(self, node: exp.Expr) -> exp.Expr | None:
+        if not (self._document(node.this) or self._document(node.expression)):
+            return None
+        name = "jsonb_contains" if isinstance(node, exp.ArrayContainsAll) else "jsonb_contained"
+        return call(name, *map(self._as_document, (node.this, node.expression)))
+
+    def _function(self, node: exp.Anonymous) -> exp.Expr | None:
+        if is_call(node):
+            return None
+        name, given = node.name.lower().removeprefix(PREFIX), list(node.expressions)
+        if name in _BUILDERS or name in _AGGREGATES:
+            return self._made(node, name, given)
+        same = name.replace("json_", "jsonb_", 1) if name.startswith("json_") else name
+        if same == "jsonb_object" and len(given) in (1, 2):
+            made = "jsonb_object_of_texts" if len(given) == 1 else "jsonb_object_of_names"
+            return call(made, *map(text_path, given))
+        shape = FUNCTIONS.get(same)
+        if shape is None:
+            if name in _WITHIN:
+                return None
+            if name.startswith("json"):
+                raise _no_function(node, name)
+            return self._checked(node)
+        made, letters, least = shape
+        if made in PATH_FUNCTIONS:
+            given = in_places(given)
+        if name.endswith("_path") or name.endswith("_path_text"):
+            given = [given[0], exp.Array(expressions=given[1:])] if len(given) > 1 else given
+        if not least <= len(given) <= len(letters):
+            raise _no_function(node, f"{name} with {len(given)} arguments")
+        for place, letter in enumerate(letters[: len(given)]):
+            if letter == "d":
+                self._check_argument(node, name, given[place])
+                given[place] = self._as_document(given[place])
+            elif letter == "s":
+                given[place] = text_path(given[place])
+        return call(made, *given)
+
+    def _check_argument(self, node: exp.Expr, name: str, argument: exp.Expr) -> None:
+        type = self._types.of(argument)
+        if type is not None and type != JSONB:
+            raise _no_function(node, f"{name}({type_name(type)})")
+
+    def _made(self, node: exp.Anonymous, name: str, given: list[exp.Expr]) -> exp.Expr:
+        """Functions that make documents of values of any type."""
+        given = list(map(_named_row, given))
+        for argument in given:
+            refuse_styled_parts(argument, self._types, "a document")
+        if name in _AGGREGATES:
+            if len(given) != 1:
+                raise _no_function(node, f"{name} with {len(given)} arguments")
+            return gathered(node, given[0], self._types)
+        made = _BUILDERS[name]
+        if made == "jsonb_of":
+            if len(given) != 1:
+                raise _no_function(node, f"{name} with {len(given)} arguments")
+            if is_literal(given[0]):
+                raise SQLError(
+                    "42804",
+                    "could not determine polymorphic type because input has type unknown",
+                    position=position_of(node),
+                    hint="Cast the text: 'x'::TEXT.",
+                )
+            type = self._types.of(given[0])
+            if name == "row_to_json" and type is not None:
+                raise _no_function(node, f"{name}({type_name(type)})")
+        if made == "jsonb_built_object" and len(given) % 2:
+            raise SQLError(
+                "22023",
+                "argument list must have even number of elements",
+                position=position_of(node),
+                hint=f"The arguments of {name}() must consist of alternating keys and values.",
+            )
+        if not given:
+            empty = "{}" if made == "jsonb_built_object" else "[]"
+            return literal_document(exp.Literal.string(empty))
+        return call(made, *given)
+
+    def _checked(self, node: exp.Expr) -> exp.Expr | None:
+        """Raises SQLError for a function that takes no documents."""
+        match node:
+            case exp.JSONArrayAgg():
+                return gathered(node, node.this, self._types)
+            case exp.JSONBObjectAgg() | exp.JSONObjectAgg():
+                return _object_aggregate(node)
+            case exp.JSONObject() | exp.JSONArray():
+                raise _no_function(node, node.sql_name().lower())
+        if not self._types.strict:
+            return None
+        function = isinstance(node, exp.Func) and not isinstance(node, _FOR_ANY)
+        if function and any(map(self._document, _arguments(node))):
+            name = _name_of(node)
+            if name not in _NAMES_FOR_ANY:
+                raise _no_function(node, f"{name}(jsonb)")
+        return None
+
+
+def _named_row(tree: exp.Expr) -> exp.Expr:
+    """`ROW(a, b)` and `(a, b)` with the names that PostgreSQL gives their entries: f1, f2, …"""
+    if isinstance(tree, exp.Order):
+        tree.set("this", _named_row(tree.this))
+        return tree
+    inner = tree.unnest()
+    row = isinstance(inner, exp.Anonymous) and inner.name.upper() == "ROW"
+    if not (row or isinstance(inner, exp.Tuple)):
+        return tree
+    return exp.Struct(
+        expressions=[
+            exp.PropertyEQ(this=exp.to_identifier(f"f{place}"), expression=_named_row(entry.copy()))
+            for place, entry in enumerate(inner.expressions, start=1)
+        ]
+    )
+
+
+def _name_of(node: exp.Expr) -> str:
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower().removeprefix("postgres_")
+    return node.sql("postgres").partition("(")[0].lower()
+
+
+def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
+    for part in node.iter_expressions():
+        inner = part.this if isinstance(part, exp.Order) else part
+        yield from inner.expressions if isinstance(inner, exp.Distinct) else [inner]
+
+
+def _no_cast(node: exp.Cast, source: ColumnType, target: ColumnType) -> SQLError:
+    return SQLError(
+        "42846",
+        f"cannot cast type {type_name(source)} to {type_name(target)}",
+        position=position_of(node),
+    )
+
+
+def _no_function(node: exp.Expr, what: str, hint: str | None = None) -> SQLError:
+    return SQLError(
+        "42883",
+        f"function {what} does not exist",
+        position=position_of(node),
+        hint=hint or "You might need to add explicit type casts.",
+    )
+
+
+Step = str | int
+
+
+def _constant_step(node: exp.Expr) -> Step | None:
+    inner = node.unnest()
+    match inner:
+        case exp.JSONPath():
+            step = inner.expressions[-1].this
+            return step if isinstance(step, str | int) else None
+        case exp.Literal():
+            return str(inner.this) if inner.is_string else int(inner.this)
+        case exp.Neg() if isinstance(inner.this, exp.Literal) and inner.this.this.isdecimal():
+            return -int(inner.this.this)
+    return None
+
+
+def _at_steps(base: exp.Expr, steps: list[Step], texts: str) -> exp.Expr:
+    """What constant steps lead to; those of an inner arrow are taken along."""
+    inner = base.unnest()
+    taken = inner.meta.get(_STEPS)
+    if taken is not None:
+        base, steps = inner.expressions[0], [*taken, *steps]
+    written = exp.Literal.string(write_json(steps))
+    if isinstance(base, exp.Column) and all(map(_plain_step, steps)):
+        path = exp.Literal.string("$" + "".join(map(_written_step, steps)))
+        names = all(isinstance(step, str) for step in steps)
+        made = call(f"jsonb_{'member' if names else 'place'}{texts}", base, path, written)
+    else:
+        made = call(f"jsonb_steps{texts}", base, written)
+    if not texts:
+        made.meta[_STEPS] = steps
+    return made
+
+
+_STEPS = "steps"
+"""Marks a call by the constant steps that it follows."""
+
+
+def _constant_names(path: exp.Expr) -> list[str]:
+    """The names of a constant path that can lead into objects alone, if a path of DuckDB's can name
+    them; else nothing."""
+    texts: object = None
+    if is_literal(path):
+        texts = coerce(_TEXTS, path.unnest().this)
+    elif isinstance(path, exp.Array) and all(map(is_literal, path.expressions)):
+        texts = [item.unnest().this for item in path.expressions]
+    names = texts if isinstance(texts, list) else []
+    return names if names and all(map(_names_member, names)) else []
+
+
+def _names_member(step: object) -> bool:
+    """Whether a step of a path is a plain name, and no place in an array."""
+    return isinstance(step, str) and _plain_step(step) and not step.strip(" -").isdigit()
+
+
+def _plain_step(step: Step) -> bool:
+    """Whether a path of DuckDB's can name it: that knows no escapes."""
+    if isinstance(step, int):
+        return abs(step) < 1 << 31
+    return step.isascii() and step.replace("_", "").replace("-", "").replace(" ", "").isalnum()
+
+
+def _written_step(step: Step) -> str:
+    if isinstance(step, str):
+        return f'."{step}"'
+    return f"[#{step}]" if step < 0 else f"[{step}]"
+
+
+def _subscript(node: exp.Bracket) -> exp.Expr:
+    """`doc['a'][0]`: a place of a path."""
+    item = node.expressions[0]
+    if isinstance(item, exp.Slice):
+        raise SQLError(
+            "42804", "jsonb subscript does not support slices", position=position_of(node)
+        )
+    if not item.is_string:
+        inner = item.unnest()
+        if isinstance(inner, exp.Neg | exp.Literal):
+            # sqlglot has moved it by one, as arrays begin with 1, but where it saw a document.
+            place = int(inner.sql()) + (not isinstance(node.this.unnest(), exp.Cast))
+            item = exp.Literal.string(str(place))
+        else:
+            item = exp.cast(item, "text")
+    return call("jsonb_at_path", node.this, exp.Array(expressions=[item.copy()]))
+
+
+def text_path(node: exp.Expr) -> exp.Expr:
+    """A path, of which a literal is `'{a,b}'`."""
+    if not is_literal(node):
+        return node
+    texts = coerce(_TEXTS, node.this)
+    assert isinstance(texts, list), texts
+    items = [exp.Null() if text is None else exp.Literal.string(text) for text in texts]
+    return exp.cast(exp.Array(expressions=items), "text[]", dialect="postgres")
+
+
+def gathered(node: exp.Expr, argument: exp.Expr, types: Types) -> exp.Expr:
+    """`jsonb_agg(x ORDER BY y)`: NULL of no rows, as a list is."""
+    refuse_styled_parts(argument, types, "a document")
+    listed = exp.ArrayAgg(this=_named_row(argument))
+    return _of_aggregate(node, grouping.distinct_items(listed, types) or listed, "jsonb_of")
+
+
+def _object_aggregate(node: exp.Expr) -> exp.Expr:
+    pair = node.expressions or [node.this, node.expression]
+    name, value = pair
+    order = value if isinstance(value, exp.Order) else None
+    parts = {"name": name, "value": value if order is None else order.this}
+    entry: exp.Expr = exp.Struct(
+        expressions=[
+            exp.PropertyEQ(this=exp.to_identifier(called), expression=_named_row(part.copy()))
+            for called, part in parts.items()
+        ]
+    )
+    if order is not None:
+        entry = exp.Order(this=entry, expressions=order.expressions)
+    return _of_aggregate(node, exp.ArrayAgg(this=entry), "jsonb_gathered_object")
+
+
+def _of_aggregate(node: exp.Expr, listed: exp.Expr, name: str) -> exp.Expr:
+    """The function of a list; FILTER and OVER belong to the list."""
+    outer = node
+    while isinstance(outer.parent, exp.Filter | exp.Window) and outer.parent.this is outer:
+        outer = outer.parent
+    if outer is node:
+        return call(name, listed)
+    node.replace(listed)
+    made = call(name, exp.Null())
+    outer.replace(made)
+    made.set("expressions", [outer])
+    return listed
+
+
+_OF_DOCUMENTS = {
+    TypeKind.INT8: "jsonb_integer",
+    TypeKind.DECIMAL: "jsonb_number",
+    TypeKind.FLOAT4: "jsonb_number",
+    TypeKind.FLOAT8: "jsonb_number",
+    TypeKind.BOOL: "jsonb_truth",
+}
+_ON_PATHS: dict[type[exp.Expr], str] = {
+    exp.JSONBExtract: "jsonb_at_path",
+    exp.JSONBExtractScalar: "jsonb_text_at_path",
+    exp.JSONBDeleteAtPath: "jsonb_delete_path",
+    exp.JSONBContainsTopKey: "jsonb_exists",
+    exp.JSONBContainsAnyTopKeys: "jsonb_exists_any",
+    exp.JSONBContainsAllTopKeys: "jsonb_exists_all",
+}
+_BY_NAMES = {"jsonb_at_path": "jsonb_names", "jsonb_text_at_path": "jsonb_names_text"}
+_BUILDERS = {
+    **dict.fromkeys(("to_jsonb", "to_json", "array_to_json", "row_to_json"), "jsonb_of"),
+    **dict.fromkeys(("jsonb_build_object", "json_build_object"), "jsonb_built_object"),
+    **dict.fromkeys(("jsonb_build_array", "json_build_array"), "jsonb_built_array"),
+}
+_AGGREGATES = ("jsonb_agg", "json_agg")
+_WITHIN = ("jsonb_pair_key", "jsonb_pair_value", "jsonb_pair_text")
+"""What the parser puts in place of others, for parts that are no documents."""
+_FOR_ANY = (
+    exp.Case, exp.If, exp.Cast, exp.TryCast, exp.Coalesce, exp.Connector, exp.Array, exp.ArrayAgg,
+    exp.Count, exp.Explode, exp.Unnest, exp.Exists, exp.Lag, exp.Lead, exp.FirstValue,
+    exp.LastValue, exp.NthValue, exp.AnyValue, exp.Concat, exp.ConcatWs, exp.ArrayAppend,
+    exp.ArrayPrepend, exp.ArrayRemove, exp.ArrayPosition, exp.Struct, exp.In,
+)  # fmt: skip
+"""What takes values of any type, documents among them."""
+_NAMES_FOR_ANY = (
+    "pg_typeof", "concat", "concat_ws", "format", "num_nulls", "num_nonnulls", "row", "typeof",
+    "array_position", "array_append", "array_prepend", "array_remove", "array_replace",
+    "array_fill", "quote_literal", "quote_nullable", "pg_column_size", "first", "last",
+    "any_value", "list",
+)  # fmt: skip

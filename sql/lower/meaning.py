@@ -1,0 +1,279 @@
+"""The tree of a query with PostgreSQL's meaning of each node put into DuckDB's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from ...catalog.values.errors import SQLError
+from ...catalog.values.type_kinds import TypeKind
+from ..analyze.types import sets, singles
+from ..analyze.types.derived_types import FLOAT4
+from ..analyze.types.overlaps import overlap
+from ..analyze.types.types import Types, untyped
+from ..builtins.macros import PREFIX
+from ..builtins.operators import ARITHMETIC, COMPARISONS
+from ..builtins.templates import call, cast_to, duckdb, plain
+from ..builtins.type_names import type_name
+from ..parse import position_of
+from ..syntax.walks import find_all, stepping, walk
+from . import (
+    arrays,
+    casts,
+    clocks,
+    collations,
+    comparisons,
+    numbers,
+    patterns,
+    series,
+    spans,
+    texts,
+    times,
+)
+from .aggregation import aggregates, hypothetical
+from .aggregation.percentiles import percentile
+from .byte_calls import of_bytes
+
+
+def mean_as_postgres(query: exp.Expr, types: Types) -> None:
+    """Rewrites `query` in place. Raises SQLError for what has no meaning in PostgreSQL."""
+    sets.check_conditional_series(query)
+    for filtered in list(find_all(query, exp.Filter)):
+        aggregates.guard_filtered(filtered)
+    nodes = list(walk(query))
+    for node in nodes:
+        types.of(node)  # before anything is replaced
+    for node in stepping(reversed(nodes)):
+        made = _meaning(node, types)
+        if made is not None and made is not node:
+            assert node is not query, node
+            node.replace(made)
+            types.say(made, types.of(node))
+
+
+def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
+    """What stands for a node, whose parts have been replaced already; None for itself."""
+    made = of_bytes(node, types) or _of_numbers(node, types)
+    if made is not None:
+        return made
+    match node:
+        case exp.Anonymous():
+            return _function(node, types)
+        case exp.Literal():
+            return numbers.exact_literal(node, types)
+        case exp.Cast():
+            return casts.cast(node, types)
+        case exp.Sum() | exp.Avg() | exp.Filter() | exp.Window() if singles.is_sum(node, types):
+            return cast_to(node.copy(), FLOAT4)
+        case exp.Sum() | exp.Avg():
+            if not spans.summed(node, types) and isinstance(node, exp.Avg):
+                numbers.averaged(node, types)
+            return None
+        case exp.Like() | exp.ILike() | exp.RegexpLike() | exp.RegexpILike():
+            return _matched(node, types)
+        case exp.ArrayConcat() if len(node.expressions) == 1:
+            return plain("array_join", node.this, *node.expressions)
+        case exp.ConcatWs():
+            return texts.concat_ws(node, types)
+        case exp.ArrayToString():
+            return arrays.joined(node, types)
+        case exp.ArrayPosition():
+            return arrays.position(node)
+        case exp.SimilarTo() if not isinstance(node.parent, exp.Escape):
+            return texts.similar(node, types)
+        case exp.Collate():
+            collations.check_letters(node)
+            return None
+        case exp.Escape(this=exp.SimilarTo()):
+            return texts.similar(node.this, types, node.expression)
+        case exp.Substring():
+            return texts.substring(node, types)
+        case exp.Overlaps():
+            return overlap(node)
+        case exp.Extract():
+            return times.field(node.name, node.expression, types, tree=node)
+        case exp.GenerateSeries():
+            _cast_dates(node, types)
+            return series.of_decimals(node, types)
+        case exp.Select():
+            sets.check_order_of_distinct(node)
+            sets.check_distinct_series(node)
+            sets.check_rows(node)
+            return None
+        case exp.Localtimestamp() | exp.Localtime():
+            return times.local(node)
+    if _meant_aggregate(node, types):
+        return None
+    return _operator(node, types)
+
+
+def _meant_aggregate(node: exp.Expr, types: Types) -> bool:
+    """Puts what an aggregate means in its place; False for what is another node."""
+    match node:
+        case exp.ArrayAgg() | exp.GroupConcat():
+            aggregates.sorted_distinct(node)
+            aggregates.joined_by_nothing(node)
+        case exp.WithinGroup(this=exp.PercentileCont() | exp.PercentileDisc()):
+            percentile(node, types)
+        case exp.WithinGroup(this=exp.Mode()):
+            aggregates.most_frequent(node)
+        case exp.WithinGroup() if isinstance(node.this, hypothetical.RANKS):
+            hypothetical.placed(node)
+        case _ if isinstance(node, aggregates.OF_PAIRS):
+            aggregates.paired(node)
+        case _ if isinstance(node, aggregates.SPREADS):
+            aggregates.spread(node, types)
+        case _:
+            return False
+    return True
+
+
+def _of_numbers(node: exp.Expr, types: Types) -> exp.Expr | None:
+    """Functions of numbers, and a minus; None for what is another node."""
+    match node:
+        case exp.Degrees():
+            return duckdb(f"CAST(:x AS DOUBLE) / {_DEGREE}", x=node.this)
+        case exp.Radians():
+            return duckdb(f"CAST(:x AS DOUBLE) * {_DEGREE}", x=node.this)
+        case exp.Sin() | exp.Cos() | exp.Tan() | exp.Cot():
+            return duckdb(_FINITE.format(function=node.key), x=node.this)
+        case exp.Pow():
+            return call("power", node.this, node.expression)
+        case exp.Factorial():
+            return call("factorial", node.this)
+        case exp.Round():
+            return numbers.rounded([node.this, *_optional(node, "decimals")], types)
+        case exp.Neg() if types.kind(node.this) is TypeKind.INT8:
+            return numbers.negated(node)
+    return None
+
+
+_DEGREE = "CAST(0.017453292519943295 AS DOUBLE)"
+_FINITE = "CASE WHEN isinf(:x) THEN error('22003|input is out of range') ELSE {function}(:x) END"
+
+
+def _matched(node: exp.Expr, types: Types) -> exp.Expr | None:
+    """A text and a pattern, or the patterns of an array."""
+    some = node.expression
+    padded = texts.padded(node.this, types)
+    if padded is not None:
+        node.this.replace(padded)
+    if not isinstance(some, exp.Any | exp.All):
+        return _matched_one(node, some, types)
+    one = node.copy()
+    return arrays.any_like(node, _matched_one(one, arrays.ELEMENT, types) or one, some)
+
+
+def _matched_one(node: exp.Expr, pattern: exp.Expr, types: Types) -> exp.Expr | None:
+    if not isinstance(node, exp.Like | exp.ILike):
+        flags = patterns.ANY_CASE if isinstance(node, exp.RegexpILike) else ""
+        return patterns.like(node.this, pattern, flags, tree=node)
+    node.set("expression", pattern.copy())
+    return texts.escaped_like(node, types)
+
+
+def _operator(node: exp.Expr, types: Types) -> exp.Expr | None:
+    if isinstance(node, (*COMPARISONS, exp.In)):
+        return comparisons.compared_rows(node)
+    if isinstance(node, ARITHMETIC):
+        _days_of_dates(node, types)
+        if isinstance(node, exp.Mul | exp.Div) and (made := spans.scaled(node, types)) is not None:
+            return made
+        return numbers.divided(node, types) if isinstance(node, exp.Div) else None
+    return None
+
+
+def _days_of_dates(node: exp.Expr, types: Types) -> None:
+    """A date plus days: DuckDB has that for its narrower integers alone."""
+    for days, moment in ((node.this, node.expression), (node.expression, node.this)):
+        whole = types.kind(days) is TypeKind.INT8 and not isinstance(days.unnest(), exp.Literal)
+        if whole and types.kind(moment) is TypeKind.DATE:
+            days.replace(call("days", days))
+
+
+def _cast_dates(node: exp.GenerateSeries, types: Types) -> None:
+    """A series of dates is one of TIMESTAMPTZ. Raises SQLError 42883: a fourth operand."""
+    if node.args.get("is_end_exclusive") is not None:
+        raise SQLError(
+            "42883",
+            "function generate_series of four arguments does not exist",
+            position=position_of(node),
+        )
+    for place in ("start", "end"):
+        bound = node.args[place]
+        if types.kind(bound) is TypeKind.DATE:
+            bound.replace(exp.cast(bound.copy(), "TIMESTAMPTZ"))
+
+
+def _optional(node: exp.Expr, name: str) -> list[exp.Expr]:
+    found = node.args.get(name)
+    return [found] if found is not None else []
+
+
+Make = Callable[[list[exp.Expr], exp.Expr, Types], exp.Expr]
+
+_FUNCTIONS: dict[str, Make] = {
+    "div": lambda found, tree, types: numbers.whole_quotient(found[0], found[1], types),
+    "round": lambda found, tree, types: numbers.rounded(found, types),
+    "sign": lambda found, tree, types: numbers.sign(found[0], types),
+    "log": lambda found, tree, types: numbers.logarithm(found),
+    "to_char": lambda found, tree, types: times.written(found, types),
+    "to_date": lambda found, tree, types: call("date_read", *found),
+    "to_number": lambda found, tree, types: times.number_read(found, tree=tree),
+    "date_part": lambda found, tree, types: times.part(found, types, tree=tree),
+    "date_trunc": lambda found, tree, types: times.truncated(found, types, tree=tree),
+    "format": lambda found, tree, types: texts.formatted(found, types),
+    "concat": lambda found, tree, types: texts.concat(found, types),
+    "length": lambda found, tree, types: texts.length(found[0], types),
+    "octet_length": lambda found, tree, types: texts.octet_length(found[0], types),
+    "every": lambda found, tree, types: plain("bool_and", *found),
+    "variance": lambda found, tree, types: plain("var_samp", *found),
+    "scale": lambda found, tree, types: numbers.scale(found[0], types),
+    "pg_typeof": lambda found, tree, types: _type_name(found[0], types),
+}
+_COUNTS = {"div": (2, 2), "sign": (1, 1), "log": (1, 2), "round": (1, 2), "to_char": (2, 2),
+           "to_date": (2, 2), "date_part": (2, 2), "date_trunc": (2, 3), "every": (1, 1),
+           "variance": (1, 1), "pg_typeof": (1, 1),
+           "length": (1, 1), "octet_length": (1, 1), "to_number": (2, 2)}  # fmt: skip
+
+
+def _type_name(argument: exp.Expr, types: Types) -> exp.Expr:
+    type = types.declared(argument)
+    if type is None and untyped(argument):
+        return exp.Literal.string("unknown")
+    if type is None:
+        return duckdb("lower(typeof(:x))", x=argument)
+    return exp.Literal.string(type_name(type))
+
+
+def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
+    name = node.name.lower()
+    if name in clocks.CLOCKS and not node.expressions:
+        return clocks.read(name)
+    if name in ("num_nulls", "num_nonnulls"):
+        return numbers.nulls(node.expressions, there=name == "num_nonnulls")
+    if name == "array_fill":
+        return arrays.filled(node.expressions, types, tree=node)
+    if name == "enum_range" and len(node.expressions) == 2:
+        return plain("enum_range_boundary", *node.expressions)
+    if name == "cardinality":
+        return exp.cast(plain("len", *node.expressions), "BIGINT")
+    if name == "isfinite" and types.kind(node.expressions[0]) is TypeKind.INTERVAL:
+        return duckdb("CASE WHEN :x IS NOT NULL THEN true END", x=node.expressions[0])
+    if name.startswith(PREFIX):
+        name = name.removeprefix(PREFIX)
+        if name == "to_timestamp" and len(node.expressions) == 2:
+            return call("timestamptz_read", *node.expressions)
+        if name in patterns.FUNCTIONS:
+            return patterns.FUNCTIONS[name](list(node.expressions), types, node)
+        if name in _FUNCTIONS:
+            least, most = _COUNTS.get(name, (0, 1 << 16))
+            if not least <= len(node.expressions) <= most:
+                raise SQLError(
+                    "42883",
+                    f"function {name} with {len(node.expressions)} arguments does not exist",
+                    position=position_of(node),
+                )
+            return _FUNCTIONS[name](list(node.expressions), node, types)
+    return None

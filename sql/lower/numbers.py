@@ -1,0 +1,225 @@
+"""Numbers: exact quotients and averages, rounding, and text that is cast to them.
+
+DuckDB divides decimals as floats. Here a quotient of decimals is that of two whole numbers,
+computed with one digit more than it keeps, so that it is rounded rightly:
+
+    10.00 / 3      (1000 * 10^17) // (3 * 100) = 3.33333333333333333  ->  3.3333333333333333
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from functools import reduce
+
+from sqlglot import exp
+
+from ...catalog.values.column_types import ColumnType
+from ...catalog.values.errors import SQLError
+from ...catalog.values.literals import read_float
+from ...catalog.values.type_kinds import FLOATS, TypeKind
+from ..analyze.types.derived_types import constant_places, literal_type, quotient_scale
+from ..analyze.types.types import Types
+from ..builtins.macros import PREFIX
+from ..builtins.operators import COMPARISONS
+from ..builtins.templates import call, duckdb, number, plain
+from ..parse import position_of
+from ..syntax.walks import walk
+
+_EXACT = (TypeKind.INT8, TypeKind.DECIMAL)
+_DIGITS_MAX = 38
+
+
+def divided(tree: exp.Div, types: Types) -> exp.Expr | None:
+    """`a / b` where both are exact and one is a decimal; None where DuckDB is right."""
+    left, right = types.of(tree.this), types.of(tree.expression)
+    if left is None or right is None or left.kind not in _EXACT or right.kind not in _EXACT:
+        return None
+    if left.kind is TypeKind.INT8 and right.kind is TypeKind.INT8:
+        return None
+    return quotient(tree.this, left, tree.expression, right)
+
+
+def quotient(
+    left: exp.Expr, left_type: ColumnType, right: exp.Expr, right_type: ColumnType
+) -> exp.Expr:
+    """The exact quotient of two numbers that are no floats."""
+    scales = [_scale(left_type), _scale(right_type)]
+    kept = quotient_scale(*scales)
+    shift = kept + 1 + scales[1] - scales[0]
+    product = f"CAST({_whole(':a', scales[0])} AS HUGEINT) * CAST('1{'0' * shift}' AS HUGEINT)"
+    whole = f"({product}) // CAST({_whole(':b', scales[1])} AS HUGEINT)"
+    last = f"CAST('0.{'0' * kept}1' AS DECIMAL(38, {kept + 1}))"
+    return duckdb(
+        f"CAST(CAST(({whole}) AS DECIMAL(38, 0)) * {last} AS DECIMAL(38, {kept}))", a=left, b=right
+    )
+
+
+_SCALE_OF_PRODUCT_MAX = 6
+"""A decimal of more fractional digits is made whole by its text: times 10^scale it would overflow
+where it has half the digits that a decimal may have."""
+
+
+def _whole(operand: str, scale: int) -> str:
+    """The decimal without its point."""
+    if scale == 0:
+        return operand
+    exact = f"CAST({operand} AS DECIMAL(38, {scale}))"
+    if scale > _SCALE_OF_PRODUCT_MAX:
+        return f"replace(CAST({exact} AS VARCHAR), '.', '')"
+    return f"({exact} * CAST('1{'0' * scale}' AS DECIMAL(38, 0)))"
+
+
+def _scale(type: ColumnType) -> int:
+    return type.decimal[1] if type.kind is TypeKind.DECIMAL else 0
+
+
+def averaged(tree: exp.Avg, types: Types) -> None:
+    """avg() of integers and decimals, with whatever FILTER and OVER it has, as sum by count."""
+    argument = tree.this.this if isinstance(tree.this, exp.Distinct) else tree.this
+    if isinstance(tree.this, exp.Distinct):
+        argument = tree.this.expressions[0]
+    type = types.of(argument)
+    if type is None or type.kind not in _EXACT:
+        return
+    whole: exp.Expr = tree
+    while isinstance(whole.parent, exp.Filter | exp.Window) and whole.arg_key == "this":
+        whole = whole.parent
+    parts: list[exp.Expr] = []
+    for aggregate in (exp.Sum, exp.Count):
+        copied = whole.copy()
+        inner = copied if isinstance(copied, exp.Avg) else copied.find(exp.Avg)
+        assert inner is not None, whole
+        made = aggregate(this=inner.this.copy())
+        if inner is copied:
+            copied = made
+        else:
+            inner.replace(made)
+        parts.append(copied)
+    summed = ColumnType(TypeKind.DECIMAL, _DIGITS_MAX, _scale(type))
+    whole.replace(quotient(parts[0], summed, parts[1], ColumnType(TypeKind.INT8)))
+
+
+def rounded(arguments: list[exp.Expr], types: Types) -> exp.Expr:
+    """round(): floats to the nearest even number, decimals away from zero."""
+    kind = types.kind(arguments[0])
+    if len(arguments) == 1 and kind is TypeKind.FLOAT8:
+        return plain("round_even", arguments[0], number(0))
+    if len(arguments) == 1 and kind is TypeKind.INT8:
+        return exp.cast(arguments[0].copy(), "DOUBLE")
+    if len(arguments) == 2 and kind is TypeKind.FLOAT8:
+        raise SQLError(
+            "42883",
+            "function round(double precision, integer) does not exist",
+            position=position_of(arguments[0]),
+            hint="Cast the number to NUMERIC.",
+        )
+    places = constant_places(arguments[1]) if len(arguments) == 2 else None
+    if places is not None and kind in _EXACT:
+        return duckdb(f"CAST(round(:x, {places}) AS DECIMAL(38, {places}))", x=arguments[0])
+    return plain("round", *arguments)
+
+
+def sign(argument: exp.Expr, types: Types) -> exp.Expr:
+    name = "DECIMAL(38, 0)" if types.kind(argument) is TypeKind.DECIMAL else "DOUBLE"
+    return duckdb(f"CAST(sign(:x) AS {name})", x=argument)
+
+
+def whole_quotient(left: exp.Expr, right: exp.Expr, types: Types) -> exp.Expr:
+    """div(): the quotient of decimals cut to a whole number."""
+    known = [types.of(left), types.of(right)]
+    scales = [_scale(type) if type is not None else 12 for type in known]
+    kept = max(scales)
+    shifts = [f"CAST('1{'0' * (kept - scale)}' AS HUGEINT)" for scale in scales]
+    operands = [_whole(name, scale) for name, scale in zip((":a", ":b"), scales, strict=True)]
+    a, b = (f"(CAST({o} AS HUGEINT) * {s})" for o, s in zip(operands, shifts, strict=True))
+    return duckdb(f"CAST({a} // {b} AS DECIMAL(38, 0))", a=left, b=right)
+
+
+def logarithm(arguments: list[exp.Expr]) -> exp.Expr:
+    if len(arguments) == 1:
+        return call("log10", arguments[0])
+    base, operand = arguments
+    return call("logarithm", base, operand)
+
+
+def nulls(operands: list[exp.Expr], *, there: bool) -> exp.Expr:
+    """num_nulls(), or num_nonnulls() where those are asked for that are `there`."""
+    test = "IS NOT NULL" if there else "IS NULL"
+    counts = [duckdb(f"CAST(:x {test} AS BIGINT)", x=each) for each in operands]
+    return exp.paren(reduce(lambda left, right: exp.Add(this=left, expression=right), counts))
+
+
+def trimmed_text(operand: exp.Expr) -> exp.Expr | None:
+    """The text of trim_scale(), whose type has other digits than its values; None for others."""
+    inner = operand.unnest()
+    if isinstance(inner, exp.Anonymous) and inner.name == f"{PREFIX}trim_scale":
+        return call("trimmed_decimal", *inner.expressions)
+    return None
+
+
+def scale(operand: exp.Expr, types: Types) -> exp.Expr:
+    """scale(): the fractional digits of its type, which all its values show."""
+    found = types.of(operand)
+    assert found is not None, operand
+    digits = number(_scale(found))
+    return duckdb("CASE WHEN :x IS NOT NULL THEN CAST(:s AS BIGINT) END", x=operand, s=digits)
+
+
+def exact_literal(tree: exp.Literal, types: Types) -> exp.Expr | None:
+    """`1.5e3`, which DuckDB takes for a float, as the decimal that it is."""
+    text: str = tree.this
+    if tree.is_string:
+        return None
+    try:
+        written = Decimal(text)
+    except InvalidOperation:
+        return None
+    if not _fits(written):
+        _check_float(tree, types)
+        return None
+    if "e" not in text.lower():
+        return None
+    scale = literal_type(text).decimal if not text.isdecimal() else (38, 0)
+    return duckdb(f"CAST('{written:f}' AS DECIMAL(38, {scale[1]}))")
+
+
+def _fits(written: Decimal) -> bool:
+    """Whether a decimal of ours holds all digits of a number."""
+    _, digits, exponent = written.as_tuple()
+    assert isinstance(exponent, int), written
+    whole = max(len(digits) + exponent, 0) if written else 0
+    return whole + max(-exponent, 0) <= _DIGITS_MAX
+
+
+def _check_float(tree: exp.Literal, types: Types) -> None:
+    """Raises SQLError 22003 for a number that no decimal holds, unless it meets a float and is one:
+    DuckDB would make a float of it anywhere."""
+    if _meets_float(tree, types):
+        read_float(tree.this)
+        return
+    raise SQLError(
+        "22003",
+        f"{tree.this[:60]} has more digits than a DECIMAL, which has {_DIGITS_MAX}",
+        position=position_of(tree),
+        hint="Cast it to FLOAT8 where that is near enough.",
+    )
+
+
+def _meets_float(tree: exp.Expr, types: Types) -> bool:
+    """Whether a number becomes a float by what it is part of."""
+    parent = tree.parent
+    while isinstance(parent, exp.Paren | exp.Neg | exp.If):
+        parent = parent.parent
+    if isinstance(parent, exp.Tuple) and isinstance(parent.parent, (*COMPARISONS, exp.In)):
+        return any(types.kind(part) in FLOATS for part in walk(parent.parent))
+    if parent is None or isinstance(parent, exp.Query):
+        return False
+    parts = parent.iter_expressions() if not isinstance(parent, exp.Cast) else ()
+    return any(types.kind(part) in FLOATS for part in (parent, *parts))
+
+
+def negated(tree: exp.Neg) -> exp.Expr | None:
+    """`-n`, which overflows for the least INT8; a literal is negated as it is written."""
+    if isinstance(tree.this.unnest(), exp.Literal):
+        return None
+    return duckdb("0 - :x", x=tree.this)

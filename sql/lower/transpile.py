@@ -1,0 +1,530 @@
+"""Queries for DuckDB: the Postgres tree with tables, parameters and times replaced.
+
+    SELECT count(*) FROM shop.orders WHERE placed > $1 AND note = 'x'
+
+    SELECT COUNT(*) AS "count" FROM "scan_0" AS "orders"
+    WHERE "placed" > CAST($1 AS TIMESTAMP) AND "note" = CAST($2 AS VARCHAR)
+
+A parameter or text literal that is compared with a table's column takes the column's type and is
+converted by the same rules as everywhere else; a parameter that meets no column goes as it is.
+now() is the statement's time, not DuckDB's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, time
+from functools import partial
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ErrorLevel, UnsupportedError
+from sqlglot.generator import Generator
+from sqlglot.optimizer.scope import Scope as QueryScope
+
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.descriptors.enum_columns import enum_in
+from ...catalog.values.column_types import ColumnType
+from ...catalog.values.errors import SQLError
+from ...catalog.values.interval import Interval
+from ...catalog.values.json_text import write_json
+from ...catalog.values.type_kinds import TypeKind
+from ...kvlayer.fibre import give_way
+from ..access.key_access import KeyAccess
+from ..analyze.binder import Relations, column_type, scopes_in, tables_in
+from ..analyze.calls.client_functions import CLIENT_NODES, client_fact
+from ..analyze.calls.sequence_calls import is_sequence_call
+from ..analyze.calls.session_calls import refuse_session_call
+from ..analyze.calls.setting_functions import setting_call
+from ..analyze.columns.column_origins import column_origins
+from ..analyze.columns.hidden_columns import hide_columns, named
+from ..analyze.columns.merged_columns import spell_out_merged
+from ..analyze.columns.output_names import output_name
+from ..analyze.scalars import (
+    DATE,
+    INT8,
+    STRING,
+    TIMESTAMPTZ,
+    Bindings,
+    NotNative,
+    Scalar,
+    adapt,
+    coerced,
+    compile_scalar,
+    constant_datum,
+    type_of_cast,
+)
+from ..analyze.types.literal_casts import literal_cast
+from ..analyze.types.output_types import declared_enums, declared_types
+from ..analyze.types.resolution import resolve_types
+from ..analyze.types.types import Types
+from ..parse import folded, position_of
+from ..parse.queries import table_name
+from ..syntax.tree_copies import copied, dismantle, wrap
+from ..syntax.walks import find_all, stepping
+from .aggregation.grouped_keys import group_by_keys
+from .aggregation.named_windows import spell_out_windows
+from .aggregation.ties import rank_ties
+from .analytic_select import AnalyticSelect, TableScan, TypedParameter
+from .documents.element_names import name_elements
+from .documents.meaning import mean_documents
+from .meaning import mean_as_postgres
+from .precisions import round_moments
+from .wide_operators import rewrite
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+
+
+def transpile(
+    tree: exp.Expr, relations: Relations, access: KeyAccess | None = None
+) -> AnalyticSelect:
+    """The plan of a query. `access` is that of its only table, if it has just one."""
+    positions = _positions(tree)
+    query = _as_query(copied(tree))
+    spell_out_merged(query, relations)
+    spell_out_windows(query)
+    rank_ties(query)
+    group_by_keys(query, relations)
+    name_elements(query, relations)
+    declared, origins = declared_types(query, relations), column_origins(query, relations)
+    _name_columns(query)
+    round_moments(query)
+    parameters = _Parameters()
+    types = Types(query, relations)
+    declared = declared_enums(query, declared, types)
+    resolve_types(query, types)
+    query = mean_documents(query, types)
+    rewrite(query, types, parameters.typed)
+    mean_as_postgres(query, types)
+    _retype_casts(query, parameters)
+    for scope in stepping(scopes_in(query)):
+        _type_constants(scope, relations, parameters)
+    _replace_rest(query, parameters)
+    scans = _replace_tables(query, relations, access)
+    kept = parameters.kept_in(query)
+    sql = _generate(query)
+    dismantle(query)
+    return AnalyticSelect(
+        sql=sql,
+        scans=scans,
+        parameters=kept,
+        positions=positions,
+        declared=declared,
+        origins=origins,
+    )
+
+
+def _generate(query: exp.Query) -> str:
+    made = copied(query)
+    try:
+        return _written(made, ErrorLevel.RAISE)
+    except UnsupportedError as error:
+        # What depends on a session's time zone is the same in both: there is only UTC.
+        if "timezone handling" in f"{error}":
+            return _written(copied(query), ErrorLevel.IGNORE)
+        raise SQLError("0A000", f"not supported: {error}".splitlines()[0].lower()) from error
+    finally:
+        dismantle(made)
+
+
+def _written(query: exp.Query, unsupported: ErrorLevel) -> str:
+    """The query's text. The generator changes what it writes, and gives way at each leaf."""
+    generator = _DUCKDB.generator(identify=True, unsupported_level=unsupported)
+    generator._dispatch = dict(generator._dispatch)
+    for kind in _LEAVES:
+        generator._dispatch[kind] = _giving_way(generator._dispatch[kind])
+    text: str = generator.generate(query, copy=False)
+    return text
+
+
+_DUCKDB = DuckDB()
+_LEAVES = (exp.Identifier, exp.Literal, exp.Boolean, exp.Null)
+_Write = Callable[[Generator, exp.Expr], str]
+
+
+def _giving_way(write: _Write) -> _Write:
+    def written(generator: Generator, tree: exp.Expr) -> str:
+        give_way()
+        return write(generator, tree)
+
+    return written
+
+
+def _positions(tree: exp.Expr) -> dict[str, int]:
+    """Where each name first stands, for errors that DuckDB finds."""
+    positions: dict[str, int] = {}
+    for node in find_all(tree, exp.Identifier, exp.Anonymous):
+        start = node.meta.get("start")
+        if start is not None:
+            name = node.name.lower()
+            positions[name] = min(start + 1, positions.get(name, start + 1))
+    return positions
+
+
+def _retype_casts(query: exp.Query, parameters: _Parameters) -> None:
+    """Types mean what they mean in CREATE TABLE: INT is INT8, a bare DECIMAL of what is not
+    known is DECIMAL(38,9).
+
+    A text literal is read here, by the same rules as one that is stored.
+    """
+    # Inner ones first: what is narrowed is copied.
+    for cast in stepping(reversed(list(find_all(query, exp.Cast)))):
+        read = literal_cast(cast)
+        if read is not None:
+            cast.replace(parameters.typed(*read))
+            continue
+        type = type_of_cast(cast)
+        if type is not None and type.bare and _client_parameter(cast.this.unnest()):
+            cast.replace(parameters.numeric(cast.this.unnest(), type))
+        elif type is not None:
+            target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
+            if type == type.broad:
+                cast.set("to", target)
+            else:
+                wrap(cast, partial(_narrow_cast, type=type, target=target))
+
+
+def _narrow_cast(cast: exp.Expr, *, type: ColumnType, target: exp.DataType) -> exp.Expr:
+    """Within the limits of the narrow type, and of the broad one: text is cut, as Postgres does."""
+    narrow: exp.Expr = cast.__class__(this=cast.this, to=target)
+    if type.width is not None:
+        narrow = exp.Left(this=narrow, expression=exp.Literal.number(type.width))
+    if type.kind is TypeKind.CHAR:
+        return exp.Trim(this=narrow, position="TRAILING", expression=exp.Literal.string(" "))
+    if type.arrow_type != type.broad.arrow_type:
+        return _cast(narrow, type.broad)
+    return narrow
+
+
+def _as_query(tree: exp.Expr) -> exp.Query:
+    """VALUES is a query only as a subquery, with the column names that Postgres gives it."""
+    if not isinstance(tree, exp.Values):
+        assert isinstance(tree, exp.Query), tree
+        return tree
+    tail = {arg: tree.args.pop(arg) for arg in ("order", "limit", "offset") if tree.args.get(arg)}
+    width = len(tree.expressions[0].expressions)
+    names = [exp.to_identifier(f"column{number + 1}") for number in range(width)]
+    values = exp.Values(
+        expressions=tree.expressions,
+        alias=exp.TableAlias(this=exp.to_identifier("values", quoted=True), columns=names),
+    )
+    query = exp.select("*").from_(values)
+    for arg, part in tail.items():
+        query.set(arg, part)
+    return query
+
+
+class _Parameters:
+    """The DuckDB statement's parameters, in the order of their numbers."""
+
+    def __init__(self) -> None:
+        self.found: list[TypedParameter] = []
+        self._plain: dict[int, int] = {}
+        self._numeric: dict[int, int] = {}
+        self._now: dict[TypeKind, int] = {}
+        self._constants: dict[tuple[ColumnType | None, str], int] = {}
+
+    def typed(self, scalar: Scalar, type: ColumnType) -> exp.Expr:
+        return _cast(self._once(TypedParameter(scalar, type)), type)
+
+    def uncast(self, scalar: Scalar) -> exp.Expr:
+        return self._once(TypedParameter(scalar, None))
+
+    def _once(self, parameter: TypedParameter) -> exp.Expr:
+        """Equal constants are one parameter: GROUP BY must see the same expression twice."""
+        try:
+            key = (parameter.type, repr(constant_datum(parameter.scalar)))
+        except NotNative:
+            return self._add(parameter)
+        if key not in self._constants:
+            self._add(parameter)
+            self._constants[key] = len(self.found)
+        return _placeholder(self._constants[key])
+
+    def plain(self, tree: exp.Parameter) -> exp.Expr:
+        """A parameter as the client gave it; all its uses share one number."""
+        number = int(tree.this.this)
+        if number not in self._plain:
+            self._add(TypedParameter(compile_scalar(tree, {}), None))
+            self._plain[number] = len(self.found)
+        return _placeholder(self._plain[number])
+
+    def numeric(self, tree: exp.Parameter, type: ColumnType) -> exp.Expr:
+        """A parameter as a bare DECIMAL, which drops no digit of it."""
+        number = int(tree.this.this)
+        if number not in self._numeric:
+            given = compile_scalar(tree, {})
+            self._add(TypedParameter(coerced(given, type), type))
+            self._numeric[number] = len(self.found)
+        return _cast(_placeholder(self._numeric[number]), type)
+
+    def now(self, tree: exp.Expr, type: ColumnType) -> exp.Expr:
+        if type.kind not in self._now:
+            self._add(TypedParameter(compile_scalar(tree, {}), type))
+            self._now[type.kind] = len(self.found)
+        return _cast(_placeholder(self._now[type.kind]), type)
+
+    def kept_in(self, query: exp.Expr) -> tuple[TypedParameter, ...]:
+        """Those that the query still has, numbered anew: what is folded into a constant, as
+        pg_typeof() of a literal is, leaves none, and DuckDB wants no value that it does not use."""
+        places = [node for node in find_all(query, exp.Parameter) if node.args.get("_ours")]
+        used = sorted({int(node.this.this) for node in places})
+        number = {old: new for new, old in enumerate(used, 1)}
+        for node in places:
+            node.set("this", exp.Literal.number(number[int(node.this.this)]))
+        return tuple(self.found[old - 1] for old in used)
+
+    def _add(self, parameter: TypedParameter) -> exp.Expr:
+        self.found.append(parameter)
+        return _placeholder(len(self.found))
+
+
+def _placeholder(number: int) -> exp.Expr:
+    return exp.Parameter(this=exp.Literal.number(number), _ours=True)
+
+
+def _cast(tree: exp.Expr, type: ColumnType) -> exp.Expr:
+    target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
+    return exp.Cast(this=tree, to=target)
+
+
+def _type_constants(scope: QueryScope, relations: Relations, parameters: _Parameters) -> None:
+    for node in stepping(list(scope.find_all(*_COMPARISONS, exp.In, exp.Between))):
+        operands: list[exp.Expr]
+        match node:
+            case exp.In():
+                operands = [node.this, *node.expressions]
+            case exp.Between():
+                operands = [node.this, node.args["low"], node.args["high"]]
+            case _:
+                operands = [node.this, node.expression]
+        columns = [part for operand in operands if isinstance(part := operand.unnest(), exp.Column)]
+        types = {column_type(column, scope, relations) for column in columns}
+        type = types.pop() if len(types) == 1 else None
+        if type is not None:
+            for operand in operands:
+                _type_constant(operand.unnest(), type, parameters)
+
+
+def _type_constant(operand: exp.Expr, type: ColumnType, parameters: _Parameters) -> None:
+    give_way()
+    text = isinstance(operand, exp.Literal) and operand.is_string
+    if not text and not _client_parameter(operand):
+        return
+    scalar = compile_scalar(operand, {})
+    scalar = adapt(scalar, type, position=position_of(operand))
+    if type.kind is TypeKind.DECIMAL:
+        # Not cast: a constant with more digits than the column has must not be rounded to meet it.
+        operand.replace(parameters.uncast(scalar))
+    else:
+        operand.replace(parameters.typed(scalar, type))
+
+
+def _client_parameter(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Parameter) and not node.args.get("_ours")
+
+
+def _replace_rest(query: exp.Query, parameters: _Parameters) -> None:
+    _replace_setting_calls(query, parameters)
+    _replace_sequence_calls(query, parameters)
+    for node in list(find_all(query, *CLIENT_NODES)):
+        inner = isinstance(node.parent, exp.Dot) and client_fact(node.parent) is not None
+        if (fact := client_fact(node)) is not None and not inner:
+            node.replace(parameters.typed(compile_scalar(node, {}), fact.type))
+    for node in list(find_all(query, exp.Parameter, exp.CurrentTimestamp, exp.CurrentDate)):
+        match node:
+            case exp.Parameter():
+                if _client_parameter(node):
+                    node.replace(parameters.plain(node))
+            case exp.CurrentTimestamp():
+                node.set("this", None)
+                node.replace(parameters.now(node.copy(), TIMESTAMPTZ))
+            case _:
+                node.set("this", None)
+                node.replace(parameters.now(node.copy(), DATE))
+
+
+def _replace_setting_calls(query: exp.Query, parameters: _Parameters) -> None:
+    """Each call is one value. Raises SQLError 0A000 where it would have to be one for each row."""
+    for node in list(find_all(query, exp.Anonymous)):
+        if setting_call(node) is None:
+            continue
+        whole = node.parent if isinstance(node.parent, exp.Dot) else node
+        try:
+            scalar = compile_scalar(whole, {})
+        except NotNative:
+            raise SQLError(
+                "0A000",
+                f"{node.name.lower()} takes constants and parameters",
+                position=position_of(node),
+            ) from None
+        whole.replace(parameters.typed(scalar, STRING))
+
+
+def _evaluated_once(call: exp.Expr) -> bool:
+    """Whether a call is one value: an item where there are no rows, or of VALUES in the outermost
+    FROM."""
+    nearest = call.find_ancestor(exp.Values, exp.Select)
+    if isinstance(nearest, exp.Values):
+        select = nearest.find_ancestor(exp.Select)
+        lateral = nearest.find_ancestor(exp.Lateral) is not None
+        return select is not None and select.parent is None and not lateral
+    return nearest is not None and nearest.args.get("from_") is None
+
+
+def _replace_sequence_calls(query: exp.Query, parameters: _Parameters) -> None:
+    """Each call is one value. Raises SQLError 0A000 where it would have to be one for each row."""
+    for node in list(find_all(query, exp.Anonymous)):
+        refuse_session_call(node)
+        if not is_sequence_call(node):
+            continue
+        if not _evaluated_once(node):
+            raise SQLError(
+                "0A000",
+                f"{node.name.lower()} cannot be called for each row of a query",
+                position=position_of(node),
+                hint="Make it the DEFAULT of a column, or call it in VALUES.",
+            )
+        node.replace(parameters.typed(compile_scalar(node, {}), INT8))
+
+
+def _replace_tables(
+    query: exp.Query, relations: Relations, access: KeyAccess | None
+) -> tuple[TableScan, ...]:
+    names = names_used(query)
+    hide_columns(query, relations)
+    columns = {folded(column.this) for column in find_all(query, exp.Column) if names is not None}
+    scans: dict[tuple[str, ...], TableScan] = {}
+    for table in tables_in(query):
+        parts = table_name(table).parts
+        descriptor = relations[parts]
+        if parts not in scans:
+            alias = folded_alias(table)
+            whole = alias in columns and descriptor.find_column(alias) is None
+            # `t AS x (a, b)` renames columns by their places, so none may be left out.
+            whole = whole or bool(table.args.get("alias") and table.args["alias"].columns)
+            places = _places(descriptor, None if whole else names, query)
+            scans[parts] = TableScan(
+                registered=f"scan_{len(scans)}", descriptor=descriptor, places=places, access=access
+            )
+        named = table.args.get("alias") or exp.TableAlias(
+            this=exp.to_identifier(folded(table.this), quoted=True)
+        )
+        replacement = _scanned(scans[parts], named)
+        for arg in ("joins", "sample", "laterals"):
+            if table.args.get(arg):
+                replacement.set(arg, table.args[arg])
+        table.replace(replacement)
+    for column in find_all(query, exp.Column):
+        column.set("db", None)
+        column.set("catalog", None)
+    return tuple(scans.values())
+
+
+def _scanned(scan: TableScan, alias: exp.TableAlias) -> exp.Expr:
+    """What stands for a table: its scan, whose labels become members of their enumerations."""
+    table = exp.Table(this=exp.to_identifier(scan.registered, quoted=True))
+    columns = [scan.descriptor.visible_columns[place] for place in scan.places]
+    if not any(enum_in(column.type) for column in columns):
+        table.set("alias", alias)
+        return table
+    items: list[exp.Expr] = []
+    for column in columns:
+        named: exp.Expr = exp.column(column.name, quoted=True)
+        if enum_in(column.type) is not None:
+            named = exp.alias_(_cast(named, column.type), column.name, quoted=True)
+        items.append(named)
+    return exp.Subquery(this=exp.select(*items).from_(table), alias=alias)
+
+
+def folded_alias(table: exp.Table) -> str:
+    alias = table.args.get("alias")
+    named = alias.this if alias is not None and alias.this is not None else table.this
+    return folded(named)
+
+
+def names_used(query: exp.Query) -> set[str] | None:
+    """Every name that may be a column's, or None where a star takes all of them."""
+    for star in find_all(query, exp.Star):
+        if not isinstance(star.parent, exp.Count):
+            return None
+    names = {folded(node) for node in find_all(query, exp.Identifier)}
+    for join in find_all(query, exp.Join):
+        if str(join.args.get("method") or "").upper() == "NATURAL":
+            return None
+    return names
+
+
+def _places(
+    descriptor: TableDescriptor, names: set[str] | None, query: exp.Query
+) -> tuple[int, ...]:
+    """The columns to read: those of the names, or all (`SELECT *`, and `SELECT t FROM t`)."""
+    places = range(len(descriptor.visible_columns))
+    if names is None:
+        return tuple(
+            place
+            for place in places
+            if not (column := descriptor.visible_columns[place]).hidden or named(query, column.name)
+        )
+    wanted = [place for place in places if descriptor.visible_columns[place].name in names]
+    return tuple(wanted) or (0,)
+
+
+def _name_columns(query: exp.Query) -> None:
+    """Gives columns the names that Postgres gives them: the result's, and those of parts of it."""
+    for node in find_all(query, exp.Alias, exp.Column):
+        name = node.args["alias"] if isinstance(node, exp.Alias) else node.this
+        if isinstance(name, exp.Identifier):
+            name.set("this", folded(name))
+    for values in find_all(query, exp.Values):
+        _name_values(values)
+    for select in find_all(query, exp.Select):
+        outermost = select is _first_select(query)
+        if outermost or isinstance(select.parent, exp.Subquery | exp.CTE):
+            _name_items(select, outermost=outermost)
+
+
+def _name_values(values: exp.Values) -> None:
+    alias = values.args.get("alias")
+    if alias is not None and values.expressions:
+        width, given = len(values.expressions[0].expressions), alias.columns
+        others = [exp.to_identifier(f"column{place + 1}") for place in range(len(given), width)]
+        alias.set("columns", [*given, *others])
+
+
+def _first_select(query: exp.Expr) -> exp.Expr:
+    while isinstance(query, exp.SetOperation | exp.Subquery):
+        query = query.this
+    return query
+
+
+def _name_items(select: exp.Select, *, outermost: bool) -> None:
+    for item in list(select.expressions):
+        whole = isinstance(item, exp.Star) or (
+            isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
+        )
+        # A column has its name already, and an alias of itself would confuse DuckDB's messages.
+        if whole or isinstance(item, exp.Alias | exp.Aliases | exp.Column):
+            continue
+        if outermost or len(select.expressions) > 1 or not isinstance(item, exp.Subquery):
+            name = output_name(item)
+            wrap(item, partial(exp.alias_, alias=name, quoted=True, copy=False))
+
+
+def parameter_values(select: AnalyticSelect, bindings: Bindings) -> list[object]:
+    """What DuckDB is given. Times go as text, which the cast reads back exactly."""
+    values = []
+    for parameter in select.parameters:
+        value = parameter.scalar.value(bindings)
+        values.append(_as_parameter(value))
+    return values
+
+
+def _as_parameter(value: object) -> object:
+    if isinstance(value, Interval):
+        return value.fields
+    if isinstance(value, dict):
+        return write_json(value)
+    if isinstance(value, date | time):  # a datetime is a date
+        return str(value)
+    return [_as_parameter(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,155 @@
+"""The grammar of changefeeds, jobs, settings and the session."""
+
+from __future__ import annotations
+
+from sqlglot.tokenizer_core import TokenType
+
+from ...syntax.statements import (
+    ControlJobs,
+    CreateChangefeed,
+    JobAction,
+    SetClusterSetting,
+    ShowClusterSettings,
+    ShowColumns,
+    ShowCreateTable,
+    ShowDatabases,
+    ShowJobs,
+    ShowSession,
+    ShowTables,
+    Statement,
+    UseDatabase,
+)
+from .. import transactions
+from ..cursor import Cursor, LexemeKind
+from ..ddl.ranges import show_ranges
+
+
+def create_changefeed(cursor: Cursor) -> CreateChangefeed:
+    """`FOR [TABLE] name, … [INTO 'uri'] [WITH option [= value], …]`"""
+    cursor.expect_words("for")
+    cursor.accept_words("table")
+    tables = [cursor.object_name("a table's name")]
+    while cursor.accept_symbol(","):
+        cursor.accept_words("table")
+        tables.append(cursor.object_name("a table's name"))
+    sink = cursor.string("the sink's URI") if cursor.accept_words("into") else None
+    options = []
+    if cursor.accept_words("with"):
+        parenthesized = cursor.accept_symbol("(")
+        options.append(cursor.option())
+        while cursor.accept_symbol(","):
+            options.append(cursor.option())
+        if parenthesized:
+            cursor.expect_symbol(")")
+    cursor.expect_end()
+    return CreateChangefeed(
+        tables=tuple(tables), sink=sink, options=tuple(options), text=cursor.statement_text
+    )
+
+
+def control_jobs(cursor: Cursor, action: JobAction) -> ControlJobs:
+    if not cursor.accept_words("jobs"):
+        cursor.expect_words("job")
+    ids = [cursor.integer("a job's id")]
+    while cursor.accept_symbol(","):
+        ids.append(cursor.integer("a job's id"))
+    cursor.expect_end()
+    return ControlJobs(action=action, job_ids=tuple(ids))
+
+
+def show(cursor: Cursor) -> Statement:
+    statement = _shown(cursor)
+    cursor.expect_end()
+    return statement
+
+
+def _shown(cursor: Cursor) -> Statement:
+    position = cursor.position
+    for words, only in ((("changefeed",), True), ((), False)):
+        if cursor.accept_words(*words, "jobs"):
+            return ShowJobs(changefeeds_only=only, job_id=None)
+        if cursor.accept_words(*words, "job"):
+            return ShowJobs(changefeeds_only=only, job_id=cursor.integer("a job's id"))
+    if cursor.accept_words("cluster", "settings") or cursor.accept_words(
+        "all", "cluster", "settings"
+    ):
+        return ShowClusterSettings(name=None, position=position)
+    if cursor.accept_words("cluster", "setting"):
+        position = cursor.position
+        if cursor.accept_words("all"):
+            return ShowClusterSettings(name=None, position=position)
+        return ShowClusterSettings(name=cursor.dotted_name("a setting"), position=position)
+    if cursor.accept_words("tables"):
+        database = cursor.identifier("a database's name") if cursor.accept_words("from") else None
+        return ShowTables(database=database)
+    if cursor.accept_words("ranges"):
+        return show_ranges(cursor)
+    if cursor.accept_words("databases"):
+        return ShowDatabases()
+    if cursor.accept_words("create"):
+        view = cursor.accept_words("view")
+        if not view:
+            cursor.accept_words("table")
+        named = "a view's name" if view else "a table's name"
+        return ShowCreateTable(table=cursor.object_name(named), view=view)
+    if cursor.accept_words("columns"):
+        cursor.expect_words("from")
+        return ShowColumns(table=cursor.object_name("a table's name"))
+    if cursor.accept_words("transaction"):
+        for mode in ("isolation", "priority", "status"):
+            if cursor.accept_words(mode):
+                if mode == "isolation":
+                    cursor.expect_words("level")
+                return ShowSession(name=f"transaction_{mode}", position=position)
+        cursor.fail(expected="ISOLATION LEVEL, PRIORITY or STATUS")
+    if cursor.accept_words("all"):
+        return ShowSession(name="all", position=position)
+    if cursor.accept_words("time", "zone"):
+        return ShowSession(name="timezone", position=position)
+    if cursor.current.kind is LexemeKind.WORD:
+        return ShowSession(name=cursor.dotted_name("what to show"), position=position)
+    cursor.fail(expected="TABLES, DATABASES, COLUMNS, CREATE TABLE, JOBS or CLUSTER SETTINGS")
+
+
+def set_statement(cursor: Cursor) -> Statement:
+    """`CLUSTER SETTING name = value`, or what `transactions` knows to set."""
+    if cursor.accept_words("cluster"):
+        cursor.expect_words("setting")
+        position = cursor.position
+        name = cursor.dotted_name("a setting")
+        _expect_equals(cursor)
+        default = cursor.at_words("default")
+        value = cursor.option_value()
+        cursor.expect_end()
+        return SetClusterSetting(name=name, value=None if default else value, position=position)
+    if cursor.accept_words("transaction"):
+        return transactions.set_transaction(cursor)
+    if cursor.accept_words("session", "characteristics", "as", "transaction"):
+        return transactions.set_characteristics(cursor)
+    return transactions.set_variable(cursor)
+
+
+def reset_statement(cursor: Cursor) -> Statement:
+    if not cursor.accept_words("cluster", "setting"):
+        return transactions.reset_variable(cursor)
+    position = cursor.position
+    name = cursor.dotted_name("a setting")
+    cursor.expect_end()
+    return SetClusterSetting(name=name, value=None, position=position)
+
+
+def use(cursor: Cursor) -> UseDatabase:
+    name = cursor.identifier("a database's name")
+    cursor.expect_end()
+    return UseDatabase(name=name)
+
+
+def _expect_equals(cursor: Cursor) -> None:
+    if not cursor.accept_words("to"):
+        cursor.expect_symbol("=")
+
+
+QUERY_TOKENS = frozenset(
+    {TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN, TokenType.TABLE}
+)
+"""What a query begins with."""

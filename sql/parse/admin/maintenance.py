@@ -1,0 +1,90 @@
+"""The grammar of statements that keep a PostgreSQL in shape: VACUUM, ANALYZE, REINDEX and others.
+
+A store of this kind has nothing for them to do, so what they name is looked up, and no more.
+"""
+
+from __future__ import annotations
+
+from ...syntax.maintenance_statements import Chore, Maintain
+from ...syntax.names import ObjectName
+from ..cursor import Cursor
+
+_VACUUM_WORDS = ("full", "freeze", "verbose")
+_REINDEX_KINDS = ("index", "table", "schema", "database", "system")
+
+
+def vacuum(cursor: Cursor) -> Maintain:
+    """`[(option, …)] [FULL] [FREEZE] [VERBOSE] [ANALYZE] [table [(column, …)], …]`"""
+    if cursor.at_symbol("("):
+        _options(cursor)
+    else:
+        for word in _VACUUM_WORDS:
+            cursor.accept_words(word)
+        _ = cursor.accept_words("analyze") or cursor.accept_words("analyse")
+    return Maintain(chore=Chore.VACUUM, tables=_tables(cursor))
+
+
+def analyze(cursor: Cursor) -> Maintain:
+    """`[(option, …)] [VERBOSE] [table [(column, …)], …]`"""
+    if cursor.at_symbol("("):
+        _options(cursor)
+    else:
+        cursor.accept_words("verbose")
+    return Maintain(chore=Chore.ANALYZE, tables=_tables(cursor))
+
+
+def reindex(cursor: Cursor) -> Maintain:
+    """`[(option, …)] {INDEX | TABLE | SCHEMA | DATABASE | SYSTEM} [CONCURRENTLY] name`"""
+    if cursor.at_symbol("("):
+        _options(cursor)
+    kind = next((word for word in _REINDEX_KINDS if cursor.accept_words(word)), None)
+    if kind is None:
+        cursor.fail(expected="INDEX, TABLE, SCHEMA, DATABASE or SYSTEM")
+    cursor.accept_words("concurrently")
+    name = cursor.object_name("a name")
+    cursor.expect_end()
+    return Maintain(chore=Chore.REINDEX, tables=(name,) if kind == "table" else ())
+
+
+def cluster(cursor: Cursor) -> Maintain:
+    """`[VERBOSE] [table [USING index]]`"""
+    cursor.accept_words("verbose")
+    tables: tuple[ObjectName, ...] = ()
+    if not cursor.finished:
+        tables = (cursor.object_name("a table's name"),)
+        if cursor.accept_words("using"):
+            cursor.identifier("an index's name")
+    cursor.expect_end()
+    return Maintain(chore=Chore.CLUSTER, tables=tables)
+
+
+def checkpoint(cursor: Cursor) -> Maintain:
+    cursor.expect_end()
+    return Maintain(chore=Chore.CHECKPOINT, tables=())
+
+
+def _tables(cursor: Cursor) -> tuple[ObjectName, ...]:
+    tables: list[ObjectName] = []
+    while not cursor.finished:
+        tables.append(cursor.object_name("a table's name"))
+        if cursor.accept_symbol("("):
+            cursor.identifier("a column's name")
+            while cursor.accept_symbol(","):
+                cursor.identifier("a column's name")
+            cursor.expect_symbol(")")
+        if not cursor.accept_symbol(","):
+            break
+    cursor.expect_end()
+    return tuple(tables)
+
+
+def _options(cursor: Cursor) -> None:
+    """`(option [value], …)`"""
+    cursor.expect_symbol("(")
+    while True:
+        cursor.identifier("an option")
+        if not (cursor.at_symbol(",") or cursor.at_symbol(")")):
+            cursor.option_value()
+        if not cursor.accept_symbol(","):
+            break
+    cursor.expect_symbol(")")

@@ -1,0 +1,68 @@
+"""Statements that are understood and not offered: what is said of each, by how it begins."""
+
+from __future__ import annotations
+
+from ....catalog.values.errors import SQLError
+from ..cursor import Cursor
+
+_TEMPORARY = "Create a table, and drop it when it is not needed any more."
+_CHANNELS = "CREATE CHANGEFEED FOR t streams the rows that change to the client."
+_FEEDS = "CREATE CHANGEFEED FOR TABLE t INTO … keeps another database in step."
+_FUNCTIONS = "Statements are sent one by one, or several in one text."
+
+REFUSED: dict[tuple[str, ...], tuple[str, str]] = {
+    ("create", "temp"): ("temporary tables", _TEMPORARY),
+    ("create", "temporary"): ("temporary tables", _TEMPORARY),
+    ("create", "local", "temp"): ("temporary tables", _TEMPORARY),
+    ("create", "local", "temporary"): ("temporary tables", _TEMPORARY),
+    ("create", "global", "temporary"): ("temporary tables", _TEMPORARY),
+    ("create", "unlogged"): ("unlogged tables", "Every table is durable: leave UNLOGGED out."),
+    ("create", "or"): ("CREATE OR REPLACE", "Drop what is there, and create it again."),
+    ("create", "materialized"): (
+        "materialized views",
+        "CREATE TABLE … AS keeps a query's rows; a changefeed keeps a mirror current.",
+    ),
+    ("create", "trigger"): ("triggers", "A changefeed tells of every row that changes."),
+    ("create", "function"): ("functions", _FUNCTIONS),
+    ("create", "procedure"): ("procedures", _FUNCTIONS),
+    ("create", "domain"): ("domains", "Give each column its type and a CHECK."),
+    ("create", "extension"): (
+        "extensions",
+        "gen_random_uuid() and the functions of docs/sql.md are there without one.",
+    ),
+    ("create", "rule"): ("rules", "A view reads; a changefeed tells of every row that changes."),
+    ("create", "aggregate"): ("aggregates", _FUNCTIONS),
+    ("create", "operator"): ("operators", _FUNCTIONS),
+    ("create", "foreign"): ("foreign tables", "A changefeed carries a table to another database."),
+    ("create", "server"): ("foreign servers", _FEEDS),
+    ("create", "publication"): ("publications", _FEEDS),
+    ("create", "subscription"): ("subscriptions", _FEEDS),
+    ("create", "policy"): ("policies", "GRANT gives rights on tables; a view shows some rows."),
+    ("create", "tablespace"): ("tablespaces", "A store is one folder."),
+    ("alter", "system"): ("ALTER SYSTEM", "SET CLUSTER SETTING name = value sets the store's."),
+    ("listen",): ("LISTEN", _CHANNELS),
+    ("notify",): ("NOTIFY", _CHANNELS),
+    ("do",): ("DO", _FUNCTIONS),
+    ("call",): ("CALL", _FUNCTIONS),
+    ("lock",): (
+        "LOCK TABLE",
+        "Serializable transactions need no table locks. SELECT … FOR UPDATE locks rows, and "
+        "pg_advisory_xact_lock(n) whatever all agree on.",
+    ),
+    ("refresh",): ("REFRESH", "There are no materialized views."),
+    ("verify",): ("VERIFY", "SHOW CHANGEFEED JOBS tells how far each feed is."),
+}
+
+
+def refusal(cursor: Cursor) -> SQLError | None:
+    """What is said of the statement that begins at the cursor, if it is one of these."""
+    for words, (what, hint) in REFUSED.items():
+        if cursor.at_words(*words):
+            return SQLError(
+                "0A000", f"{what} {_verb(what)} not supported", hint=hint, position=cursor.position
+            )
+    return None
+
+
+def _verb(what: str) -> str:
+    return "are" if what.endswith("s") else "is"

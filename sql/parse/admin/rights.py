@@ -1,0 +1,299 @@
+"""The grammar of rights.
+
+GRANT privilege, … ON [TABLE] name, … TO role, … [WITH GRANT OPTION]
+GRANT privilege, … ON { DATABASE | SCHEMA | SEQUENCE | TYPE } name, … TO role, …
+GRANT privilege, … ON ALL { TABLES | SEQUENCES | TYPES } IN SCHEMA name, … TO role, …
+GRANT SYSTEM privilege, … TO role, …
+GRANT role, … TO role, … [WITH ADMIN OPTION]
+REVOKE [{ GRANT | ADMIN } OPTION FOR] … FROM role, …
+ALTER DEFAULT PRIVILEGES [FOR { ROLE name, … | ALL ROLES }] [IN SCHEMA name, …]
+    { GRANT | REVOKE } privilege, … ON { TABLES | SEQUENCES | TYPES | SCHEMAS }
+    { TO | FROM } role, …
+ALTER { TABLE | SEQUENCE | TYPE | SCHEMA | DATABASE } name OWNER TO role
+REASSIGN OWNED BY role, … TO role;  DROP OWNED BY role, …
+SHOW GRANTS [ON …] [FOR role, …];  SHOW SYSTEM GRANTS;  SHOW DEFAULT PRIVILEGES
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from ...syntax.names import ObjectName
+from ...syntax.rights_statements import (
+    AlterDefaultPrivileges,
+    GrantPrivileges,
+    GrantRoles,
+    GrantTarget,
+    PrivilegeName,
+    ReassignOwned,
+    RightsListing,
+    SetOwner,
+    ShowDefaultPrivileges,
+    ShowGrants,
+    ShowRoleGrants,
+    TargetKind,
+)
+from ...syntax.statements import Statement
+from ..cursor import Cursor, LexemeKind
+from ..ddl import alter, sequences, types
+
+T = TypeVar("T")
+
+_KINDS: dict[tuple[str, ...], TargetKind] = {
+    ("database",): TargetKind.DATABASE,
+    ("schema",): TargetKind.SCHEMA,
+    ("all", "tables", "in", "schema"): TargetKind.TABLES_IN_SCHEMA,
+    ("all", "sequences", "in", "schema"): TargetKind.SEQUENCES_IN_SCHEMA,
+    ("all", "types", "in", "schema"): TargetKind.TYPES_IN_SCHEMA,
+    ("sequence",): TargetKind.SEQUENCE,
+    ("type",): TargetKind.TYPE,
+    ("table",): TargetKind.TABLE,
+}
+_NAMED = {
+    TargetKind.DATABASE: "a database's name",
+    TargetKind.SEQUENCE: "a sequence's name",
+    TargetKind.TYPE: "a type's name",
+}
+_DEFAULT_KINDS: dict[tuple[str, ...], TargetKind] = {
+    ("tables",): TargetKind.TABLE,
+    ("sequences",): TargetKind.SEQUENCE,
+    ("types",): TargetKind.TYPE,
+    ("schemas",): TargetKind.SCHEMA,
+}
+
+
+def grant(cursor: Cursor) -> GrantPrivileges | GrantRoles:
+    return _grant(cursor, revoke=False)
+
+
+def revoke(cursor: Cursor) -> GrantPrivileges | GrantRoles:
+    return _grant(cursor, revoke=True)
+
+
+def _grant(cursor: Cursor, *, revoke: bool) -> GrantPrivileges | GrantRoles:
+    grant_option = revoke and cursor.accept_words("grant", "option", "for")
+    admin_option = revoke and not grant_option and cursor.accept_words("admin", "option", "for")
+    system = cursor.accept_words("system")
+    names = _list(cursor, _privilege)
+    if not system and not cursor.at_words("on"):
+        members, option = _grantees(cursor, revoke, "admin")
+        return GrantRoles(
+            roles=tuple(privilege.name for privilege in _as_roles(cursor, names)),
+            members=members,
+            option=admin_option or option,
+            revoke=revoke,
+        )
+    target = GrantTarget(kind=TargetKind.SYSTEM) if system else _target(cursor)
+    grantees, option = _grantees(cursor, revoke, "grant")
+    return GrantPrivileges(
+        privileges=_in_capitals(names),
+        target=target,
+        grantees=grantees,
+        option=grant_option or option,
+        revoke=revoke,
+    )
+
+
+def _privilege(cursor: Cursor) -> PrivilegeName:
+    """A privilege or a role: which of them is seen only behind the list."""
+    position, lexeme = cursor.position, cursor.current
+    if lexeme.kind not in (LexemeKind.WORD, LexemeKind.QUOTED):
+        cursor.fail(expected="a privilege or a role")
+    cursor.advance()
+    if lexeme.text == "all":
+        cursor.accept_words("privileges")
+    return PrivilegeName(lexeme.text, position)
+
+
+def _in_capitals(names: tuple[PrivilegeName, ...]) -> tuple[PrivilegeName, ...]:
+    return tuple(PrivilegeName(given.name.upper(), given.position) for given in names)
+
+
+_NO_ROLES = frozenset({"select", "create", "all"})
+
+
+def _as_roles(cursor: Cursor, names: tuple[PrivilegeName, ...]) -> tuple[PrivilegeName, ...]:
+    """The names of a membership. `GRANT SELECT TO ada` has left out what it is on."""
+    if any(given.name in _NO_ROLES for given in names):
+        cursor.fail(expected="ON")
+    return names
+
+
+def _target(cursor: Cursor) -> GrantTarget:
+    cursor.expect_words("on")
+    return _named_target(cursor)
+
+
+def _accepted(cursor: Cursor, kinds: Mapping[tuple[str, ...], TargetKind]) -> TargetKind | None:
+    return next((kind for words, kind in kinds.items() if cursor.accept_words(*words)), None)
+
+
+def _named_target(cursor: Cursor) -> GrantTarget:
+    kind = _accepted(cursor, _KINDS) or TargetKind.TABLE
+    if kind is TargetKind.TABLE:
+        return GrantTarget(kind=kind, names=_list(cursor, _table_pattern))
+    what = _NAMED.get(kind, "a schema's name")
+    return GrantTarget(kind=kind, names=_list(cursor, lambda c: c.object_name(what)))
+
+
+def _table_pattern(cursor: Cursor) -> ObjectName:
+    """A table's name, whose last part may be a star."""
+    position, parts = cursor.position, []
+    while not cursor.accept_symbol("*"):
+        parts.append(cursor.identifier("a table's name"))
+        if not cursor.accept_symbol("."):
+            return ObjectName(tuple(parts), position)
+    return ObjectName((*parts, "*"), position)
+
+
+def _grantees(cursor: Cursor, revoke: bool, option: str) -> tuple[tuple[str, ...], bool]:
+    """Roles, and whether the option was written behind them."""
+    cursor.expect_words("from" if revoke else "to")
+    found = _list(cursor, role_name)
+    if revoke:
+        if not cursor.accept_words("restrict"):
+            cursor.accept_words("cascade")
+        cursor.expect_end()
+        return found, False
+    given = cursor.accept_words("with", option, "option")
+    cursor.expect_end()
+    return found, given
+
+
+def role_name(cursor: Cursor) -> str:
+    cursor.accept_words("role")
+    return cursor.identifier("a role's name")
+
+
+def _list(cursor: Cursor, item: Callable[[Cursor], T]) -> tuple[T, ...]:
+    found = [item(cursor)]
+    while cursor.accept_symbol(","):
+        found.append(item(cursor))
+    return tuple(found)
+
+
+def alter_default_privileges(cursor: Cursor) -> AlterDefaultPrivileges:
+    position = cursor.position
+    roles: tuple[str, ...] | None = ()
+    if cursor.accept_words("for", "all", "roles"):
+        roles = None
+    elif cursor.accept_words("for"):
+        if not cursor.accept_words("role"):
+            cursor.expect_words("user")
+        roles = _list(cursor, role_name)
+    schemas: tuple[ObjectName, ...] = ()
+    if cursor.accept_words("in", "schema"):
+        schemas = _list(cursor, lambda c: c.object_name("a schema's name"))
+    revoke = cursor.accept_words("revoke")
+    if not revoke:
+        cursor.expect_words("grant")
+    option = revoke and cursor.accept_words("grant", "option", "for")
+    privileges = _in_capitals(_list(cursor, _privilege))
+    cursor.expect_words("on")
+    kind = _accepted(cursor, _DEFAULT_KINDS)
+    if kind is None:
+        cursor.fail(expected="TABLES, SEQUENCES, TYPES or SCHEMAS")
+    grantees, option_behind = _grantees(cursor, revoke, "grant")
+    return AlterDefaultPrivileges(
+        roles=roles,
+        schemas=schemas,
+        privileges=privileges,
+        kind=kind,
+        grantees=grantees,
+        option=option or option_behind,
+        revoke=revoke,
+        position=position,
+    )
+
+
+# Owners.
+
+
+def alter_table(cursor: Cursor) -> Statement:
+    return _new_owner(cursor, TargetKind.TABLE, alter.alter_table)
+
+
+def alter_sequence(cursor: Cursor) -> Statement:
+    return _new_owner(cursor, TargetKind.SEQUENCE, sequences.alter_sequence)
+
+
+def alter_type(cursor: Cursor) -> Statement:
+    return _new_owner(cursor, TargetKind.TYPE, types.alter_type)
+
+
+def _new_owner(
+    cursor: Cursor, kind: TargetKind, otherwise: Callable[[Cursor], Statement]
+) -> Statement:
+    """OWNER TO, or anything else that alters such a thing."""
+    before = cursor.mark()
+    if_exists = cursor.accept_words("if", "exists")
+    cursor.accept_words("only")
+    name = cursor.object_name(f"a {kind.value}'s name")
+    if cursor.accept_words("owner", "to"):
+        target = GrantTarget(kind=kind, names=(name,))
+        return _owner(cursor, target, if_exists=if_exists)
+    cursor.rewind(before)
+    return otherwise(cursor)
+
+
+def alter_schema(cursor: Cursor) -> SetOwner:
+    return _alter_owner(cursor, TargetKind.SCHEMA)
+
+
+def alter_database(cursor: Cursor) -> SetOwner:
+    return _alter_owner(cursor, TargetKind.DATABASE)
+
+
+def _alter_owner(cursor: Cursor, kind: TargetKind) -> SetOwner:
+    name = cursor.object_name(f"a {kind.value}'s name")
+    cursor.expect_words("owner", "to")
+    return _owner(cursor, GrantTarget(kind=kind, names=(name,)), if_exists=False)
+
+
+def _owner(cursor: Cursor, target: GrantTarget, *, if_exists: bool) -> SetOwner:
+    owner = role_name(cursor)
+    cursor.expect_end()
+    return SetOwner(target=target, owner=owner, if_exists=if_exists)
+
+
+def reassign_owned(cursor: Cursor) -> ReassignOwned:
+    roles = _list(cursor, role_name)
+    cursor.expect_words("to")
+    to = role_name(cursor)
+    cursor.expect_end()
+    return ReassignOwned(roles=roles, to=to)
+
+
+def drop_owned(cursor: Cursor) -> ReassignOwned:
+    roles = _list(cursor, role_name)
+    if not cursor.accept_words("restrict"):
+        cursor.accept_words("cascade")
+    cursor.expect_end()
+    return ReassignOwned(roles=roles, to=None)
+
+
+# SHOW.
+
+
+def show_grants(cursor: Cursor) -> RightsListing:
+    if cursor.accept_words("on", "role"):
+        roles = () if cursor.at_words("for") or cursor.finished else _list(cursor, role_name)
+        return ShowRoleGrants(roles=roles, members=_for(cursor))
+    target = _target(cursor) if cursor.at_words("on") else None
+    return ShowGrants(target=target, grantees=_for(cursor))
+
+
+def show_system_grants(cursor: Cursor) -> ShowGrants:
+    return ShowGrants(target=GrantTarget(kind=TargetKind.SYSTEM), grantees=_for(cursor))
+
+
+def show_default_privileges(cursor: Cursor) -> ShowDefaultPrivileges:
+    cursor.expect_end()
+    return ShowDefaultPrivileges()
+
+
+def _for(cursor: Cursor) -> tuple[str, ...]:
+    found = _list(cursor, role_name) if cursor.accept_words("for") else ()
+    cursor.expect_end()
+    return found

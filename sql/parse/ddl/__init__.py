@@ -1,0 +1,1 @@
+"""The grammar of schemas: tables, indexes, constraints, types, views and sequences."""

@@ -1,0 +1,93 @@
+"""The grammar of ranges: where they are, and where they shall begin.
+
+ALTER TABLE t SPLIT AT VALUES (10), (20) WITH EXPIRATION '1h'
+ALTER INDEX t@i UNSPLIT ALL
+SHOW RANGES FROM TABLE t
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ....catalog.values.errors import SQLError
+from ...syntax.statements import RangesOf, ShowRanges, SplitAt, UnsplitAt
+from ..cursor import Cursor
+from ..queries import parse_tree
+
+
+def change_of_ranges(cursor: Cursor, of: RangesOf) -> SplitAt | UnsplitAt | None:
+    """What follows the name in ALTER TABLE or ALTER INDEX, if it is about ranges."""
+    position = cursor.position
+    if cursor.accept_words("split"):
+        cursor.expect_words("at")
+        rows = _values(cursor)
+        expiration = _expiration(cursor) if cursor.accept_words("with") else None
+        cursor.expect_end()
+        return SplitAt(of=of, rows=rows, expiration=expiration, position=position)
+    if cursor.accept_words("unsplit"):
+        if cursor.accept_words("all"):
+            cursor.expect_end()
+            return UnsplitAt(of=of, rows=None, position=position)
+        cursor.expect_words("at")
+        rows = _values(cursor)
+        cursor.expect_end()
+        return UnsplitAt(of=of, rows=rows, position=position)
+    return None
+
+
+def show_ranges(cursor: Cursor) -> ShowRanges:
+    """`FROM TABLE table` or `FROM INDEX table@index`, `[WITH DETAILS]`"""
+    cursor.expect_words("from")
+    if cursor.accept_words("index"):
+        of = _index_of(cursor, if_exists=False)
+    else:
+        cursor.expect_words("table")
+        of = RangesOf(table=cursor.object_name("a table's name"), index=None)
+    details = cursor.accept_words("with")
+    if details:
+        cursor.expect_words("details")
+    return ShowRanges(of=of, details=details)
+
+
+def _index_of(cursor: Cursor, *, if_exists: bool) -> RangesOf:
+    table = cursor.object_name("a table's name")
+    cursor.expect_symbol("@")
+    return RangesOf(table=table, index=cursor.identifier("an index's name"), if_exists=if_exists)
+
+
+def _values(cursor: Cursor) -> tuple[tuple[exp.Expr, ...], ...]:
+    if cursor.at_words("select"):
+        raise SQLError(
+            "0A000",
+            "SPLIT AT SELECT is not supported",
+            position=cursor.position,
+            hint="Write SPLIT AT VALUES (…), (…).",
+        )
+    if not cursor.at_words("values"):
+        cursor.fail(expected="VALUES")
+    position = cursor.position
+    tree = _tree(cursor, until="with")
+    assert isinstance(tree, exp.Values), tree
+    rows = tuple(
+        tuple(row.expressions) if isinstance(row, exp.Tuple) else (row.unnest(),)
+        for row in tree.expressions
+    )
+    if not all(rows):
+        raise SQLError("42601", "a border needs a value", position=position)
+    return rows
+
+
+def _expiration(cursor: Cursor) -> exp.Expr:
+    cursor.expect_words("expiration")
+    if cursor.finished:
+        cursor.fail(expected="a time")
+    return _tree(cursor, until=None)
+
+
+def _tree(cursor: Cursor, *, until: str | None) -> exp.Expr:
+    """The tokens up to a word outside parentheses, or to the end, as a tree."""
+    first, depth = cursor.current.token_index, 0
+    while not cursor.finished and not (until and depth == 0 and cursor.at_words(until)):
+        depth += cursor.at_symbol("(") - cursor.at_symbol(")")
+        cursor.advance()
+    return parse_tree(cursor.text, cursor.tokens[first : cursor.current.token_index])

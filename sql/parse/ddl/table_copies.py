@@ -1,0 +1,127 @@
+"""The grammar of tables made after others: CREATE TABLE … AS, and LIKE."""
+
+from __future__ import annotations
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from ....catalog.values.errors import SQLError
+from ...syntax.names import ObjectName, Option
+from ...syntax.schema_statements import Copied, LikeTable
+from ...syntax.statements import CreateTableAs
+from ..cursor import Cursor, LexemeKind
+from ..queries import parse_query
+
+
+def create_table_as(
+    cursor: Cursor, table: ObjectName, *, if_not_exists: bool
+) -> CreateTableAs | None:
+    """`[(name, …)] [WITH (parameter = value, …)] AS query [WITH [NO] DATA]`; None for another
+    CREATE TABLE, the cursor being where it was."""
+    mark = cursor.current.token_index
+    columns = _names_alone(cursor)
+    parameters: list[Option] = []
+    if columns is not None and cursor.accept_words("with"):
+        cursor.expect_symbol("(")
+        parameters.append(cursor.option())
+        while cursor.accept_symbol(","):
+            parameters.append(cursor.option())
+        cursor.expect_symbol(")")
+    if columns is None or not cursor.accept_words("as"):
+        if parameters or columns:
+            cursor.fail(expected="AS, or a type behind each column")
+        cursor.back_to_token(mark)
+        return None
+    tokens = cursor.tokens[cursor.current.token_index :]
+    words = [token.text.lower() for token in tokens]
+    with_data = True
+    for tail, keeps in ((["with", "no", "data"], False), (["with", "data"], True)):
+        if words[-len(tail) :] == tail:
+            tokens, with_data = tokens[: -len(tail)], keeps
+            break
+    if not tokens:
+        cursor.fail(expected="a query")
+    query = parse_query(cursor.text, tokens)
+    if query.as_of is not None:
+        raise SQLError(
+            "0A000",
+            "CREATE TABLE AS does not read the past",
+            hint="Create the table, and load what SELECT … AS OF SYSTEM TIME returns.",
+            position=query.as_of.position,
+        )
+    return CreateTableAs(
+        table=table,
+        columns=tuple(columns),
+        query=query,
+        if_not_exists=if_not_exists,
+        parameters=tuple(parameters),
+        with_data=with_data,
+    )
+
+
+def select_into(text: str, tokens: list[Token]) -> CreateTableAs | None:
+    """`SELECT … INTO [TABLE] name FROM …`, which is CREATE TABLE … AS; None for another query."""
+    place = _place_of_into(tokens)
+    if place is None:
+        return None
+    cursor = Cursor(text, tokens)
+    cursor.skip_to_token(place + 1)
+    for word in ("temp", "temporary", "unlogged"):
+        if cursor.at_words(word):
+            raise SQLError("0A000", f"{word} tables are not supported", position=cursor.position)
+    cursor.accept_words("table")
+    table = cursor.object_name("a table's name")
+    rest = [*tokens[:place], *tokens[cursor.current.token_index :]]
+    return CreateTableAs(
+        table=table,
+        columns=(),
+        query=parse_query(text, rest),
+        if_not_exists=False,
+        parameters=(),
+        with_data=True,
+    )
+
+
+def _place_of_into(tokens: list[Token]) -> int | None:
+    """Where INTO stands before the FROM of the query itself."""
+    depth = 0
+    for place, token in enumerate(tokens):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and token.token_type in (TokenType.INTO, TokenType.FROM):
+            return place if token.token_type == TokenType.INTO else None
+    return None
+
+
+def _names_alone(cursor: Cursor) -> list[str] | None:
+    """The names of `(a, b)`; none where there is no list, None where it holds more than names."""
+    if not cursor.at_symbol("("):
+        return []
+    mark = cursor.current.token_index
+    cursor.accept_symbol("(")
+    names: list[str] = []
+    while cursor.current.kind in (LexemeKind.WORD, LexemeKind.QUOTED):
+        names.append(cursor.advance().text)
+        if cursor.accept_symbol(")"):
+            return names
+        if not cursor.accept_symbol(","):
+            break
+    cursor.back_to_token(mark)
+    return None
+
+
+def like_table(cursor: Cursor, place: int) -> LikeTable:
+    """`LIKE table [INCLUDING | EXCLUDING what] …`"""
+    cursor.expect_words("like")
+    table = cursor.object_name("a table's name")
+    copied: set[Copied] = set()
+    while cursor.at_words("including") or cursor.at_words("excluding"):
+        included = cursor.accept_words("including") or not cursor.accept_words("excluding")
+        if cursor.accept_words("all"):
+            what = set(Copied)
+        else:
+            found = next((one for one in Copied if cursor.accept_words(one.value)), None)
+            if found is None:
+                known = ", ".join(one.value.upper() for one in Copied)
+                cursor.fail(expected=f"ALL, {known}")
+            what = {found}
+        copied = copied | what if included else copied - what
+    return LikeTable(table=table, copied=frozenset(copied), place=place)

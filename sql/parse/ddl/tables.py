@@ -1,0 +1,497 @@
+"""The grammar of databases and tables."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ....catalog.descriptors.elements import Identity
+from ....catalog.values.errors import SQLError
+from ....catalog.values.type_kinds import SQL_NAMES
+from ...syntax.schema_statements import (
+    Check,
+    ColumnDefinition,
+    IdentityClause,
+    IndexDefinition,
+    LikeTable,
+    PrimaryKey,
+    Reference,
+    TableConstraint,
+    Unique,
+)
+from ...syntax.statements import (
+    CreateDatabase,
+    CreateTable,
+    CreateTableAs,
+    DropTable,
+    ObjectName,
+    Option,
+    TypeName,
+)
+from ..cursor import Cursor, LexemeKind
+from ..queries import parse_tree
+from .deferrable import not_deferrable
+from .drop_behaviour import drop_behaviour
+from .identity import identity_mode, identity_options
+from .index_columns import column_names, index_definition, nulls_distinct
+from .table_copies import create_table_as, like_table
+
+SERIALS = frozenset(
+    ("serial", "serial2", "serial4", "serial8", "smallserial", "bigserial"),
+)
+"""INT8 NOT NULL DEFAULT unique_rowid(), whatever the width that is asked for, as in CockroachDB:
+numbers that every node draws by itself are as wide as a clock, and no sequence is a bottleneck."""
+
+SERIAL = "serial"
+"""Marks the default of such a column: a session may want a sequence in its place."""
+
+TYPES_OF_SEVERAL_WORDS = {
+    "double": ("precision",),
+    "character": ("varying",),
+}
+# fmt: off
+_COLUMN_CONSTRAINTS = frozenset({
+    "not", "null", "primary", "default", "constraint", "unique", "check", "references",
+    "generated", "collate", "as", "using",
+})
+# fmt: on
+_REFUSED = {
+    "collate": "collations",
+    "exclude": "EXCLUDE constraints",
+}
+
+
+def create_database(cursor: Cursor) -> CreateDatabase:
+    if_not_exists = cursor.accept_words("if", "not", "exists")
+    name = cursor.identifier("a database's name")
+    cursor.expect_end()
+    return CreateDatabase(name=name, if_not_exists=if_not_exists)
+
+
+def create_table(cursor: Cursor) -> CreateTable | CreateTableAs:
+    """`[IF NOT EXISTS] name (element, …) [WITH (parameter = value, …)]`, or `… AS query`"""
+    if_not_exists = cursor.accept_words("if", "not", "exists")
+    table = cursor.object_name("a table's name")
+    made = create_table_as(cursor, table, if_not_exists=if_not_exists)
+    if made is not None:
+        return made
+    cursor.expect_symbol("(")
+    likes: list[LikeTable] = []
+    columns: list[ColumnDefinition] = []
+    elements: list[TableConstraint | IndexDefinition] = []
+    primary_key: PrimaryKey | None = None
+    while True:
+        position = cursor.position
+        if cursor.at_words("like"):
+            likes.append(like_table(cursor, len(columns)))
+            if not cursor.accept_symbol(","):
+                break
+            continue
+        element = table_element(cursor)
+        if element is None:
+            columns.append(column_definition(cursor))
+        elif not isinstance(element, PrimaryKey):
+            elements.append(element)
+        elif primary_key is not None:
+            raise _two_keys(table, position)
+        else:
+            primary_key = element
+        if not cursor.accept_symbol(","):
+            break
+    cursor.expect_symbol(")")
+    parameters = parameter_list(cursor, with_values=True) if cursor.accept_words("with") else ()
+    _refuse_partitions(cursor)
+    cursor.expect_end()
+    return CreateTable(
+        table=table,
+        columns=tuple(columns),
+        primary_key=() if primary_key is None else primary_key.columns,
+        primary_name=None if primary_key is None else primary_key.name,
+        elements=tuple(elements),
+        if_not_exists=if_not_exists,
+        parameters=parameters,
+        likes=tuple(likes),
+    )
+
+
+def _refuse_partitions(cursor: Cursor) -> None:
+    for words in (("partition", "by"), ("inherits",)):
+        if cursor.at_words(*words):
+            raise SQLError(
+                "0A000",
+                f"{' '.join(words).upper()} is not supported",
+                hint="Tables are split into ranges by themselves, as they grow: leave it out.",
+                position=cursor.position,
+            )
+
+
+def drop_table(cursor: Cursor) -> DropTable:
+    if_exists = cursor.accept_words("if", "exists")
+    tables = [cursor.object_name("a table's name")]
+    while cursor.accept_symbol(","):
+        tables.append(cursor.object_name("a table's name"))
+    cascade = drop_behaviour(cursor)
+    cursor.expect_end()
+    return DropTable(tables=tuple(tables), if_exists=if_exists, cascade=cascade)
+
+
+def parameter_list(cursor: Cursor, *, with_values: bool) -> tuple[Option, ...]:
+    cursor.expect_symbol("(")
+    found: list[Option] = []
+    while True:
+        position = cursor.position
+        name = cursor.dotted_name("a parameter")
+        value = None
+        if with_values:
+            # A boolean parameter may stand alone, as in Postgres.
+            value = cursor.option_value() if cursor.accept_symbol("=") else "true"
+        found.append(Option(name, value, position))
+        if not cursor.accept_symbol(","):
+            break
+    cursor.expect_symbol(")")
+    return tuple(found)
+
+
+def table_element(cursor: Cursor) -> PrimaryKey | TableConstraint | IndexDefinition | None:
+    """A constraint or an index; None before a column."""
+    position = cursor.position
+    name = cursor.identifier("a constraint's name") if cursor.accept_words("constraint") else None
+    if cursor.accept_words("primary", "key"):
+        key = PrimaryKey(name=name, columns=column_names(cursor))
+        not_deferrable(cursor)
+        return key
+    constraint = constraint_of(cursor, name, position)
+    if constraint is not None:
+        return constraint
+    unique = cursor.at_words("unique", "index")
+    if name is None and (unique or (cursor.at_words("index") and not _typed(cursor))):
+        cursor.accept_words("unique")
+        cursor.expect_words("index")
+        return index_definition(cursor, unique=unique)
+    _refuse_unsupported(cursor)
+    if name is not None:
+        cursor.fail(expected="PRIMARY KEY, UNIQUE, CHECK or FOREIGN KEY")
+    return None
+
+
+def _typed(cursor: Cursor) -> bool:
+    """Whether the word INDEX is a column's name: a type that is a word stands behind it."""
+    return any(cursor.at_words("index", name) for name in SQL_NAMES)
+
+
+def constraint_of(cursor: Cursor, name: str | None, position: int) -> TableConstraint | None:
+    """`UNIQUE (…)`, `CHECK (…)`, `FOREIGN KEY (…) REFERENCES …`, or None before anything else."""
+    if cursor.at_words("unique", "index"):
+        return None
+    if cursor.accept_words("unique"):
+        if cursor.at_words("using", "index"):
+            raise _using_index(cursor)
+        nulls_distinct(cursor)
+        unique = Unique(name=name, columns=column_names(cursor), position=position)
+        not_deferrable(cursor)
+        return unique
+    if cursor.accept_words("check"):
+        tree = parenthesised(cursor)
+        cursor.accept_words("no", "inherit")  # as every table does
+        not_valid = cursor.accept_words("not", "valid")
+        return Check(name=name, tree=tree, position=position, not_valid=not_valid)
+    if cursor.accept_words("foreign", "key"):
+        return reference(cursor, name, column_names(cursor), position)
+    return None
+
+
+def reference(
+    cursor: Cursor, name: str | None, columns: tuple[str, ...], position: int
+) -> Reference:
+    """`REFERENCES table [(columns)] [MATCH kind] [ON {DELETE | UPDATE} action] [NOT VALID]`"""
+    cursor.expect_words("references")
+    table = cursor.object_name("a table's name")
+    referenced = column_names(cursor) if cursor.at_symbol("(") else ()
+    _match(cursor, len(columns))
+    actions = {"delete": "NO ACTION", "update": "NO ACTION"}
+    while cursor.accept_words("on"):
+        event = next((word for word in actions if cursor.accept_words(word)), None)
+        if event is None:
+            cursor.fail(expected="DELETE or UPDATE")
+        actions[event] = _action(cursor)
+    not_deferrable(cursor)
+    not_valid = cursor.accept_words("not", "valid")
+    return Reference(
+        name=name,
+        columns=columns,
+        table=table,
+        referenced_columns=referenced,
+        on_delete=actions["delete"],
+        on_update=actions["update"],
+        position=position,
+        not_valid=not_valid,
+    )
+
+
+def _match(cursor: Cursor, width: int) -> None:
+    """`[MATCH SIMPLE | MATCH FULL]`, which is the same for one column. Raises SQLError 0A000 where
+    it is not."""
+    if not cursor.accept_words("match"):
+        return
+    position = cursor.position
+    if cursor.accept_words("simple") or (width == 1 and cursor.accept_words("full")):
+        return
+    if cursor.at_words("full") or cursor.at_words("partial"):
+        raise SQLError(
+            "0A000",
+            f"MATCH {cursor.current.text.upper()} is not supported",
+            hint="Leave it out, and let a CHECK say which columns may be NULL beside others.",
+            position=position,
+        )
+    cursor.fail(expected="SIMPLE or FULL")
+
+
+def _action(cursor: Cursor) -> str:
+    for words in ("no action", "restrict", "cascade", "set null", "set default"):
+        if cursor.accept_words(*words.split()):
+            return words.upper()
+    cursor.fail(expected="NO ACTION, RESTRICT, CASCADE, SET NULL or SET DEFAULT")
+
+
+def parenthesised(cursor: Cursor) -> exp.Expr:
+    """`(expression)`"""
+    cursor.expect_symbol("(")
+    first = cursor.current.token_index
+    depth = 0
+    while not cursor.finished and (depth or not cursor.at_symbol(")")):
+        depth += cursor.at_symbol("(") + cursor.at_symbol("[")
+        depth -= cursor.at_symbol(")") + cursor.at_symbol("]")
+        cursor.advance()
+    tokens = cursor.tokens[first : cursor.current.token_index]
+    if not tokens:
+        cursor.fail(expected="an expression")
+    cursor.expect_symbol(")")
+    return parse_tree(cursor.text, tokens)
+
+
+def column_definition(cursor: Cursor) -> ColumnDefinition:
+    """`name type [constraint …]`"""
+    position = cursor.position
+    name = cursor.identifier("a column's name")
+    clauses = _ColumnClauses(name, type_name(cursor), position)
+    while not (cursor.at_symbol(",") or cursor.at_symbol(")") or cursor.finished):
+        clauses.read(cursor)
+    return clauses.definition()
+
+
+class _ColumnClauses:
+    """What stands behind a column's type, clause by clause."""
+
+    def __init__(self, name: str, type: TypeName, position: int) -> None:
+        self._name = name
+        self._type = type
+        self._position = position
+        self._nullable: bool | None = None
+        self._default: exp.Expr | None = None
+        self._computed: exp.Expr | None = None
+        self._primary_key = False
+        self._primary_name: str | None = None
+        self._hidden = False
+        self._identity: IdentityClause | None = None
+        self._constraints: list[TableConstraint] = []
+
+    def read(self, cursor: Cursor) -> None:
+        here = cursor.position
+        name = (
+            cursor.identifier("a constraint's name") if cursor.accept_words("constraint") else None
+        )
+        if cursor.accept_words("not", "visible"):
+            self._hidden = True
+        elif cursor.at_words("not", "null") or cursor.at_words("null"):
+            wanted = not cursor.accept_words("not")
+            cursor.expect_words("null")
+            if self._nullable is not None and self._nullable != wanted:
+                raise SQLError(
+                    "42601",
+                    f'conflicting NULL/NOT NULL declarations for column "{self._name}"',
+                    position=here,
+                )
+            self._nullable = wanted
+        elif cursor.accept_words("default"):
+            self._set_default(expression(cursor), here)
+        elif cursor.accept_words("primary", "key"):
+            self._primary_key, self._primary_name = True, name
+            not_deferrable(cursor)
+        elif cursor.accept_words("unique"):
+            nulls_distinct(cursor)
+            self._constraints.append(Unique(name=name, columns=(self._name,), position=here))
+            not_deferrable(cursor)
+        elif cursor.at_words("references"):
+            self._constraints.append(reference(cursor, name, (self._name,), here))
+        elif (identity := identity_mode(cursor)) is not None:
+            self._set_identity(identity, cursor, here)
+        elif cursor.accept_words("generated", "always", "as") or cursor.accept_words("as"):
+            self._set_computed(parenthesised(cursor), here)
+            if cursor.at_words("virtual"):
+                raise SQLError(
+                    "0A000", "virtual columns are not supported", position=cursor.position
+                )
+            cursor.expect_words("stored")
+        elif (constraint := constraint_of(cursor, name, here)) is not None:
+            self._constraints.append(constraint)
+        else:
+            _refuse_unsupported(cursor)
+            cursor.fail(expected='NULL, NOT NULL, DEFAULT, PRIMARY KEY, "," or ")"')
+
+    def _set_default(self, tree: exp.Expr, position: int) -> None:
+        if self._default is not None:
+            raise SQLError(
+                "42601",
+                f'multiple default values specified for column "{self._name}"',
+                position=position,
+            )
+        self._default = tree
+
+    def _set_computed(self, tree: exp.Expr, position: int) -> None:
+        if self._computed is not None:
+            raise self._conflict("multiple generation clauses specified", position)
+        self._computed = tree
+
+    def definition(self) -> ColumnDefinition:
+        if self._identity is not None:
+            self._check_identity()
+        if self._type.name in SERIALS:
+            self._make_serial()
+        if self._default is not None and self._computed is not None:
+            raise SQLError(
+                "42601",
+                f'both default and computed value specified for column "{self._name}"',
+                position=self._position,
+            )
+        return ColumnDefinition(
+            name=self._name,
+            type=self._type,
+            nullable=self._nullable,
+            default=self._default,
+            primary_key=self._primary_key,
+            primary_name=self._primary_name,
+            position=self._position,
+            computed=self._computed,
+            constraints=tuple(self._constraints),
+            hidden=self._hidden,
+            identity=self._identity,
+        )
+
+    def _set_identity(self, identity: Identity, cursor: Cursor, position: int) -> None:
+        if self._identity is not None:
+            raise self._conflict("multiple identity specifications", position)
+        self._identity = IdentityClause(identity, identity_options(cursor))
+
+    def _check_identity(self) -> None:
+        if self._type.name in SERIALS or self._default is not None:
+            raise self._conflict("both default and identity specified", self._position)
+        if self._computed is not None:
+            raise self._conflict("both identity and computed value specified", self._position)
+        if self._nullable is True:
+            raise self._conflict("conflicting NULL/NOT NULL declarations", self._position)
+        self._nullable = False
+
+    def _conflict(self, what: str, position: int) -> SQLError:
+        return SQLError("42601", f'{what} for column "{self._name}"', position=position)
+
+    def _make_serial(self) -> None:
+        if self._default is not None or self._computed is not None:
+            raise SQLError(
+                "42601",
+                f'multiple default values specified for column "{self._name}"',
+                position=self._position,
+            )
+        if self._nullable is True:
+            raise SQLError(
+                "42601",
+                f'conflicting NULL/NOT NULL declarations for column "{self._name}"',
+                position=self._position,
+            )
+        self._default = exp.Anonymous(this="unique_rowid", expressions=[])
+        self._default.meta[SERIAL] = True
+        self._nullable = False
+        self._type = TypeName("int8", (), self._type.position)
+
+
+def type_name(cursor: Cursor) -> TypeName:
+    position = cursor.position
+    if cursor.current.kind not in (LexemeKind.WORD, LexemeKind.QUOTED):
+        cursor.fail(expected="a column's type")
+    words = [cursor.advance().text]
+    while cursor.accept_symbol("."):  # a user's type, in its schema
+        words[0] += f".{cursor.identifier('a type')}"
+    for following in TYPES_OF_SEVERAL_WORDS.get(words[0], ()):
+        if cursor.accept_words(following):
+            words.append(following)
+    arguments: list[int] = []
+    if cursor.accept_symbol("("):
+        arguments.append(cursor.integer("a whole number"))
+        while cursor.accept_symbol(","):
+            arguments.append(cursor.integer("a whole number"))
+        cursor.expect_symbol(")")
+    if words[0] in ("timestamp", "time"):
+        for zone in ("with", "without"):
+            if cursor.accept_words(zone, "time", "zone"):
+                words += [zone, "time", "zone"]
+    if _array_marks(cursor):
+        words[-1] += "[]"
+    return TypeName(" ".join(words), tuple(arguments), position)
+
+
+def _array_marks(cursor: Cursor) -> bool:
+    """`[]`, `[3]` (the bound says nothing, as in PostgreSQL) or ARRAY behind a type."""
+    if cursor.accept_words("array"):
+        return True
+    if not cursor.accept_symbol("["):
+        return False
+    if not cursor.at_symbol("]"):
+        cursor.integer("a bound")
+    cursor.expect_symbol("]")
+    if cursor.at_symbol("["):
+        raise SQLError(
+            "0A000", "arrays of several dimensions are not supported", position=cursor.position
+        )
+    return True
+
+
+def expression(cursor: Cursor) -> exp.Expr:
+    """The tokens up to the next constraint, comma or closing parenthesis, as an expression."""
+    first = cursor.current.token_index
+    depth = 0
+    while not cursor.finished:
+        started = cursor.current.token_index > first
+        if depth == 0 and (cursor.at_symbol(",") or cursor.at_symbol(")")):
+            break
+        word = cursor.current.kind is LexemeKind.WORD
+        if depth == 0 and started and word and cursor.current.text in _COLUMN_CONSTRAINTS:
+            break
+        depth += cursor.at_symbol("(") + cursor.at_symbol("[")
+        depth -= cursor.at_symbol(")") + cursor.at_symbol("]")
+        cursor.advance()
+    tokens = cursor.tokens[first : cursor.current.token_index]
+    if not tokens:
+        cursor.fail(expected="a constant")
+    return parse_tree(cursor.text, tokens)
+
+
+def _using_index(cursor: Cursor) -> SQLError:
+    return SQLError(
+        "0A000",
+        "constraints USING INDEX are not supported",
+        hint="A unique index is a constraint already: ALTER INDEX … RENAME TO gives it the name.",
+        position=cursor.position,
+    )
+
+
+def _refuse_unsupported(cursor: Cursor) -> None:
+    lexeme = cursor.current
+    what = _REFUSED.get(lexeme.text) if lexeme.kind is LexemeKind.WORD else None
+    if what is not None:
+        raise SQLError("0A000", f"{what} are not supported", position=cursor.position)
+
+
+def _two_keys(table: ObjectName, position: int) -> SQLError:
+    return SQLError(
+        "42P16",
+        f'multiple primary keys for table "{table.parts[-1]}" are not allowed',
+        position=position,
+    )

@@ -1,0 +1,73 @@
+"""The grammar of types that users make."""
+
+from __future__ import annotations
+
+from ....catalog.values.errors import SQLError
+from ...syntax.type_statements import (
+    AddEnumValue,
+    CreateEnum,
+    DropType,
+    RenameEnumValue,
+    RenameType,
+)
+from ..cursor import Cursor
+from .drop_behaviour import drop_behaviour
+
+
+def create_type(cursor: Cursor) -> CreateEnum:
+    """`[IF NOT EXISTS] name AS ENUM ([label, …])`"""
+    if_not_exists = cursor.accept_words("if", "not", "exists")
+    name = cursor.object_name("a type's name")
+    position = cursor.position
+    if cursor.accept_words("as") and not cursor.at_words("enum"):
+        raise SQLError(
+            "0A000",
+            "types other than enumerations are not supported",
+            hint="Write CREATE TYPE … AS ENUM ('a label', …); JSONB holds values of several parts.",
+            position=position,
+        )
+    cursor.expect_words("enum")
+    cursor.expect_symbol("(")
+    labels: list[str] = []
+    while not cursor.at_symbol(")"):
+        labels.append(cursor.string("a label"))
+        if not cursor.accept_symbol(","):
+            break
+    cursor.expect_symbol(")")
+    cursor.expect_end()
+    return CreateEnum(name=name, labels=tuple(labels), if_not_exists=if_not_exists)
+
+
+def alter_type(cursor: Cursor) -> AddEnumValue | RenameEnumValue | RenameType:
+    """`name ADD VALUE …`, `name RENAME VALUE … TO …`, `name RENAME TO …`"""
+    name = cursor.object_name("a type's name")
+    if cursor.accept_words("rename", "value"):
+        label = cursor.string("a label")
+        cursor.expect_words("to")
+        new_label = cursor.string("a label")
+        cursor.expect_end()
+        return RenameEnumValue(name=name, label=label, new_label=new_label)
+    if cursor.accept_words("rename", "to"):
+        new_name = cursor.identifier("a type's name")
+        cursor.expect_end()
+        return RenameType(name=name, new_name=new_name)
+    if not cursor.accept_words("add", "value"):
+        cursor.fail(expected="ADD VALUE, RENAME VALUE or RENAME TO")
+    if_not_exists = cursor.accept_words("if", "not", "exists")
+    label = cursor.string("a label")
+    before = cursor.string("a label") if cursor.accept_words("before") else None
+    after = cursor.string("a label") if before is None and cursor.accept_words("after") else None
+    cursor.expect_end()
+    return AddEnumValue(
+        name=name, label=label, before=before, after=after, if_not_exists=if_not_exists
+    )
+
+
+def drop_type(cursor: Cursor) -> DropType:
+    if_exists = cursor.accept_words("if", "exists")
+    names = [cursor.object_name("a type's name")]
+    while cursor.accept_symbol(","):
+        names.append(cursor.object_name("a type's name"))
+    cascade = drop_behaviour(cursor)
+    cursor.expect_end()
+    return DropType(names=tuple(names), if_exists=if_exists, cascade=cascade)

@@ -1,0 +1,187 @@
+"""SET and ON CONFLICT: sqlglot's trees as pairs of a column and its new value.
+
+    SET a = 1, (b, c) = (2, DEFAULT), (d, e) = (SELECT x, y FROM u)
+
+are five assignments; the last two each have a subquery of one column. What is assigned to a part of
+a column, `f[2] = 1` and `f[3:4] = '{5,6}'`, is one value of the column: a call of ELEMENT within
+another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from ....catalog.values.errors import SQLError
+from ...syntax.conflict_clause import OnConflict
+from ...syntax.tree_names import folded, position_of
+
+Assigned = tuple[exp.Column, exp.Expr]
+
+
+def assignments(items: Sequence[exp.Expr]) -> tuple[Assigned, ...]:
+    """The assignments of a SET clause. Raises SQLError for what is none."""
+    found: list[Assigned] = []
+    for target, value in (pair for item in items for pair in _assigned(item)):
+        place = _same_column(found, target) if _is_element(value) else None
+        if place is None:
+            found.append((target, value))
+        else:
+            value.expressions[0].replace(found[place][1])
+            found[place] = (target, value)
+    return tuple(found)
+
+
+def _same_column(found: Sequence[Assigned], target: exp.Column) -> int | None:
+    """The place of an earlier assignment to another part of the column."""
+    for place, (earlier, value) in enumerate(found):
+        if _is_element(value) and folded(earlier.this) == folded(target.this):
+            return place
+    return None
+
+
+ELEMENT = "$element"
+"""`$element(whole, lower, upper, subscript, value)`: the column with a part of it assigned. `whole`
+is NULL for the column as it is; of a slice there are `lower` and `upper`, NULL where left out, of
+an element `subscript`, an array of as many as are nested."""
+
+
+def _is_element(value: exp.Expr) -> bool:
+    return isinstance(value, exp.Anonymous) and value.name == ELEMENT
+
+
+def _assigned(item: exp.Expr) -> Sequence[Assigned]:
+    if not isinstance(item, exp.EQ):
+        raise SQLError("42601", "SET takes column = value", position=position_of(item) or 1)
+    target, value = item.this, item.expression
+    if isinstance(target, exp.Column):
+        return [(target, value)]
+    if isinstance(target, exp.Bracket):
+        return [_element(target, value)]
+    targets = target.expressions if isinstance(target, exp.Tuple) else [target.unnest()]
+    if not all(isinstance(column, exp.Column) for column in targets):
+        raise SQLError("42601", "SET takes column = value", position=position_of(target))
+    values = _values(value, len(targets))
+    if len(targets) != len(values):
+        raise SQLError(
+            "42601",
+            "number of columns does not match number of values",
+            position=position_of(target),
+        )
+    return list(zip(targets, values, strict=True))
+
+
+def _element(target: exp.Bracket, value: exp.Expr) -> Assigned:
+    """The assignment to a part of a column."""
+    subscripts: list[exp.Expr] = []
+    whole: exp.Expr = target
+    while isinstance(whole, exp.Bracket):
+        (subscript,) = whole.expressions
+        subscripts.insert(0, _as_written(subscript))
+        whole = whole.this
+    if not isinstance(whole, exp.Column):
+        raise SQLError("42601", "SET takes column = value", position=position_of(target))
+    lower: exp.Expr = exp.Null()
+    upper: exp.Expr = exp.Null()
+    single: exp.Expr = exp.Null()
+    if isinstance(subscripts[0], exp.Slice) and len(subscripts) == 1:
+        lower = subscripts[0].this or lower
+        upper = subscripts[0].expression or upper
+    else:
+        single = exp.Array(expressions=[subscript.copy() for subscript in subscripts])
+    parts = [exp.Null(), lower, upper, single, value]
+    return whole, exp.Anonymous(this=ELEMENT, expressions=[part.copy() for part in parts])
+
+
+def _as_written(subscript: exp.Expr) -> exp.Expr:
+    """A subscript that sqlglot has made one that counts from zero."""
+    negative = isinstance(subscript, exp.Neg)
+    literal = subscript.this if negative else subscript
+    if not isinstance(literal, exp.Literal) or literal.is_string:
+        return subscript
+    number = int(literal.name)
+    return exp.Literal.number((-number if negative else number) + 1)
+
+
+def _values(value: exp.Expr, count: int) -> Sequence[exp.Expr]:
+    """What stands behind `(a, b) =`, one by one."""
+    match value:
+        case exp.Tuple():
+            return list(value.expressions)
+        case exp.Anonymous() if value.name.upper() == "ROW":
+            return list(value.expressions)
+        case exp.Subquery():
+            return [_item_of(value, place, count) for place in range(count)]
+    if count == 1:
+        return [value]
+    raise SQLError(
+        "0A000",
+        "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
+        position=position_of(value),
+    )
+
+
+def _item_of(query: exp.Subquery, place: int, count: int) -> exp.Expr:
+    """The query with only its column number `place`: the value of one of several targets."""
+    select = query.this
+    plain = isinstance(select, exp.Select) and not select.args.get("distinct")
+    if plain and not any(item.find(exp.Star) for item in select.expressions):
+        if len(select.expressions) != count:
+            raise SQLError(
+                "42601",
+                "number of columns does not match number of values",
+                position=position_of(query),
+            )
+        if not select.args.get("order"):
+            single = query.copy()
+            single.this.set("expressions", [select.expressions[place].copy()])
+            return single
+    names = [exp.to_identifier(f"item{number}", quoted=True) for number in range(count)]
+    alias = exp.TableAlias(this=exp.to_identifier("items", quoted=True), columns=names)
+    inner = exp.Subquery(this=select.copy(), alias=alias)
+    return exp.Subquery(this=exp.select(exp.column(names[place].copy())).from_(inner))
+
+
+def parse_conflict(clause: exp.Expr, position: int | None) -> OnConflict:
+    """The ON CONFLICT clause of an INSERT. Raises SQLError."""
+    columns = _target(clause, position)
+    constraint = clause.args.get("constraint")
+    action = clause.args.get("action")
+    updates = action is not None and action.name.upper() == "DO UPDATE"
+    if updates and columns is None and constraint is None:
+        raise SQLError(
+            "42601",
+            "ON CONFLICT DO UPDATE requires inference specification or constraint name",
+            hint="For example, ON CONFLICT (column_name).",
+            position=position,
+        )
+    where = clause.args.get("where")
+    return OnConflict(
+        columns=columns,
+        constraint=constraint,
+        updates=updates,
+        assignments=assignments(clause.expressions or ()) if updates else (),
+        where=None if where is None else where.this,
+        position=position,
+    )
+
+
+def _target(clause: exp.Expr, position: int | None) -> tuple[exp.Identifier, ...] | None:
+    keys = clause.args.get("conflict_keys")
+    if not keys:
+        return None
+    columns: list[exp.Identifier] = []
+    for key in keys:
+        inner = key.this if isinstance(key, exp.Ordered) else key
+        if isinstance(inner, exp.Column):
+            inner = inner.this
+        if not isinstance(inner, exp.Identifier):
+            raise SQLError(
+                "42P10",
+                "there is no unique or exclusion constraint matching the ON CONFLICT specification",
+                detail="Indexes are on columns, not on expressions.",
+                position=position,
+            )
+        columns.append(inner)
+    return tuple(columns)

@@ -1,0 +1,281 @@
+"""INSERT, UPSERT, UPDATE and DELETE: sqlglot's Postgres parser, behind our errors.
+
+What sqlglot parses and nothing behind it carries out is refused here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypedDict
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from ....catalog.values.errors import SQLError
+from ...syntax.statements import Delete, Insert, InsertMode, Update
+from ...syntax.tree_names import folded, position_of, table_name
+from ...syntax.walks import find_all
+from ..cursor import syntax_error
+from ..ddl.identity import without_overriding
+from ..queries import parse_tree, word_at
+from .assignments import Assigned, assignments, parse_conflict
+from .constant_rows import ROWS, cut_constant_rows
+
+
+def parse_insert(text: str, tokens: list[Token], mode: InsertMode) -> Insert:
+    first = tokens[0]
+    if len(tokens) < 2 or tokens[1].token_type != TokenType.INTO:
+        near = tokens[1] if len(tokens) > 1 else first
+        raise syntax_error(text, near.start, near.end + 1, hint="Expected INTO.")
+    insert = Token(TokenType.INSERT, "INSERT", first.line, first.col, first.start, first.end)
+    tokens, overriding = without_overriding(text, tokens)
+    tokens, rows = cut_constant_rows(tokens)
+    tree = parse_tree(text, [insert, *tokens[1:]])
+    if not isinstance(tree, exp.Insert):
+        raise syntax_error(text, first.start, first.end + 1)
+    if rows:
+        tree.args["expression"].meta[ROWS] = rows
+    return replace(insert_of(tree, mode, tokens), overriding=overriding)
+
+
+def parse_update(text: str, tokens: list[Token]) -> Update:
+    _refuse_current_of(tokens)
+    tree = parse_tree(text, tokens)
+    if not isinstance(tree, exp.Update):
+        raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
+    return update_of(tree, tokens)
+
+
+def parse_delete(text: str, tokens: list[Token]) -> Delete:
+    _refuse_current_of(tokens)
+    tree = parse_tree(text, _returning_first(tokens))
+    if not isinstance(tree, exp.Delete):
+        raise syntax_error(text, tokens[-1].end + 1, tokens[-1].end + 1)
+    return delete_of(tree, tokens)
+
+
+def insert_of(tree: exp.Insert, mode: InsertMode, tokens: list[Token]) -> Insert:
+    conflict = tree.args.get("conflict")
+    position = word_at(tokens, "conflict")
+    if conflict is not None and mode is InsertMode.UPSERT:
+        raise SQLError("42601", "UPSERT takes no ON CONFLICT", position=position)
+    target, columns = tree.this, None
+    if isinstance(target, exp.Schema):
+        columns = tuple(_column_name(name) for name in target.expressions)
+        target = target.this
+    source = tree.args.get("expression")
+    if source is None and not tree.args.get("default"):
+        raise _ends_early(tokens, hint="Expected VALUES.")
+    if isinstance(source, exp.Values):
+        _refuse_ragged(source)
+    elif source is not None and source.find(exp.Into) is not None:
+        message = "SELECT ... INTO is not allowed here"
+        raise SQLError("42601", message, position=position_of(source))
+    return Insert(
+        table=table_name(target),
+        alias=_alias(target),
+        columns=columns,
+        source=with_ctes(source, ctes_of(tree)),
+        mode=mode,
+        conflict=None if conflict is None else parse_conflict(conflict, position),
+        returning=_returning(tree),
+    )
+
+
+def update_of(tree: exp.Update, tokens: list[Token]) -> Update:
+    assigned = assignments(tree.expressions)
+    if not assigned:
+        raise _ends_early(tokens)
+    _refuse_sets(assigned)
+    _refuse_column_aliases(tree.this)
+    source = tree.args.get("from_")
+    return Update(
+        table=table_name(tree.this),
+        alias=_alias(tree.this),
+        assignments=assigned,
+        where=_where(tree),
+        returning=_returning(tree),
+        sources=() if source is None else (source.this,),
+        ctes=ctes_of(tree),
+        **_limited(tree, several=source is not None),
+    )
+
+
+def delete_of(tree: exp.Delete, tokens: list[Token]) -> Delete:
+    if not isinstance(tree.this, exp.Table):
+        raise _ends_early(tokens)
+    _refuse_column_aliases(tree.this)
+    return Delete(
+        table=table_name(tree.this),
+        alias=_alias(tree.this),
+        where=_where(tree),
+        returning=_returning(tree),
+        sources=tuple(tree.args.get("using") or ()),
+        ctes=ctes_of(tree),
+        **_limited(tree, several=bool(tree.args.get("using"))),
+    )
+
+
+def _refuse_ragged(values: exp.Values) -> None:
+    """Raises SQLError where the rows differ in how many items they have."""
+    widths = [
+        len(row.expressions) if isinstance(row, exp.Tuple) else 1 for row in values.expressions
+    ]
+    for row, width in zip(values.expressions, widths, strict=True):
+        if width != widths[0]:
+            raise SQLError(
+                "42601", "VALUES lists must all be the same length", position=position_of(row)
+            )
+
+
+_OF_SETS: tuple[tuple[type[exp.Expr], str, str], ...] = (
+    (exp.Window, "42P20", "window functions are not allowed in UPDATE"),
+    (exp.ExplodingGenerateSeries, "0A000", "set-returning functions are not allowed in UPDATE"),
+    (exp.GenerateSeries, "0A000", "set-returning functions are not allowed in UPDATE"),
+    (exp.Unnest, "0A000", "set-returning functions are not allowed in UPDATE"),
+)
+
+
+def _refuse_sets(assigned: Sequence[Assigned]) -> None:
+    """What is assigned is about one row, and one value. Raises SQLError."""
+    for _, value in assigned:
+        if isinstance(value, exp.Star) or isinstance(value.this, exp.Star):
+            raise SQLError(
+                "42804", "a whole row cannot be assigned to a column", position=position_of(value)
+            )
+        for kind, sqlstate, message in _OF_SETS:
+            for node in find_all(value, kind):
+                if node.find_ancestor(exp.Query, exp.Subquery) is None:
+                    raise SQLError(sqlstate, message, position=position_of(node))
+
+
+def _refuse_column_aliases(table: exp.Expr) -> None:
+    alias = table.args.get("alias")
+    for name in () if alias is None else alias.args.get("columns") or ():
+        raise SQLError(
+            "42601",
+            "the table that is written has no aliases of columns",
+            position=position_of(name),
+        )
+
+
+def ctes_of(tree: exp.Expr) -> tuple[exp.CTE, ...]:
+    """What stands in the WITH of a statement, none of which may write here."""
+    clause = tree.args.get("with_")
+    if clause is None:
+        return ()
+    if clause.args.get("recursive"):
+        for cte in clause.expressions:
+            cte.meta[RECURSIVE] = True
+    return tuple(clause.expressions)
+
+
+RECURSIVE = "recursive"
+"""Marks a CTE of a WITH RECURSIVE."""
+
+
+def with_ctes(query: exp.Expr | None, ctes: Sequence[exp.CTE]) -> exp.Expr | None:
+    """The query with CTEs before its own."""
+    if query is None or not ctes:
+        return query
+    if not isinstance(query, exp.Select | exp.SetOperation):
+        raise SQLError(
+            "0A000",
+            "WITH before VALUES is not supported",
+            position=position_of(query),
+            hint="Write SELECT … instead of VALUES.",
+        )
+    own = query.args.get("with_")
+    recursive = any(cte.meta.get(RECURSIVE) for cte in ctes)
+    inner = [] if own is None else list(own.expressions)
+    recursive = recursive or bool(own is not None and own.args.get("recursive"))
+    made = query.copy()
+    copies = [cte.copy() for cte in (*ctes, *inner)]
+    made.set("with_", exp.With(expressions=copies, recursive=recursive))
+    return made
+
+
+def _ends_early(tokens: list[Token], *, hint: str | None = None) -> SQLError:
+    end = tokens[-1].end + 1
+    return syntax_error("", end, end, hint=hint)
+
+
+def _column_name(name: exp.Expr) -> exp.Identifier:
+    if isinstance(name, exp.Identifier):
+        return name
+    position = position_of(name) or 1
+    raise SQLError("42601", "a list of column names is expected", position=position)
+
+
+def _alias(table: exp.Expr) -> str | None:
+    alias = table.args.get("alias")
+    return None if alias is None or alias.this is None else folded(alias.this)
+
+
+def _returning(tree: exp.Expr) -> tuple[exp.Expr, ...]:
+    returning = tree.args.get("returning")
+    return tuple(returning.expressions) if returning is not None else ()
+
+
+def _where(tree: exp.Expr) -> exp.Expr | None:
+    where = tree.args.get("where")
+    condition: exp.Expr | None = where.this if where is not None else None
+    return condition
+
+
+class _Limited(TypedDict):
+    order: exp.Order | None
+    limit: exp.Limit | None
+
+
+def _limited(tree: exp.Expr, *, several: bool) -> _Limited:
+    """ORDER BY and LIMIT of an UPDATE or DELETE, as CockroachDB has them. Raises SQLError."""
+    order, limit = tree.args.get("order"), tree.args.get("limit")
+    if order is not None and limit is None:
+        raise SQLError(
+            "42601",
+            f"{type(tree).__name__.upper()} needs a LIMIT where it has an ORDER BY",
+            position=position_of(order),
+        )
+    if limit is not None and several:
+        raise SQLError(
+            "0A000",
+            "LIMIT is not supported beside FROM or USING",
+            hint="Find the rows by a subquery in WHERE.",
+            position=position_of(limit),
+        )
+    return {"order": order, "limit": limit}
+
+
+def _returning_first(tokens: list[Token]) -> list[Token]:
+    """The tokens of a DELETE with RETURNING before ORDER BY and LIMIT, where sqlglot expects it."""
+    depth = 0
+    places: dict[str, int] = {}
+    for place, token in enumerate(tokens):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and token.token_type in _TAILS:
+            places.setdefault(_TAILS[token.token_type], place)
+    tail, returning = places.get("limit"), places.get("returning")
+    if tail is None or returning is None or returning < tail:
+        return tokens
+    return [*tokens[:tail], *tokens[returning:], *tokens[tail:returning]]
+
+
+_TAILS = {
+    TokenType.ORDER_BY: "limit",
+    TokenType.LIMIT: "limit",
+    TokenType.RETURNING: "returning",
+}
+
+
+def _refuse_current_of(tokens: list[Token]) -> None:
+    words = [token.text.lower() for token in tokens]
+    for place in range(len(words) - 3):
+        if words[place : place + 3] == ["where", "current", "of"]:
+            raise SQLError(
+                "0A000",
+                "WHERE CURRENT OF is not supported",
+                hint="A cursor holds the rows as they were. Name the row by its key.",
+                position=tokens[place].start + 1,
+            )

@@ -1,0 +1,359 @@
+"""Functions and casts of `pg_catalog`, as queries on its tables.
+
+    pg_get_userbyid(c.relowner)     (SELECT rolname FROM pg_catalog.pg_roles WHERE oid = c.relowner)
+    'orders'::regclass              (SELECT oid FROM pg_catalog.pg_class WHERE relname = 'orders')
+    c.oid::regclass                 (SELECT relname FROM pg_catalog.pg_class WHERE oid = c.oid)
+
+So they know what those tables know, as of the same time, and nothing is looked up row by row. What
+PostgreSQL writes only with the schema's name (`OPERATOR(pg_catalog.~)`) is written plainly before
+the statement is parsed: functions, types and operators have no other schema here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from ....catalog.values.column_types import ColumnType, array_of
+from ....catalog.values.type_kinds import CatalogName, TypeKind
+from ...syntax.tree_names import CAST_TYPE
+from ...syntax.walks import find_all
+from .catalog_queries import Arguments, Make, alias_named, parse_text, query
+from .expanded_arrays import expanded_array
+from .registered_names import (
+    FORMAT_TYPE,
+    OID,
+    TO_REGISTERED,
+    keep_id,
+    named_relation,
+    registered_cast,
+)
+from .size_functions import SIZE_FUNCTIONS
+from .system_columns import table_id
+
+PREFIX = "pg_catalog"
+_TEXT = ColumnType(TypeKind.STRING)
+_CATALOG_TYPES = {
+    "oid": OID,
+    "oid[]": array_of(OID),
+    "name": _TEXT,
+    "name[]": array_of(_TEXT),
+    '"char"': ColumnType(TypeKind.STRING, catalog_name=CatalogName.CHAR),
+}
+
+
+def plain_tokens(tokens: list[Token]) -> list[Token]:
+    """The tokens without the schema before functions, types, operators and collations."""
+    if not any(token.text.lower() == PREFIX for token in tokens):
+        return tokens
+    words = [token.text.lower() for token in tokens] + [""] * 5
+    kept: list[Token] = []
+    place = 0
+    while place < len(tokens):
+        if words[place] == "operator" and words[place + 1 : place + 4] == ["(", PREFIX, "."]:
+            kept.append(tokens[place + 4])
+            place += 6
+        elif words[place] == "collate" and words[place + 1 : place + 4] == [PREFIX, ".", "default"]:
+            place += 4
+        elif _qualifies(tokens, words, place):
+            place += 2
+        else:
+            kept.append(tokens[place])
+            place += 1
+    return kept
+
+
+def _qualifies(tokens: Sequence[Token], words: Sequence[str], place: int) -> bool:
+    """Whether the schema stands before a function's or a type's name here."""
+    if words[place] != PREFIX or words[place + 1] != ".":
+        return False
+    behind = tokens[place - 1].token_type if place else None
+    return words[place + 3] == "(" or behind in (TokenType.DCOLON, TokenType.ALIAS)
+
+
+_REPLACED = (exp.Anonymous, exp.Cast, exp.Table, exp.Func, exp.Dot, exp.Column)
+
+
+def expand(tree: exp.Expr) -> exp.Expr:
+    """The tree with these functions and casts replaced, inner ones first."""
+    for cast in list(find_all(tree, exp.Cast)):
+        keep_id(cast)
+    found = [node for node in find_all(tree, *_REPLACED) if _replacement(node) is not None]
+    for node in reversed(found):
+        made = _replacement(node)
+        assert made is not None, node
+        if node is tree:
+            tree = made
+        else:
+            node.replace(_named(node, made))
+    return tree
+
+
+def _named(node: exp.Expr, made: exp.Expr) -> exp.Expr:
+    """What takes the place of a node, which as an item of a select list keeps its name."""
+    if node.arg_key != "expressions" or not isinstance(node.parent, exp.Select):
+        return made
+    name = node.name.lower() if isinstance(node, exp.Anonymous) else _cast_name(node)
+    return exp.Alias(this=made, alias=exp.to_identifier(name, quoted=True)) if name else made
+
+
+def _cast_name(node: exp.Expr) -> str:
+    """A cast has the name of the column that it casts, or else of its type."""
+    if not isinstance(node, exp.Cast):
+        return ""
+    column = node.this.unnest()
+    if isinstance(column, exp.Column):
+        return column.name
+    name: str = node.to.sql("postgres").lower()
+    return name.strip('"').removesuffix("[]")
+
+
+def _replacement(node: exp.Expr) -> exp.Expr | None:
+    match node:
+        case exp.Cast():
+            return _cast(node)
+        case exp.Dot():
+            return expanded_array(node)
+        case exp.CurrentSchemas():
+            implicit = isinstance(node.this, exp.Boolean) and bool(node.this.this)
+            return parse_text("ARRAY['pg_catalog', 'public']" if implicit else "ARRAY['public']")
+        case exp.Table(this=exp.Anonymous() as function):
+            return _rows(node, function.name.lower())
+        case exp.Anonymous() if not isinstance(node.parent, exp.Table):
+            make = FUNCTIONS.get(node.name.lower()) or _of_rows(node)
+            return None if make is None else make(list(node.expressions))
+        case exp.Column():
+            return table_id(node)
+    return None
+
+
+_SETTING_OF_ROW = query(
+    "coalesce((SELECT min(_s.setting) FROM pg_catalog.pg_settings AS _s "
+    "WHERE lower(_s.name) = lower($1)), CASE WHEN $2 THEN NULL "
+    """ELSE error('42704|unrecognized configuration parameter "' || $1 || '"') END)"""
+)
+
+
+def _of_rows(call: exp.Anonymous) -> Make | None:
+    """`current_setting(s.name)`, which is of constants elsewhere."""
+    named = call.name.lower() == "current_setting" and call.find(exp.Column) is not None
+    return _SETTING_OF_ROW if named else None
+
+
+def _rows(table: exp.Table, function: str) -> exp.Expr | None:
+    """What takes the place of a function in FROM."""
+    if function in _TABLES:
+        made = exp.table_(_TABLES[function], db=PREFIX)
+        made.set("alias", table.args.get("alias") or alias_named(function))
+        return made
+    columns = _EMPTY_FUNCTIONS.get(function)
+    if columns is None:
+        return None
+    empty = parse_text(f"SELECT {columns} WHERE FALSE")
+    return exp.Subquery(this=empty, alias=table.args.get("alias"))
+
+
+_TABLES = {"pg_get_keywords": "pg_get_keywords", "pg_show_all_settings": "pg_settings"}
+"""Functions that return what a table has."""
+
+_EMPTY_FUNCTIONS = {
+    "pg_partition_ancestors": "NULL::INT8 AS relid, NULL::INT8 AS depth",
+    "pg_partition_tree": "NULL::INT8 AS relid, NULL::INT8 AS parentrelid, "
+    "NULL::BOOL AS isleaf, NULL::INT8 AS level",
+}
+"""Functions that return no rows, because there are no partitions: their columns."""
+
+
+def _constant(text: str) -> Make:
+    return lambda arguments: parse_text(text)
+
+
+def _first(arguments: Arguments) -> exp.Expr:
+    return arguments[0].copy()
+
+
+_HELD = """
+SELECT count(*) > 0 FROM tailrace_internal.grants AS _g
+JOIN tailrace_internal.role_closure AS _m ON _m.role = _g.grantee OR _m.role = 'admin'
+WHERE (_m.member = CAST($1 AS TEXT) OR CAST(_m.member_oid AS TEXT) = CAST($1 AS TEXT))
+    AND _g.kind = '{kind}'
+    AND CAST($2 AS TEXT) IN (CAST(_g.object_id AS TEXT), _g.name, _g.full_name)
+    AND (_g.privilege = upper(CAST($3 AS TEXT))
+        OR _g.grantable AND _g.privilege || ' WITH GRANT OPTION' = upper(CAST($3 AS TEXT)))
+"""
+_MEMBER = """
+SELECT count(*) > 0 FROM tailrace_internal.role_closure AS _m
+WHERE (_m.member = CAST($1 AS TEXT) OR CAST(_m.member_oid AS TEXT) = CAST($1 AS TEXT))
+    AND (_m.role = CAST($2 AS TEXT)
+        OR _m.role IN (SELECT _r.rolname FROM pg_catalog.pg_roles AS _r
+                       WHERE CAST(_r.oid AS TEXT) = CAST($2 AS TEXT)))
+"""
+
+
+def _has(kind: str, *, of_column: bool = False) -> Make:
+    """`has_table_privilege([user,] table, privilege)` and its kin; a column is as its table."""
+    held = query(_HELD.format(kind=kind))
+
+    def make(arguments: Arguments) -> exp.Expr:
+        if of_column and len(arguments) >= 3:
+            arguments = [*arguments[:-2], arguments[-1]]
+        given = arguments if len(arguments) == 3 else [exp.CurrentUser(), *arguments]
+        return held(given)
+
+    return make
+
+
+def _has_role(arguments: Arguments) -> exp.Expr:
+    """`pg_has_role([user,] role, privilege)`"""
+    given = arguments if len(arguments) == 3 else [exp.CurrentUser(), *arguments]
+    return query(_MEMBER)(given)
+
+
+_VISIBLE = """
+$1 IN (SELECT _v.oid FROM pg_catalog.pg_class AS _v
+       JOIN pg_catalog.pg_namespace AS _w ON _w.oid = _v.relnamespace
+       WHERE _w.nspname IN ('public', 'pg_catalog'))
+"""
+_OWNED_SEQUENCE = """
+SELECT min(_m.nspname || '.' || _s.relname)
+FROM pg_catalog.pg_depend AS _d
+JOIN pg_catalog.pg_class AS _s ON _s.oid = _d.objid AND _s.relkind = 'S'
+JOIN pg_catalog.pg_namespace AS _m ON _m.oid = _s.relnamespace
+JOIN pg_catalog.pg_class AS _t ON _t.oid = _d.refobjid
+JOIN pg_catalog.pg_namespace AS _n ON _n.oid = _t.relnamespace
+JOIN pg_catalog.pg_attribute AS _a ON _a.attrelid = _t.oid AND _a.attnum = _d.refobjsubid
+WHERE _a.attname = CAST($2 AS TEXT) AND (
+    lower(CAST($1 AS TEXT)) IN (_t.relname, _n.nspname || '.' || _t.relname)
+    OR replace(CAST($1 AS TEXT), '"', '') IN (_t.relname, _n.nspname || '.' || _t.relname)
+        AND CAST($1 AS TEXT) LIKE '%"%')
+"""
+_TRUE = _constant("TRUE")
+_NULL_TEXT = _constant("CAST(NULL AS TEXT)")
+
+_VIEW_DEFINITION = query(
+    "SELECT min(_d.ev_action) FROM pg_catalog.pg_rewrite AS _d WHERE _d.ev_class = $1"
+)
+
+
+def _view_definition(arguments: Arguments) -> exp.Expr:
+    """`pg_get_viewdef(view [, pretty])`: an object id, or a name as text."""
+    return _VIEW_DEFINITION([named_relation(arguments)])
+
+
+def _owned_sequence(arguments: Arguments) -> exp.Expr:
+    """A text, and plainly so: drivers cast it to `regclass`."""
+    return exp.cast(query(_OWNED_SEQUENCE)(arguments), "text", dialect="postgres")
+
+
+FUNCTIONS: dict[str, Make] = {
+    "pg_table_is_visible": query(_VISIBLE),
+    "pg_type_is_visible": _TRUE,
+    "pg_function_is_visible": _TRUE,
+    "pg_operator_is_visible": _TRUE,
+    "pg_collation_is_visible": _TRUE,
+    **{
+        f"pg_{kind}_is_visible": _TRUE
+        for kind in (
+            "conversion",
+            "opclass",
+            "opfamily",
+            "statistics_obj",
+            "ts_config",
+            "ts_dict",
+            "ts_parser",
+            "ts_template",
+        )
+    },
+    "pg_relation_is_publishable": _TRUE,
+    "has_table_privilege": _has("table"),
+    "has_any_column_privilege": _has("table"),
+    "has_column_privilege": _has("table", of_column=True),
+    "has_schema_privilege": _has("schema"),
+    "has_database_privilege": _has("database"),
+    "has_sequence_privilege": _has("sequence"),
+    "has_type_privilege": _has("type"),
+    "pg_has_role": _has_role,
+    "pg_is_in_recovery": _constant("FALSE"),
+    "pg_last_xact_replay_timestamp": _constant("CAST(NULL AS TIMESTAMPTZ)"),
+    "pg_blocking_pids": query(
+        "SELECT array_agg(_h.pid) FROM pg_catalog.pg_locks AS _w "
+        "JOIN pg_catalog.pg_locks AS _h ON _h.database = _w.database AND _h.classid = _w.classid "
+        "AND _h.objid = _w.objid AND _h.objsubid = _w.objsubid "
+        "WHERE _w.pid = $1 AND NOT _w.granted AND _h.granted AND _h.pid <> _w.pid"
+    ),
+    "pg_get_userbyid": query("SELECT _u.rolname FROM pg_catalog.pg_roles AS _u WHERE _u.oid = $1"),
+    "pg_get_expr": _first,
+    "pg_get_constraintdef": query(
+        "SELECT _d.definition FROM tailrace_internal.definitions AS _d WHERE _d.oid = $1"
+    ),
+    "pg_get_indexdef": query(
+        "CASE WHEN coalesce($2, 0) = 0 "
+        "THEN (SELECT _d.definition FROM tailrace_internal.definitions AS _d WHERE _d.oid = $1) "
+        "ELSE (SELECT _d.attname FROM pg_catalog.pg_attribute AS _d "
+        "WHERE _d.attrelid = $1 AND _d.attnum = $2) END"
+    ),
+    "format_type": query(FORMAT_TYPE),
+    "obj_description": query(
+        "SELECT min(_d.description) FROM pg_catalog.pg_description AS _d "
+        "WHERE _d.objoid = $1 AND _d.objsubid = 0"
+    ),
+    "col_description": query(
+        "SELECT min(_d.description) FROM pg_catalog.pg_description AS _d "
+        "WHERE _d.objoid = $1 AND _d.objsubid = $2"
+    ),
+    "pg_char_to_encoding": query(
+        "CASE WHEN lower($1) IN ('utf8', 'utf-8', 'unicode') THEN 6 ELSE -1 END"
+    ),
+    "getdatabaseencoding": _constant("'UTF8'"),
+    "pg_tablespace_location": _constant("''"),
+    "pg_get_function_sqlbody": _NULL_TEXT,
+    "pg_get_functiondef": _NULL_TEXT,
+    "pg_get_statisticsobjdef": _NULL_TEXT,
+    "pg_get_function_arg_default": _NULL_TEXT,
+    "pg_encoding_to_char": query("CASE WHEN $1 = 6 THEN 'UTF8' ELSE '' END"),
+    **TO_REGISTERED,
+    "shobj_description": _NULL_TEXT,
+    "pg_get_triggerdef": _NULL_TEXT,
+    "pg_get_viewdef": _view_definition,
+    "pg_get_ruledef": query(
+        "SELECT min('CREATE RULE \"_RETURN\" AS ON SELECT TO ' || _r.relname || ' DO INSTEAD ' "
+        "|| ltrim(_d.ev_action)) FROM pg_catalog.pg_rewrite AS _d "
+        "JOIN pg_catalog.pg_class AS _r ON _r.oid = _d.ev_class WHERE _d.oid = $1"
+    ),
+    "pg_get_serial_sequence": _owned_sequence,
+    "pg_get_partkeydef": _NULL_TEXT,
+    "pg_get_statisticsobjdef_columns": _NULL_TEXT,
+    "pg_get_function_result": query(
+        "SELECT min(_f.result) FROM tailrace_internal.functions AS _f WHERE _f.oid = $1"
+    ),
+    "pg_get_function_arguments": query(
+        "SELECT min(_f.arguments) FROM tailrace_internal.functions AS _f WHERE _f.oid = $1"
+    ),
+    "pg_get_function_identity_arguments": query(
+        "SELECT min(_f.arguments) FROM tailrace_internal.functions AS _f WHERE _f.oid = $1"
+    ),
+    "pg_stat_get_numscans": _constant("CAST(NULL AS INT8)"),
+    **SIZE_FUNCTIONS,
+    "pg_partition_ancestors": lambda arguments: exp.cast(arguments[0].copy(), "INT8"),
+}
+
+
+def _cast(tree: exp.Cast) -> exp.Expr | None:
+    """A cast to a type of `pg_catalog` that columns cannot have; None for all others."""
+    name = tree.to.sql("postgres").lower()
+    operand: exp.Expr = tree.this
+    elements = tree.to.expressions
+    if tree.to.this == exp.DType.ARRAY and elements[0].this == exp.DType.UINT:
+        name = "oid[]"  # as `meant_tokens` has it read
+    known = _CATALOG_TYPES.get(name)
+    if known is not None:
+        made = exp.cast(operand.copy(), known.broad.duckdb_name)
+        made.meta[CAST_TYPE] = known
+        return made
+    return registered_cast(tree)
+
+
+CATALOG_CALLS = frozenset((*FUNCTIONS, *_TABLES, *_EMPTY_FUNCTIONS))
+"""The names of all functions that are queries of the catalogs."""

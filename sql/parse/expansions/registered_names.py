@@ -1,0 +1,165 @@
+"""Casts between names and object ids: `'orders'::regclass`, `oid::regtype`, `to_regclass(…)`.
+
+    attrelid = 'orders'::regclass       attrelid = (the id of orders); 42P01 if there is none
+    SELECT 'orders'::regclass           SELECT 'orders': what a client is shown is the name
+    SELECT oid::regtype FROM pg_type    SELECT (the type's name)
+    to_regclass($1)                     the id, or NULL
+
+So an id is a number wherever something is done with it, and its name where it is only shown.
+Functions have no ids of their own: what a column says of them is a name, and `regproc` is text.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ....catalog.values.column_types import ColumnType
+from ....catalog.values.type_kinds import CatalogName, TypeKind
+from ...syntax.tree_names import CAST_TYPE
+from .catalog_queries import Arguments, Make, parse_text, query
+
+OID = ColumnType(TypeKind.INT8, catalog_name=CatalogName.OID)
+
+_TYPE_WORDS = (
+    ("bool", "boolean"), ("int2", "smallint"), ("int4", "integer"), ("int8", "bigint"),
+    ("float4", "real"), ("float8", "double precision"), ("bpchar", "character"),
+    ("varchar", "character varying"), ("time", "time without time zone"),
+    ("timestamp", "timestamp without time zone"), ("timestamptz", "timestamp with time zone"),
+    ("char", '"char"'),
+)  # fmt: skip
+_WORDS = " ".join(f"WHEN '{name}' THEN '{words}'" for name, words in _TYPE_WORDS)
+FORMAT_TYPE = f"""
+SELECT replace(
+    CASE ltrim(_t.typname, '_') {_WORDS} ELSE ltrim(_t.typname, '_') END,
+    ' with',
+    CASE WHEN $2 >= 0 AND ltrim(_t.typname, '_') IN ('time', 'timestamp', 'timestamptz')
+        THEN '(' || $2 || ')' ELSE '' END || ' with')
+    || CASE
+        WHEN $2 IS NULL OR $2 < 4 THEN ''
+        WHEN _t.typname = 'numeric'
+        THEN '(' || (($2 - 4) / 65536) || ',' || (($2 - 4) % 65536) || ')'
+        WHEN _t.typname IN ('varchar', 'bpchar') THEN '(' || ($2 - 4) || ')'
+        ELSE ''
+    END
+    || CASE WHEN _t.typelem <> 0 AND _t.typstorage <> 'p' THEN '[]' ELSE '' END
+FROM pg_catalog.pg_type AS _t WHERE _t.oid = $1
+"""
+_CLASS_NAME = """
+SELECT min(CASE WHEN _w.nspname IN ('public', 'pg_catalog') THEN _n.relname
+    ELSE _w.nspname || '.' || _n.relname END)
+FROM pg_catalog.pg_class AS _n JOIN pg_catalog.pg_namespace AS _w ON _w.oid = _n.relnamespace
+WHERE _n.oid = $1
+"""
+_NAMES = {
+    "regclass": _CLASS_NAME,
+    "regtype": FORMAT_TYPE,
+    "regnamespace": "SELECT min(_n.nspname) FROM pg_catalog.pg_namespace AS _n WHERE _n.oid = $1",
+    "regrole": "SELECT min(_n.rolname) FROM pg_catalog.pg_roles AS _n WHERE _n.oid = $1",
+}
+"""The name of an id; the id itself, as text, is what an unknown one is shown as."""
+
+_FOLDED = """
+CASE WHEN strpos(CAST($1 AS TEXT), '"') > 0 THEN replace(CAST($1 AS TEXT), '"', '')
+    ELSE lower(CAST($1 AS TEXT)) END
+"""
+_SPELLED = """
+SELECT min(_n.oid) FROM tailrace_internal.spellings AS _n
+WHERE _n.kind = '{kind}' AND _n.name = {folded}
+"""
+_MISSING = {
+    "regclass": "42P01|relation",
+    "regtype": "42704|type",
+    "regnamespace": "3F000|schema",
+    "regrole": "42704|role",
+}
+
+
+def _id_of(name: str) -> str:
+    return _SPELLED.format(kind=name.removeprefix("reg"), folded=_FOLDED)
+
+
+def _checked_id_of(name: str) -> str:
+    unknown = f"""error('{_MISSING[name]} "' || CAST($1 AS TEXT) || '" does not exist')"""
+    return f"coalesce(({_id_of(name)}), {unknown})"
+
+
+TO_REGISTERED: dict[str, Make] = {f"to_{name}": query(_id_of(name)) for name in _NAMES}
+_CHECKED = {name: query(_checked_id_of(name)) for name in _NAMES}
+_NAMED = {name: query(text) for name, text in _NAMES.items()}
+REGISTERED = (
+    *_NAMES, "regproc", "regprocedure", "regoper", "regoperator", "regconfig", "regdictionary",
+    "regcollation",
+)  # fmt: skip
+
+
+def registered_cast(cast: exp.Cast) -> exp.Expr | None:
+    """What takes the place of a cast to one of these types; None for all other casts."""
+    name = cast.to.sql("postgres").lower()
+    if name not in REGISTERED:
+        return None
+    operand: exp.Expr = cast.this
+    if name not in _NAMES:
+        return _function_name(cast)
+    if not _textual(operand):
+        return _NAMED[name]([operand])
+    if isinstance(operand, exp.Literal) and operand.name.isdecimal():
+        made = parse_text(operand.name)
+    else:
+        made = _CHECKED[name]([operand])
+    if _shown(cast):
+        return _NAMED[name]([made])
+    made = exp.cast(made, "BIGINT")
+    made.meta[CAST_TYPE] = OID
+    return made
+
+
+def keep_id(cast: exp.Cast) -> None:
+    """`x::regclass::oid` is x, where x is an id: its name need not be looked for."""
+    inner = cast.this.unnest()
+    if not isinstance(inner, exp.Cast) or cast.to.sql("postgres").lower() != "oid":
+        return
+    if inner.to.sql("postgres").lower() in _NAMES and isinstance(inner.this.unnest(), exp.Column):
+        cast.set("this", inner.this)
+
+
+def named_relation(arguments: Arguments) -> exp.Expr:
+    """An argument that is a relation's id, or its name as text."""
+    given = arguments[0].copy()
+    if not _textual(given) or isinstance(given.unnest(), exp.Parameter):
+        return given
+    return _CHECKED["regclass"]([given])
+
+
+def id_of_relation(name: str) -> exp.Expr:
+    """The id of the relation of a name, as a number."""
+    made = exp.cast(_CHECKED["regclass"]([exp.Literal.string(name)]), "BIGINT")
+    made.meta[CAST_TYPE] = OID
+    return made
+
+
+def _function_name(cast: exp.Cast) -> exp.Expr:
+    operand: exp.Expr = cast.this
+    outer = cast.parent
+    if isinstance(outer, exp.Cast) and outer.to.sql("postgres").lower() == "oid":
+        return parse_text("error('0A000|functions are built in, and have no object ids')")
+    if isinstance(operand, exp.Literal) and operand.is_string:
+        return exp.Literal.string(operand.name.rpartition(".")[2])
+    return exp.cast(operand.copy(), "TEXT")
+
+
+def _textual(operand: exp.Expr) -> bool:
+    inner = operand.unnest()
+    if isinstance(inner, exp.Parameter):
+        return True
+    if isinstance(inner, exp.Literal):
+        return bool(inner.is_string)
+    if not isinstance(inner, exp.Cast):
+        return False
+    return inner.to.sql("postgres").lower() in ("text", "varchar", "name")
+
+
+def _shown(cast: exp.Cast) -> bool:
+    """Whether it is an item of the outermost select list."""
+    item = cast.parent if isinstance(cast.parent, exp.Alias) else cast
+    select = item.parent
+    return item.arg_key == "expressions" and isinstance(select, exp.Select) and not select.parent

@@ -1,0 +1,269 @@
+"""From text to statements: which grammar reads what begins with which word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import pairwise
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from ...catalog.values.errors import SQLError
+from ..syntax.merge_statements import Merge
+from ..syntax.schema_statements import TableChange
+from ..syntax.statements import (
+    Delete,
+    Discard,
+    DropTable,
+    Explain,
+    ExplainChange,
+    Insert,
+    InsertMode,
+    JobAction,
+    Prepare,
+    Query,
+    Statement,
+    Update,
+    WithWrites,
+)
+from . import copy, cursors, prepared, transactions
+from .admin import feeds, maintenance, rights, show, users
+from .admin.refused import refusal
+from .cursor import Cursor, LexemeKind, syntax_error
+from .ddl import alter, sequences, tables, types, views
+from .ddl.deferrable import set_constraints
+from .ddl.table_copies import select_into
+from .dml.merges import parse_merge
+from .dml.with_writes import parse_with
+from .dml.writes import parse_delete, parse_insert, parse_update
+from .explain_options import explain_options
+from .lexer import statements, tokenize
+from .queries import parse_query
+
+STATEMENTS_MAX = 10_000
+"""Statements in one text: more are a file, and files are loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedText:
+    """A text's statements, and the greatest number of a parameter in them (zero for none)."""
+
+    statements: tuple[Statement, ...]
+    parameter_count: int
+
+
+def parse(text: str) -> ParsedText:
+    """The statements of `text`, in order; none when it holds only blanks and comments.
+
+    >>> parse("COMMIT; ROLLBACK").statements
+    (Commit(), Rollback())
+
+    Raises SQLError 42601 (or 0A000 for what is understood and not offered) with the position.
+    """
+    tokens = tokenize(text)
+    groups = statements(tokens)
+    if len(groups) > STATEMENTS_MAX:
+        raise SQLError("54000", f"more than {STATEMENTS_MAX} statements in one text")
+    parsed = tuple(_statement(text, group) for group in groups)
+    # What PREPARE holds has parameters of its own.
+    own = [
+        group
+        for group, statement in zip(groups, parsed, strict=True)
+        if not isinstance(statement, Prepare)
+    ]
+    return ParsedText(parsed, max(map(_greatest_parameter, own), default=0))
+
+
+def _greatest_parameter(tokens: list[Token]) -> int:
+    numbers = [
+        int(following.text)
+        for token, following in pairwise(tokens)
+        if token.token_type == TokenType.PARAMETER and following.text.isdecimal()
+    ]
+    return max(numbers, default=0)
+
+
+def _statement(text: str, tokens: list[Token]) -> Statement:
+    if tokens[0].token_type == TokenType.WITH:
+        return parse_with(text, tokens)
+    if tokens[0].token_type in feeds.QUERY_TOKENS:
+        return select_into(text, tokens) or parse_query(text, tokens)
+    first = text[tokens[0].start : tokens[0].end + 1].lower()
+    if first in _TREES:
+        return _TREES[first](text, tokens)
+    if first == "explain":
+        return _explain(text, tokens)
+    cursor = Cursor(text, tokens)
+    for words, grammar in _GRAMMARS.items():
+        if cursor.accept_words(*words):
+            return grammar(cursor)
+    raise _unknown(cursor)
+
+
+def _explain(text: str, tokens: list[Token]) -> Explain | ExplainChange:
+    if len(tokens) == 1:
+        end = tokens[0].end + 1
+        raise syntax_error(text, end, end, hint="Expected a statement.")
+    words = [token.text.lower() for token in tokens[1:4]]
+    if words == ["(", "ddl", ")"] and len(tokens) > 4:
+        change = _statement(text, tokens[4:])
+        if isinstance(change, TableChange | DropTable):
+            return ExplainChange(statement=change)
+        raise syntax_error(
+            text,
+            tokens[4].start,
+            tokens[4].end + 1,
+            hint="EXPLAIN (DDL) takes ALTER TABLE, CREATE INDEX, DROP INDEX, DROP TABLE and "
+            "TRUNCATE.",
+        )
+    analyze, told = explain_options(text, tokens[1:])
+    if told == len(tokens) - 1:
+        end = tokens[-1].end + 1
+        raise syntax_error(text, end, end, hint="Expected a statement.")
+    return Explain(analyze=analyze, statement=_explainable(text, tokens[1 + told :]))
+
+
+def _explainable(
+    text: str, tokens: list[Token]
+) -> Query | Insert | Update | Delete | WithWrites | Merge:
+    inner = _statement(text, tokens)
+    if not isinstance(inner, Query | Insert | Update | Delete | WithWrites | Merge):
+        raise syntax_error(
+            text,
+            tokens[0].start,
+            tokens[0].end + 1,
+            hint="EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE, DELETE or MERGE.",
+        )
+    return inner
+
+
+def _unknown(cursor: Cursor) -> SQLError:
+    refused = refusal(cursor)
+    if refused is not None:
+        return refused
+    first = cursor.advance()
+    if first.kind is not LexemeKind.WORD:
+        return syntax_error(cursor.text, first.start, first.end, hint="Expected a statement.")
+    begun = sorted(" ".join(words) for words in _GRAMMARS if words[0] == first.text)
+    if begun:
+        found = cursor.current
+        hint = f"Statements that begin so: {', '.join(begun).upper()}."
+        near = get_close_matches(f"{first.text} {found.text.lower()}", begun, n=1, cutoff=0.8)
+        if near:
+            hint = f"Did you mean {near[0].upper()}? {hint}"
+        return syntax_error(cursor.text, found.start, found.end, hint=hint)
+    known = sorted({words[0] for words in _GRAMMARS} | set(_TREES) | {"select", "explain", "with"})
+    near = get_close_matches(first.text, known, n=1)
+    suggestion = f"Did you mean {near[0].upper()}?" if near else None
+    return syntax_error(cursor.text, first.start, first.end, hint=suggestion)
+
+
+def _insert(text: str, tokens: list[Token]) -> Insert:
+    return parse_insert(text, tokens, InsertMode.INSERT)
+
+
+def _upsert(text: str, tokens: list[Token]) -> Insert:
+    return parse_insert(text, tokens, InsertMode.UPSERT)
+
+
+_TREES: dict[str, Callable[[str, list[Token]], Insert | Update | Delete | Merge]] = {
+    "insert": _insert,
+    "upsert": _upsert,
+    "update": parse_update,
+    "delete": parse_delete,
+    "merge": parse_merge,
+}
+
+_GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
+    ("create", "database"): tables.create_database,
+    ("create", "table"): tables.create_table,
+    ("drop", "table"): tables.drop_table,
+    ("alter", "table"): rights.alter_table,
+    ("alter", "schema"): rights.alter_schema,
+    ("alter", "database"): rights.alter_database,
+    ("alter", "default", "privileges"): rights.alter_default_privileges,
+    ("grant",): rights.grant,
+    ("revoke",): rights.revoke,
+    ("reassign", "owned", "by"): rights.reassign_owned,
+    ("drop", "owned", "by"): rights.drop_owned,
+    ("alter", "index"): alter.alter_index,
+    ("create", "index"): alter.create_index,
+    ("create", "unique", "index"): alter.create_unique_index,
+    ("create", "schema"): alter.create_schema,
+    ("drop", "index"): alter.drop_index,
+    ("drop", "schema"): alter.drop_schema,
+    ("drop", "database"): alter.drop_database,
+    ("truncate",): alter.truncate,
+    ("comment", "on"): alter.comment_on,
+    ("create", "type"): types.create_type,
+    ("create", "sequence"): sequences.create_sequence,
+    ("alter", "sequence"): rights.alter_sequence,
+    ("drop", "sequence"): sequences.drop_sequence,
+    ("create", "view"): views.create_view,
+    ("create", "or", "replace", "view"): views.replace_view,
+    ("alter", "view"): views.alter_view,
+    ("drop", "view"): views.drop_view,
+    ("alter", "type"): rights.alter_type,
+    ("drop", "type"): types.drop_type,
+    ("create", "changefeed"): feeds.create_changefeed,
+    ("experimental", "changefeed"): feeds.create_changefeed,
+    ("cancel",): show.cancel,
+    ("pause",): lambda cursor: feeds.control_jobs(cursor, JobAction.PAUSE),
+    ("resume",): lambda cursor: feeds.control_jobs(cursor, JobAction.RESUME),
+    ("show", "schemas"): show.show_schemas,
+    ("show", "sequences"): show.show_sequences,
+    **{("show", word): show.show_types for word in ("types", "enums")},
+    **{("show", word): show.show_indexes for word in ("indexes", "index", "keys")},
+    **{("show", word): show.show_constraints for word in ("constraints", "constraint")},
+    **{
+        ("show", *scope, "sessions"): show.show_sessions
+        for scope in ((), ("cluster",), ("local",), ("all",))
+    },
+    **{
+        ("show", *scope, word): show.show_queries
+        for scope in ((), ("cluster",), ("local",), ("all",))
+        for word in ("queries", "statements")
+    },
+    ("show", "users"): users.show_users,
+    ("show", "roles"): users.show_users,
+    ("show", "grants"): rights.show_grants,
+    ("show", "system", "grants"): rights.show_system_grants,
+    ("show", "default", "privileges"): rights.show_default_privileges,
+    ("show",): feeds.show,
+    ("set", "constraints"): lambda cursor: Discard(target=set_constraints(cursor)),
+    ("set",): feeds.set_statement,
+    ("reset",): feeds.reset_statement,
+    ("use",): feeds.use,
+    ("begin",): transactions.begin,
+    ("start", "transaction"): transactions.begin,
+    ("commit",): transactions.commit,
+    ("end",): transactions.commit,
+    ("rollback",): transactions.rollback,
+    ("abort",): transactions.rollback,
+    ("savepoint",): transactions.savepoint,
+    ("release",): transactions.release,
+    ("create", "user"): users.create_user,
+    ("create", "role"): users.create_role,
+    ("alter", "user"): users.alter_user,
+    ("alter", "role"): users.alter_user,
+    ("drop", "user"): users.drop_user,
+    ("drop", "role"): users.drop_user,
+    ("copy",): copy.copy,
+    ("prepare",): prepared.prepare,
+    ("execute",): prepared.execute,
+    ("deallocate",): prepared.deallocate,
+    ("discard",): prepared.discard,
+    ("close", "all"): prepared.close_all,
+    ("close",): cursors.close,
+    ("declare",): cursors.declare,
+    ("fetch",): cursors.fetch,
+    ("move",): cursors.move,
+    ("unlisten",): prepared.unlisten,
+    ("vacuum",): maintenance.vacuum,
+    ("analyze",): maintenance.analyze,
+    ("analyse",): maintenance.analyze,
+    ("reindex",): maintenance.reindex,
+    ("cluster",): maintenance.cluster,
+    ("checkpoint",): maintenance.checkpoint,
+}

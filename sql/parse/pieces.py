@@ -1,0 +1,214 @@
+"""A text's pieces: words, quoted texts, signs. What a text's size and depth are known by before
+anything of it is parsed, and where it may be cut for the tokenizer.
+
+    SELECT note || 'it''s' FROM t      SELECT, note, ||, 'it''s', FROM, t
+
+Limits on statements are judged here, in one pass that gives way: a parser that has a tree of a
+million nodes to refuse has built it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ...catalog.values.errors import SQLError
+from ...kvlayer.fibre import give_way
+
+NESTING_MAX = 256
+"""Parentheses, brackets, CASEs and prefix operators within one another."""
+OPERATORS_MAX = 500
+"""Operators in a row, which are as many nodes within one another. DuckDB evaluates no expression of
+more than 1,000, and some operators become two of its."""
+PIECES_MAX = 20_000
+"""Words and signs of one statement, constants and the commas between them aside."""
+PIECES_PER_CUT = 256
+"""Pieces that are tokenized in one call."""
+SMALL_LENGTH = 256
+SMALL_PIECES = 96
+"""Up to these a text is parsed and planned in one step, which takes less than 10 ms."""
+
+_PIECE = re.compile(
+    r"""
+    (?P<space>\s+|--[^\n]*)
+  | (?P<quoted>[eE]'[^'\\]*(?:(?:''|\\.)[^'\\]*)*'|'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*")
+  | (?P<dollar>\$(?:[^\W\d]\w*)?\$)
+  | (?P<comment>/\*)
+  | (?P<open>[(\[]) | (?P<close>[)\]])
+  | (?P<word>\$?\w+)
+  | (?P<quote>['"])
+  | (?P<sign>[+*<>=~!@\#%^&|`?:.]+|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_WORDS = re.compile(r"\w+|[^\w\s]")
+_CONSTANT = re.compile(r"[$\d,;]|(?:null|true|false|default)$", re.IGNORECASE)
+_COMMENT = re.compile(r"/\*|\*/")
+_CUT_BEFORE = frozenset({",", "+", "||", "=", "*", "and", "or"})
+"""No token of the tokenizer goes on across one of these."""
+COLUMNS_MAX = 1664
+"""Items of a SELECT, as in PostgreSQL."""
+_ENDS = frozenset(
+    {"select", "from", "where", "and", "or", "when", "then", "else", "end", "on", "join", "using",
+     "group", "order", "by", "having", "limit", "union", "values", "set", "as"}
+)  # fmt: skip
+"""Words behind which an expression is another one."""
+_BEHIND_ITEMS = frozenset(
+    {"from", "where", "group", "having", "order", "limit", "offset", "fetch", "union", "window",
+     "except", "intersect", "into", "values", ";"}
+)  # fmt: skip
+_PREFIXES = frozenset("-+~@")
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Where a text may be cut, and where a quoted part begins that never ends."""
+
+    cuts: tuple[int, ...]
+    unterminated: int | None
+
+
+def lengthy(text: str) -> bool:
+    """Whether parsing and planning a text may take longer than one step of the loop may."""
+    if len(text) <= SMALL_LENGTH:
+        return False
+    return len(text) > 4096 or len(_WORDS.findall(text)) > SMALL_PIECES
+
+
+def pieces(text: str) -> Pieces:
+    """Raises SQLError 54000 and 54001 for a text that is too long or too deep."""
+    reader = _Reader(text)
+    at = 0
+    while at < len(text):
+        at = reader.read(at)
+    return Pieces(tuple(reader.cuts), reader.unterminated)
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.cuts: list[int] = []
+        self.unterminated: int | None = None
+        self._count = 0
+        self._since_cut = 0
+        self._depth = 0
+        self._operators = [0]
+        """How many there are in a row, at each depth of parentheses."""
+        self._items = [0]
+        """How many items the SELECT at each depth has so far; zero outside its list."""
+        self._prefixes = 0
+
+    def read(self, at: int) -> int:
+        """Where the piece that begins at `at` ends."""
+        found = _PIECE.match(self._text, at)
+        assert found is not None, at
+        kind, end = found.lastgroup, found.end()
+        if kind == "space":
+            return end
+        if kind == "comment":
+            return self._behind_comment(at)
+        self._since_cut += 1
+        if not self._since_cut % 32:
+            give_way()
+        if kind in ("word", "sign") and not _CONSTANT.match(found.group()):
+            self._count += 1
+        if self._count > PIECES_MAX:
+            raise SQLError(
+                "54000",
+                f"a statement of more than {PIECES_MAX} words and signs is too long",
+                position=at + 1,
+                hint="Send rows by COPY or as parameters, and lists as one array.",
+            )
+        match kind:
+            case "dollar":
+                return self._behind_dollars(at, found.group())
+            case "quote":
+                self.unterminated = at
+                return len(self._text)
+            case "open":
+                self._deepen(at)
+                self._operators.append(0)
+                self._items.append(0)
+                self._prefixes = 0
+            case "close":
+                if len(self._operators) > 1:
+                    self._operators.pop()
+                    self._items.pop()
+                self._depth = max(self._depth - 1, 0)
+                self._prefixes = 0
+            case "word" | "sign":
+                self._see(at, found.group().lower())
+            case _:
+                self._prefixes = 0
+        return end
+
+    def _see(self, at: int, piece: str) -> None:
+        if self._since_cut > PIECES_PER_CUT and piece in _CUT_BEFORE:
+            self.cuts.append(at)
+            self._since_cut = 0
+        self._count_items(at, piece)
+        if piece == ";" and len(self._operators) == 1:
+            self._count = 0
+        if piece in _ENDS or piece == "," or piece == ";":
+            self._operators[-1] = 0
+        elif not piece[0].isalnum() and piece[0] not in "_$.":
+            self._operators[-1] += 1
+            if self._operators[-1] > OPERATORS_MAX:
+                raise SQLError(
+                    "54001",
+                    f"an expression of more than {OPERATORS_MAX} operators is too deep",
+                    position=at + 1,
+                )
+        if piece == "not" or piece[0] in _PREFIXES:
+            self._prefixes += 1 if piece == "not" else len(piece)
+            self._refuse(at, self._depth + self._prefixes)
+            return
+        self._prefixes = 0
+        if piece == "case":
+            self._deepen(at)
+        elif piece == "end":
+            self._depth = max(self._depth - 1, 0)
+
+    def _count_items(self, at: int, piece: str) -> None:
+        if piece == "," and self._items[-1]:
+            self._items[-1] += 1
+            if self._items[-1] > COLUMNS_MAX:
+                raise SQLError(
+                    "54011",
+                    f"target lists can have at most {COLUMNS_MAX} entries",
+                    position=at + 1,
+                )
+        elif piece == "select":
+            self._items[-1] = 1
+        elif piece in _BEHIND_ITEMS:
+            self._items[-1] = 0
+
+    def _deepen(self, at: int) -> None:
+        self._depth += 1
+        self._refuse(at, self._depth + self._prefixes)
+
+    def _refuse(self, at: int, depth: int) -> None:
+        if depth > NESTING_MAX:
+            raise SQLError(
+                "54001",
+                f"statement is nested more than {NESTING_MAX} deep",
+                position=at + 1,
+            )
+
+    def _behind_comment(self, at: int) -> int:
+        """Comments nest."""
+        depth, end = 0, at
+        for found in _COMMENT.finditer(self._text, at):
+            depth += 1 if found.group() == "/*" else -1
+            end = found.end()
+            if depth == 0:
+                return end
+        self.unterminated = at
+        return len(self._text)
+
+    def _behind_dollars(self, at: int, tag: str) -> int:
+        end = self._text.find(tag, at + len(tag))
+        if end < 0:
+            self.unterminated = at
+            return len(self._text)
+        return end + len(tag)

@@ -1,0 +1,320 @@
+"""Queries and expressions: sqlglot's Postgres parser, behind our errors.
+
+sqlglot parses some things that nothing behind it carries out; what is dropped silently elsewhere
+is refused here (`INTO`), so that no clause is ever ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+
+from sqlglot import exp
+from sqlglot.errors import ParseError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from ...catalog.values.errors import SQLError
+from ...kvlayer.fibre import end_slice, give_way
+from ..syntax.as_of_clause import AsOf
+from ..syntax.balanced import CHAINED, balance
+from ..syntax.row_locks import cut_row_locks
+from ..syntax.statements import Query
+from ..syntax.tree_names import folded as folded
+from ..syntax.tree_names import position_of as position_of
+from ..syntax.tree_names import table_name as table_name
+from ..syntax.walks import find_all, walk
+from .cursor import syntax_error
+from .expansions.catalog_functions import expand, plain_tokens
+from .expansions.set_functions import plain_sets
+from .known_calls import known_calls
+from .lexer import POSTGRES, is_string
+from .pieces import NESTING_MAX, OPERATORS_MAX
+from .repairs.absolute_values import absolute_tokens, plain_absolutes
+from .repairs.array_syntax import plain_arrays
+from .repairs.called_types import plain_names
+from .repairs.derived_tables import plain_derived
+from .repairs.interval_fields import field_tokens
+from .repairs.json_functions import plain_documents
+from .repairs.meant_tokens import meant_tokens
+from .repairs.named_operands import plain_intervals
+from .repairs.normal_forms import form_tokens, plain_forms
+from .repairs.operator_calls import plain_calls
+from .repairs.row_syntax import plain_rows
+
+
+def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
+    """The one tree of `tokens`. Raises SQLError 42601 with a position."""
+    tokens = absolute_tokens(tokens)
+    end_slice()
+    _check_tokens(text, tokens)
+    for changed in (form_tokens, field_tokens, meant_tokens):
+        end_slice()
+        tokens = changed(tokens)
+    # With all of the text as context, the length of what stands before is the offset.
+    parser = POSTGRES.parser(error_message_context=len(text) + 1)
+    try:
+        trees = parser.parse(tokens, text)
+    except ParseError as error:
+        raise _translated(text, tokens, error) from error
+    except RecursionError as error:
+        raise SQLError("54001", "statement is nested too deeply") from error
+    tree = trees[0] if trees else None
+    if tree is None or isinstance(tree, exp.Command):
+        raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
+    _refuse_depth(tree)
+    due: set[int] = set()
+    for kind in set(map(type, walk(tree))):
+        due |= _passes_over(kind)
+    for place in sorted(due):
+        plain, _ = _PASSES[place]
+        tree = plain(tree)
+    return tree
+
+
+DEPTH_MAX = OPERATORS_MAX + 2 * NESTING_MAX
+"""Nodes within one another, where chains that are to be balanced count as one."""
+_BALANCED = (exp.Connector, exp.SetOperation)
+
+
+def _refuse_depth(tree: exp.Expr) -> None:
+    """Raises SQLError 54001."""
+    level, depth = [tree], 0
+    while level:
+        give_way(1 + len(level) // 8)
+        depth += 1
+        if depth > DEPTH_MAX:
+            raise SQLError(
+                "54001",
+                f"an expression of more than {DEPTH_MAX} nodes within one another is too deep",
+                position=position_of(level[0]),
+            )
+        level = [part for node in level for part in _below(node)]
+
+
+def _below(node: exp.Expr) -> Iterable[exp.Expr]:
+    """The parts of a node; of a chain that is yet to be balanced all that it joins."""
+    if not isinstance(node, _BALANCED):
+        yield from node.iter_expressions()
+        return
+    kind, first = type(node), node
+    while type(first) is kind:
+        give_way()
+        yield from (part for part in first.iter_expressions() if part is not first.this)
+        first = first.this
+    yield first
+
+
+_PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]], ...] = (
+    (plain_rows, (exp.Star, exp.Values)),
+    (plain_derived, (exp.Join, exp.Lateral)),
+    (plain_calls, (exp.Anonymous, exp.JSONBContains)),
+    (plain_intervals, (exp.MakeInterval,)),
+    (plain_forms, (exp.Anonymous,)),
+    (plain_absolutes, (exp.Anonymous,)),
+    (plain_names, (exp.Anonymous, exp.Timestamp, exp.Time, exp.Column)),
+    (plain_documents, (exp.Anonymous, exp.JSONExtract)),
+    (plain_sets, (exp.Anonymous, exp.Unnest)),
+    (plain_arrays, (exp.Anonymous, exp.Bracket, exp.Any)),
+    (known_calls, (exp.Anonymous,)),
+    (balance, CHAINED),
+)
+"""What brings a tree into the form that everything behind it reads, in this order, and nodes of
+which it has something to look for. What one pass makes is of no kind that a later one alone is for:
+most statements have a column or two, and need but one of these walks."""
+
+
+@cache
+def _passes_over(kind: type[exp.Expr]) -> frozenset[int]:
+    """Which of them look for a kind of node."""
+    return frozenset(place for place, (_, kinds) in enumerate(_PASSES) if issubclass(kind, kinds))
+
+
+"""What puts a tree into the form that everything behind it reads, in this order."""
+
+
+def parse_query(text: str, tokens: list[Token]) -> Query:
+    tokens, as_of = _cut_as_of(text, tokens)
+    tree = expand(parse_tree(text, plain_tokens(tokens)))
+    while isinstance(tree, exp.Subquery) and not tree.alias:
+        inner = tree.this
+        if any(tree.args.get(arg) for arg in ("order", "limit", "offset", "with_")):
+            break
+        tree = inner
+    if not isinstance(tree, exp.Query | exp.Values):
+        raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
+    writing = tree.find(exp.Insert, exp.Update, exp.Delete, exp.Merge)
+    if writing is not None:
+        raise SQLError("0A000", "a query cannot contain a statement that writes")
+    for select in find_all(tree, exp.Select):
+        if not select.expressions and isinstance(select.parent, exp.Exists):
+            select.set("expressions", [exp.Literal.number(1)])  # nobody looks at them
+        elif not select.expressions:
+            end = tokens[-1].end + 1
+            raise syntax_error(text, end, end, hint="Expected a list of expressions.")
+    locks = cut_row_locks(tree, word_at(tokens, "for"))
+    into = tree.find(exp.Into)
+    if into is not None:
+        raise SQLError(
+            "0A000",
+            "SELECT INTO is not supported",
+            position=word_at(tokens, "into"),
+            hint="Use INSERT INTO … SELECT.",
+        )
+    if locks and as_of is not None:
+        raise SQLError(
+            "25006",
+            "cannot execute SELECT FOR UPDATE in the past",
+            position=as_of.position,
+        )
+    return Query(tree=tree, as_of=as_of, locks=locks)
+
+
+def parse_as_of(text: str, tokens: list[Token], index: int) -> tuple[AsOf, int]:
+    """The operand of AS OF SYSTEM TIME that begins at `tokens[index]`, and the index behind it."""
+    sign = ""
+    at = index
+    if at < len(tokens) and tokens[at].token_type == TokenType.DASH:
+        sign, at = "-", at + 1
+    token = tokens[at] if at < len(tokens) else None
+    if token is not None:
+        position = tokens[index].start + 1
+        if is_string(token) and not sign:
+            return AsOf(token.text, None, position), at + 1
+        if token.token_type == TokenType.NUMBER:
+            return AsOf(sign + token.text, None, position), at + 1
+        following = tokens[at + 1] if at + 1 < len(tokens) else None
+        parameter = token.token_type == TokenType.PARAMETER and not sign
+        if parameter and following is not None and following.text.isdecimal():
+            return AsOf(None, int(following.text), position), at + 2
+        if [t.token_type for t in tokens[at + 1 : at + 3]] == _NO_ARGUMENTS and not sign:
+            return AsOf(None, None, position, token.text.lower()), at + 3
+    end = token.end + 1 if token is not None else tokens[-1].end + 1
+    start = token.start if token is not None else end
+    raise syntax_error(
+        text,
+        start,
+        end,
+        hint="Write a timestamp, an ISO date and time, or an interval such as '-10s', in quotes.",
+    )
+
+
+_NO_ARGUMENTS = [TokenType.L_PAREN, TokenType.R_PAREN]
+
+
+def _cut_as_of(text: str, tokens: list[Token]) -> tuple[list[Token], AsOf | None]:
+    depth = 0
+    for index, token in enumerate(tokens):
+        if token.token_type == TokenType.L_PAREN:
+            depth += 1
+        elif token.token_type == TokenType.R_PAREN:
+            depth -= 1
+        elif depth == 0 and token.token_type == TokenType.ALIAS:
+            words = [t.text.lower() for t in tokens[index : index + 4]]
+            if words == ["as", "of", "system", "time"]:
+                as_of, behind = parse_as_of(text, tokens, index + 4)
+                return tokens[:index] + tokens[behind:], as_of
+    return tokens, None
+
+
+def _check_tokens(text: str, tokens: list[Token]) -> None:
+    """Refuses what sqlglot reads for the sake of other dialects and Postgres does not know."""
+    for index, token in enumerate(tokens):
+        kind = token.token_type
+        if kind not in _SUSPECT:
+            continue
+        if kind == TokenType.PLACEHOLDER and tokens[index - 1].token_type in _OPERANDS:
+            continue
+        following = tokens[index + 1] if index + 1 < len(tokens) else None
+        if kind == TokenType.L_PAREN:
+            if following is not None and following.token_type == TokenType.R_PAREN:
+                _check_empty(text, tokens, index)
+        elif kind == TokenType.COMMA:
+            if following is None or following.token_type in _NEVER_AFTER_COMMA:
+                start = following.start if following is not None else token.end + 1
+                end = following.end + 1 if following is not None else start
+                raise syntax_error(text, start, end)
+        elif kind == TokenType.EQ:
+            if token.text != "=":
+                raise syntax_error(text, token.start, token.end + 1)
+        elif not _numbers_parameter(token, following):
+            raise syntax_error(
+                text, token.start, token.end + 1, hint="Parameters are written $1, $2, …"
+            )
+
+
+def _check_empty(text: str, tokens: list[Token], index: int) -> None:
+    """Refuses `()` as an operand or a list: it is a call without operands, or a grouping set."""
+    before = tokens[index - 1].token_type if index else TokenType.SELECT
+    sets = index > 1 and tokens[index - 2].token_type == TokenType.GROUPING_SETS
+    if before in _NEVER_BEFORE_EMPTY and not sets:
+        raise syntax_error(text, tokens[index + 1].start, tokens[index + 1].end + 1)
+
+
+# fmt: off
+_NEVER_BEFORE_EMPTY = frozenset({
+    TokenType.IN, TokenType.SELECT, TokenType.L_PAREN, TokenType.WHERE, TokenType.HAVING,
+    TokenType.VALUES, TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.WHEN, TokenType.THEN,
+    TokenType.ELSE, TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT,
+    TokenType.GTE,
+})
+_OPERANDS = frozenset({
+    TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.R_PAREN, TokenType.R_BRACKET,
+    TokenType.JSON, TokenType.JSONB, TokenType.END,
+})
+# fmt: on
+"""What ends an operand: a question mark behind it is the operator on documents."""
+_SUSPECT = frozenset(
+    {
+        TokenType.COMMA,
+        TokenType.EQ,
+        TokenType.L_PAREN,
+        TokenType.PARAMETER,
+        TokenType.PLACEHOLDER,
+    }
+)
+_NEVER_AFTER_COMMA = frozenset(
+    {
+        TokenType.FROM,
+        TokenType.WHERE,
+        TokenType.GROUP_BY,
+        TokenType.ORDER_BY,
+        TokenType.HAVING,
+        TokenType.LIMIT,
+        TokenType.RETURNING,
+        TokenType.R_PAREN,
+        TokenType.COMMA,
+    }
+)
+
+
+def _numbers_parameter(token: Token, following: Token | None) -> bool:
+    return (
+        token.text == "$"
+        and following is not None
+        and following.token_type == TokenType.NUMBER
+        and following.start == token.end + 1
+        and following.text.isdecimal()
+        and int(following.text) > 0
+    )
+
+
+def _translated(text: str, tokens: list[Token], error: ParseError) -> SQLError:
+    details = error.errors[0] if error.errors else {}
+    before, near = details.get("start_context"), details.get("highlight")
+    if not isinstance(before, str) or not isinstance(near, str):
+        return syntax_error(text, tokens[0].start, tokens[0].end + 1)
+    start = len(before)
+    description = str(details.get("description") or "")
+    # sqlglot's sentences about its own classes help nobody; the others name what was expected.
+    hint = None if "<" in description or "expression" in description else f"{description}."
+    missing = description.startswith(("Expecting", "Required"))
+    if start + len(near) > tokens[-1].end and missing:
+        end = tokens[-1].end + 1
+        return syntax_error(text, end, end, hint=hint)
+    return syntax_error(text, start, start + len(near), hint=hint)
+
+
+def word_at(tokens: list[Token], word: str) -> int | None:
+    """Where the last token that reads `word` stands."""
+    starts = [token.start + 1 for token in tokens if token.text.lower() == word]
+    return starts[-1] if starts else None

@@ -1,0 +1,102 @@
+"""Names that PostgreSQL reads otherwise than sqlglot: casts in the form of calls, and words that
+stand for functions.
+
+    int8('5')               CAST('5' AS INT8), in a column named int8
+    "time"('12:00')         CAST('12:00' AS TIME)
+    doc @? '$.a'::jsonpath  doc @? '$.a'
+    normalize(t, NFC)       normalize(t, 'NFC')
+    user, current_role      CURRENT_USER: reserved words, unless they are quoted
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ...builtins.macros import PREFIX
+from ...syntax.output_marks import CALLED
+from ...syntax.walks import find_all
+from ..lexer import POSTGRES
+
+_TYPES = {
+    "bool": "BOOLEAN", "bytea": "BYTEA", "date": "DATE", "float4": "FLOAT4", "float8": "FLOAT8",
+    "int2": "INT2", "int8": "INT8", "json": "JSON", "jsonb": "JSONB", "text": "TEXT",
+    "time": "TIME", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ", "uuid": "UUID",
+    "varchar": "VARCHAR",
+}  # fmt: skip
+_FORMS = ("nfc", "nfd", "nfkc", "nfkd")
+_WORDS: dict[str, type[exp.Expr]] = {"user": exp.CurrentUser, "current_role": exp.CurrentUser}
+
+
+def plain_names(tree: exp.Expr) -> exp.Expr:
+    """The tree with all of these in the form that everything behind it reads."""
+    made: exp.Expr = exp.Paren(this=tree)
+    kinds = (exp.Anonymous, exp.Timestamp, exp.Time, exp.Column, exp.Cast)
+    for node in reversed(list(find_all(made, *kinds))):  # inner ones first
+        plain = _plain_name(node)
+        if plain is not None:
+            node.replace(plain)
+        elif isinstance(node, exp.Anonymous):
+            _name_form(node)
+    found: exp.Expr = made.this
+    return found.pop()  # a tree whose parent is nothing of its own is no result any more
+
+
+def _plain_name(node: exp.Expr) -> exp.Expr | None:
+    match node:
+        case exp.Column():
+            return _word(node)
+        case exp.Cast():
+            return _path(node)
+    return _cast(node)
+
+
+def _path(node: exp.Cast) -> exp.Expr | None:
+    """A path of SQL/JSON is a text for the functions that take one."""
+    kind = node.to.args.get("kind")
+    parent = node.find_ancestor(exp.Anonymous, exp.JSONBPathExists, exp.MatchAgainst, exp.Query)
+    named = isinstance(kind, exp.Identifier) and kind.name.lower() == "jsonpath"
+    of_paths = not isinstance(parent, exp.Anonymous) or parent.name.startswith("jsonb_path_")
+    if not named or parent is None or isinstance(parent, exp.Query) or not of_paths:
+        return None
+    found: exp.Expr = node.this
+    return found
+
+
+def _word(node: exp.Column) -> exp.Expr | None:
+    plain = isinstance(node.this, exp.Identifier) and not node.this.quoted
+    word = node.name.lower()
+    if not plain or node.args.get("table") is not None or word not in _WORDS:
+        return None
+    made = _WORDS[word]()
+    made.meta[CALLED] = word
+    return made
+
+
+def _cast(node: exp.Expr) -> exp.Expr | None:
+    if isinstance(node, exp.Anonymous):
+        name, given = node.name.lower(), list(node.expressions)
+    else:
+        name, given = node.key, [part for part in node.args.values() if part]
+    target = _target(name)
+    if target is None or len(given) != 1 or not isinstance(given[0], exp.Expr):
+        return None
+    made = exp.Cast(this=given[0], to=target)
+    made.meta.update(node.meta)
+    made.meta[CALLED] = name
+    return made
+
+
+def _target(name: str) -> exp.DataType | None:
+    if name == "int4":
+        return exp.DataType(this=exp.DType.MEDIUMINT)
+    type = _TYPES.get(name)
+    return None if type is None else exp.DataType.build(type, dialect=POSTGRES)
+
+
+def _name_form(node: exp.Anonymous) -> None:
+    """The form of normalize(), which is a word."""
+    if node.name.lower() != f"{PREFIX}normalize" or len(node.expressions) != 2:
+        return
+    form = node.expressions[1]
+    if isinstance(form, exp.Column) and form.name.lower() in _FORMS:
+        form.replace(exp.Literal.string(form.name))

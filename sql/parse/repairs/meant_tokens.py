@@ -1,0 +1,166 @@
+"""Tokens that say what PostgreSQL would read, where sqlglot would read something else.
+
+    substr(s, -1)           a call of `postgres_substr`, which only `sql.lower` knows
+    DATE '2025-01-01'::TEXT     (DATE '2025-01-01')::TEXT: the type's name binds tighter
+    '7'::INT4               INT4 is no other name of INT, which has 64 bits here
+    $1::oid[]               an array, which sqlglot does not read
+    mood 'sad'              'sad'::mood, for types that sqlglot does not know
+    s !~ ANY (a)            NOT s ~ ALL (a)
+    f(doc -> 'a')           f(((doc)) -> 'a'): no lambda, as `doc -> 'a'` and `(doc) -> 'a'` are
+    INTERVAL '3 days 02:47'     '3 days 02:47'::INTERVAL: sqlglot reads no further than the days
+
+A tree that was parsed so is said in PostgreSQL's words again by `as_written`.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from ....catalog.values.errors import SQLError
+from ....kvlayer.fibre import give_way
+from ...builtins.macros import CALLED, PREFIX
+from ...syntax.walks import find_all
+from ..lexer import is_string
+from .similar_substrings import plain_substrings
+
+INT4 = TokenType.MEDIUMINT
+"""A type that PostgreSQL lacks, and so is free to stand for INT4."""
+OID = TokenType.UINT
+"""Likewise for OID, of which sqlglot reads no arrays."""
+
+_NAMES_BEHIND = frozenset(
+    {TokenType.INTO, TokenType.TABLE, TokenType.FROM, TokenType.JOIN, TokenType.ALIAS,
+     TokenType.WITH, TokenType.RECURSIVE, TokenType.DOT, TokenType.UPDATE}
+)  # fmt: skip
+"""Behind these a name before a parenthesis is that of a table."""
+_INTERVAL_UNITS = frozenset({"year", "month", "day", "hour", "minute", "second"})
+_MOMENTS = frozenset({TokenType.DATE, TokenType.TIMESTAMP, TokenType.TIMESTAMPTZ, TokenType.TIME})
+
+
+_ARGUMENT_BEHIND = (TokenType.L_PAREN, TokenType.COMMA)
+
+
+def meant_tokens(tokens: list[Token]) -> list[Token]:
+    """The tokens as they are to be parsed."""
+    tokens = plain_substrings(tokens)
+    made: list[Token] = []
+    for place, token in enumerate(tokens):
+        following = tokens[place + 1].token_type if place + 1 < len(tokens) else None
+        before = tokens[place - 1].token_type if place else None
+        kind = token.token_type
+        give_way()
+        if kind == TokenType.NUMBER and following in _WORDS:
+            _refuse_junk(token, tokens[place + 1])
+        if following == TokenType.L_PAREN and _called(token, before):
+            made.append(_like(token, TokenType.VAR, f"{PREFIX}{token.text.lower()}"))
+        elif following == TokenType.ARROW and before in _ARGUMENT_BEHIND and not is_string(token):
+            left, right = (_like(token, TokenType.L_PAREN, "("),
+                           _like(token, TokenType.R_PAREN, ")"))  # fmt: skip
+            made += [left, left, token, right, right]
+        elif kind in _QUANTIFIERS and _behind_not_like(tokens, place):
+            made.append(_like(token, *_QUANTIFIERS[kind]))
+        elif kind == TokenType.INT and token.text.lower() == "int4":
+            made.append(_like(token, INT4, token.text))
+        elif kind == TokenType.OBJECT_IDENTIFIER and following == TokenType.L_BRACKET:
+            made.append(_like(token, OID if token.text.lower() == "oid" else kind, token.text))
+        elif kind == TokenType.INTERVAL and _whole_interval(tokens, place):
+            pass  # its type comes behind it
+        elif is_string(token) and place and _whole_interval(tokens, place - 1):
+            interval = tokens[place - 1]
+            made += [token, _like(token, TokenType.DCOLON, "::"), interval]
+        elif kind in _MOMENTS and _typed_literal(tokens, place):
+            made += [_like(token, TokenType.L_PAREN, "("), token]
+        elif is_string(token) and before in _MOMENTS and _typed_literal(tokens, place - 1):
+            made += [token, _like(token, TokenType.R_PAREN, ")")]
+        elif kind == TokenType.VAR and _names_type(tokens, place):
+            made.append(_like(token, TokenType.L_PAREN, "("))
+        elif is_string(token) and before == TokenType.VAR and _names_type(tokens, place - 1):
+            word = tokens[place - 1]
+            made += [token, _like(token, TokenType.DCOLON, "::"), word]
+            made.append(_like(token, TokenType.R_PAREN, ")"))
+        else:
+            made.append(token)
+    return made
+
+
+_WORDS = (TokenType.VAR, TokenType.NUMBER)
+_QUANTIFIERS = {
+    TokenType.ANY: (TokenType.ALL, "ALL"),
+    TokenType.SOME: (TokenType.ALL, "ALL"),
+    TokenType.ALL: (TokenType.ANY, "ANY"),
+}
+"""Each with its opposite: sqlglot takes the `!` of `!~` for a NOT before all of it."""
+
+
+def _behind_not_like(tokens: list[Token], place: int) -> bool:
+    """Whether `!~` or `!~*` stands before a token."""
+    return (
+        place >= 2
+        and tokens[place - 1].token_type in (TokenType.RLIKE, TokenType.IRLIKE)
+        and tokens[place - 2].text == "!"
+    )
+
+
+def _refuse_junk(number: Token, behind: Token) -> None:
+    """`123abc` and `1_000` are no numbers, and no number with a name behind it."""
+    if behind.start == number.end + 1:
+        raise SQLError(
+            "42601",
+            f'trailing junk after numeric literal at or near "{number.text}{behind.text}"',
+            position=number.start + 1,
+        )
+
+
+def _called(token: Token, before: TokenType | None) -> bool:
+    quoted = token.token_type == TokenType.IDENTIFIER or is_string(token)
+    return token.text.lower() in CALLED and not quoted and before not in _NAMES_BEHIND
+
+
+_NO_TYPES = frozenset(
+    {"both", "leading", "trailing", "placing", "zone", "escape", "uescape", "system", "symmetric"}
+    | {"asymmetric"}
+)
+"""Words that stand before a text and name no type."""
+
+
+def _names_type(tokens: list[Token], place: int) -> bool:
+    """`mood 'sad'`, which is `'sad'::mood`: nothing else is a name and a text behind it."""
+    return (
+        place + 1 < len(tokens)
+        and tokens[place + 1].token_type == TokenType.STRING
+        and tokens[place].text.lower() not in _NO_TYPES
+        and (place == 0 or tokens[place - 1].token_type != TokenType.DOT)
+    )
+
+
+def _typed_literal(tokens: list[Token], place: int) -> bool:
+    """`DATE '…'` before `::`."""
+    return (
+        place + 2 < len(tokens)
+        and is_string(tokens[place + 1])
+        and tokens[place + 2].token_type == TokenType.DCOLON
+    )
+
+
+def _whole_interval(tokens: list[Token], place: int) -> bool:
+    """`INTERVAL '…'` without a unit behind it."""
+    if tokens[place].token_type != TokenType.INTERVAL or place + 1 >= len(tokens):
+        return False
+    behind = tokens[place + 2].text.lower() if place + 2 < len(tokens) else ""
+    return is_string(tokens[place + 1]) and behind not in _INTERVAL_UNITS
+
+
+def _like(token: Token, kind: TokenType, text: str) -> Token:
+    return Token(kind, text, token.line, token.col, token.start, token.end)
+
+
+def as_written(tree: exp.Expr) -> exp.Expr:
+    """A copy of the tree with functions and types by PostgreSQL's names."""
+    made = tree.copy()
+    for node in find_all(made, exp.Anonymous, exp.DataType):
+        if isinstance(node, exp.Anonymous):
+            node.set("this", node.name.removeprefix(PREFIX))
+        elif node.this == exp.DataType.Type.MEDIUMINT:
+            node.replace(exp.DataType(this=exp.DataType.Type.USERDEFINED, kind="INT4"))
+    return made

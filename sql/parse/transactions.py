@@ -1,0 +1,196 @@
+"""Transactions, savepoints and session variables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...catalog.values.errors import SQLError
+from ...kvlayer.transaction_modes import Isolation, Priority
+from ..syntax.statements import Statement, UseDatabase
+from ..syntax.transaction_statements import (
+    Begin,
+    Commit,
+    MakeSavepoint,
+    ReleaseSavepoint,
+    Rollback,
+    RollbackTo,
+    SetCharacteristics,
+    SetTransaction,
+    SetVariable,
+    TransactionModes,
+)
+from .acting_user import acting_user, reset_acting_user
+from .cursor import Cursor, LexemeKind
+from .queries import parse_as_of
+
+_LEVELS = {
+    ("serializable",): Isolation.SERIALIZABLE,
+    ("repeatable", "read"): Isolation.REPEATABLE_READ,
+    ("snapshot",): Isolation.REPEATABLE_READ,  # CockroachDB's word
+    ("read", "committed"): Isolation.READ_COMMITTED,
+    # As in Postgres: nobody reads what is not committed.
+    ("read", "uncommitted"): Isolation.READ_COMMITTED,
+}
+_PRIORITIES = {priority.name.lower(): priority for priority in Priority}
+
+
+def begin(cursor: Cursor) -> Begin:
+    """`[TRANSACTION | WORK] [modes]`"""
+    _accept_transaction_word(cursor)
+    return Begin(_modes(cursor, required=False))
+
+
+def commit(cursor: Cursor) -> Commit:
+    _accept_transaction_word(cursor)
+    cursor.expect_end()
+    return Commit()
+
+
+def rollback(cursor: Cursor) -> Rollback | RollbackTo:
+    """`[TRANSACTION | WORK] [TO [SAVEPOINT] name]`"""
+    _accept_transaction_word(cursor)
+    if cursor.accept_words("to"):
+        cursor.accept_words("savepoint")
+        position = cursor.position
+        name = cursor.identifier("a savepoint's name")
+        cursor.expect_end()
+        return RollbackTo(name, position)
+    cursor.expect_end()
+    return Rollback()
+
+
+def savepoint(cursor: Cursor) -> MakeSavepoint:
+    name = cursor.identifier("a savepoint's name")
+    cursor.expect_end()
+    return MakeSavepoint(name)
+
+
+def release(cursor: Cursor) -> ReleaseSavepoint:
+    """`[SAVEPOINT] name`"""
+    cursor.accept_words("savepoint")
+    position = cursor.position
+    name = cursor.identifier("a savepoint's name")
+    cursor.expect_end()
+    return ReleaseSavepoint(name, position)
+
+
+def set_transaction(cursor: Cursor) -> SetTransaction:
+    return SetTransaction(_modes(cursor, required=True))
+
+
+def set_characteristics(cursor: Cursor) -> SetCharacteristics:
+    here = cursor.position
+    modes = _modes(cursor, required=True)
+    if modes.as_of is not None:
+        raise SQLError(
+            "0A000",
+            "AS OF SYSTEM TIME is for one transaction, not for a session",
+            position=here,
+            hint="SET TRANSACTION AS OF SYSTEM TIME sets it in a transaction.",
+        )
+    return SetCharacteristics(modes)
+
+
+def set_variable(cursor: Cursor) -> Statement:
+    """`[SESSION | LOCAL] name (= | TO) (value [, value]… | DEFAULT)`"""
+    local = cursor.accept_words("local")
+    if not local and not cursor.at_words("session", "authorization"):
+        cursor.accept_words("session")
+    acting = acting_user(cursor, local=local)
+    if acting is not None:
+        return acting
+    position = cursor.position
+    if cursor.accept_words("time", "zone"):
+        name = "timezone"
+        if cursor.accept_words("local"):  # the server's, which is UTC, as is the default
+            cursor.expect_end()
+            return SetVariable(name=name, value=None, local=local, position=position)
+    else:
+        name = cursor.dotted_name("a session variable").lower()
+        if not cursor.accept_words("to"):
+            cursor.expect_symbol("=")
+    if name == "database" and not local and not cursor.at_words("default"):
+        return UseDatabase(name=_value(cursor, last=True))
+    if cursor.accept_words("default"):
+        cursor.expect_end()
+        return SetVariable(name=name, value=None, local=local, position=position)
+    values = [_value(cursor)]
+    while cursor.accept_symbol(","):
+        values.append(_value(cursor))
+    cursor.expect_end()
+    return SetVariable(name=name, value=", ".join(values), local=local, position=position)
+
+
+def reset_variable(cursor: Cursor) -> Statement:
+    position = cursor.position
+    acting = reset_acting_user(cursor)
+    if acting is not None:
+        return acting
+    if cursor.accept_words("time", "zone"):
+        name = "timezone"
+    else:
+        name = "all" if cursor.accept_words("all") else cursor.dotted_name("a session variable")
+    cursor.expect_end()
+    return SetVariable(name=name.lower(), value=None, local=False, position=position)
+
+
+def _value(cursor: Cursor, *, last: bool = False) -> str:
+    """A value's text: a string, a number, or words (`read committed`)."""
+    if cursor.current.kind is LexemeKind.QUOTED:
+        text = cursor.advance().text
+    else:
+        words = [cursor.option_value()]
+        while cursor.current.kind is LexemeKind.WORD:
+            words.append(cursor.advance().text)
+        text = " ".join(words)
+    if last:
+        cursor.expect_end()
+    return text
+
+
+def _modes(cursor: Cursor, *, required: bool) -> TransactionModes:
+    modes = TransactionModes()
+    while not cursor.finished:
+        modes = _mode(cursor, modes)
+        if cursor.accept_symbol(",") and cursor.finished:
+            cursor.fail(expected="a transaction mode")
+    if required and modes == TransactionModes():
+        cursor.fail(expected="a transaction mode")
+    if modes.as_of is not None:
+        if modes.read_only is False:
+            raise SQLError("25006", "AS OF SYSTEM TIME reads only", position=modes.as_of.position)
+        modes = replace(modes, read_only=True)
+    return modes
+
+
+def _mode(cursor: Cursor, modes: TransactionModes) -> TransactionModes:
+    if cursor.accept_words("isolation", "level"):
+        for words, isolation in _LEVELS.items():
+            if cursor.accept_words(*words):
+                return replace(modes, isolation=isolation)
+        cursor.fail(expected="SERIALIZABLE, REPEATABLE READ or READ COMMITTED")
+    if cursor.accept_words("read", "only"):
+        return replace(modes, read_only=True)
+    if cursor.accept_words("read", "write"):
+        return replace(modes, read_only=False)
+    if cursor.accept_words("deferrable"):
+        return replace(modes, deferrable=True)
+    if cursor.accept_words("not", "deferrable"):
+        return replace(modes, deferrable=False)
+    if cursor.accept_words("priority"):
+        for word, priority in _PRIORITIES.items():
+            if cursor.accept_words(word):
+                return replace(modes, priority=priority)
+        cursor.fail(expected="LOW, NORMAL or HIGH")
+    if cursor.accept_words("as", "of", "system", "time"):
+        as_of, behind = parse_as_of(cursor.text, cursor.tokens, cursor.current.token_index)
+        cursor.skip_to_token(behind)
+        return replace(modes, as_of=as_of)
+    cursor.fail(
+        expected="ISOLATION LEVEL, READ ONLY, READ WRITE, DEFERRABLE, PRIORITY or AS OF SYSTEM TIME"
+    )
+
+
+def _accept_transaction_word(cursor: Cursor) -> None:
+    if not cursor.accept_words("transaction"):
+        cursor.accept_words("work")

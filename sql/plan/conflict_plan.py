@@ -1,0 +1,268 @@
+"""ON CONFLICT: which indexes decide, and what becomes of the row that is there.
+
+Expressions see two rows, the one that is there by the table's name and the one that was proposed by
+`excluded`. They are planned over one wider row, which names the second one's columns
+`excluded.name`:
+
+    INSERT INTO t VALUES (1, 5) ON CONFLICT (k) DO UPDATE SET n = t.n + excluded.n
+
+    existing row  proposed row
+    k  n          k  n                 n = n + "excluded.n"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.descriptors.elements import ElementState, Index
+from ...catalog.values.column_types import ColumnType
+from ...catalog.values.errors import SQLError
+from ..access.predicates import Predicate, compile_predicates
+from ..analyze.binder import Relations, column_of, row_scope, unknown_column
+from ..analyze.columns.column_values import is_default, refuse_computed, value_for
+from ..analyze.columns.element_assignments import whole_value
+from ..analyze.columns.identity import refuse_updated
+from ..analyze.default_expressions import default_of
+from ..analyze.given_tables import ROW_NUMBER, given_table
+from ..analyze.scalars import NotNative, Scope
+from ..analyze.types.blanks import without_blanks
+from ..lower.analytic_select import AnalyticSelect
+from ..lower.transpile import transpile
+from ..parse import folded, position_of
+from ..syntax.conflict_clause import OnConflict
+from ..syntax.statements import Insert, InsertMode
+from ..syntax.walks import find_all
+from .plans import Assignment, ConflictPlan
+
+EXCLUDED = "excluded"
+_PAIRS = ("$conflict", "pairs")
+
+
+def plan_conflict(statement: Insert, relations: Relations) -> ConflictPlan | None:
+    """The plan of the statement's ON CONFLICT clause, if it has one. Raises SQLError."""
+    descriptor = relations[statement.table.parts]
+    clause = statement.conflict
+    if statement.mode is InsertMode.UPSERT:
+        clause = _of_upsert(statement, descriptor)
+    if clause is None:
+        return None
+    arbiters = _arbiters(clause, descriptor)
+    if not clause.updates:
+        return ConflictPlan(arbiters=arbiters, updates=False)
+    return _Updating(descriptor, statement.alias or descriptor.name, relations).plan(
+        clause, arbiters
+    )
+
+
+def _of_upsert(statement: Insert, descriptor: TableDescriptor) -> OnConflict | None:
+    """The clause that changes the columns that an UPSERT lists, and no other, of a row that is
+    there. None where it lists every one, or none: it replaces the row without looking."""
+    listed = {folded(name) for name in statement.columns or ()}
+    written = [column for column in descriptor.visible_columns if column.computed is None]
+    if not listed or listed.issuperset(column.name for column in written):
+        return None
+    key = descriptor.key_columns
+    return OnConflict(
+        columns=tuple(exp.to_identifier(column.name, quoted=True) for column in key),
+        constraint=None,
+        updates=True,
+        assignments=tuple(
+            (exp.column(name, quoted=True), exp.column(name, table=EXCLUDED, quoted=True))
+            for name in (column.name for column in written if column not in key)
+            if name in listed
+        ),
+    )
+
+
+def _arbiters(clause: OnConflict, descriptor: TableDescriptor) -> tuple[Index, ...]:
+    """The unique indexes in which the clause looks for a conflict."""
+    unique = [index for index in descriptor.indexes if index.unique and index.written]
+    if clause.constraint is not None:
+        name = folded(clause.constraint)
+        for index in (descriptor.primary_index, *unique):
+            if index.name == name and index.state is ElementState.PUBLIC:
+                return (index,)
+        raise SQLError(
+            "42704",
+            f'constraint "{name}" for table "{descriptor.name}" does not exist',
+            position=position_of(clause.constraint),
+        )
+    if clause.columns is None:
+        return (descriptor.primary_index, *unique)
+    columns = {
+        column_of(descriptor, folded(identifier), position_of(identifier))[1].id
+        for identifier in clause.columns
+    }
+    for index in (descriptor.primary_index, *unique):
+        if set(index.columns) == columns and index.state is ElementState.PUBLIC:
+            return (index,)
+    raise SQLError(
+        "42P10",
+        "there is no unique or exclusion constraint matching the ON CONFLICT specification",
+        position=position_of(clause.columns[0]),
+    )
+
+
+class _Updating:
+    """Plans DO UPDATE over the wider rows of one table, called `relation` in the statement."""
+
+    def __init__(self, descriptor: TableDescriptor, relation: str, relations: Relations) -> None:
+        self._descriptor = descriptor
+        self._relation = relation
+        self._relations = relations
+        columns = [(column.name, column.type) for column in descriptor.visible_columns]
+        proposed = [(f"{EXCLUDED}.{name}", type) for name, type in columns]
+        self._columns: list[tuple[str, ColumnType]] = [*columns, *proposed]
+        width = len(columns)
+        self._scope: Scope = {
+            **row_scope(descriptor),
+            **{name: (width + place, type.broad) for place, (name, type) in enumerate(proposed)},
+        }
+
+    def plan(self, clause: OnConflict, arbiters: tuple[Index, ...]) -> ConflictPlan:
+        assignments: list[Assignment] = []
+        computed: list[exp.Expr] = []
+        for target, value in clause.assignments:
+            assignments.append(self._assignment(target, value, assignments, computed))
+        predicates: tuple[Predicate, ...] = ()
+        condition: exp.Expr | None = None
+        if clause.where is not None:
+            own: Relations = {(self._relation,): self._descriptor}
+            where = self._over_pairs(without_blanks(clause.where, own))
+            try:
+                predicates = compile_predicates(where, self._scope, self._relation)
+            except NotNative:
+                condition = where
+        analytic = pairs = None
+        if computed or condition is not None:
+            pairs = given_table(0, self._relation, self._columns)
+            analytic = self._analytic(pairs, computed, condition)
+        keys = set(self._descriptor.primary_key)
+        visible = self._descriptor.visible_columns
+        return ConflictPlan(
+            arbiters=arbiters,
+            updates=True,
+            assignments=tuple(assignments),
+            predicates=predicates,
+            pairs=pairs,
+            analytic=analytic,
+            moves_keys=any(visible[assignment.place].id in keys for assignment in assignments),
+        )
+
+    def _assignment(
+        self,
+        target: exp.Column,
+        value: exp.Expr,
+        earlier: Sequence[Assignment],
+        computed: list[exp.Expr],
+    ) -> Assignment:
+        place, column = column_of(self._descriptor, folded(target.this), position_of(target))
+        if any(place == assignment.place for assignment in earlier):
+            raise SQLError(
+                "42601",
+                f'multiple assignments to same column "{column.name}"',
+                position=position_of(target),
+            )
+        if is_default(value):
+            return Assignment(place, default_of(column), None)
+        refuse_computed(column, target)
+        refuse_updated(column, target)
+        tree = self._over_pairs(whole_value(value, column, self._relation))
+        try:
+            scalar = value_for(tree, self._descriptor, place, self._scope, self._relation)
+        except NotNative:
+            computed.append(tree)
+            return Assignment(place, None, len(computed) - 1)
+        return Assignment(place, scalar, None)
+
+    def _over_pairs(self, tree: exp.Expr) -> exp.Expr:
+        """The expression with the proposed row's columns by their names in the wider row."""
+        root = exp.Paren(this=tree.copy())
+        self._take_rows_apart(root)
+        for column in list(find_all(root, exp.Column)):
+            if not isinstance(column.this, exp.Identifier):
+                continue
+            qualifier = column.args.get("table")
+            if qualifier is None:
+                self._check_bare(column)
+            elif folded(qualifier) == EXCLUDED:
+                column.replace(self._proposed(column))
+            elif column.find_ancestor(exp.Query) is None:
+                self._check_qualified(column, folded(qualifier))
+        inner: exp.Expr = root.this
+        return inner
+
+    def _take_rows_apart(self, tree: exp.Expr) -> None:
+        """`t IS DISTINCT FROM excluded` in terms of their columns, NULLs being alike."""
+        for test, alike in ((exp.EQ, exp.NullSafeEQ), (exp.NEQ, exp.NullSafeNEQ)):
+            for found in list(find_all(tree, test)):
+                if self._row(found.this) and self._row(found.expression):
+                    found.replace(alike(this=found.this, expression=found.expression))
+        for column in list(find_all(tree, exp.Column)):
+            if not self._row(column):
+                continue
+            names = [found.name for found in self._descriptor.shown_columns]
+            table = folded(column.this)
+            parts = [exp.column(name, table=table, quoted=True) for name in names]
+            column.replace(exp.Tuple(expressions=parts))
+
+    def _row(self, tree: exp.Expr) -> bool:
+        """Whether it is a whole row: the one that is there, or the one that was proposed."""
+        tree = tree.unnest()
+        if not isinstance(tree, exp.Column) or not isinstance(tree.this, exp.Identifier):
+            return False
+        if tree.args.get("table") is not None or tree.find_ancestor(exp.Query) is not None:
+            return False
+        name = folded(tree.this)
+        known = self._descriptor.find_column(name) is not None
+        return not known and name in (self._relation, EXCLUDED)
+
+    def _proposed(self, column: exp.Column) -> exp.Column:
+        name = folded(column.this)
+        column_of(self._descriptor, name, position_of(column))
+        renamed = exp.to_identifier(f"{EXCLUDED}.{name}", quoted=True)
+        renamed.meta.update(column.this.meta)
+        return exp.Column(this=renamed)
+
+    def _check_bare(self, column: exp.Column) -> None:
+        """A bare name means a column of both rows; in a subquery it may mean another."""
+        if column.find_ancestor(exp.Query) is not None or is_default(column):
+            return
+        name, position = folded(column.this), position_of(column)
+        if self._descriptor.find_column(name) is None:
+            raise unknown_column(name, [self._descriptor], position)
+        raise SQLError(
+            "42702",
+            f'column reference "{name}" is ambiguous',
+            hint=f"Write {self._relation}.{name} for the row that is there, or {EXCLUDED}.{name}.",
+            position=position,
+        )
+
+    def _check_qualified(self, column: exp.Column, qualifier: str) -> None:
+        if qualifier != self._relation:
+            raise SQLError(
+                "42P01",
+                f'missing FROM-clause entry for table "{qualifier}"',
+                position=position_of(column),
+            )
+        column_of(self._descriptor, folded(column.this), position_of(column))
+
+    def _analytic(
+        self, pairs: TableDescriptor, computed: Sequence[exp.Expr], condition: exp.Expr | None
+    ) -> AnalyticSelect:
+        """`SELECT "$row", condition, computed … FROM pairs AS relation`"""
+        source = exp.Table(
+            this=exp.to_identifier(_PAIRS[1], quoted=True),
+            db=exp.to_identifier(_PAIRS[0], quoted=True),
+            alias=exp.TableAlias(this=exp.to_identifier(self._relation, quoted=True)),
+        )
+        items = [
+            exp.column(ROW_NUMBER, quoted=True),
+            exp.true() if condition is None else condition,
+            *computed,
+        ]
+        aliased = [exp.alias_(item, f"e{number}") for number, item in enumerate(items)]
+        return transpile(exp.select(*aliased).from_(source), {**self._relations, _PAIRS: pairs})

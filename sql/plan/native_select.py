@@ -1,0 +1,221 @@
+"""SELECT on one table's keys, where the statement has that shape.
+
+    SELECT columns FROM t WHERE conjunction [ORDER BY key] [LIMIT n] [OFFSET n]
+
+The conjunction must fix a first part of the key of an index, the primary one or a secondary one;
+without one, a LIMIT alone makes reading row by row worth while, in the order of any index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.values.type_kinds import FLOATS
+from ..access.index_choice import best_access, ranked_accesses
+from ..access.key_access import KeyAccess
+from ..access.predicates import Predicate, compile_predicates
+from ..analyze.binder import Relations, check_columns, row_scope
+from ..analyze.columns.column_origins import origin_of
+from ..analyze.columns.output_names import output_name
+from ..analyze.scalars import INT8, NotNative, Scalar, Scope, adapt, compile_scalar
+from ..lower.transpile import folded_alias, names_used
+from ..parse import folded
+from ..parse.queries import table_name
+from ..results.results import ResultColumn
+from ..syntax.walks import find_all
+from .plans import NativeSelect
+
+_SIMPLE = {
+    "expressions",
+    "from_",
+    "where",
+    "order",
+    "limit",
+    "offset",
+    "kind",
+    "operation_modifiers",
+}
+
+
+def native_select(tree: exp.Expr, relations: Relations) -> NativeSelect | None:
+    """The native plan, or None where DuckDB must do it. Raises SQLError for unknown columns."""
+    source = single_table(tree)
+    if source is None:
+        return None
+    assert isinstance(tree, exp.Select), tree
+    if any(value for arg, value in tree.args.items() if arg not in _SIMPLE):
+        return None
+    descriptor = relations[table_name(source).parts]
+    relation = folded_alias(source)
+    scope = row_scope(descriptor)
+    where = tree.args.get("where")
+    condition = where.this if where is not None else None
+    check_columns(condition, descriptor, relation, rows=True)
+    try:
+        predicates = compile_predicates(condition, scope, relation)
+        limit = row_count(tree.args.get("limit"))
+        offset = row_count(tree.args.get("offset"))
+        columns, names = _columns(tree, descriptor, scope, relation)
+        order = _order(tree, descriptor, scope, relation)
+    except NotNative:
+        return None
+    places = {*columns, *(predicate.column for predicate in predicates)}
+    needed = {descriptor.visible_columns[place].id for place in places}
+    any_row_will_do = limit is not None and not predicates
+    for access in ranked_accesses(descriptor, predicates, needed):
+        reverse = _direction(access, order)
+        if reverse is None or not (access.restricts or any_row_will_do):
+            continue
+        return NativeSelect(
+            access=access,
+            predicates=predicates,
+            columns=columns,
+            names=names,
+            covered=access.holds(needed),
+            reverse=reverse,
+            limit=limit,
+            offset=offset,
+        )
+    return None
+
+
+def scan_access(tree: exp.Expr, relations: Relations) -> KeyAccess | None:
+    """The keys that a query on one table can be about, for DuckDB's scan; None for all."""
+    source = single_table(tree)
+    if source is None or tree.find(exp.Join) is not None:
+        return None
+    descriptor = relations[table_name(source).parts]
+    where = tree.args.get("where")
+    conjuncts = list(where.this.flatten()) if where and isinstance(where.this, exp.And) else []
+    if where and not conjuncts:
+        conjuncts = [where.this]
+    predicates: list[Predicate] = []
+    for conjunct in conjuncts:
+        try:
+            scope, relation = row_scope(descriptor), folded_alias(source)
+            predicates += compile_predicates(conjunct, scope, relation)
+        except NotNative:
+            continue
+    assert isinstance(tree, exp.Query), tree
+    names = names_used(tree)
+    columns = descriptor.visible_columns
+    needed = [column.id for column in columns if names is None or column.name in names]
+    access = best_access(descriptor, predicates, needed)
+    return access if access.restricts else None
+
+
+def single_table(tree: exp.Expr) -> exp.Table | None:
+    """The table of `SELECT … FROM table`, where there is no other source and no subquery."""
+    if not isinstance(tree, exp.Select):
+        return None
+    source = tree.args.get("from_")
+    if source is None or not isinstance(source.this, exp.Table):
+        return None
+    table: exp.Table = source.this
+    alias = table.args.get("alias")
+    plain = (
+        isinstance(table.this, exp.Identifier)
+        and not any(table.args.get(clause) for clause in ("joins", "laterals", "sample"))
+        and not (alias is not None and alias.columns)
+    )
+    queries = sum(1 for _ in find_all(tree, exp.Query))
+    return table if plain and queries == 1 else None
+
+
+def row_count(clause: exp.Expr | None) -> Scalar | None:
+    """LIMIT or OFFSET as a scalar."""
+    if clause is None:
+        return None
+    if not isinstance(clause, exp.Limit | exp.Offset) or clause.args.get("limit_options"):
+        raise NotNative("FETCH")
+    scalar = adapt(compile_scalar(clause.expression, {}), INT8)
+    return scalar
+
+
+def _columns(
+    tree: exp.Select, descriptor: TableDescriptor, scope: Scope, relation: str
+) -> tuple[tuple[int, ...], tuple[ResultColumn, ...]]:
+    places: list[int] = []
+    names: list[ResultColumn] = []
+    for item in tree.expressions:
+        inner = item.this if isinstance(item, exp.Alias) else item
+        if isinstance(inner, exp.Star) and not any(inner.args.values()):
+            for place, column in enumerate(descriptor.visible_columns):
+                if column.hidden:
+                    continue
+                places.append(place)
+                origin = origin_of(descriptor, column.name)
+                names.append(ResultColumn(column.name, column.type, origin))
+            continue
+        if not isinstance(inner, exp.Column):
+            raise NotNative("expression")
+        check_columns(inner, descriptor, relation)
+        compile_scalar(inner, scope, relation)
+        place, _ = scope[folded(inner.this)]
+        places.append(place)
+        origin = origin_of(descriptor, folded(inner.this))
+        names.append(
+            ResultColumn(output_name(item), descriptor.visible_columns[place].type, origin)
+        )
+    return tuple(places), tuple(names)
+
+
+@dataclass(frozen=True, slots=True)
+class _OrderItem:
+    column_id: int
+    descending: bool
+    nulls_first: bool
+
+
+def _order(
+    tree: exp.Select, descriptor: TableDescriptor, scope: Scope, relation: str
+) -> tuple[_OrderItem, ...]:
+    """ORDER BY, where it is by columns alone."""
+    clause = tree.args.get("order")
+    aliases = {item.alias for item in tree.expressions if isinstance(item, exp.Alias)}
+    items: list[_OrderItem] = []
+    for item in clause.expressions if clause is not None else ():
+        column = item.this
+        if not isinstance(item, exp.Ordered) or not isinstance(column, exp.Column):
+            raise NotNative("order by expression")
+        if column.name in aliases:
+            raise NotNative("order by alias")
+        check_columns(column, descriptor, relation)
+        compile_scalar(column, scope, relation)
+        place, _ = scope[folded(column.this)]
+        found = descriptor.visible_columns[place]
+        descending, nulls_first = bool(item.args.get("desc")), bool(item.args.get("nulls_first"))
+        items.append(_OrderItem(found.id, descending, nulls_first))
+    return tuple(items)
+
+
+def _direction(access: KeyAccess, order: Sequence[_OrderItem]) -> bool | None:
+    """Whether keys must be read in reverse; None where their order is not the one asked for."""
+    if not order:
+        return False
+    fixed = access.fixed_columns
+    if any(column.type.kind in FLOATS for column in access.columns):
+        return None  # NaN sorts elsewhere in keys
+    done = {column.id for column in access.columns[:fixed]}
+    remaining = list(enumerate(access.columns))[fixed:]
+    directions = set()
+    for item in order:
+        if item.column_id in done:
+            continue
+        if not remaining or remaining[0][1].id != item.column_id:
+            return None
+        place, column = remaining.pop(0)
+        bounded = place < len(access.alternatives) or (
+            place == len(access.alternatives) and access.bounds > 0
+        )
+        # Keys have NULLs first, and where a predicate compares the column they have none.
+        if column.nullable and not bounded and item.nulls_first is item.descending:
+            return None
+        directions.add(item.descending)
+    if len(directions) > 1:
+        return None
+    return directions == {True}

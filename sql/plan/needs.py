@@ -1,0 +1,153 @@
+"""Needs: the privileges that a query or DML needs, on which tables.
+
+They follow from the statement and from what its names stand for, never from whose it is: so they
+are kept beside the plan, and compared with the rights of the moment each time that it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.rights.privileges import Privilege, Securable, SecurableKind, securable
+from ...catalog.rights.rights import Rights
+from ...catalog.rights.users import ROOT
+from ...catalog.values.errors import SQLError
+from ..analyze.binder import Relations, tables_read
+from ..analyze.views import names_in
+from ..syntax.merge_statements import Merge, MergeAction
+from ..syntax.statements import (
+    Delete,
+    Insert,
+    InsertMode,
+    PlannedStatement,
+    Query,
+    Update,
+    WithWrites,
+)
+from .plans import Plan, SelectPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Privileges, all of which must be held on one object: by the user, or by the owner of `view`,
+    through which it is read."""
+
+    privileges: int
+    object: Securable
+    view: int | None = None
+
+    def holder(self, user: str, rights: Rights) -> str:
+        return user if self.view is None else rights.owner(self.view)
+
+
+Needs = tuple[Need, ...]
+
+
+def needs_of(statement: PlannedStatement, relations: Relations, plan: Plan | None = None) -> Needs:
+    """What a query or DML needs. Locking needs a plan to be seen."""
+    wanted: dict[int, int] = {}
+    tables = {table.id: table for table in relations.values()}
+    for name in tables_read(statement):
+        _want(wanted, relations[name.parts], Privilege.SELECT)
+    for part in parts_of(statement):
+        if not isinstance(part, Query):
+            _want(wanted, relations[part.table.parts], _writing(part))
+    if isinstance(plan, SelectPlan) and plan.locking is not None:
+        for locked in plan.locking.tables:
+            _want(wanted, locked.descriptor, Privilege.UPDATE)
+    own = tuple(
+        need
+        for table_id, privileges in wanted.items()
+        for need in needs_on(tables[table_id], privileges)
+    )
+    return own + tuple(_needs_of_views(relations))
+
+
+def _needs_of_views(relations: Relations) -> Iterable[Need]:
+    """What a view reads it reads by the rights of its owner, as in Postgres."""
+    views = {table.id: table for table in relations.values() if table.view is not None}
+    for view in views.values():
+        for name in names_in(view):
+            for need in needs_on(relations[name.parts], Privilege.SELECT):
+                yield replace(need, view=view.id)
+
+
+def parts_of(statement: PlannedStatement) -> tuple[Query | Insert | Update | Delete | Merge, ...]:
+    """The statement, or the parts of a WITH that writes."""
+    if isinstance(statement, WithWrites):
+        return (*(step.statement for step in statement.steps), statement.main)
+    return (statement,)
+
+
+def _want(wanted: dict[int, int], table: TableDescriptor, privileges: int) -> None:
+    wanted[table.id] = wanted.get(table.id, 0) | int(privileges)
+
+
+def _writing(statement: Insert | Update | Delete | Merge) -> Privilege:
+    """What is needed on the table that is written; to read its rows is SELECT there too."""
+    reads = bool(statement.returning)
+    match statement:
+        case Merge(whens=whens):
+            needed = Privilege.SELECT
+            for when in whens:
+                needed |= _MERGING[when.action]
+        case Insert(mode=InsertMode.UPSERT):
+            return Privilege.INSERT | Privilege.UPDATE | Privilege.SELECT
+        case Insert(conflict=conflict):
+            needed = Privilege.INSERT
+            if conflict is not None:
+                reads = True  # it tells which rows are there
+                needed |= Privilege.UPDATE if conflict.assignments else Privilege.INSERT
+        case Update(where=where):
+            needed = Privilege.UPDATE
+            reads = reads or where is not None or _reads_columns(statement)
+        case Delete(where=where):
+            needed = Privilege.DELETE
+            reads = reads or where is not None
+    return needed | Privilege.SELECT if reads else needed
+
+
+_MERGING = {
+    MergeAction.INSERT: Privilege.INSERT,
+    MergeAction.UPDATE: Privilege.UPDATE,
+    MergeAction.DELETE: Privilege.DELETE,
+    MergeAction.NOTHING: Privilege.SELECT,
+}
+
+
+def _reads_columns(statement: Update) -> bool:
+    return any(value.find(exp.Column) is not None for _, value in statement.assignments)
+
+
+def needs_on(table: TableDescriptor, privileges: int) -> Iterable[Need]:
+    """Privileges on a table, and the schema's door. Virtual tables are everybody's."""
+    if table.id < 0:
+        return
+    yield Need(privileges, securable(table))
+    schema = Securable(SecurableKind.SCHEMA, table.schema_id, "", (table.database_id,))
+    yield Need(int(Privilege.USAGE), schema)
+
+
+def missing(rights: Rights, user: str, needs: Needs) -> Need | None:
+    """The first need that is not met, less what of it is."""
+    if user == ROOT:
+        return None
+    for need in needs:
+        lacking = need.privileges & ~rights.held(need.holder(user, rights), need.object)
+        if lacking:
+            return replace(need, privileges=lacking)
+    return None
+
+
+def refused(user: str, privileges: int, kind: SecurableKind, name: str) -> SQLError:
+    """What somebody is told who lacks privileges: the first of them is named."""
+    lacking = next(str(one.name) for one in Privilege if one & privileges)
+    if kind is SecurableKind.SYSTEM:
+        return SQLError("42501", f"user {user} does not have {lacking} system privilege")
+    return SQLError(
+        "42501", f"user {user} does not have {lacking} privilege on {kind.value} {name}"
+    )

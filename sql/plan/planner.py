@@ -1,0 +1,387 @@
+"""From statements to plans, the tables being known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.rows.row_codec import codec_for
+from ...catalog.values.errors import SQLError
+from ..access.index_choice import best_access
+from ..access.key_access import KeyAccess
+from ..access.predicates import Predicate, compile_predicates
+from ..analyze.binder import (
+    STEPS,
+    Relations,
+    check_columns,
+    column_of,
+    joined,
+    places_of,
+    row_scope,
+    with_ctes_of,
+)
+from ..analyze.columns.column_values import is_default, refuse_computed, value_for
+from ..analyze.columns.constant_values import constant_rows
+from ..analyze.columns.element_assignments import whole_value
+from ..analyze.columns.identity import ignores, refuse_inserted, refuse_updated
+from ..analyze.default_expressions import default_of
+from ..analyze.enum_casts import bind_enum_casts
+from ..analyze.scalars import NotNative, Scalar
+from ..analyze.types.assigned_types import check_inserted, check_updated
+from ..analyze.types.blanks import without_blanks
+from ..analyze.values_query import refuse_aggregates, takes_query, values_query, without_defaults
+from ..analyze.views import expand_views, refuse_view
+from ..analyze.virtual_ids import is_virtual
+from ..lower.analytic_select import AnalyticSelect
+from ..lower.transpile import transpile
+from ..parse import folded, position_of
+from ..parse.dml.constant_rows import ROWS, Row
+from ..syntax.merge_statements import Merge
+from ..syntax.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
+from ..syntax.tree_copies import copied
+from .conflict_plan import plan_conflict
+from .drawn_items import DrawnItems, split_items, without_draws
+from .locking_plan import plan_locking
+from .merge_plan import plan_merge
+from .native_select import native_select, scan_access
+from .piecewise import piecewise
+from .plans import (
+    Assignment,
+    DeletePlan,
+    InsertPlan,
+    Plan,
+    RowFinder,
+    SelectPlan,
+    StepPlan,
+    UpdatePlan,
+    WithPlan,
+)
+from .returned_rows import Returning, refuse_unreturned, returned_table
+from .returning import projection
+
+_WRITING = {
+    Insert: "insert into",
+    Update: "update",
+    Delete: "delete from",
+    Merge: "merge into",
+}
+"""What is said of a view that cannot be written."""
+
+
+def plan_statement(statement: PlannedStatement, relations: Relations) -> Plan:
+    """The plan of a statement whose tables are `relations`. Raises SQLError."""
+    statement = expand_views(statement, relations)
+    if isinstance(statement, WithWrites):
+        return _with_writes(statement, relations)
+    if isinstance(statement, Merge):
+        _refuse_target(statement, relations)
+        bind_enum_casts(statement, relations)
+        return plan_merge(statement, relations)
+    return _plan_part(statement, relations)
+
+
+def _with_writes(statement: WithWrites, relations: Relations) -> WithPlan:
+    refuse_unreturned(statement)
+    known = dict(relations)
+    steps: list[StepPlan] = []
+    for number, step in enumerate(statement.steps, start=1):
+        if any(step.name == other.name for other in statement.steps[: number - 1]):
+            raise SQLError(
+                "42712",
+                f'WITH query name "{step.name}" specified more than once',
+                position=step.position,
+            )
+        plan = _plan_part(step.statement, known)
+        assert not isinstance(plan, SelectPlan), plan
+        returned = returned_table(number, step, plan.returning)
+        if returned is not None:
+            known[STEPS, step.name] = returned
+        steps.append(StepPlan(plan, returned))
+    return WithPlan(
+        relations=tuple(relations.values()),
+        steps=tuple(steps),
+        main=_plan_part(statement.main, known),
+    )
+
+
+def _plan_part(
+    statement: Query | Insert | Update | Delete, relations: Relations
+) -> SelectPlan | InsertPlan | UpdatePlan | DeletePlan:
+    if not isinstance(statement, Query):
+        _refuse_target(statement, relations)
+    bind_enum_casts(statement, relations)
+    try:
+        match statement:
+            case Query(tree=tree, locks=()):
+                return plan_select(tree, relations)
+            case Query(tree=tree, locks=locks):
+                locking = plan_locking(tree, locks, relations)
+                return replace(plan_select(tree, relations), locking=locking)
+            case Insert():
+                return _insert(statement, relations)
+            case Update():
+                return _update(statement, relations)
+            case Delete():
+                return _delete(statement, relations)
+    except RecursionError as error:
+        raise SQLError("54001", "statement is nested too deeply") from error
+
+
+def _refuse_target(statement: Insert | Update | Delete | Merge, relations: Relations) -> None:
+    """Raises SQLError for a virtual table, and for a view."""
+    target = relations[statement.table.parts]
+    if is_virtual(target):
+        raise SQLError(
+            "42501",
+            f'virtual table "{statement.table}" cannot be written',
+            position=statement.table.position,
+        )
+    refuse_view(target, statement.table, _WRITING[type(statement)])
+
+
+def plan_select(tree: exp.Expr, relations: Relations) -> SelectPlan:
+    """Native where the shape allows it. DuckDB's plan is made at once where there is no other, and
+    otherwise when a key range turns out to be too long to be read row by row."""
+    if isinstance(tree, exp.Values):
+        refuse_aggregates(tree)
+    tree = without_blanks(tree, relations)
+    drawn = split_items(tree)
+    if drawn is not None:
+        return _plan_drawn(tree, *drawn, relations)
+    virtual = any(map(is_virtual, relations.values()))  # their rows have no keys to be read by
+
+    def analytic() -> AnalyticSelect:
+        if virtual:
+            return transpile(tree, relations)
+        select = transpile(tree, relations, scan_access(tree, relations))
+        return replace(select, piecewise=piecewise(tree, relations))
+
+    native = None if virtual else native_select(tree, relations)
+    plan = SelectPlan(relations=tuple(relations.values()), native=native, make_analytic=analytic)
+    if native is None:
+        _ = plan.analytic  # what is wrong with the statement is said while it is planned
+    return plan
+
+
+def _plan_drawn(
+    tree: exp.Expr, query: exp.Select, drawn: DrawnItems, relations: Relations
+) -> SelectPlan:
+    """A query of which items draw from sequences or call `session_calls`, taken apart."""
+    assert isinstance(tree, exp.Select), tree
+
+    def analytic() -> AnalyticSelect:
+        virtual = any(map(is_virtual, relations.values()))
+        return transpile(query, relations, None if virtual else scan_access(query, relations))
+
+    plan = SelectPlan(
+        relations=tuple(relations.values()),
+        native=None,
+        make_analytic=analytic,
+        drawn=drawn,
+        make_shape=lambda: transpile(without_draws(tree), relations),
+    )
+    _ = plan.analytic
+    return plan
+
+
+def _insert(statement: Insert, relations: Relations) -> InsertPlan:
+    descriptor = relations[statement.table.parts]
+    targets = places_of(statement.columns, descriptor)
+    if isinstance(statement.source, exp.Values):
+        refuse_aggregates(statement.source)
+    rows: tuple[tuple[Scalar, ...], ...] = ()
+    query = None
+    if statement.source is None:
+        rows = (_defaults(descriptor),)
+    elif isinstance(statement.source, exp.Values) and takes_query(statement.source):
+        values, targets = without_defaults(statement.source, targets)
+        query = plan_select(values_query(values, targets, descriptor), relations)
+    elif isinstance(statement.source, exp.Values):
+        rows = tuple(
+            _row(values, targets, statement, descriptor) for values in statement.source.expressions
+        )
+        if more := statement.source.meta.get(ROWS):
+            rows = (*rows, *_further_rows(more, targets, statement, descriptor))
+    else:
+        columns = [descriptor.visible_columns[place] for place in targets]
+        check_inserted(statement, columns, relations)
+        query = plan_select(statement.source, relations)
+    return InsertPlan(
+        relations=tuple(relations.values()),
+        descriptor=descriptor,
+        codec=codec_for(descriptor),
+        mode=statement.mode,
+        rows=rows,
+        query=query,
+        targets=targets,
+        conflict=plan_conflict(statement, relations),
+        named=statement.columns is not None,
+        overriding=statement.overriding,
+        returning=projection(statement.returning, descriptor, statement.alias, relations),
+    )
+
+
+def _defaults(descriptor: TableDescriptor) -> tuple[Scalar, ...]:
+    return tuple(default_of(column) for column in descriptor.visible_columns)
+
+
+def _row(
+    values: exp.Expr, targets: Sequence[int], statement: Insert, descriptor: TableDescriptor
+) -> tuple[Scalar, ...]:
+    """One row of VALUES as a scalar per column of the table."""
+    items = values.expressions if isinstance(values, exp.Tuple) else [values]
+    if len(items) > len(targets):
+        raise SQLError(
+            "42601",
+            "INSERT has more expressions than target columns",
+            position=position_of(items[len(targets)]),
+        )
+    if len(items) < len(targets) and statement.columns is not None:
+        raise SQLError(
+            "42601",
+            "INSERT has more target columns than expressions",
+            position=position_of(values),
+        )
+    row = list(_defaults(descriptor))
+    for place, item in zip(targets, items, strict=False):
+        column = descriptor.visible_columns[place]
+        if not (is_default(item) or ignores(column, statement.overriding)):
+            refuse_computed(column, item)
+            refuse_inserted(column, statement.overriding, item)
+            row[place] = value_for(item, descriptor, place, {}, None)
+    return tuple(row)
+
+
+def _further_rows(
+    rows: Sequence[Row], targets: Sequence[int], statement: Insert, descriptor: TableDescriptor
+) -> list[tuple[Scalar, ...]]:
+    """The rows of VALUES behind the first one, which has said what is wrong with their columns."""
+    places = [
+        None if ignores(descriptor.visible_columns[place], statement.overriding) else place
+        for place in targets
+    ]
+    return constant_rows(rows, descriptor, places, _defaults(descriptor))
+
+
+def _update(statement: Update, relations: Relations) -> UpdatePlan:
+    descriptor = relations[statement.table.parts]
+    relation = statement.alias or descriptor.name
+    scope = row_scope(descriptor)
+    assignments: list[Assignment] = []
+    computed: list[exp.Expr] = []
+    for target, value in statement.assignments:
+        place, column = column_of(descriptor, folded(target.this), position_of(target))
+        if any(place == earlier.place for earlier in assignments):
+            raise SQLError(
+                "42601",
+                f'multiple assignments to same column "{column.name}"',
+                position=position_of(target),
+            )
+        value = whole_value(value, column, relation)
+        if not is_default(value):
+            refuse_computed(column, target)
+            refuse_updated(column, target)
+        try:
+            if is_default(value):
+                scalar = default_of(column)
+            elif statement.sources and value.find(exp.Column) is not None:
+                raise NotNative("a name that may be another table's")
+            else:
+                check_columns(value, descriptor, relation)
+                scalar = value_for(value, descriptor, place, scope, relation)
+            assignments.append(Assignment(place, scalar, None))
+        except NotNative:
+            assignments.append(Assignment(place, None, len(computed)))
+            computed.append(value)
+    if computed:
+        places = [a.place for a in assignments if a.scalar is None]
+        columns = [descriptor.visible_columns[place] for place in places]
+        check_updated(statement, list(zip(columns, computed, strict=True)), relations)
+    returning = Returning(statement, descriptor, relation, relations)
+    finder = _finder(statement, descriptor, relation, relations, [*computed, *returning.others])
+    finder = replace(finder, others=len(returning.others))
+    keys = set(descriptor.primary_key)
+    return UpdatePlan(
+        relations=tuple(relations.values()),
+        finder=finder,
+        assignments=tuple(assignments),
+        moves_keys=any(descriptor.visible_columns[a.place].id in keys for a in assignments),
+        returning=returning.projection(),
+    )
+
+
+def _delete(statement: Delete, relations: Relations) -> DeletePlan:
+    descriptor = relations[statement.table.parts]
+    relation = statement.alias or descriptor.name
+    returning = Returning(statement, descriptor, relation, relations)
+    finder = _finder(statement, descriptor, relation, relations, returning.others)
+    return DeletePlan(
+        relations=tuple(relations.values()),
+        finder=replace(finder, others=len(returning.others)),
+        returning=returning.projection(),
+    )
+
+
+def _finder(
+    statement: Update | Delete,
+    descriptor: TableDescriptor,
+    relation: str,
+    relations: Relations,
+    computed: Sequence[exp.Expr],
+) -> RowFinder:
+    """How the rows are found: by keys where WHERE fixes some, else by DuckDB."""
+    if statement.where is not None:
+        statement = replace(statement, where=without_blanks(statement.where, relations))
+    if not statement.sources:
+        check_columns(statement.where, descriptor, relation)
+        check_columns(statement.order, descriptor, relation)
+    access: KeyAccess | None = None
+    predicates: tuple[Predicate, ...] = ()
+    analytic = drawn = None
+    try:
+        predicates = compile_predicates(statement.where, row_scope(descriptor), relation)
+        found = best_access(descriptor, predicates, [c.id for c in descriptor.visible_columns])
+        alone = not computed and not statement.sources and statement.limit is None
+        if alone and (found.restricts or statement.where is None):
+            access = found
+    except NotNative:
+        pass
+    if access is None:
+        query = _finding(statement, descriptor, relation, computed)
+        query, drawn = split_items(query) or (query, None)
+        analytic = transpile(query, relations, scan_access(query, relations))
+    return RowFinder(
+        descriptor=descriptor,
+        codec=codec_for(descriptor),
+        access=access,
+        predicates=predicates if access is not None else (),
+        analytic=analytic,
+        drawn=drawn,
+    )
+
+
+def _finding(
+    statement: Update | Delete,
+    descriptor: TableDescriptor,
+    relation: str,
+    computed: Sequence[exp.Expr],
+) -> exp.Select:
+    """`WITH … SELECT relation.…, computed … FROM table AS relation, sources WHERE …`"""
+    parts = [exp.to_identifier(part, quoted=True) for part in statement.table.parts]
+    names = dict(zip(("this", "db", "catalog"), reversed(parts), strict=False))
+    alias = exp.TableAlias(this=exp.to_identifier(relation, quoted=True))
+    columns = [
+        exp.column(column.name, table=relation, quoted=True)
+        for column in descriptor.visible_columns
+    ]
+    query = exp.select(*columns, *map(copied, computed), copy=False)
+    query = joined(query.from_(exp.Table(**names, alias=alias)), statement.sources)
+    if statement.where is not None:
+        query = query.where(copied(statement.where), copy=False)
+    for name, clause in (("order", statement.order), ("limit", statement.limit)):
+        if clause is not None:
+            query.set(name, clause.copy())
+    return with_ctes_of(statement, query)

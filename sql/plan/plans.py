@@ -1,0 +1,325 @@
+"""Plans: statements with every name resolved, ready to run with any parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.descriptors.elements import Index
+from ...catalog.rows.row_codec import RowCodec
+from ...kvlayer.fibre import in_slices
+from ...kvlayer.transaction_modes import LockMode, WhenLocked
+from ..access.key_access import KeyAccess
+from ..access.predicates import Predicate
+from ..analyze.scalars import Scalar
+from ..lower.analytic_select import AnalyticSelect
+from ..results.results import ResultColumn
+from ..syntax.conflict_clause import Overriding
+from ..syntax.merge_statements import MergeAction
+from ..syntax.statements import InsertMode
+from .drawn_items import DrawnItems
+
+
+class Engine(Enum):
+    """Who carries out a statement. The value is what EXPLAIN prints."""
+
+    POINTS = "native: point reads"
+    SPANS = "native: key range scan"
+    INDEX = "native: index scan"
+    INDEX_JOIN = "native: index scan, then rows by primary key"
+    DUCKDB = "duckdb over a snapshot"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeSelect:
+    """A query on one table's keys.
+
+    `columns` are the places of the result's columns in a row. Rows come in key order, or against
+    it when `reverse`. Of rows that are `covered` the access's entries say all that is asked for.
+    """
+
+    access: KeyAccess
+    covered: bool
+    predicates: tuple[Predicate, ...]
+    columns: tuple[int, ...]
+    names: tuple[ResultColumn, ...]
+    reverse: bool
+    limit: Scalar | None
+    offset: Scalar | None
+
+
+@dataclass(frozen=True, slots=True)
+class LockedTable:
+    """A table whose rows a query locks."""
+
+    descriptor: TableDescriptor
+    mode: LockMode
+    when_locked: WhenLocked
+
+    def stronger(self, other: LockedTable) -> LockedTable:
+        """What two clauses on one table come to: as in Postgres, the less patient one wins."""
+        exclusive = LockMode.EXCLUSIVE in (self.mode, other.mode)
+        order = (WhenLocked.WAIT, WhenLocked.SKIP, WhenLocked.NOWAIT)
+        return LockedTable(
+            self.descriptor,
+            LockMode.EXCLUSIVE if exclusive else LockMode.SHARED,
+            max(self.when_locked, other.when_locked, key=order.index),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockingPlan:
+    """FOR UPDATE and FOR SHARE.
+
+    `analytic` is the query with the key columns of each locked table behind its own columns.
+    `limit` and `offset` are the query's where rows may be skipped; else `analytic` has them.
+    """
+
+    tables: tuple[LockedTable, ...]
+    analytic: AnalyticSelect
+    limit: Scalar | None
+    offset: Scalar | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectPlan:
+    """`native` where the statement has that shape; DuckDB can always do it too.
+
+    What DuckDB would do is made when it is first asked for: a point read never asks, and it is most
+    of the planning of one.
+    """
+
+    relations: tuple[TableDescriptor, ...]
+    native: NativeSelect | None
+    make_analytic: Callable[[], AnalyticSelect] = field(compare=False, repr=False)
+    locking: LockingPlan | None = None
+    drawn: DrawnItems | None = None
+    make_shape: Callable[[], AnalyticSelect] | None = field(default=None, compare=False, repr=False)
+    """A query of the same columns, where items are `drawn` and `analytic` has others."""
+
+    @cached_property
+    def analytic(self) -> AnalyticSelect:
+        return self.make_analytic()
+
+    async def analysed(self) -> AnalyticSelect:
+        """As `analytic`, made in slices of the loop."""
+        if "analytic" not in self.__dict__:
+            await in_slices(lambda: self.analytic)
+        return self.analytic
+
+    @property
+    def shape(self) -> AnalyticSelect:
+        """What DuckDB is asked for the columns of the result."""
+        return self.analytic if self.make_shape is None else self.make_shape()
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnedQuery:
+    """RETURNING by DuckDB: a query over the written rows, given as the table `rows`, in their
+    order."""
+
+    rows: TableDescriptor
+    select: AnalyticSelect
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """RETURNING: scalars over a row, and what the columns are called. Empty for none.
+
+    Where some item takes DuckDB, `query` computes all of them and there are no scalars; `columns`
+    then have the types that can be told from the text, STRING where none can.
+    """
+
+    columns: tuple[ResultColumn, ...]
+    scalars: tuple[Scalar, ...]
+    query: ReturnedQuery | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """`column = …`: a scalar over the old row, or the finder's extra column number `computed`."""
+
+    place: int
+    scalar: Scalar | None
+    computed: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConflictPlan:
+    """ON CONFLICT. `arbiters` are the unique indexes that decide.
+
+    DO UPDATE changes a row by `assignments` where all of `predicates` are true, both over the row
+    that is there with the proposed one behind it. What is not native `analytic` computes, of rows
+    given as `pairs`: their number, whether the row is to be changed, and then the values.
+    """
+
+    arbiters: tuple[Index, ...]
+    updates: bool
+    assignments: tuple[Assignment, ...] = ()
+    predicates: tuple[Predicate, ...] = ()
+    pairs: TableDescriptor | None = None
+    analytic: AnalyticSelect | None = None
+    moves_keys: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsertPlan:
+    """INSERT or UPSERT.
+
+    `rows` are VALUES, each a scalar per column of the table, in its order. Otherwise `query`
+    computes the rows, and `targets[i]` is the table's column for the query's i-th; columns not
+    among them take their defaults. Where the statement has not `named` them, the query may have
+    fewer columns.
+    """
+
+    relations: tuple[TableDescriptor, ...]
+    descriptor: TableDescriptor
+    codec: RowCodec
+    mode: InsertMode
+    rows: tuple[tuple[Scalar, ...], ...]
+    query: SelectPlan | None
+    targets: tuple[int, ...]
+    returning: Projection
+    conflict: ConflictPlan | None = None
+    named: bool = True
+    overriding: Overriding | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFinder:
+    """The rows that a DELETE or UPDATE is about.
+
+    By `access` and `predicates`, where the WHERE clause has that shape, else by `analytic`, which
+    returns whole rows and behind them the values that it computed for assignments, and at the end
+    as many `others` as RETURNING takes of the tables of FROM or USING. A row that was found more
+    than once counts once.
+    """
+
+    descriptor: TableDescriptor
+    codec: RowCodec
+    access: KeyAccess | None
+    predicates: tuple[Predicate, ...]
+    analytic: AnalyticSelect | None
+    others: int = 0
+    drawn: DrawnItems | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdatePlan:
+    relations: tuple[TableDescriptor, ...]
+    finder: RowFinder
+    assignments: tuple[Assignment, ...]
+    moves_keys: bool
+    returning: Projection
+
+    @property
+    def descriptor(self) -> TableDescriptor:
+        return self.finder.descriptor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletePlan:
+    relations: tuple[TableDescriptor, ...]
+    finder: RowFinder
+    returning: Projection
+
+    @property
+    def descriptor(self) -> TableDescriptor:
+        return self.finder.descriptor
+
+
+@dataclass(frozen=True, slots=True)
+class MergeActionPlan:
+    """What a WHEN does with a row: of an INSERT there is an assignment for every column."""
+
+    kind: MergeAction
+    assignments: tuple[Assignment, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeSide:
+    """The rows that match, or those that do not. `select` returns for each the number of its
+    action (NULL for none) and behind it what is computed; before it, of rows that match, the
+    target's visible columns."""
+
+    select: AnalyticSelect
+    actions: tuple[MergeActionPlan, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergePlan:
+    """MERGE. A side that no WHEN is about is None."""
+
+    relations: tuple[TableDescriptor, ...]
+    descriptor: TableDescriptor
+    codec: RowCodec
+    matched: MergeSide | None
+    unmatched: MergeSide | None
+    moves_keys: bool
+
+    @property
+    def sides(self) -> tuple[MergeSide, ...]:
+        return tuple(side for side in (self.matched, self.unmatched) if side is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class StepPlan:
+    """A part of a WITH that writes, and the table in which the parts behind it read its rows."""
+
+    plan: InsertPlan | UpdatePlan | DeletePlan
+    returned: TableDescriptor | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithPlan:
+    """A statement whose WITH writes. All of it reads before any of it writes."""
+
+    relations: tuple[TableDescriptor, ...]
+    steps: tuple[StepPlan, ...]
+    main: SelectPlan | InsertPlan | UpdatePlan | DeletePlan
+
+    @property
+    def parts(self) -> tuple[SelectPlan | InsertPlan | UpdatePlan | DeletePlan, ...]:
+        """The plans of all parts, in order."""
+        return (*(step.plan for step in self.steps), self.main)
+
+    @property
+    def writing(self) -> tuple[InsertPlan | UpdatePlan | DeletePlan, ...]:
+        """The plans of the parts that write, in order."""
+        main = () if isinstance(self.main, SelectPlan) else (self.main,)
+        return (*(step.plan for step in self.steps), *main)
+
+
+Plan = SelectPlan | InsertPlan | UpdatePlan | DeletePlan | WithPlan | MergePlan
+
+
+def engine_of(plan: Plan) -> Engine:
+    """Who does the reading of a plan."""
+    match plan:
+        case WithPlan(main=main):
+            return engine_of(main)
+        case MergePlan():
+            return Engine.DUCKDB
+        case SelectPlan(native=None):
+            return Engine.DUCKDB
+        case SelectPlan(native=native):
+            assert native is not None
+            return _engine_by(native.access, covered=native.covered)
+        case InsertPlan(query=None):
+            return Engine.POINTS
+        case InsertPlan(query=query):
+            assert query is not None
+            return engine_of(query)
+        case UpdatePlan(finder=finder) | DeletePlan(finder=finder):
+            if finder.access is None:
+                return Engine.DUCKDB
+            return _engine_by(finder.access, covered=False)
+
+
+def _engine_by(access: KeyAccess, *, covered: bool) -> Engine:
+    if access.secondary:
+        return Engine.INDEX if covered else Engine.INDEX_JOIN
+    return Engine.POINTS if access.points else Engine.SPANS

@@ -1,0 +1,175 @@
+"""Arithmetic on datums, by PostgreSQL's rules.
+
+    INT8    with INT8       INT8; overflow is 22003, division truncates toward zero
+    DECIMAL with INT8       DECIMAL, exact; a quotient has 38 significant digits
+    FLOAT4  with FLOAT4     FLOAT4, each result rounded to one
+    FLOATs  with any        FLOAT8; overflow to infinity is 22003
+
+Times and intervals are in `time_arithmetic`. Division by zero is 22012 in all of them. NULL with
+anything is NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
+from math import fmod, isinf
+
+from ...catalog.values.column_types import INT8_MAX, INT8_MIN, ColumnType, Datum, coerce
+from ...catalog.values.errors import SQLError
+from ...catalog.values.type_kinds import FLOATS, TypeKind
+from .time_arithmetic import time_operation
+
+Operation = Callable[[Datum, Datum], Datum]
+
+FLOAT4 = ColumnType(TypeKind.FLOAT4)
+
+_EXACT = Context(prec=90, rounding=ROUND_HALF_UP)
+"""Holds any product of two 38-digit decimals."""
+_QUOTIENT = Context(prec=38, rounding=ROUND_HALF_UP)
+_REMAINDER = Context(prec=90, rounding=ROUND_DOWN)
+
+OPERATORS = ("+", "-", "*", "/", "%")
+
+
+def operation(
+    operator: str, left: TypeKind, right: TypeKind
+) -> tuple[ColumnType, Operation] | None:
+    """The type and the function of `left operator right`; None where it is not arithmetic."""
+    assert operator in OPERATORS, operator
+    kinds = {left, right}
+    if kinds == {TypeKind.INT8}:
+        return ColumnType(TypeKind.INT8), _INTEGER[operator]
+    if kinds <= {TypeKind.INT8, TypeKind.DECIMAL}:
+        return ColumnType(TypeKind.DECIMAL), _DECIMAL[operator]
+    if kinds == {TypeKind.FLOAT4}:
+        return FLOAT4, _SINGLE[operator]
+    if kinds <= {TypeKind.INT8, TypeKind.DECIMAL, *FLOATS}:
+        return ColumnType(TypeKind.FLOAT8), _FLOAT[operator]
+    return time_operation(operator, left, right)
+
+
+def negate(kind: TypeKind, value: Datum) -> Datum:
+    match value:
+        case int() if kind is TypeKind.INT8:
+            return _in_range(-value)
+        case float():
+            return -value
+        case Decimal():
+            return value.copy_negate() if value else value
+    assert value is None, value
+    return None
+
+
+def _in_range(number: int) -> int:
+    if not INT8_MIN <= number <= INT8_MAX:
+        raise SQLError("22003", "int8 out of range")
+    return number
+
+
+def _zero() -> SQLError:
+    return SQLError("22012", "division by zero")
+
+
+def _integers(compute: Callable[[int, int], int]) -> Operation:
+    def apply(left: Datum, right: Datum) -> Datum:
+        if left is None or right is None:
+            return None
+        assert isinstance(left, int), left
+        assert isinstance(right, int), right
+        return _in_range(compute(left, right))
+
+    return apply
+
+
+def _decimals(compute: Callable[[Decimal, Decimal], Decimal]) -> Operation:
+    def apply(left: Datum, right: Datum) -> Datum:
+        if left is None or right is None:
+            return None
+        assert isinstance(left, int | Decimal), left
+        assert isinstance(right, int | Decimal), right
+        return compute(Decimal(left), Decimal(right))
+
+    return apply
+
+
+def _floats(compute: Callable[[float, float], float]) -> Operation:
+    def apply(left: Datum, right: Datum) -> Datum:
+        if left is None or right is None:
+            return None
+        assert isinstance(left, int | Decimal | float), left
+        assert isinstance(right, int | Decimal | float), right
+        first, second = float(left), float(right)
+        result = compute(first, second)
+        if isinf(result) and not (isinf(first) or isinf(second)):
+            raise SQLError("22003", "float8 out of range")
+        return result
+
+    return apply
+
+
+def _singles(compute: Operation) -> Operation:
+    """A double has more than twice the digits, so that rounding its result rounds the exact one."""
+    return lambda left, right: coerce(FLOAT4, compute(left, right))
+
+
+def _divide_integers(left: int, right: int) -> int:
+    if right == 0:
+        raise _zero()
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+def _remainder_of_integers(left: int, right: int) -> int:
+    if right == 0:
+        raise _zero()
+    remainder = abs(left) % abs(right)
+    return -remainder if left < 0 else remainder
+
+
+def _divide_decimals(left: Decimal, right: Decimal) -> Decimal:
+    if right == 0:
+        raise _zero()
+    return _QUOTIENT.divide(left, right)
+
+
+def _remainder_of_decimals(left: Decimal, right: Decimal) -> Decimal:
+    if right == 0:
+        raise _zero()
+    return _REMAINDER.remainder(left, right)
+
+
+def _divide_floats(left: float, right: float) -> float:
+    if right == 0:
+        raise _zero()
+    return left / right
+
+
+def _remainder_of_floats(left: float, right: float) -> float:
+    if right == 0:
+        raise _zero()
+    return fmod(left, right)
+
+
+_INTEGER = {
+    "+": _integers(lambda left, right: left + right),
+    "-": _integers(lambda left, right: left - right),
+    "*": _integers(lambda left, right: left * right),
+    "/": _integers(_divide_integers),
+    "%": _integers(_remainder_of_integers),
+}
+_DECIMAL = {
+    "+": _decimals(_EXACT.add),
+    "-": _decimals(_EXACT.subtract),
+    "*": _decimals(_EXACT.multiply),
+    "/": _decimals(_divide_decimals),
+    "%": _decimals(_remainder_of_decimals),
+}
+_FLOAT = {
+    "+": _floats(lambda left, right: left + right),
+    "-": _floats(lambda left, right: left - right),
+    "*": _floats(lambda left, right: left * right),
+    "/": _floats(_divide_floats),
+    "%": _floats(_remainder_of_floats),
+}
+_SINGLE = {sign: _singles(compute) for sign, compute in _FLOAT.items()}

@@ -1,0 +1,127 @@
+"""AS OF SYSTEM TIME: which timestamp is meant.
+
+    '1764000000000000000.0000000002'     a timestamp as feeds print it
+    '2025-11-24 16:00:00+00'             a date and time
+    '-10s', '-1m30s'                     that long before the statement
+    follower_read_timestamp()            a little before it, so that no writer has to be waited for
+
+A parameter may also be a datetime, or a timestamp as the store keeps it
+(`Result.commit_timestamp`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from ...catalog.values.errors import SQLError
+from ...catalog.values.literals import read_timestamptz
+from ...kvlayer.clock import (
+    MAX_TIMESTAMP,
+    Timestamp,
+    duration,
+    format_timestamp,
+    parse_timestamp,
+    timestamp_at,
+    unix_us,
+)
+from ...kvlayer.closed_timestamp import TARGET_DURATION
+from ...kvlayer.rangefeed.host import TICK_INTERVAL
+from ...kvlayer.settings import SettingError, Settings, parse_duration
+from ..syntax.as_of_clause import AsOf
+
+_FORMS = "Write a changefeed's timestamp, an ISO date and time, or an interval such as '-10s'."
+
+
+def resolve_as_of(
+    as_of: AsOf, parameters: Sequence[object], now: Timestamp, settings: Settings
+) -> Timestamp:
+    """The timestamp that `as_of` means at `now`. Raises SQLError 22023 where it means none."""
+    if as_of.function is not None:
+        return _of_function(as_of.function, as_of.position, now, settings)
+    at = _read(_given(as_of, parameters), as_of.position, now)
+    if at > now:
+        raise SQLError(
+            "22023",
+            f"AS OF SYSTEM TIME {format_timestamp(at)} is in the future",
+            position=as_of.position,
+            detail=f"The store's clock reads {format_timestamp(now)}.",
+        )
+    return at
+
+
+def _of_function(name: str, position: int, now: Timestamp, settings: Settings) -> Timestamp:
+    if name in ("follower_read_timestamp", "experimental_follower_read_timestamp"):
+        # Behind everything that a writer may still hold open, so such a read waits for nobody.
+        behind = settings.get(TARGET_DURATION) + settings.get(TICK_INTERVAL)
+        return Timestamp(now - duration(seconds=behind))
+    hint = (
+        "AS OF SYSTEM TIME follower_read_timestamp() reads a little in the past, and never waits."
+    )
+    if name in ("with_max_staleness", "with_min_timestamp"):
+        raise SQLError(
+            "0A000",
+            f"{name}() is not supported: there are no replicas, of which the nearest would answer",
+            position=position,
+            hint=hint,
+        )
+    raise SQLError(
+        "42883", f"function {name}() is no time of AS OF SYSTEM TIME", position=position, hint=hint
+    )
+
+
+def datetime_of(ts: Timestamp) -> datetime:
+    """The wall time of a timestamp, in UTC."""
+    return _EPOCH + timedelta(microseconds=unix_us(ts))
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _given(as_of: AsOf, parameters: Sequence[object]) -> object:
+    if as_of.parameter is None:
+        return as_of.literal
+    return parameters[as_of.parameter - 1]
+
+
+def _read(given: object, position: int, now: Timestamp) -> Timestamp:
+    if isinstance(given, datetime):
+        moment = given if given.tzinfo is not None else given.replace(tzinfo=UTC)
+        return _of_datetime(moment, position)
+    if isinstance(given, int) and not isinstance(given, bool) and 0 < given <= MAX_TIMESTAMP:
+        return Timestamp(given)
+    if not isinstance(given, str):
+        raise _invalid(repr(given), position)
+    return _of_text(given.strip(), position, now)
+
+
+def _of_text(text: str, position: int, now: Timestamp) -> Timestamp:
+    if text.startswith("-"):
+        try:
+            return Timestamp(now - duration(seconds=parse_duration(text[1:])))
+        except SettingError:
+            raise _invalid(repr(text), position) from None
+    if text.replace(".", "", 1).isdecimal():
+        try:
+            return parse_timestamp(text)
+        except ValueError as error:
+            raise SQLError("22023", f"{error}", position=position, hint=_FORMS) from None
+    try:
+        return _of_datetime(read_timestamptz(text), position)
+    except SQLError:
+        raise _invalid(repr(text), position) from None
+
+
+def _of_datetime(moment: datetime, position: int) -> Timestamp:
+    since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    try:
+        return timestamp_at(unix_us=micros)
+    except ValueError as error:
+        raise SQLError("22023", f"{error}", position=position) from None
+
+
+def _invalid(shown: str, position: int) -> SQLError:
+    return SQLError(
+        "22023", f"AS OF SYSTEM TIME does not take {shown}", position=position, hint=_FORMS
+    )

@@ -1,0 +1,25 @@
+"""Errors of our functions on their way through DuckDB, which passes on nothing but a text."""
+
+from __future__ import annotations
+
+from ...catalog.values.errors import SQLError
+
+_OWN = "SQLSTATE "
+
+
+_FIELDS = "\x1f"
+
+
+def passed_on(error: SQLError) -> ValueError:
+    """What a function of ours raises in DuckDB, which passes on nothing of it but its text."""
+    told = (error.message, error.detail or "", error.hint or "", "")
+    return ValueError(f"{_OWN}{error.sqlstate}: {_FIELDS.join(told)}")
+
+
+def taken_back(message: str) -> SQLError | None:
+    """What such a function raised; None where it was DuckDB itself."""
+    _, marked, told = message.partition(_OWN)
+    if not marked:
+        return None
+    text, detail, hint, _ = told[7:].rsplit(_FIELDS, 3)  # a message may quote anything
+    return SQLError(told[:5], text, detail=detail or None, hint=hint or None)

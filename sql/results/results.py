@@ -1,0 +1,150 @@
+"""What a statement gives back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from ...catalog.values.arrow_columns import column_datums, datum_array
+from ...catalog.values.column_types import ColumnType, Datum
+from ...catalog.values.type_kinds import TypeKind
+from ...kvlayer.clock import Timestamp
+from .result_batches import ResultBatches
+
+Row = tuple[Datum, ...]
+
+INT8 = ColumnType(TypeKind.INT8)
+STRING = ColumnType(TypeKind.STRING)
+BOOL = ColumnType(TypeKind.BOOL)
+TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
+
+
+class Origin(NamedTuple):
+    """The column of a table that a result's column is, by what pg_catalog calls them."""
+
+    table_oid: int
+    column_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn:
+    name: str
+    type: ColumnType
+    origin: Origin | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The outcome of one statement.
+
+    `tag` is Postgres's command tag (`SELECT 3`, `INSERT 0 1`). Statements that return rows have
+    `columns`, and their rows in one of four shapes: `rows`, an Arrow `table` (what DuckDB
+    computed; its column names may repeat), `batches` of it that are still to come, where who ran it
+    asked for them, or a `stream` that does not end by itself (a changefeed without a sink; closing
+    it ends the feed). `row_count` counts rows returned, or written by DML; with `batches` they are
+    not counted yet, and `tag` lacks their number.
+    `commit_timestamp` is set when the statement committed by itself.
+    """
+
+    tag: str
+    columns: tuple[ResultColumn, ...] = ()
+    rows: Sequence[Row] | None = None
+    table: pa.Table | None = None
+    batches: ResultBatches | None = None
+    stream: AsyncGenerator[Row, None] | None = None
+    row_count: int = 0
+    commit_timestamp: Timestamp | None = None
+    notice: str | None = None
+    warnings: tuple[str, ...] = ()
+    """What clients are told more loudly than a notice."""
+
+    @property
+    def returns_rows(self) -> bool:
+        return not (
+            self.rows is None
+            and self.table is None
+            and self.batches is None
+            and self.stream is None
+        )
+
+    @property
+    def full_tag(self) -> str:
+        """The tag, once all batches have been taken."""
+        return self.tag if self.batches is None else f"{self.tag} {self.batches.row_count}"
+
+    def fetch_rows(self) -> list[Row]:
+        """The rows as Python values. Empty for statements that return none."""
+        self._assert_whole()
+        if self.rows is not None:
+            return list(self.rows)
+        if self.table is None:
+            return []
+        columns = [
+            column_datums(column.type, array)
+            for column, array in zip(self.columns, self.table.columns, strict=True)
+        ]
+        return list(zip(*columns, strict=True))
+
+    def batch(self, table: pa.Table) -> Result:
+        """One of the batches, as a result of its own."""
+        return Result(tag=self.tag, columns=self.columns, table=table, row_count=table.num_rows)
+
+    async def close(self) -> None:
+        """Ends what is still to come, if anything is."""
+        if self.batches is not None:
+            await self.batches.close()
+        if self.stream is not None:
+            await self.stream.aclose()
+
+    def _assert_whole(self) -> None:
+        assert self.stream is None, "rows of a stream come one by one"
+        assert self.batches is None, "rows of batches come one batch after another"
+
+    def fetch_arrow(self) -> pa.Table:
+        """The rows as Arrow."""
+        self._assert_whole()
+        if self.table is not None:
+            return self.table
+        by_column = list(zip(*(self.rows or ()), strict=True)) or [()] * len(self.columns)
+        arrays = [
+            datum_array(column.type, list(values))
+            for column, values in zip(self.columns, by_column, strict=True)
+        ]
+        return pa.Table.from_arrays(arrays, schema=arrow_schema(self.columns))
+
+
+class ClosedOnError:
+    """What is still to come of the result ends with an error within an `async with`.
+
+    Every result that is sent has one around it, and a generator would cost as much as a row.
+    """
+
+    __slots__ = ("_result",)
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+
+    async def __aenter__(self) -> None:
+        pass
+
+    async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is not None:
+            await self._result.close()
+
+
+def arrow_schema(columns: Sequence[ResultColumn]) -> pa.Schema:
+    """Of a result's table. Names may repeat."""
+    return pa.schema([pa.field(column.name, column.type.arrow_type) for column in columns])
+
+
+def listing(tag: str, columns: Sequence[tuple[str, ColumnType]], rows: Sequence[Row]) -> Result:
+    """The result of a SHOW statement."""
+    return Result(
+        tag=tag,
+        columns=tuple(ResultColumn(name, type) for name, type in columns),
+        rows=rows,
+        row_count=len(rows),
+    )

@@ -1,0 +1,243 @@
+"""Sessions as others see them: who is connected, what runs, and how it is cut short.
+
+    SHOW SESSIONS;  SHOW QUERIES
+    CANCEL QUERY '<query id>';  CANCEL SESSION '<session id>'
+    SELECT pg_cancel_backend(pid), pg_terminate_backend(pid [, milliseconds])
+
+A node knows its own sessions. Ids are of that node and that run of it; they are never used again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Protocol
+
+from ...catalog.values.column_types import ColumnType
+from ...catalog.values.errors import SQLError
+from ...kvlayer.access import StoreAccess
+from ...kvlayer.clock import Timestamp
+from ..results.as_of import datetime_of
+from .advisory_locks import AdvisoryLock
+
+STATEMENT_SHOWN_MAX = 10_000
+"""Characters of a statement that are shown: a load of megabytes is known by how it begins."""
+
+
+_PASSWORD = re.compile(
+    r"""(\bpassword(?:\s|--[^\n]*\n|/\*.*?\*/)*)
+    (?: (?:E|N|U&)? '(?:[^'\\]|''|\\.)*(?:'|\\?$)
+      | \$(?P<tag>\w*)\$ .*? (?:\$(?P=tag)\$|$) )""",
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+"""A literal behind the word, in any of its forms. Read without a parser, which a text that is wrong
+would fail: it may hide more than a password, and never less."""
+
+
+class Activity:
+    """One session's part. The session says what it runs; others may interrupt it.
+
+    The task is cancelled only while it is inside `running`, so an interruption that comes between
+    two statements changes nothing.
+    """
+
+    def __init__(self, number: int, user: str, store: StoreAccess) -> None:
+        self.id = f"{number:016x}"
+        self.process_id = number % 0x8000_0000
+        """What PostgreSQL's clients know a session by: a positive number of 31 bits."""
+        self.user = user
+        self.began_at = store.clock.last
+        self.began = datetime_of(self.began_at)
+        self.client_address = ""
+        self.last_text: str | None = None
+        self.text: str | None = None
+        self._text_began = store.clock.last
+        self.text_began_us = 0
+        """When the text that runs came in, by the wall's clock: statement_timestamp()."""
+        self.on_terminate: Callable[[], None] | None = None
+        """What ends the connection whose session this is, where there is one."""
+        self._store = store
+        self._query_count = 0
+        self._task: asyncio.Task[object] | None = None
+        self._interrupted = False
+        self._why: SQLError | None = None
+
+    @property
+    def query_id(self) -> str:
+        return f"{self.id}{self._query_count:016x}"
+
+    @property
+    def text_began(self) -> datetime:
+        """When the statement that runs began, or the one before."""
+        return datetime_of(self._text_began)
+
+    def running(self, text: str) -> Activity:
+        """`with activity.running(text):` around the work."""
+        self.text = text
+        return self
+
+    def __enter__(self) -> None:
+        self._query_count += 1
+        self._text_began = self._store.clock.last
+        self.text_began_us = self._store.clock.wall.unix_us()
+        self._task = asyncio.current_task()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        task, self._task = self._task, None
+        self.last_text, self.text = self.text, None
+        if self._interrupted:
+            self._interrupted = False
+            assert task is not None, "what did not run was not interrupted"
+            task.uncancel()
+            if kind is None or kind is asyncio.CancelledError:
+                raise self._why or _canceled() from None
+
+    def interrupt(self, why: SQLError | None = None) -> bool:
+        """Says whether there was something to interrupt. `why` is what its client is told, if it
+        is not that the statement was cancelled. Raises that where a statement interrupts itself."""
+        if self._task is None:
+            return False
+        if self._task is asyncio.current_task():
+            raise why or _canceled()
+        self._why = why
+        if not self._interrupted:
+            self._interrupted = True
+            self._task.cancel()
+        return True
+
+
+def _canceled() -> SQLError:
+    return SQLError("57014", "canceling statement due to user request")
+
+
+class Sessions:
+    """The open sessions of a node."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, SessionView] = {}
+        self._count = 0
+        self._awaited: dict[str, asyncio.Event] = {}
+
+    def next_number(self) -> int:
+        self._count += 1
+        return self._count
+
+    def add(self, session: SessionView) -> None:
+        self._open[session.activity.id] = session
+
+    def remove(self, session: SessionView) -> None:
+        self._open.pop(session.activity.id, None)
+        left = self._awaited.pop(session.activity.id, None)
+        if left is not None:
+            left.set()
+
+    async def left(self, session: SessionView, seconds: float) -> bool:
+        """Whether the session has left, which it is given so long for."""
+        if session.activity.id not in self._open:
+            return True
+        left = self._awaited.setdefault(session.activity.id, asyncio.Event())
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                await left.wait()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return False
+        return True
+
+    def find(self, session_id: str) -> SessionView | None:
+        return self._open.get(session_id.lower())
+
+    def find_process(self, process_id: int) -> SessionView | None:
+        """The session that clients know by this number."""
+        by_number = (s for s in self._open.values() if s.activity.process_id == process_id)
+        return next(by_number, None)
+
+    def find_query(self, query_id: str) -> SessionView | None:
+        """The session that runs a statement at this moment."""
+        session = self.find(query_id[:16])
+        if session is None or session.activity.text is None:
+            return None
+        return session if session.activity.query_id == query_id.lower() else None
+
+    def end_login(self, user: str, at: Timestamp) -> None:
+        """Terminates the sessions that a user began before it lost its login."""
+        for session in self:
+            if session.activity.user == user and session.activity.began_at < at:
+                session.terminate()
+
+    def __iter__(self) -> Iterator[SessionView]:
+        """In the order in which they began."""
+        return iter(list(self._open.values()))
+
+
+class PreparedView(Protocol):
+    """What is told of a prepared statement."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def prepared_at(self) -> datetime: ...
+    @property
+    def parameter_types(self) -> Sequence[ColumnType]: ...
+    @property
+    def from_sql(self) -> bool: ...
+
+
+class CursorView(Protocol):
+    """What is told of a cursor."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def hold(self) -> bool: ...
+    @property
+    def scroll(self) -> bool: ...
+    @property
+    def declared_at(self) -> datetime | None: ...
+
+
+class SessionView(Protocol):
+    """What is told of a session, and how it is ended."""
+
+    @property
+    def prepared_names(self) -> Iterable[PreparedView]: ...
+    @property
+    def cursors(self) -> Iterable[CursorView]: ...
+    @property
+    def advisory_locks(self) -> Iterable[AdvisoryLock]: ...
+
+    @property
+    def activity(self) -> Activity: ...
+    @property
+    def database(self) -> str: ...
+    @property
+    def application_name(self) -> str: ...
+    @property
+    def transaction_status(self) -> str: ...
+    @property
+    def transaction_opened_at(self) -> datetime | None: ...
+    def terminate(self) -> None: ...
+
+
+def shown(text: str | None) -> str:
+    """The beginning of a statement, without passwords."""
+    if text is None:
+        return ""
+    return _PASSWORD.sub(r"\1'********'", text[: 2 * STATEMENT_SHOWN_MAX])[:STATEMENT_SHOWN_MAX]
+
+
+def started(activity: Activity) -> datetime | None:
+    return None if activity.text is None else activity.text_began

@@ -1,0 +1,57 @@
+"""What statements need of whatever computes queries over Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from ...catalog.values.column_types import ColumnType
+from ..results.results import ResultColumn
+
+Declared = Sequence[ColumnType | None]
+"""The types that tables give a result's columns, as far as they are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a query returned. Column names may repeat."""
+
+    columns: tuple[ResultColumn, ...]
+    table: pa.Table
+
+
+class QueryEvaluator(Protocol):
+    """Computes queries. Each is given all tables that it reads; all methods raise duckdb.Error."""
+
+    async def run(
+        self,
+        sql: str,
+        tables: Mapping[str, pa.Table],
+        parameters: Sequence[object],
+        declared: Declared = (),
+    ) -> Answer:
+        """What one query returns."""
+        ...
+
+    def answers(
+        self,
+        sql: str,
+        tables: Mapping[str, pa.Table],
+        parameters: Sequence[object],
+        declared: Declared = (),
+    ) -> AsyncGenerator[Answer, None]:
+        """What one query returns, in batches as they are asked for: one at least."""
+        ...
+
+    async def describe(
+        self,
+        sql: str,
+        tables: Mapping[str, pa.Table],
+        parameter_count: int,
+        declared: Declared = (),
+    ) -> tuple[ResultColumn, ...]:
+        """The columns that a query has, without running it."""
+        ...

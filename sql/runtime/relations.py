@@ -1,0 +1,238 @@
+"""Tables by name, under lease, for as long as a statement or a transaction needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.descriptors.names import TableName
+from ...catalog.descriptors.system_tables import FIRST_USER_ID
+from ...catalog.leases import DescriptorMissing, Lease, LeaseManager
+from ...catalog.store.catalog_changes import CatalogChanges
+from ...catalog.store.descriptor_store import DescriptorReader, DescriptorStore
+from ...catalog.values.errors import SQLError
+from ...kvlayer.clock import MAX_TIMESTAMP, Timestamp
+from ...kvlayer.errors import RetryableTransaction
+from ...kvlayer.txn import Transaction
+from ..analyze.binder import Relations
+from ..analyze.views import names_in
+from ..syntax.statements import ObjectName
+from .services import Services
+
+
+class LeaseScope:
+    """The leases that one statement or transaction holds: one version per table.
+
+    A commit that relies on them must lie below `deadline()`. A lease may be on the version before
+    the canonical one, which is good for reading and writing rows, but is not what the table was:
+    who reads AS OF SYSTEM TIME is shown that, and commits nothing.
+    """
+
+    def __init__(self, leases: LeaseManager) -> None:
+        self._leases = leases
+        self._held: dict[int, Lease] = {}
+        self.settled: frozenset[int] = frozenset()
+        """The tables that an earlier statement has used: they cannot become others any more."""
+        self._past: tuple[DescriptorStore, DescriptorReader] | None = None
+
+    def look_back(self, descriptors: DescriptorStore, reader: DescriptorReader) -> None:
+        """From here on tables are what they were to `reader`, which reads AS OF SYSTEM TIME."""
+        self._past = descriptors, reader
+
+    async def table(self, table_id: int, at: Timestamp) -> TableDescriptor:
+        """The version of a table that is valid at `at`, leased. Raises SQLError 42P01."""
+        if self._past is not None:
+            return await _read_past(*self._past, table_id)
+        lease = self._held.get(table_id)
+        if lease is None:
+            lease = self._leases.try_acquire(table_id, at)
+            if lease is None:
+                lease = await self._leases.acquire(table_id, at)
+            self._held[table_id] = lease
+        return lease.descriptor
+
+    async def settle(self, at: Timestamp) -> None:
+        """Sees to it that all that is held was canonical at one timestamp, at or below `at`.
+
+        A schema change of several tables is published at one timestamp T. Of two leases one may be
+        on the version before T, because its node has not heard, and the other on the one from T on:
+        a statement would see half of the change. So whatever is not known to have lasted up to the
+        youngest of the versions is read anew. Raises RetryableTransaction where that is another
+        version than an earlier statement of the transaction has used.
+        """
+        while behind := self._behind(at):
+            for table_id in behind:
+                held = self._held[table_id]
+                fresh = await self._leases.acquire_canonical(table_id, at)
+                if fresh.descriptor.version == held.descriptor.version:
+                    held.prove_canonical(at)
+                    fresh.release()
+                elif table_id in self.settled:
+                    fresh.release()
+                    raise RetryableTransaction(
+                        f"the schema of {held.descriptor.name} changed together with that of "
+                        "another table while the transaction ran"
+                    )
+                else:
+                    held.release()
+                    fresh.prove_canonical(at)
+                    self._held[table_id] = fresh
+        self.settled = frozenset(self._held)
+
+    def known_together(self, at: Timestamp) -> bool:
+        """Whether `settle` has nothing to read."""
+        if self._behind(at):
+            return False
+        self.settled = frozenset(self._held)
+        return True
+
+    def _behind(self, at: Timestamp) -> list[int]:
+        """The tables that may have become others before the youngest version was published."""
+        if len(self._held) < 2:
+            return []
+        since = max(lease.descriptor.modification_time for lease in self._held.values())
+        since = min(since, at)
+        return [id for id, lease in self._held.items() if lease.canonical_until < since]
+
+    def deadline(self) -> Timestamp:
+        deadlines = [lease.deadline() for lease in self._held.values()]
+        return min(deadlines, default=MAX_TIMESTAMP)
+
+    @property
+    def holds_any(self) -> bool:
+        return bool(self._held)
+
+    def drop(self, table_id: int) -> None:
+        """Lets go of one table, if it is held."""
+        lease = self._held.pop(table_id, None)
+        if lease is not None:
+            lease.release()
+
+    def release(self) -> None:
+        for lease in self._held.values():
+            lease.release()
+        self._held.clear()
+        self.settled = frozenset()
+
+
+async def _read_past(
+    descriptors: DescriptorStore, reader: DescriptorReader, table_id: int
+) -> TableDescriptor:
+    table = await descriptors.read(reader, table_id)
+    if not isinstance(table, TableDescriptor) or table.dropped:
+        raise DescriptorMissing(table_id)
+    return table
+
+
+def full_name(name: ObjectName, database: str) -> TableName:
+    """`name` with what it leaves out filled in.
+
+    A name of two parts is `schema.table`, and `database.table` where the first is no schema that
+    we have: there is only `public`.
+    """
+    parts: Sequence[str] = name.parts
+    if len(parts) == 2 and parts[0] != "public":
+        parts = (parts[0], "public", parts[1])
+    return TableName.resolve(parts, current_database=database)
+
+
+async def find_table(
+    services: Services,
+    reader: DescriptorReader,
+    name: ObjectName,
+    database: str,
+    *,
+    views: bool = False,
+    if_exists: bool = False,
+) -> TableDescriptor | None:
+    """The table behind a name as `reader` sees it, if there is one. A view is SQLError 42809, where
+    it is not asked for `views` too; a schema or database that is not there 3F000 or 3D000, unless
+    it is asked for `if_exists`.
+
+    The first of two parts is a schema of the current database, or else a database.
+    """
+    try:
+        wanted = full_name(name, database)
+        if len(name.parts) == 2 and name.parts[0] != "public":
+            schemas = await services.catalog.list_schemas(reader, database)
+            if name.parts[0] in schemas:
+                wanted = TableName(database, name.parts[0], name.parts[1])
+        return await services.catalog.find(reader, wanted, views=views)
+    except SQLError as error:
+        if if_exists and error.sqlstate in ("3D000", "3F000"):
+            return None
+        error.position = error.position or name.position
+        raise
+
+
+def not_a_view(name: ObjectName) -> SQLError:
+    return SQLError(
+        "42809",
+        f'"{name}" is not a view',
+        hint="Use ALTER TABLE, DROP TABLE, COMMENT ON TABLE and SHOW CREATE TABLE for tables.",
+        position=name.position,
+    )
+
+
+async def resolve(
+    services: Services, reader: DescriptorReader, name: ObjectName, database: str
+) -> TableDescriptor:
+    """The table or view behind a name as `reader` sees it. Raises SQLError with its position."""
+    try:
+        virtual = services.virtual_tables.find(name.parts)
+        if virtual is not None:
+            return virtual
+    except SQLError as error:
+        error.position = error.position or name.position
+        raise
+    table = await find_table(services, reader, name, database, views=True)
+    if table is None:
+        raise unknown_relation(name)
+    return table
+
+
+def unknown_relation(name: ObjectName) -> SQLError:
+    return SQLError("42P01", f'relation "{name}" does not exist', position=name.position)
+
+
+async def resolve_all(
+    services: Services,
+    reader: DescriptorReader,
+    names: Sequence[ObjectName],
+    database: str,
+    scope: LeaseScope,
+    at: Timestamp,
+    transaction: Transaction | None = None,
+) -> Relations:
+    """The tables of a statement, leased at `at`, but for those that only the transaction sees; of
+    views also what they read, by the names in their queries."""
+    unpublished = changed_tables(transaction)
+    while True:
+        relations: dict[tuple[str, ...], TableDescriptor] = {}
+        leased: dict[tuple[str, ...], int] = {}
+        wanted = list(names)
+        while wanted:
+            name = wanted.pop()
+            if name.parts in relations:
+                continue
+            found = await resolve(services, reader, name, database)
+            if found.id >= FIRST_USER_ID and found.id not in unpublished:
+                found = await scope.table(found.id, at)
+                leased[name.parts] = found.id
+            relations[name.parts] = found
+            if found.view is not None:
+                wanted += names_in(found)
+        if not leased:
+            return relations
+        await scope.settle(at)
+        settled = {parts: await scope.table(id, at) for parts, id in leased.items()}
+        if all(settled[p].view == relations[p].view for p in leased):
+            return {**relations, **settled}
+
+
+def changed_tables(transaction: Transaction | None) -> frozenset[int]:
+    """The tables that the transaction itself has created or changed."""
+    if transaction is None or not transaction.commit_checks:
+        return frozenset()
+    published = CatalogChanges.of(transaction).published
+    return frozenset(descriptor.id for descriptor in published)

@@ -1,0 +1,130 @@
+"""What sessions need of the rest of the house."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Protocol
+
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.leases import LeaseManager
+from ...catalog.rights.rights_watcher import RightsWatcher
+from ...catalog.rights.users import ROOT
+from ...catalog.schema_change.jobs import SchemaChanges
+from ...catalog.store.catalog import Catalog
+from ...kvlayer.access import StoreAccess
+from ...kvlayer.clock import Timestamp
+from ...kvlayer.txn import Transaction
+from ..analyze.default_expressions import StoreGenerators
+from ..analyze.scalars import Generators
+from ..results.result_batches import WaitingResults
+from ..results.results import ResultColumn, Row
+from ..results.table_reads import Images
+from ..syntax.statements import JobAction
+from .activity import Sessions
+from .plan_cache import PlanCache
+from .query_evaluator import QueryEvaluator
+from .virtual_tables import VirtualTables
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangefeedRequest:
+    """CREATE CHANGEFEED, its tables found.
+
+    `names[i]` is the full name of `tables[i]`, versions that are canonical at `at`, the time of the
+    statement. Options are as written, a bare one with None.
+    """
+
+    tables: Sequence[TableDescriptor]
+    names: Sequence[str]
+    options: Mapping[str, str | None]
+    statement: str
+    at: Timestamp
+    user: str = ROOT
+
+
+@dataclass(frozen=True, slots=True)
+class ChangefeedStream:
+    """Rows of a changefeed without a sink. Closing the iterator ends the feed."""
+
+    columns: Sequence[ResultColumn]
+    rows: AsyncGenerator[Row, None]
+
+
+class Changefeeds(Protocol):
+    """Makes changefeeds. Bad options, sinks and cursors are SQLErrors that leave nothing behind."""
+
+    async def create(self, transaction: Transaction, request: ChangefeedRequest, sink: str) -> int:
+        """Writes the job in the transaction; it starts some time after the commit."""
+        ...
+
+    async def stream(self, request: ChangefeedRequest) -> ChangefeedStream: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSummary:
+    """A job as SHOW JOBS prints it. What has a default is known of changefeeds only."""
+
+    id: int
+    kind: str
+    description: str
+    state: str
+    created: datetime
+    finished: datetime | None
+    error: str | None
+    started: datetime | None = None
+    modified: datetime | None = None
+    running_status: str | None = None
+    user_name: str | None = None
+    tables: str | None = None
+    table_ids: tuple[int, ...] = ()
+    topics: str | None = None
+    format: str | None = None
+    sink: str | None = None
+    resolved: Timestamp | None = None
+
+
+class Jobs(Protocol):
+    """The jobs of the store. Each method is a transaction of its own."""
+
+    async def list(self, *, changefeeds_only: bool) -> Sequence[JobSummary]:
+        """Those that have not ended and those that ended of late, by id."""
+        ...
+
+    async def find(self, job_ids: Sequence[int]) -> Sequence[JobSummary]:
+        """Those of the jobs that there are, whenever they ended."""
+        ...
+
+    async def control(self, job_id: int, action: JobAction) -> None:
+        """Raises SQLError: 42704 for an unknown job, 55000 where its state does not allow it."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """One node's services, shared by all its sessions."""
+
+    store: StoreAccess
+    catalog: Catalog
+    leases: LeaseManager
+    analytics: QueryEvaluator
+    jobs: Jobs
+    changefeeds: Changefeeds
+    schema_changes: SchemaChanges
+    rights: RightsWatcher
+    virtual_tables: VirtualTables
+    plans: PlanCache = field(default_factory=PlanCache)
+    sessions: Sessions = field(default_factory=Sessions)
+    images: Images | None = None
+
+    @cached_property
+    def waiting_results(self) -> WaitingResults:
+        """Results that are not whole. Close them before the analytics and the store."""
+        return WaitingResults(self.store)
+
+    @cached_property
+    def generators(self) -> Generators:
+        """What draws the values of defaults."""
+        return StoreGenerators(self.store)

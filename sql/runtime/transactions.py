@@ -1,0 +1,300 @@
+"""A session's open transaction: its modes, its savepoints, and how it fails and begins again."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from ...catalog.store.catalog_changes import tables_changed
+from ...catalog.values.errors import SQLError
+from ...kvlayer.clock import Timestamp
+from ...kvlayer.errors import KVError, RetryableTransaction, WriteConflict
+from ...kvlayer.savepoint import Savepoint
+from ...kvlayer.transaction_modes import Isolation, Priority
+from ...kvlayer.txn import Transaction
+from ..variables.variables import LOCK_TIMEOUT, SessionVariables, VariableMark
+from .relations import LeaseScope
+from .services import Services
+
+T = TypeVar("T")
+
+RESTART_SAVEPOINT = "cockroach_restart"
+"""The savepoint of CockroachDB's retry protocol: it stands for the transaction's beginning."""
+
+STATEMENT_ATTEMPTS_MAX = 100
+"""Times that READ COMMITTED begins a statement anew. Each attempt has locked one more of the rows
+that were changed under it, so only a statement over rows that change all the time comes so far."""
+
+SAVEPOINTS_MAX = 10_000
+"""Savepoints of one transaction: a driver that makes one a row and never releases it is told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Modes:
+    """What a transaction was begun with."""
+
+    isolation: Isolation = Isolation.SERIALIZABLE
+    priority: Priority = Priority.NORMAL
+    read_only: bool = False
+    deferrable: bool = False
+    as_of: Timestamp | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Marked:
+    """A savepoint by name. Names may repeat: the last one counts, and hides those before it."""
+
+    name: str
+    savepoint: Savepoint
+    variables: VariableMark
+    number: int
+    read_only: bool
+
+
+class OpenTransaction:
+    """A transaction between BEGIN and COMMIT, with the leases that its statements took.
+
+    After an error it has *failed*. Without savepoints it is rolled back already, holds nothing, and
+    only waits for its client to say ROLLBACK (or COMMIT, which then means the same). With some, it
+    is rolled back to the last of them, and ROLLBACK TO makes it usable again.
+
+    It may *begin anew*, as another transaction of the same modes: by itself, while its client has
+    been shown nothing of it (`shown`); and at its client's word by ROLLBACK TO the savepoint
+    `cockroach_restart`. Releasing that savepoint commits; then only COMMIT is left to say.
+    """
+
+    def __init__(self, services: Services, variables: SessionVariables, modes: Modes) -> None:
+        self.modes = modes
+        self.scope = LeaseScope(services.leases)
+        self.failed = False
+        self.shown = False
+        self.statement_count = 0
+        self.savepoints_made = 0
+        """Savepoints made so far: what has this number belongs to the last of them."""
+        self._undone: int | None = None
+        self.committed_at: Timestamp | None = None  # by RELEASE SAVEPOINT cockroach_restart
+        self._changed: tuple[int, ...] = ()
+        self._store = services.store
+        self._descriptors = services.catalog.descriptors
+        self._variables = variables
+        self._savepoints: list[_Marked] = []
+        self._before = variables.mark()
+        self._began: Timestamp | None = None
+        self.opened_at = services.store.clock.last
+        self.transaction = self._new()
+
+    def _new(self) -> Transaction:
+        modes = self.modes
+        transaction = self._store.begin(
+            read_timestamp=modes.as_of,
+            read_only=modes.read_only,
+            isolation=modes.isolation,
+            priority=modes.priority,
+        )
+        if modes.as_of is not None:
+            self.scope.look_back(self._descriptors, transaction)
+        return transaction
+
+    @property
+    def began(self) -> Timestamp:
+        """When it began, which is what now() says in it."""
+        if self._began is None:
+            self._began = self.transaction.read_timestamp
+        return self._began
+
+    def refuse_read_only(self, what: str) -> None:
+        """Raises SQLError 25006 in a transaction that was begun READ ONLY or in the past."""
+        if self.modes.read_only:
+            raise SQLError("25006", f"cannot execute {what} in a read-only transaction")
+
+    def refuse_committed(self) -> None:
+        """Raises SQLError 25000 once the restart savepoint was released."""
+        if self.committed_at is not None:
+            raise SQLError(
+                "25000",
+                "current transaction is committed, commands ignored until end of transaction block",
+                hint="Run COMMIT.",
+            )
+
+    async def change_modes(self, modes: Modes) -> None:
+        """SET TRANSACTION. Raises SQLError 25001 once a statement has run, unless it only forbids
+        writing from here on."""
+        if self.statement_count == 0:
+            self.modes = modes
+            await self.begin_anew()
+            return
+        only_reads = Modes(
+            isolation=self.modes.isolation,
+            priority=self.modes.priority,
+            read_only=True,
+            deferrable=self.modes.deferrable,
+            as_of=self.modes.as_of,
+        )
+        if modes not in (self.modes, only_reads):
+            raise SQLError(
+                "25001", "transaction modes must be set before any statement of the transaction"
+            )
+        self.modes = modes
+
+    async def statement(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Runs one statement, under READ COMMITTED as often as rows change beneath it."""
+        self.statement_count += 1
+        transaction = self.transaction
+        transaction.lock_timeout = lock_timeout(self._variables)
+        if self.modes.isolation is not Isolation.READ_COMMITTED or self.modes.as_of is not None:
+            return await work()
+        await transaction.begin_statement()
+        if transaction.read_only:
+            return await work()
+        savepoint = await transaction.savepoint()
+        for _ in range(STATEMENT_ATTEMPTS_MAX):
+            try:
+                result = await work()
+            except WriteConflict as conflict:
+                savepoint = await transaction.look_again(savepoint, conflict)
+            else:
+                await transaction.release(savepoint)
+                return result
+        raise RetryableTransaction(
+            f"rows that the statement is about changed {STATEMENT_ATTEMPTS_MAX} times under it"
+        )
+
+    # Savepoints
+
+    async def make_savepoint(self, name: str) -> None:
+        if name == RESTART_SAVEPOINT and (self.statement_count or self._savepoints):
+            raise SQLError(
+                "25001", f'SAVEPOINT "{name}" needs to be the first statement in a transaction'
+            )
+        if len(self._savepoints) >= SAVEPOINTS_MAX:
+            raise SQLError(
+                "54000",
+                f"more than {SAVEPOINTS_MAX} savepoints in one transaction",
+                hint="RELEASE SAVEPOINT forgets those that are not needed any more.",
+            )
+        savepoint = await self.transaction.savepoint()
+        self.savepoints_made += 1
+        mark = self._variables.mark()
+        number, read_only = self.savepoints_made, self.modes.read_only
+        self._savepoints.append(_Marked(name, savepoint, mark, number, read_only))
+
+    async def release_savepoint(self, name: str, position: int, commit_called_ns: int) -> None:
+        """RELEASE: what was done since becomes part of what was done before it."""
+        place = self._find(name, position)
+        if name == RESTART_SAVEPOINT:
+            self.committed_at, self._changed = await self._commit(commit_called_ns)
+            return
+        marked = self._savepoints[place]
+        await self.transaction.release(marked.savepoint)
+        del self._savepoints[place:]
+        await self._forbid_as_before(marked)
+
+    async def rollback_to(self, name: str, position: int) -> None:
+        """ROLLBACK TO: the savepoint stands, those after it do not, and the failure is cured.
+
+        Raises RetryableTransaction where the transaction is past it, having been aborted.
+        """
+        place = self._find(name, position)
+        marked = self._savepoints[place]
+        if name == RESTART_SAVEPOINT:
+            del self._savepoints[1:]
+            await self.begin_anew()
+        else:
+            await self.transaction.rollback_to(marked.savepoint)
+            del self._savepoints[place + 1 :]
+        await self._forbid_as_before(marked)
+        earlier = self._undone
+        self._undone = marked.number if earlier is None else min(earlier, marked.number)
+        self._variables.restore(marked.variables)
+        self.failed = False
+
+    async def _forbid_as_before(self, marked: _Marked) -> None:
+        """READ ONLY that was said behind a savepoint ends with it, released or gone back to."""
+        if self.modes.read_only and not marked.read_only:
+            self.modes = replace(self.modes, read_only=False)
+            if self.transaction.read_only:  # and so nothing has run yet
+                await self.begin_anew()
+
+    def take_undone(self) -> int | None:
+        """The first savepoint, by its number, that was gone back to since this was asked last."""
+        undone, self._undone = self._undone, None
+        return undone
+
+    def _find(self, name: str, position: int) -> int:
+        for place in range(len(self._savepoints) - 1, -1, -1):
+            if self._savepoints[place].name == name:
+                return place
+        raise SQLError("3B001", f'savepoint "{name}" does not exist', position=position)
+
+    async def begin_anew(self, *, keep_savepoints: int | None = None) -> None:
+        """Another transaction instead of this one, of which nothing remains.
+
+        Of the savepoints the first `keep_savepoints` stand, all by default: they were made before
+        any statement, and mark its beginning.
+        """
+        await self._let_go()
+        self.transaction = self._new()
+        await self.transaction.started()
+        self._began = None
+        self.failed = False
+        self.statement_count = 0
+        kept = self._savepoints[:keep_savepoints]
+        self._savepoints = [
+            replace(marked, savepoint=await self.transaction.savepoint()) for marked in kept
+        ]
+
+    @property
+    def savepoint_count(self) -> int:
+        return len(self._savepoints)
+
+    # Ends
+
+    async def commit(self, commit_called_ns: int) -> tuple[Timestamp, tuple[int, ...]]:
+        """The commit timestamp, and the tables that have a new version by it."""
+        assert not self.failed, "a failed transaction is committed"
+        if self.committed_at is None:
+            self.committed_at, self._changed = await self._commit(commit_called_ns)
+        self._variables.end_transaction()
+        return self.committed_at, self._changed
+
+    async def _commit(self, commit_called_ns: int) -> tuple[Timestamp, tuple[int, ...]]:
+        changed = tables_changed(self.transaction)
+        try:
+            at = await self.transaction.commit(
+                deadline=self.scope.deadline, commit_called_ns=commit_called_ns
+            )
+        finally:
+            self.scope.release()
+        return at, changed
+
+    async def fail(self) -> None:
+        """Undoes what can be, so that nobody waits for a client's ROLLBACK."""
+        if self.failed or self.committed_at is not None:
+            return
+        self.failed = True
+        if self._savepoints:
+            try:
+                await self.transaction.rollback_to(self._savepoints[-1].savepoint)
+                return
+            except KVError:
+                pass  # it is over already: then there is only ROLLBACK, or to begin anew
+        await self._let_go()
+
+    async def rollback(self) -> None:
+        """The end, and nothing remains of it."""
+        self.failed = True
+        self._variables.restore(self._before)
+        if self.committed_at is None:
+            await self._let_go()
+
+    async def _let_go(self) -> None:
+        try:
+            await self.transaction.rollback()
+        finally:
+            self.scope.release()
+
+
+def lock_timeout(variables: SessionVariables) -> float | None:
+    """Seconds that a statement of the session waits for a row; None for the store's setting."""
+    return variables.get(LOCK_TIMEOUT) or None

@@ -1,0 +1,301 @@
+"""Prepared statements: parsed and typed before any parameter is known.
+
+    prepared = await session.prepare("SELECT note FROM t WHERE id = $1")
+    prepared.parameter_types              (INT8,)
+    await session.describe(prepared)      (ResultColumn("note", STRING),)
+    await session.run(prepared, [7])
+
+What was described stays: when the schema changes so that the result would have other columns,
+running it is SQLError 0A000, and the client prepares again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import duckdb
+import pyarrow as pa
+
+from ...catalog.rights.users import ROOT
+from ...catalog.values.column_types import ColumnType
+from ...catalog.values.errors import SQLError
+from ...catalog.values.type_kinds import TypeKind
+from ...kvlayer.clock import Timestamp
+from ...kvlayer.txn import Transaction
+from ..analyze.binder import tables_of
+from ..analyze.columns.column_origins import with_origins
+from ..analyze.types.expression_types import Hints
+from ..analyze.types.parameter_types import TypedStatement, type_parameters
+from ..execute.ddl.ddl import DDL
+from ..execute.ddl.named_enums import DeclaredType, DeclaredTypes, bind_named_enums, resolve_hints
+from ..execute.query.evaluator_errors import from_duckdb
+from ..execute.query.result_shape import plain_columns
+from ..execute.run import holds
+from ..lower.analytic_select import AnalyticSelect
+from ..parse import ParsedText
+from ..plan.needs import Needs, needs_of
+from ..plan.planner import plan_statement
+from ..plan.plans import MergePlan, Plan, SelectPlan, WithPlan
+from ..results.results import ResultColumn
+from ..runtime.authorization import require
+from ..runtime.plan_cache import Prepared, zoned
+from ..runtime.planning import lengthy_relations, planned
+from ..runtime.relations import LeaseScope, changed_tables, resolve_all
+from ..runtime.services import Services
+from ..syntax.cursor_statements import DeclareCursor
+from ..syntax.merge_statements import Merge
+from ..syntax.statements import (
+    CopyFrom,
+    CopyTo,
+    CreateChangefeed,
+    Delete,
+    ExecutePrepared,
+    Explain,
+    Insert,
+    Query,
+    Statement,
+    Update,
+    WithWrites,
+)
+
+STRING = ColumnType(TypeKind.STRING)
+PLANNED = Query | Insert | Update | Delete | WithWrites | Merge
+
+
+@dataclass(slots=True, eq=False)
+class PreparedStatement:
+    """One statement, or none (`statement` is None for a text of blanks and comments).
+
+    `columns` are those of its result, once they are known: empty for a statement that returns no
+    rows. They are None where only DuckDB or the statement's own run can tell. One that is not
+    `lasting` names a type that no table of its own has, and is planned anew each time.
+    """
+
+    text: str
+    prepared: Prepared
+    index: int
+    parameter_types: tuple[ColumnType, ...]
+    columns: tuple[ResultColumn, ...] | None = None
+    lasting: bool = True
+    timed: bool = True
+    """Whether it may compute no longer than an analytical query: not a COPY."""
+    _plan: Plan | None = field(default=None, repr=False)
+
+    @property
+    def statement(self) -> Statement | None:
+        statements = self.prepared.statements
+        return statements[self.index] if statements else None
+
+    @property
+    def planned(self) -> bool:
+        return isinstance(self.statement, PLANNED)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One statement of a prepared text, and how its client asks for it.
+
+    `described` are the columns that it was told of; `streamed` says that it takes batches.
+    """
+
+    prepared: Prepared
+    index: int
+    parameters: Sequence[object]
+    described: tuple[ResultColumn, ...] | None = None
+    streamed: bool = False
+    timed: bool = True
+
+    @property
+    def statement(self) -> Statement:
+        return self.prepared.statements[self.index]
+
+
+def asked_of(
+    statement: PreparedStatement, parameters: Sequence[object], *, streamed: bool
+) -> Asked:
+    return Asked(
+        statement.prepared,
+        statement.index,
+        parameters,
+        statement.columns,
+        streamed=streamed,
+        timed=statement.timed,
+    )
+
+
+async def statements_of(services: Services, text: str) -> list[PreparedStatement]:
+    """The statements of a text that has no parameters."""
+    prepared = await services.plans.prepared(text)
+    if prepared.parameter_count:
+        raise _no_parameter(
+            "Parameters need the extended protocol: PREPARE, or a driver's arguments."
+        )
+    count = len(prepared.statements)
+    return [PreparedStatement(text, prepared, index, ()) for index in range(count)]
+
+
+def _no_parameter(hint: str) -> SQLError:
+    return SQLError("42P02", "there is no parameter $1", hint=hint)
+
+
+class Preparing:
+    """Prepares and describes for one session: what its open transaction sees, if it has one."""
+
+    def __init__(
+        self, services: Services, database: str, opened: Transaction | None, user: str = ROOT
+    ) -> None:
+        self._user = user
+        self._services = services
+        self._database = database
+        self._opened = opened
+
+    async def prepare(self, text: str, declared: DeclaredTypes) -> PreparedStatement:
+        """The one statement of `text`. `declared[i]` is the type of `$i+1`, if it is declared."""
+        hints = await self._resolved(declared)
+        key = (text, tuple(hints), zoned(self._database))
+        typed = self._services.plans.typed
+        known = typed.find(key)
+        if isinstance(known, PreparedStatement) and await self._current(known):
+            needs = known.prepared.needs(0, self._database)
+            await require(self._services, self._user, needs, self._opened)
+            return known
+        prepared = await self._services.plans.reading(text)
+        if len(prepared.statements) > 1:
+            raise SQLError("42601", "cannot insert multiple commands into a prepared statement")
+        made = await self._typed(text, prepared, hints)
+        if made.planned and made.lasting and not self._changed():
+            typed.keep(key, made)
+        return made
+
+    async def _resolved(self, declared: DeclaredTypes) -> Hints:
+        if not any(isinstance(hint, DeclaredType) for hint in declared):
+            return cast(Hints, declared)
+        reader = self._reader()
+        try:
+            await reader.started()
+            return await resolve_hints(self._services, reader, declared)
+        finally:
+            await self._done(reader)
+
+    async def _typed(self, text: str, prepared: Prepared, hints: Hints) -> PreparedStatement:
+        count = prepared.parameter_count
+        statement = prepared.statements[0] if prepared.statements else None
+        if isinstance(statement, DeclareCursor):
+            inner = await self._typed(
+                statement.text, await self._services.plans.reading(statement.text), hints
+            )
+            return PreparedStatement(text, prepared, 0, inner.parameter_types)
+        if count and isinstance(statement, CopyFrom | CopyTo):
+            raise _no_parameter("COPY takes none: write the values.")
+        if not isinstance(statement, PLANNED):
+            types = tuple(hint or STRING for hint in [*hints, *([None] * count)][:count])
+            return PreparedStatement(text, prepared, 0, types)
+        scope = LeaseScope(self._services.leases)
+        reader = self._reader()
+        try:
+            await reader.started()
+            at = reader.read_timestamp
+            names = await planned(lambda: tables_of(statement), lengthy=prepared.lengthy)
+            relations = await resolve_all(
+                self._services, reader, names, self._database, scope, at, self._opened
+            )
+            needs = await planned(lambda: needs_of(statement, relations), lengthy=prepared.lengthy)
+            await require(self._services, self._user, needs, self._opened)
+            named = await bind_named_enums(
+                self._services, reader, statement, relations, self._database
+            )
+
+            def work() -> tuple[TypedStatement, Plan, Needs]:
+                typed = type_parameters(statement, relations, hints, count)
+                plan = plan_statement(typed.statement, relations)
+                return typed, plan, needs_of(typed.statement, relations, plan)
+
+            lengthy = prepared.lengthy or lengthy_relations(relations)
+            typed, plan, needs = await planned(work, lengthy=lengthy)
+        finally:
+            scope.release()
+            await self._done(reader)
+        own = Prepared(ParsedText((typed.statement,), count), lengthy=prepared.lengthy)
+        if not named and not self._changed():
+            own.keep(0, self._database, plan, needs)
+        made = PreparedStatement(text, own, 0, typed.parameter_types, lasting=not named, _plan=plan)
+        made.columns = plain_columns(plan)
+        return made
+
+    async def describe(self, statement: PreparedStatement) -> tuple[ResultColumn, ...]:
+        """The columns of a planned statement. Asks DuckDB where only it knows them."""
+        if statement.columns is None:
+            plan = statement._plan
+            if plan is None:
+                plan = (await self._typed(statement.text, statement.prepared, ()))._plan
+            if isinstance(plan, WithPlan):
+                plan = plan.main
+            assert plan is not None, statement
+            if isinstance(plan, SelectPlan):
+                statement.columns = await self._ask(plan.shape)
+            else:
+                assert not isinstance(plan, MergePlan), "a MERGE has no columns"
+                assert plan.returning.query is not None, statement
+                statement.columns = await self._ask(plan.returning.query.select)
+        return statement.columns
+
+    async def _ask(self, select: AnalyticSelect) -> tuple[ResultColumn, ...]:
+        try:
+            columns = await self._services.analytics.describe(
+                select.sql,
+                {scan.registered: _empty(scan.arrow_schema) for scan in select.scans},
+                len(select.parameters),
+                select.declared,
+            )
+            return with_origins(columns, select.origins)
+        except duckdb.Error as error:
+            tables = [scan.descriptor for scan in select.scans]
+            raise from_duckdb(error, tables, select.positions) from error
+
+    async def _current(self, statement: PreparedStatement) -> bool:
+        """Whether the tables are still as they were when the statement was typed."""
+        assert statement._plan is not None, statement
+        scope = LeaseScope(self._services.leases)
+        try:
+            return await holds(statement._plan, scope, await self._now(), self._changed())
+        finally:
+            scope.release()
+
+    async def _now(self) -> Timestamp:
+        if self._opened is not None:
+            return self._opened.read_timestamp
+        return await self._services.store.now()
+
+    def _changed(self) -> frozenset[int]:
+        return changed_tables(self._opened)
+
+    def _reader(self) -> Transaction:
+        return self._opened or self._services.store.begin(read_only=True)
+
+    async def _done(self, reader: Transaction) -> None:
+        if reader is not self._opened:
+            await reader.rollback()
+
+
+def _empty(schema: pa.Schema) -> pa.Table:
+    """A table without rows, of any types: `empty_table` knows no lists of UUIDs."""
+    return pa.Table.from_batches([], schema=schema)
+
+
+def joins_batch(statement: Statement | None) -> bool:
+    """Whether a statement becomes part of the transaction that a batch of statements is.
+
+    Those that only show or set something need none, and AS OF SYSTEM TIME reads another time.
+    """
+    match statement:
+        case Query(as_of=as_of):
+            return as_of is None
+        case CreateChangefeed(sink=sink):
+            return sink is not None
+        case ExecutePrepared():
+            return True
+        case Explain(analyze=analyze):
+            return analyze
+    return isinstance(statement, Insert | Update | Delete | WithWrites | Merge | DDL)

@@ -1,0 +1,169 @@
+"""Prepared statements by name: those of PREPARE and those of the wire protocol are the same.
+
+PREPARE find (INT8) AS SELECT note FROM t WHERE id = $1;
+EXECUTE find (7);
+DEALLOCATE find;
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from ...catalog.values.column_types import ColumnType, coerce
+from ...catalog.values.errors import SQLError
+from ...catalog.values.type_kinds import TypeKind
+from ...kvlayer.access import ClockReading
+from ...kvlayer.clock import Timestamp
+from ..analyze.scalars import Bindings, NotNative, compile_scalar
+from ..results.as_of import datetime_of
+from ..syntax.statements import Deallocate, ExecutePrepared, Prepare
+from .prepared import PreparedStatement
+
+NAMES_MAX = 10_000
+"""Prepared statements of one session: a client that never deallocates is told before it hurts."""
+
+TEXT_MAX = 16 * 1024 * 1024
+"""Characters of all of them: a plan holds several times what its text does."""
+
+NamedStatement = Prepare | ExecutePrepared | Deallocate
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPrepared:
+    """A prepared statement as pg_prepared_statements lists it."""
+
+    name: str
+    statement: PreparedStatement
+    prepared_at: datetime
+    from_sql: bool
+    """Whether PREPARE made it, and not the wire protocol."""
+
+    @property
+    def text(self) -> str:
+        """The statement by which it was made, as pg_prepared_statements shows it."""
+        query = self.statement.text.strip()
+        if not self.from_sql:
+            return query
+        types = ", ".join(type.sql_name for type in self.parameter_types)
+        return f"PREPARE {self.name}{f' ({types})' if types else ''} AS {query}"
+
+    @property
+    def parameter_types(self) -> Sequence[ColumnType]:
+        return self.statement.parameter_types
+
+
+class PreparedNames:
+    """One session's prepared statements."""
+
+    def __init__(self, clock: ClockReading) -> None:
+        self._clock = clock
+        self._by_name: dict[str, NamedPrepared] = {}
+        self._length = 0
+        """Characters of those that have a name."""
+
+    def check_new(self, name: str, text: str) -> None:
+        """Raises SQLError 42P05 for a name that is taken, 53400 where there are too many, or what
+        they say is too long."""
+        if name in self._by_name:
+            raise SQLError("42P05", f'prepared statement "{name}" already exists')
+        if len(self._by_name) >= NAMES_MAX:
+            raise SQLError(
+                "53400",
+                f"a session has at most {NAMES_MAX} prepared statements",
+                hint="DEALLOCATE those that are not needed.",
+            )
+        if self._length + len(text) > TEXT_MAX:
+            raise SQLError(
+                "53400",
+                f"prepared statements of a session have at most {TEXT_MAX} characters in all",
+                hint="Send long statements without a name, or DEALLOCATE those that are not "
+                "needed.",
+            )
+
+    def keep(self, name: str, statement: PreparedStatement, *, from_sql: bool = False) -> None:
+        at = datetime_of(self._clock.last)
+        self.forget(name)
+        self._length += len(statement.text) if name else 0
+        self._by_name[name] = NamedPrepared(name, statement, at, from_sql)
+
+    def find(self, name: str, position: int | None = None) -> PreparedStatement:
+        """Raises SQLError 26000."""
+        found = self._by_name.get(name)
+        if found is None:
+            shown = f'prepared statement "{name}"' if name else "unnamed prepared statement"
+            raise SQLError("26000", f"{shown} does not exist", position=position)
+        return found.statement
+
+    def forget(self, name: str) -> None:
+        """Nothing happens to a name that is not there."""
+        found = self._by_name.pop(name, None)
+        if found is not None and name:
+            self._length -= len(found.statement.text)
+
+    def clear(self) -> None:
+        self._by_name.clear()
+        self._length = 0
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_name
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __iter__(self) -> Iterator[NamedPrepared]:
+        """Those that have a name, in its order."""
+        return (found for name, found in sorted(self._by_name.items()) if name)
+
+
+def declared_types(statement: Prepare) -> list[ColumnType | None]:
+    """The types that PREPARE declares; `unknown` leaves one to be inferred."""
+    types: list[ColumnType | None] = []
+    for written in statement.types:
+        if written.name == "unknown":
+            types.append(None)
+            continue
+        try:
+            types.append(ColumnType.from_sql(written.name, written.arguments))
+        except SQLError as error:
+            error.position = error.position or written.position
+            raise
+    return types
+
+
+def argument_values(
+    statement: ExecutePrepared, prepared: PreparedStatement, at: Timestamp
+) -> list[object]:
+    """The values of EXECUTE's arguments. Raises SQLError."""
+    wanted, given = len(prepared.parameter_types), len(statement.arguments)
+    if wanted != given:
+        raise SQLError(
+            "42601",
+            f'wrong number of parameters for prepared statement "{statement.name}"',
+            detail=f"Expected {wanted} parameters but got {given}.",
+            position=statement.position,
+        )
+    bindings = Bindings((), datetime_of(at))
+    values: list[object] = []
+    for tree, type in zip(statement.arguments, prepared.parameter_types, strict=True):
+        try:
+            values.append(_taken(type, compile_scalar(tree, {}).value(bindings)))
+        except (NotNative, IndexError):
+            raise SQLError(
+                "0A000",
+                f"EXECUTE takes constants, not {tree.sql('postgres')}",
+                position=statement.position,
+            ) from None
+    return values
+
+
+def _taken(type: ColumnType, value: object) -> object:
+    """The value as an integer or an array where one is declared: the statement computes with it as
+    such, and a fraction is an error (22P02), as for a column."""
+    if type.element is not None and isinstance(value, str):
+        return coerce(type, value)
+    if type.broad.kind is not TypeKind.INT8:
+        return value
+    return coerce(type, value) if isinstance(value, str | Decimal | float) else value

@@ -1,0 +1,539 @@
+"""Sessions: a client's statements, one after another, in its database and its transaction."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import NoReturn, TypeVar
+
+from ...catalog.descriptors.system_tables import DEFAULT_DATABASE
+from ...catalog.rights.key_errors import told_to
+from ...catalog.rights.users import ROOT
+from ...catalog.values.errors import SQLError
+from ...catalog.values.session_zone import SessionZone
+from ...kvlayer.errors import KVError
+from ..analyze.parameters import check_parameters
+from ..execute.admin.cluster_settings import set_cluster_setting
+from ..execute.admin.feeds import check_sink_options, control_jobs, list_jobs
+from ..execute.admin.listings import Listing, run_listing
+from ..execute.admin.session_calls import CallingSession
+from ..execute.admin.users import UserChange, change_user
+from ..execute.catalog_statements import (
+    as_variables_say,
+    begin_changefeed,
+    change_catalog,
+    stream_changefeed,
+)
+from ..execute.ddl.ddl import DDL
+from ..execute.ddl.named_enums import DeclaredTypes
+from ..execute.explaining import run_explain
+from ..execute.query.result_shape import check_columns_same, known_columns
+from ..execute.run import Execution, run_planned
+from ..execute.write.copy import CopyIn, begin_copy, copy_refused, query_of_copy
+from ..execute.write.sequence_functions import SessionSequences
+from ..parse import ParsedText
+from ..results.errors import told_of
+from ..results.results import ClosedOnError, Result, ResultColumn
+from ..runtime.acting_user import act_as, act_as_login, begin_as, current_user, session_user
+from ..runtime.activity import Activity
+from ..runtime.advisory_locks import AdvisoryLocks
+from ..runtime.analytic_lanes import ANALYTICAL_TIMEOUT, Asker, untimed
+from ..runtime.authorization import Actor, check_database
+from ..runtime.plan_cache import Prepared
+from ..runtime.services import Services
+from ..runtime.transactions import OpenTransaction, lock_timeout
+from ..syntax import statements
+from ..syntax.cursor_statements import CursorStatement, FetchCursor
+from ..syntax.merge_statements import Merge
+from ..syntax.rights_statements import ActAs, RightsChange
+from ..syntax.statements import PlannedStatement
+from ..syntax.transaction_statements import TransactionStatement
+from ..variables.client_variables import APPLICATION_NAME
+from ..variables.variables import STATEMENT_TIMEOUT, SessionVariables
+from .cursors import Cursors
+from .named_statements import NamedStatements
+from .prepared import Asked, PreparedStatement, Preparing, asked_of, joins_batch, statements_of
+from .prepared_names import PreparedNames
+from .session_state import SessionState
+from .session_transactions import SessionTransactions
+from .session_turn import SessionTurn
+
+T = TypeVar("T")
+
+
+class Session:
+    """Runs statements. One task at a time; others wait for their turn.
+
+    Every error that leaves it is an SQLError, but for faults of the program itself. A text of
+    several statements runs them in order, each by itself unless the text says BEGIN, and stops at
+    the first error.
+    """
+
+    def __init__(
+        self, services: Services, *, database: str = DEFAULT_DATABASE, user: str = ROOT
+    ) -> None:
+        self.database = database
+        self.login = user
+        self.variables = SessionVariables()
+        begin_as(self.variables, user, services.rights)
+        self._services = services
+        self._store = services.store
+        self._transactions = SessionTransactions(services, self.variables)
+        self._turn = SessionTurn(self.variables, self._asker)
+        self._sequences = SessionSequences()
+        self.prepared_names = names = PreparedNames(services.store.clock)
+        self._named = NamedStatements(names, self._store, self._preparing, self._run_prepared)
+        self.cursors = Cursors(
+            lambda: self._open, self._run_text, services.waiting_results.of(user)
+        )
+        self._calls = CallingSession(services, self, self._transactions)
+        self.activity = Activity(services.sessions.next_number(), user, services.store)
+        services.sessions.add(self)
+
+    @property
+    def state(self) -> SessionState:
+        if self._open is None or self._transactions.batch:
+            return SessionState.IDLE
+        return SessionState.FAILED if self._open.failed else SessionState.IN_TRANSACTION
+
+    @property
+    def in_batch(self) -> bool:
+        """Whether `end_batch` has something to commit."""
+        return self._transactions.batch
+
+    @property
+    def user(self) -> str:
+        """Whose rights its statements have: see `acting_user`."""
+        return current_user(self.variables)
+
+    @property
+    def terminated(self) -> SQLError | None:
+        """Why the session is over, if it is: it is then for closing."""
+        return self._transactions.terminated
+
+    def _asker(self) -> Asker:
+        own_limit = self.variables.get(STATEMENT_TIMEOUT)
+        seconds = 0.0 if own_limit else self._store.settings.get(ANALYTICAL_TIMEOUT)
+        return Asker(self.user, self._services.rights.current.admin(self.user), seconds)
+
+    @property
+    def advisory_locks(self) -> AdvisoryLocks:
+        return self._transactions.advisory_locks
+
+    @property
+    def zone(self) -> SessionZone:
+        return self._turn.zone
+
+    @property
+    def application_name(self) -> str:
+        return self.variables.get(APPLICATION_NAME)
+
+    @property
+    def transaction_status(self) -> str:
+        return self._transactions.status
+
+    @property
+    def transaction_opened_at(self) -> datetime | None:
+        return self._transactions.opened_at
+
+    def terminate(self) -> None:
+        """What runs is cut short, and nothing runs after it. Raises why where it ends itself."""
+        self.activity.interrupt(self._transactions.terminate())
+        if self.activity.on_terminate is not None:
+            self.activity.on_terminate()
+
+    @property
+    def _open(self) -> OpenTransaction | None:
+        return self._transactions.opened
+
+    async def execute(
+        self, text: str, parameters: Sequence[object] = (), *, streamed: bool = False
+    ) -> list[Result]:
+        """The results of the statements of `text`, whose `$1` is `parameters[0]`.
+
+        If `streamed`, the last one's may have batches that are still to come: see `sending`.
+        """
+        async with self._turn, self._transactions.attended():
+            try:
+                prepared = await self._services.plans.prepared(text)
+                given = check_parameters(parameters, prepared.parameter_count)
+                with self.activity.running(text):
+                    count = len(prepared.statements)
+                    results = await self._transactions.run_all(
+                        count,
+                        lambda index: self._run_at(
+                            Asked(prepared, index, given, streamed=streamed and index + 1 == count)
+                        ),
+                    )
+                await self.cursors.forget_ended()
+                return results
+            except BaseException as error:
+                await self._failed(error)
+
+    async def _failed(self, error: BaseException) -> NoReturn:
+        """Raises what the client is told of an error, the transaction having failed with it."""
+        # A cancelled statement has done who knows what: the transaction cannot go on.
+        await self._transactions.fail()
+        await self.cursors.forget_ended()
+        if isinstance(error, SQLError):
+            raise told_to(error, self._services.rights.current, self.user) from error.__cause__
+        if not isinstance(error, Exception):
+            raise error
+        raise told_of(error) from error
+
+    # Prepared statements, and batches of them that are one transaction
+
+    async def parse(self, text: str) -> list[PreparedStatement]:
+        """The statements of a text without parameters, ready for `run`. Raises SQLError."""
+        async with self._turn:
+            return await statements_of(self._services, text)
+
+    async def prepare(self, text: str, hints: DeclaredTypes = ()) -> PreparedStatement:
+        """The one statement of `text`, its parameters typed. Raises SQLError.
+
+        `hints[i]` is the type that the client declares for `$i+1`, or None.
+        """
+        async with self._turn:
+            try:
+                return await self._prepare(text, hints)
+            except BaseException as error:
+                await self._failed(error)
+
+    async def describe(self, prepared: PreparedStatement) -> tuple[ResultColumn, ...]:
+        """The columns of a statement's result; empty where it returns no rows.
+
+        A statement that only shows something is run for it, and run again later.
+        """
+        async with self._turn:
+            try:
+                return await self._describe(prepared)
+            except BaseException as error:
+                await self._failed(error)
+
+    async def run(
+        self,
+        prepared: PreparedStatement,
+        parameters: Sequence[object] = (),
+        *,
+        more: bool = False,
+        streamed: bool = False,
+    ) -> Result:
+        """Runs one statement. With `more`, others of the same batch follow.
+
+        The statements of a batch are one transaction, which `end_batch` commits, unless a
+        transaction is open already or the batch says BEGIN. If `streamed`, the result may have
+        batches that are still to come: see `sending`.
+        """
+        async with self._turn, self._transactions.attended():
+            try:
+                if more and self._open is None and joins_batch(prepared.statement):
+                    self._transactions.open_batch()
+                given = check_parameters(parameters, prepared.prepared.parameter_count)
+                if prepared.statement is None:
+                    return Result(tag="")
+                with self.activity.running(prepared.text):
+                    asked = asked_of(prepared, given, streamed=streamed)
+                    (result,) = await self._transactions.run_all(1, lambda _: self._run_at(asked))
+                await self.cursors.forget_ended()
+                if prepared.planned:
+                    async with ClosedOnError(result):
+                        check_columns_same(prepared.columns, result.columns)
+                return result
+            except BaseException as error:
+                await self._failed(error)
+
+    @asynccontextmanager
+    async def sending(self, result: Result) -> AsyncIterator[None]:
+        """Around the taking of a result's batches: its statement runs until then.
+
+        So it can be cancelled, its time can run out, and its errors fail the transaction. What is
+        not taken is still there when it is left without an error.
+        """
+        async with self._turn, self._transactions.attended():
+            try:
+                async with ClosedOnError(result):
+                    with self.activity.running(self.activity.last_text or ""):
+                        async with self._transactions.time_limit():
+                            yield
+            except (KVError, SQLError) as error:
+                await self._failed(error)
+            except BaseException:  # of whoever takes them, and tells of it
+                await self.fail()
+                raise
+
+    async def run_apart(self, text: str, work: Callable[[], Awaitable[T]]) -> T:
+        """What `work` returns, which is no statement of the store's: a query of a mirror.
+
+        It is listed as `text`, may be cancelled, and has the time of an analytical query.
+        """
+        async with self._turn, self._transactions.attended():
+            try:
+                with self.activity.running(text):
+                    async with self._transactions.time_limit(
+                        self._store.settings.get(ANALYTICAL_TIMEOUT)
+                    ):
+                        return await work()
+            except BaseException as error:
+                await self._failed(error)
+
+    async def end_batch(self) -> None:
+        """Commits what `run` began by itself. Raises SQLError where that fails."""
+        if not self.in_batch:
+            return
+        async with self._turn:
+            try:
+                await self._transactions.commit(self._store.clock.wall.monotonic_ns())
+            except BaseException as error:
+                await self._failed(error)
+
+    async def copy_in(self, statement: statements.CopyFrom) -> CopyIn:
+        """Begins a COPY FROM in the open transaction, or in that of the batch. Raises SQLError.
+
+        `end_batch` commits it, where no transaction was open; `fail` leaves nothing of it.
+        """
+        async with self._turn, self._transactions.attended():
+            try:
+                self._transactions.refuse_failed()
+                self._transactions.refuse_read_only("COPY FROM")
+                if self._open is None:
+                    self._transactions.open_batch()
+                opened = self._open
+                assert opened is not None, "a batch was opened"
+                opened.shown = True  # the rows come once, so it cannot begin anew
+                opened.statement_count += 1
+                return await begin_copy(self._services, self.database, statement, opened, self.user)
+            except BaseException as error:
+                await self._failed(error)
+
+    async def copy_out(self, statement: statements.CopyTo, *, more: bool = False) -> Result:
+        """The rows of a COPY TO. Raises SQLError."""
+        query = await query_of_copy(self._services, self.database, statement, self._open)
+        prepared = Prepared(ParsedText((query,), 0))
+        copied = PreparedStatement("", prepared, 0, (), timed=False)
+        return await self.run(copied, more=more, streamed=True)
+
+    async def fail(self) -> None:
+        """What is open has failed, because of something outside: its client could not be served."""
+        await self._transactions.fail()
+
+    def columns_of(self, prepared: PreparedStatement) -> tuple[ResultColumn, ...] | None:
+        """The columns of a statement's result as far as they are known without running it."""
+        statement = prepared.statement
+        if isinstance(statement, statements.ExecutePrepared):
+            return self.columns_of(self._named.executed(statement))
+        if isinstance(statement, FetchCursor) and not statement.moves:
+            return self.cursors.columns(statement.name)
+        if prepared.planned or prepared.columns is not None:
+            return prepared.columns
+        return known_columns(statement)
+
+    async def _run_text(self, text: str, parameters: Sequence[object], *, streamed: bool) -> Result:
+        """The result of a query that is part of a statement."""
+        query = await self._preparing().prepare(text, ())
+        untimed()  # a cursor's, whose rows are fetched as slowly as its client likes
+        return await self._run_prepared(query, parameters, streamed=streamed)
+
+    async def _run_prepared(
+        self, prepared: PreparedStatement, parameters: Sequence[object], *, streamed: bool
+    ) -> Result:
+        return await self._run_at(asked_of(prepared, parameters, streamed=streamed))
+
+    async def _prepare(self, text: str, hints: DeclaredTypes) -> PreparedStatement:
+        parsed = await self._services.plans.reading(text)
+        if not all(isinstance(found, TransactionStatement) for found in parsed.statements):
+            self._transactions.refuse_failed()
+        return await self._preparing().prepare(text, hints)
+
+    def _preparing(self) -> Preparing:
+        return Preparing(self._services, self.database, self._transactions.reader, self.user)
+
+    async def _describe(self, prepared: PreparedStatement) -> tuple[ResultColumn, ...]:
+        statement = prepared.statement
+        if isinstance(statement, statements.ExecutePrepared):
+            return await self._describe(self._named.executed(statement))
+        if prepared.planned:
+            self._transactions.refuse_failed()
+            return await self._preparing().describe(prepared)
+        if prepared.columns is None:
+            prepared.columns = self.columns_of(prepared)
+        if prepared.columns is None:
+            self._transactions.refuse_failed()
+            shown = await self._run(Asked(prepared.prepared, prepared.index, ()))
+            prepared.columns = shown.columns
+        return prepared.columns
+
+    async def close(self) -> None:
+        """Rolls back what is open."""
+        self._services.sessions.remove(self)
+        await self.cursors.close_all()
+        await self._transactions.close()
+
+    async def _run_at(self, asked: Asked) -> Result:
+        """As `_run`; its errors are SQLErrors that say which statement failed."""
+        statement = asked.statement
+        if not asked.timed:
+            untimed()
+        try:
+            if isinstance(statement, TransactionStatement):
+                return await self._transactions.run(statement, asked.parameters)
+            return await self._transactions.timed(self._run(asked))
+        except Exception as error:
+            told = told_of(error)
+            told.statement = asked.index
+            raise told from error.__cause__ if told is error else error
+
+    async def _run(self, asked: Asked) -> Result:
+        statement, parameters, streamed = asked.statement, asked.parameters, asked.streamed
+        assert not isinstance(statement, TransactionStatement), statement
+        self._transactions.refuse_failed()
+        match statement:
+            case (
+                statements.Query()
+                | statements.Insert()
+                | statements.Update()
+                | statements.Delete()
+                | statements.WithWrites()
+                | Merge()
+            ):
+                execution = self._execution(asked, statement)
+                if not isinstance(statement, statements.Query):
+                    self._transactions.refuse_read_only(type(statement).__name__.upper())
+                result = await self._statement(
+                    lambda: run_planned(self._services, execution, self._open)
+                )
+                return self._calls.told(result)
+            case statements.Explain() as explained:
+                return await self._statement(lambda: self._explain(explained, parameters))
+            case statements.UseDatabase(name=name):
+                return await self._use(name)
+            case _ if isinstance(statement, DDL):
+                return await self._run_ddl(statement)
+            case statements.SplitAt() | statements.UnsplitAt():
+                self._transactions.refuse_block("a split of ranges")
+                self._transactions.refuse_read_only("ALTER")
+                return await self._list(statement, parameters)
+            case statements.ShowRanges():
+                return await self._list(statement, parameters)
+            case statements.CreateChangefeed():
+                return await self._run_changefeed(statement)
+            case statements.ShowJobs():
+                reader = self._transactions.reader
+                return await list_jobs(self._services, statement, self.user, reader)
+            case statements.ControlJobs():
+                self._transactions.refuse_block(f"{statement.action.value} JOB")
+                return await control_jobs(self._services, statement, self.user)
+            case statements.SetClusterSetting():
+                self._transactions.refuse_block("SET CLUSTER SETTING")
+                return await set_cluster_setting(self._services, statement, self.user)
+            case _ if isinstance(statement, CursorStatement):
+                return await self.cursors.run(statement, parameters, streamed=streamed)
+            case statements.Discard(target=target):
+                return await self._discard(target)
+            case statements.Prepare() | statements.ExecutePrepared() | statements.Deallocate():
+                if self._open is not None and not isinstance(statement, statements.ExecutePrepared):
+                    self._open.shown = True  # what it does to names is not undone, nor done twice
+                return await self._named.run(statement, streamed=streamed)
+            case statements.ShowSession(name=name, position=position) if name != "database":
+                return self._transactions.show(name, position)
+            case ActAs():
+                return await self._act_as(statement)
+            case statements.CopyFrom() | statements.CopyTo():
+                raise copy_refused()
+            case _ if isinstance(statement, UserChange | RightsChange):
+                return await change_user(
+                    self._services, statement, self._open, self.user, self.database
+                )
+            case _:
+                return await self._list(statement)
+
+    async def _statement(self, work: Callable[[], Awaitable[Result]]) -> Result:
+        """Runs a statement, as one of the open transaction if there is one."""
+        return await (work() if self._open is None else self._open.statement(work))
+
+    def _execution(self, asked: Asked, statement: PlannedStatement) -> Execution:
+        return Execution(
+            prepared=asked.prepared,
+            index=asked.index,
+            statement=statement,
+            parameters=asked.parameters,
+            database=self.database,
+            user=self.user,
+            session_user=session_user(self.variables),
+            process_id=self.activity.process_id,
+            text_began_us=self.activity.text_began_us,
+            described=asked.described,
+            lock_timeout=lock_timeout(self.variables),
+            sequences=self._sequences,
+            variables=self.variables,
+            streamed=asked.streamed,
+            calls=self._calls,
+        )
+
+    async def _explain(self, explained: statements.Explain, given: Sequence[object]) -> Result:
+        statement, analyze = explained.statement, explained.analyze
+        if analyze and not isinstance(statement, statements.Query):
+            self._transactions.refuse_read_only("EXPLAIN ANALYZE")
+        own = Prepared(ParsedText((statement,), len(given)))
+        execution = self._execution(Asked(own, 0, given), statement)
+        async with self._acting() as actor:
+            services, reader = self._services, actor.reader
+            return await run_explain(services, execution, self._open, reader, analyze=analyze)
+
+    @asynccontextmanager
+    async def _acting(self) -> AsyncIterator[Actor]:
+        """The user, reading in the open transaction or in a new one that only reads."""
+        opened = self._open
+        reader = self._store.begin(read_only=True) if opened is None else opened.transaction
+        try:
+            yield Actor(self._services, self.user, self.database, reader)
+        finally:
+            if opened is None:
+                await reader.rollback()
+
+    async def _run_ddl(self, statement: DDL) -> Result:
+        self._transactions.refuse_read_only("DDL")
+        statement = as_variables_say(statement, self.variables)
+        return await change_catalog(self._services, statement, self._open, self.database, self.user)
+
+    async def _run_changefeed(self, statement: statements.CreateChangefeed) -> Result:
+        check_sink_options(statement)
+        if statement.sink is None:
+            self._transactions.refuse_block("a changefeed without a sink")
+            return await stream_changefeed(self._services, statement, self.database, self.user)
+        self._transactions.refuse_read_only("CREATE CHANGEFEED")
+        return await begin_changefeed(
+            self._services, statement, self._open, self.database, self.user
+        )
+
+    async def _discard(self, target: str) -> Result:
+        """DISCARD, CLOSE ALL, UNLISTEN: there are no temporary tables, cursors or channels."""
+        if target == "DISCARD ALL":
+            await self._transactions.discard()
+            act_as_login(self.variables)
+            self.variables.reset("all")
+        if target in ("DISCARD ALL", "CLOSE CURSOR ALL"):
+            await self.cursors.close_all()
+        if target in ("DISCARD ALL", "DISCARD PLANS"):
+            self.prepared_names.clear()
+        if target in ("DISCARD ALL", "DISCARD SEQUENCES"):
+            self._sequences.forget()
+        return Result(tag=target)
+
+    async def _act_as(self, statement: ActAs) -> Result:
+        block = None if self._transactions.batch else self._open
+        async with self._acting() as actor:
+            return await act_as(actor, statement, self.variables, self.login, block)
+
+    async def _use(self, name: str) -> Result:
+        async with self._acting() as actor:
+            await check_database(actor, name)
+        self.database = name
+        return Result(tag="SET")
+
+    async def _list(self, statement: Listing, parameters: Sequence[object] = ()) -> Result:
+        async def work() -> Result:
+            async with self._acting() as actor:
+                return await run_listing(actor, statement, parameters)
+
+        return await self._statement(work)

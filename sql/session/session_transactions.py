@@ -1,0 +1,489 @@
+"""The transaction part of a session: BEGIN to COMMIT, retries, and time that runs out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime
+from difflib import get_close_matches
+
+from ...catalog.store.catalog_changes import jobs_begun
+from ...catalog.values.errors import SQLError
+from ...kvlayer.errors import KVError, RetryableTransaction, StoreClosed
+from ...kvlayer.txn import Transaction
+from ..analyze.scalars import Bindings
+from ..execute.ddl.ddl import wait_until_seen
+from ..results.as_of import datetime_of, resolve_as_of
+from ..results.results import STRING, Result, listing
+from ..runtime.advisory_locks import AdvisoryLocks
+from ..runtime.authorization import changes_rights
+from ..runtime.implicit import ATTEMPTS_MAX, pause_before
+from ..runtime.services import Services
+from ..runtime.transactions import Modes, OpenTransaction
+from ..syntax import transaction_statements as statements
+from ..syntax.show_statements import SHOWN
+from ..variables.variables import (
+    DEFAULT_DEFERRABLE,
+    DEFAULT_ISOLATION,
+    DEFAULT_PRIORITY,
+    DEFAULT_READ_ONLY,
+    IDLE_IN_TRANSACTION_TIMEOUT,
+    REGISTRY,
+    STATEMENT_TIMEOUT,
+    SessionVariables,
+    Variable,
+    find,
+    parse_bool,
+    parse_isolation,
+    parse_priority,
+    show_bool,
+    show_isolation,
+    show_priority,
+)
+
+_MODE_VARIABLES = (
+    "transaction_isolation",
+    "transaction_read_only",
+    "transaction_deferrable",
+    "transaction_priority",
+)
+"""What SET and SHOW say of the open transaction, as if it were a variable."""
+
+
+class SessionTransactions:
+    """Holds what is open, and carries out the statements about it.
+
+    `batch` says that the session opened it for a batch of statements, and that nobody said BEGIN.
+    """
+
+    def __init__(self, services: Services, variables: SessionVariables) -> None:
+        self.opened: OpenTransaction | None = None
+        self.batch = False
+        self.advisory_locks = AdvisoryLocks(services.store)
+        self.terminated: SQLError | None = None
+        """Why the session is over, once it is: what every further statement is answered with."""
+        self._services = services
+        self._variables = variables
+        self._store = services.store
+        self._committing: OpenTransaction | None = None
+        self._idle: asyncio.TimerHandle | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+
+    # Beginning and ending
+
+    def open(self, modes: Modes) -> OpenTransaction:
+        assert self.opened is None, "transactions do not nest"
+        self.opened = OpenTransaction(self._services, self._variables, modes)
+        return self.opened
+
+    @property
+    def reader(self) -> Transaction | None:
+        """What statements read in, where it is no transaction of their own."""
+        return None if self.opened is None else self.opened.transaction
+
+    def open_batch(self) -> None:
+        """A transaction around statements of a batch that did not say BEGIN."""
+        self.open(self.default_modes)
+        self.batch = True
+
+    @property
+    def default_modes(self) -> Modes:
+        get = self._variables.get
+        return Modes(
+            isolation=get(DEFAULT_ISOLATION),
+            priority=get(DEFAULT_PRIORITY),
+            read_only=get(DEFAULT_READ_ONLY),
+            deferrable=get(DEFAULT_DEFERRABLE),
+        )
+
+    async def run(
+        self, statement: statements.TransactionStatement, given: Sequence[object]
+    ) -> Result:
+        """Carries out a statement about transactions or variables."""
+        called_ns = self._store.clock.wall.monotonic_ns()
+        match statement:
+            case statements.Begin(modes=modes):
+                return await self._begin(modes, given)
+            case statements.Commit():
+                return await self.commit(called_ns)
+            case statements.Rollback():
+                return await self.rollback()
+            case statements.RollbackTo(name=name, position=position):
+                await self._in_block("ROLLBACK TO SAVEPOINT").rollback_to(name, position)
+                return Result(tag="ROLLBACK")
+        self.refuse_failed()
+        match statement:
+            case statements.MakeSavepoint(name=name):
+                await self._in_block("SAVEPOINT").make_savepoint(name)
+                return Result(tag="SAVEPOINT")
+            case statements.ReleaseSavepoint(name=name, position=position):
+                opened = self._in_block("RELEASE SAVEPOINT")
+                await opened.release_savepoint(name, position, called_ns)
+                return Result(tag="RELEASE")
+            case statements.SetTransaction(modes=modes):
+                return await self._set_transaction(modes, given)
+            case statements.SetCharacteristics(modes=modes):
+                self._set_characteristics(modes)
+                return Result(tag="SET")
+            case statements.SetVariable():
+                return await self._set_variable(statement)
+
+    async def commit(self, called_ns: int) -> Result:
+        opened, self.batch = self.opened, False
+        if opened is None:
+            return Result(tag="COMMIT", notice="there is no transaction in progress")
+        if opened.failed:
+            await self.rollback()
+            return Result(tag="ROLLBACK", notice="the transaction had failed and is rolled back")
+        self.opened, self._committing = None, opened
+        at, changed = await opened.commit(called_ns)
+        self._committing = None
+        if changes_rights(opened.transaction):
+            await self._services.rights.catch_up(at)
+        notice = await wait_until_seen(self._services, changed, jobs_begun(opened.transaction))
+        return Result(tag="COMMIT", commit_timestamp=at, notice=notice)
+
+    async def rollback(self) -> Result:
+        opened, self.opened, self.batch = self.opened, None, False
+        if opened is None:
+            return Result(tag="ROLLBACK", notice="there is no transaction in progress")
+        try:
+            await opened.rollback()
+        except StoreClosed:
+            pass  # what ends the store ends its transactions
+        return Result(tag="ROLLBACK")
+
+    async def fail(self) -> None:
+        """A statement has failed, or was cancelled and has done who knows what."""
+        committing, self._committing = self._committing, None
+        try:
+            if committing is not None:
+                await committing.rollback()
+            elif self.opened is not None:
+                await self.opened.fail()
+        except StoreClosed:
+            pass
+
+    def refuse_failed(self) -> None:
+        """Raises SQLError 25P02 in a failed transaction, 25000 in one that is over."""
+        opened = self.opened
+        if opened is None:
+            return
+        opened.refuse_committed()
+        if opened.failed:
+            hint = "Run ROLLBACK."
+            if opened.savepoint_count:
+                hint = "Run ROLLBACK TO SAVEPOINT, or ROLLBACK."
+            raise SQLError(
+                "25P02",
+                "current transaction is aborted, commands ignored until end of transaction block",
+                hint=hint,
+            )
+
+    def refuse_read_only(self, what: str) -> None:
+        """Raises SQLError 25006 in a transaction that reads only, or where all of them do."""
+        if self.opened is not None:
+            self.opened.refuse_read_only(what)
+        elif self._variables.get(DEFAULT_READ_ONLY):
+            raise SQLError("25006", f"cannot execute {what} in a read-only transaction")
+
+    def refuse_block(self, what: str) -> None:
+        """Raises SQLError 25001 in a transaction."""
+        if self.opened is not None:
+            raise SQLError("25001", f"{what} cannot run inside a transaction block")
+
+    async def discard(self) -> None:
+        """DISCARD ALL: no locks are left. Raises SQLError 25001 in a transaction."""
+        self.refuse_block("DISCARD ALL")
+        await self.advisory_locks.release_all()
+
+    def _in_block(self, what: str) -> OpenTransaction:
+        if self.opened is None or self.batch:
+            raise SQLError("25P01", f"{what} can only be used in transaction blocks")
+        return self.opened
+
+    async def _begin(
+        self, given_modes: statements.TransactionModes, given: Sequence[object]
+    ) -> Result:
+        if self.opened is not None and not self.batch:
+            raise SQLError("25001", "there is already a transaction in progress")
+        if self.opened is None:
+            opened = self.open(await self._modes(self.default_modes, given_modes, given))
+            await opened.transaction.started()
+        else:
+            # What ran before it in the batch belongs to it.
+            modes = await self._modes(self.opened.modes, given_modes, given)
+            if modes != self.opened.modes:
+                await self.opened.change_modes(modes)
+        self.batch = False
+        return Result(tag="BEGIN")
+
+    async def _modes(
+        self, modes: Modes, said: statements.TransactionModes, given: Sequence[object]
+    ) -> Modes:
+        """`modes` with what a statement says otherwise."""
+        for name in ("isolation", "read_only", "deferrable", "priority"):
+            value = getattr(said, name)
+            if value is not None:
+                modes = replace(modes, **{name: value})
+        if said.as_of is not None:
+            now = await self._store.now()
+            bindings = Bindings(given, datetime_of(now))
+            at = resolve_as_of(said.as_of, bindings.parameters, now, self._store.settings)
+            modes = replace(modes, as_of=at, read_only=True)
+        elif said.read_only is False and modes.as_of is not None:
+            raise SQLError("25006", "a transaction AS OF SYSTEM TIME reads only")
+        return modes
+
+    # Running again
+
+    async def run_all(self, count: int, run: Callable[[int], Awaitable[Result]]) -> list[Result]:
+        """The results of statements `0 … count - 1`, which the client gets together.
+
+        A transaction that cannot be serialized is begun anew while the client has seen nothing of
+        it: from its first statement here, or from the one behind its BEGIN.
+        """
+        results: list[Result] = []
+        start, savepoints = 0, self.opened.savepoint_count if self.opened is not None else 0
+        tries = 0
+        while len(results) < count:
+            before = self.opened
+            try:
+                results.append(await run(len(results)))
+            except SQLError as error:
+                opened = self.opened or self._committing
+                tries += 1
+                if tries >= ATTEMPTS_MAX or not _may_begin_anew(opened, error):
+                    raise
+                assert opened is not None
+                await pause_before(self._store, tries)
+                self.opened, self._committing = opened, None
+                await opened.begin_anew(keep_savepoints=savepoints)
+                del results[start:]
+                continue
+            if self.opened is not before and self.opened is not None:
+                start, savepoints = len(results), 0
+        if self.opened is not None and self.opened.statement_count:
+            self.opened.shown = True
+        return results
+
+    # Time
+
+    def attended(self) -> Attended:
+        """While a statement runs the session is not idle. Raises what ended it, if it is over."""
+        return Attended(self)
+
+    def attend(self) -> None:
+        """The session is not idle from here on. Raises what ended it, if it is over."""
+        if self.terminated is None and self.advisory_locks.lost:
+            self.terminated = SQLError(
+                "08006", "terminating connection: its advisory locks were lost with the store's"
+            )
+        if self.terminated is not None:
+            raise self.terminated
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+
+    async def leave(self) -> None:
+        """The session is idle from here on."""
+        seconds = self._variables.get(IDLE_IN_TRANSACTION_TIMEOUT)
+        if self.terminated is not None:
+            await self._end()
+        elif seconds and self.opened is not None and not self.batch:
+            loop = asyncio.get_running_loop()
+            self._idle = loop.call_later(seconds, self._idle_for_too_long)
+
+    def _idle_for_too_long(self) -> None:
+        self.terminated = SQLError(
+            "25P03", "terminating connection due to idle-in-transaction timeout"
+        )
+        task = asyncio.get_running_loop().create_task(self._end())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    async def _end(self) -> None:
+        await self.advisory_locks.release_all()
+        try:
+            await self.rollback()
+        except KVError:
+            pass  # it has ended already, or the store will end it at its next start
+
+    def terminate(self) -> SQLError:
+        """The session is over: what is open is rolled back, once nothing runs in it."""
+        if self.terminated is None:
+            self.terminated = SQLError(
+                "57P01", "terminating connection due to administrator command"
+            )
+        return self.terminated
+
+    async def timed(self, work: Awaitable[Result]) -> Result:
+        """Runs a statement for `statement_timeout` at most. Raises SQLError 57014."""
+        if not self._variables.get(STATEMENT_TIMEOUT):
+            return await work
+        async with self.time_limit():
+            return await work
+
+    @asynccontextmanager
+    async def time_limit(self, otherwise: float = 0.0) -> AsyncIterator[None]:
+        """What is done within takes `statement_timeout` at most, or `otherwise` where the session
+        has none. Raises SQLError 57014."""
+        seconds = self._variables.get(STATEMENT_TIMEOUT) or otherwise
+        try:
+            async with asyncio.timeout(seconds or None) as limit:
+                yield
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise SQLError("57014", "canceling statement due to statement timeout") from None
+
+    async def close(self) -> None:
+        """Rolls back what is open."""
+        if self._idle is not None:
+            self._idle.cancel()
+        await self.advisory_locks.release_all()
+        await self.rollback()
+        if self._ending:
+            await asyncio.wait(set(self._ending))
+
+    # Variables
+
+    async def _set_transaction(
+        self, said: statements.TransactionModes, given: Sequence[object]
+    ) -> Result:
+        if self.opened is None or self.batch:
+            return Result(
+                tag="SET", notice="SET TRANSACTION can only be used in transaction blocks"
+            )
+        modes = await self._modes(self.opened.modes, said, given)
+        await self.opened.change_modes(modes)
+        return Result(tag="SET")
+
+    def _set_characteristics(self, said: statements.TransactionModes) -> None:
+        put = self._variables.put
+        if said.isolation is not None:
+            put(DEFAULT_ISOLATION, said.isolation)
+        if said.read_only is not None:
+            put(DEFAULT_READ_ONLY, said.read_only)
+        if said.deferrable is not None:
+            put(DEFAULT_DEFERRABLE, said.deferrable)
+        if said.priority is not None:
+            put(DEFAULT_PRIORITY, said.priority)
+
+    async def _set_variable(self, statement: statements.SetVariable) -> Result:
+        name, value = statement.name, statement.value
+        if name in _MODE_VARIABLES and value is not None:
+            return await self._set_transaction(_mode_of(statement, name, value), ())
+        if value is None:
+            self._variables.reset(name, position=statement.position)
+            return Result(tag="RESET" if not statement.local else "SET")
+        notice = None
+        if statement.local and (self.opened is None or self.batch):
+            find(name, statement.position)
+            notice = "SET LOCAL can only be used in transaction blocks"
+        else:
+            self._variables.set(name, value, local=statement.local, position=statement.position)
+        return Result(tag="SET", notice=notice)
+
+    def show(self, name: str, position: int) -> Result:
+        """SHOW name, or SHOW ALL."""
+        if name == "all":
+            shown = {
+                **{known: self._variables.show(found) for known, found in REGISTRY.items()},
+                **{known: self._mode_shown(known) for known in _MODE_VARIABLES},
+            }
+            rows = sorted((known, text) for known, text in shown.items())
+            return listing("SHOW ALL", [("variable", STRING), ("value", STRING)], list(rows))
+        if name in _MODE_VARIABLES or name == "transaction_status":
+            text = self._mode_shown(name)
+        else:
+            variable = _shown_variable(name, position)
+            name, text = variable.title or name, self._variables.show(variable)
+        return listing("SHOW", [(name, STRING)], [(text,)])
+
+    def _mode_shown(self, name: str) -> str:
+        modes = self.default_modes if self.opened is None else self.opened.modes
+        match name:
+            case "transaction_isolation":
+                return show_isolation(modes.isolation)
+            case "transaction_read_only":
+                return show_bool(modes.read_only)
+            case "transaction_deferrable":
+                return show_bool(modes.deferrable)
+            case "transaction_priority":
+                return show_priority(modes.priority)
+        return self.status
+
+    @property
+    def status(self) -> str:
+        """What SHOW TRANSACTION STATUS says."""
+        if self.opened is None or self.batch:
+            return "NoTxn"
+        if self.opened.committed_at is not None:
+            return "CommitWait"
+        return "Aborted" if self.opened.failed else "Open"
+
+    @property
+    def opened_at(self) -> datetime | None:
+        """When the client said BEGIN, if a transaction is open."""
+        if self.opened is None or self.batch:
+            return None
+        return datetime_of(self.opened.opened_at)
+
+
+class Attended:
+    """`async with` around each statement. A generator would cost it a tenth of its time."""
+
+    __slots__ = ("_transactions",)
+
+    def __init__(self, transactions: SessionTransactions) -> None:
+        self._transactions = transactions
+
+    async def __aenter__(self) -> None:
+        self._transactions.attend()
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self._transactions.leave()
+
+
+def _shown_variable(name: str, position: int) -> Variable[object]:
+    """As `find`; where no variable is called so, SHOW of something else may be meant."""
+    try:
+        return find(name, position)
+    except SQLError as error:
+        near = get_close_matches(name, SHOWN, n=1, cutoff=0.7)
+        if near:
+            error.hint = f"Did you mean SHOW {near[0].upper()}?"
+        raise
+
+
+def _mode_of(
+    statement: statements.SetVariable, name: str, value: str
+) -> statements.TransactionModes:
+    modes = statements.TransactionModes
+    try:
+        match name:
+            case "transaction_isolation":
+                return modes(isolation=parse_isolation(value))
+            case "transaction_read_only":
+                return modes(read_only=parse_bool(value))
+            case "transaction_deferrable":
+                return modes(deferrable=parse_bool(value))
+            case _:
+                return modes(priority=parse_priority(value))
+    except ValueError as error:
+        raise SQLError(
+            "22023",
+            f'invalid value for parameter "{name}": "{value}"',
+            position=statement.position,
+            hint=f"{error}",
+        ) from error
+
+
+def _may_begin_anew(opened: OpenTransaction | None, error: SQLError) -> bool:
+    """Whether an error is one that another attempt may not meet, and the client saw nothing yet."""
+    if opened is None or opened.shown or opened.committed_at is not None:
+        return False
+    return isinstance(error.__cause__, RetryableTransaction)

@@ -1,0 +1,46 @@
+"""The turns of a session's tasks: one at a time, each in the session's time zone and style,
+and for its user."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import TracebackType
+
+from ...catalog.values.session_zone import SessionZone, follow, forget
+from ..runtime.analytic_lanes import Asker, ask_as
+from ..variables.client_variables import TIME_ZONE
+from ..variables.style_variables import text_style
+from ..variables.variables import SessionVariables
+
+
+class SessionTurn(asyncio.Lock):
+    """`async with turn:` waits for the tasks before. It is not entered twice by one."""
+
+    def __init__(self, variables: SessionVariables, asker: Callable[[], Asker]) -> None:
+        super().__init__()
+        self._asker = asker
+        self._asked_before: Asker | None = None
+        self.zone = SessionZone()
+        self._variables = variables
+        self._before: SessionZone | None = None
+        variables.watch(self._look)
+
+    async def __aenter__(self) -> None:
+        await self.acquire()
+        self._before = follow(self.zone)
+        self._asked_before = ask_as(self._asker())
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        forget(self._before)
+        ask_as(self._asked_before)
+        self.release()
+
+    def _look(self) -> None:
+        self.zone.name = self._variables.get(TIME_ZONE)
+        self.zone.style = text_style(self._variables)

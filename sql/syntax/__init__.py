@@ -1,0 +1,5 @@
+"""Every statement as a dataclass: what the parser returns.
+
+It promises that a statement holds what its text says and nothing of what it means. It must never
+know a catalog.
+"""

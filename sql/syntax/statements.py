@@ -1,0 +1,393 @@
+"""Statements as the parser hands them on: frozen values with positions, no behaviour.
+
+A position is the one-based character of the statement text at which the thing begins, as Postgres
+counts it. What sqlglot parsed (queries, expressions) stays a sqlglot tree; its identifiers carry
+their own offsets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from sqlglot import exp
+
+from .as_of_clause import AsOf
+from .conflict_clause import OnConflict, Overriding
+from .copy_options import CopyOptions
+from .cursor_statements import CursorStatement
+from .maintenance_statements import Maintain
+from .merge_statements import Merge
+from .names import ObjectName as ObjectName
+from .names import Option as Option
+from .names import TypeName as TypeName
+from .rights_statements import RightsStatement
+from .row_locks import RowLock
+from .schema_statements import (
+    ColumnDefinition,
+    IndexDefinition,
+    LikeTable,
+    SchemaStatement,
+    TableChange,
+    TableConstraint,
+)
+from .show_statements import Cancel, ShowObjects
+from .transaction_statements import TransactionStatement
+from .type_statements import SequenceStatement, TypeStatement
+from .user_statements import UserStatement
+from .view_statements import ViewStatement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateDatabase:
+    name: str
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTable:
+    """`primary_key` is the table-level constraint, empty without one, and `primary_name` what it is
+    called; `elements` are the others."""
+
+    table: ObjectName
+    columns: tuple[ColumnDefinition, ...]
+    primary_key: tuple[str, ...]
+    if_not_exists: bool
+    parameters: tuple[Option, ...]
+    primary_name: str | None = None
+    elements: tuple[TableConstraint | IndexDefinition, ...] = ()
+    likes: tuple[LikeTable, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTableAs:
+    """`columns` are the names given for the query's first columns; `with_data` is false where the
+    table is to stay empty."""
+
+    table: ObjectName
+    columns: tuple[str, ...]
+    query: Query
+    if_not_exists: bool
+    parameters: tuple[Option, ...]
+    with_data: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropTable:
+    tables: tuple[ObjectName, ...]
+    if_exists: bool
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainChange:
+    """EXPLAIN (DDL)."""
+
+    statement: TableChange | DropTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterTableSet:
+    """ALTER TABLE … SET (…), and RESET (…) where every value is None."""
+
+    table: ObjectName
+    parameters: tuple[Option, ...]
+    if_exists: bool
+    reset: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangesOf:
+    """A table's ranges, or those of its index `index`."""
+
+    table: ObjectName
+    index: str | None
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitAt:
+    """`rows` are the borders: some values of the key's first columns each. `expiration` is when
+    the borders may be merged away; None for never."""
+
+    of: RangesOf
+    rows: tuple[tuple[exp.Expr, ...], ...]
+    expiration: exp.Expr | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnsplitAt:
+    """`rows` as in SPLIT AT; None for ALL."""
+
+    of: RangesOf
+    rows: tuple[tuple[exp.Expr, ...], ...] | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowRanges:
+    of: RangesOf
+    details: bool
+
+
+class InsertMode(Enum):
+    INSERT = "INSERT"
+    UPSERT = "UPSERT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insert:
+    """`columns` is None where the statement names none; `source` is None for DEFAULT VALUES."""
+
+    table: ObjectName
+    columns: tuple[exp.Identifier, ...] | None
+    source: exp.Expr | None
+    mode: InsertMode
+    returning: tuple[exp.Expr, ...]
+    alias: str | None = None
+    conflict: OnConflict | None = None
+    overriding: Overriding | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    table: ObjectName
+    alias: str | None
+    assignments: tuple[tuple[exp.Column, exp.Expr], ...]
+    where: exp.Expr | None
+    returning: tuple[exp.Expr, ...]
+    sources: tuple[exp.Expr, ...] = ()
+    ctes: tuple[exp.CTE, ...] = ()
+    order: exp.Order | None = None
+    limit: exp.Limit | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """`sources` are the tables of USING, of an UPDATE those of FROM; `ctes` the WITH before it.
+    With a `limit` only so many rows are concerned, the first in `order`."""
+
+    table: ObjectName
+    alias: str | None
+    where: exp.Expr | None
+    returning: tuple[exp.Expr, ...]
+    sources: tuple[exp.Expr, ...] = ()
+    ctes: tuple[exp.CTE, ...] = ()
+    order: exp.Order | None = None
+    limit: exp.Limit | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """SELECT, WITH, VALUES or TABLE, less its AS OF clause and its locking clauses."""
+
+    tree: exp.Expr
+    as_of: AsOf | None
+    locks: tuple[RowLock, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritingStep:
+    """A CTE that writes. What it returns the parts behind it read as table `$with.name`."""
+
+    name: str
+    columns: tuple[str, ...]
+    statement: Insert | Update | Delete
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithWrites:
+    """A statement whose WITH writes. All its parts see the rows as they were before it."""
+
+    steps: tuple[WritingStep, ...]
+    main: Query | Insert | Update | Delete
+
+
+PlannedStatement = Query | Insert | Update | Delete | WithWrites | Merge
+"""A query or DML: what the planner makes a plan of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateChangefeed:
+    """`sink` is None for a feed whose rows go to the client; `text` is the statement as written."""
+
+    tables: tuple[ObjectName, ...]
+    sink: str | None
+    options: tuple[Option, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowJobs:
+    """SHOW JOBS, SHOW CHANGEFEED JOBS, SHOW [CHANGEFEED] JOB id."""
+
+    changefeeds_only: bool
+    job_id: int | None
+
+
+class JobAction(Enum):
+    CANCEL = "CANCEL"
+    PAUSE = "PAUSE"
+    RESUME = "RESUME"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlJobs:
+    action: JobAction
+    job_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetClusterSetting:
+    """The value is its text; None resets to the default."""
+
+    name: str
+    value: str | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowClusterSettings:
+    """All settings, or the one that is named."""
+
+    name: str | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowTables:
+    database: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowDatabases:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowCreateTable:
+    """Of a table or a view; only of a `view` if it says so."""
+
+    table: ObjectName
+    view: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowColumns:
+    table: ObjectName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseDatabase:
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowSession:
+    """SHOW name: a fact of the session (`database`)."""
+
+    name: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explain:
+    """EXPLAIN; with ANALYZE the statement is carried out."""
+
+    analyze: bool = False
+    statement: Query | Insert | Update | Delete | WithWrites | Merge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepare:
+    """`text` is the inner statement, with blanks in front so that its positions are true."""
+
+    name: str
+    types: tuple[TypeName, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutePrepared:
+    name: str
+    arguments: tuple[exp.Expr, ...]
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deallocate:
+    """`name` is None for ALL."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discard:
+    """What a pool sends between two clients; `target` is the command tag."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyFrom:
+    """`columns` is None for all of the table's that are not computed. Rows of which `where` is not
+    true are passed over."""
+
+    table: ObjectName
+    columns: tuple[str, ...] | None
+    options: CopyOptions
+    where: exp.Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyTo:
+    """`whole` is the table whose rows `query` reads without naming columns."""
+
+    query: Query
+    options: CopyOptions
+    whole: ObjectName | None = None
+
+
+Statement = (
+    CreateDatabase
+    | CreateTable
+    | CreateTableAs
+    | DropTable
+    | AlterTableSet
+    | SplitAt
+    | UnsplitAt
+    | ShowRanges
+    | SchemaStatement
+    | ExplainChange
+    | PlannedStatement
+    | TransactionStatement
+    | CreateChangefeed
+    | ShowJobs
+    | ControlJobs
+    | SetClusterSetting
+    | ShowClusterSettings
+    | ShowTables
+    | ShowDatabases
+    | ShowCreateTable
+    | ShowColumns
+    | ShowSession
+    | UseDatabase
+    | Explain
+    | Prepare
+    | ExecutePrepared
+    | Deallocate
+    | UserStatement
+    | TypeStatement
+    | SequenceStatement
+    | ViewStatement
+    | RightsStatement
+    | ShowObjects
+    | Cancel
+    | Discard
+    | CopyFrom
+    | CopyTo
+    | CursorStatement
+    | Maintain
+)

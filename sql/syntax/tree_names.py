@@ -1,0 +1,38 @@
+"""Names in sqlglot's trees: what an identifier means, and where it stands."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ...catalog.values.errors import SQLError
+from .names import ObjectName
+from .walks import walk
+
+CAST_TYPE = "cast_type"
+"""Where a cast keeps the type that it is to, if that is not plain from the type's name."""
+
+CUT_BLANKS = "cut_blanks"
+"""Marks a parameter that is compared with a CHAR(n)."""
+
+
+def folded(identifier: exp.Identifier) -> str:
+    """The name that an identifier means: lower case unless quoted."""
+    name: str = identifier.this
+    return name if identifier.args.get("quoted") else name.lower()
+
+
+def position_of(node: exp.Expr | None) -> int | None:
+    """Where the first identifier or literal of `node` stands, if sqlglot kept it."""
+    if node is None:
+        return None
+    starts = [n.meta["start"] for n in walk(node) if "start" in n.meta]
+    return min(starts) + 1 if starts else None
+
+
+def table_name(table: exp.Expr) -> ObjectName:
+    """The name of a table reference. Raises SQLError for anything that is not one."""
+    if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
+        raise SQLError("42601", "a table's name is expected", position=position_of(table))
+    parts = [table.args.get("catalog"), table.args.get("db"), table.this]
+    names = tuple(folded(part) for part in parts if isinstance(part, exp.Identifier))
+    return ObjectName(names, position_of(table) or 1)

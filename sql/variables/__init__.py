@@ -1,0 +1,1 @@
+"""Session variables: their names, values and defaults, as SET and SHOW know them."""
