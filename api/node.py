@@ -301,12 +301,7 @@ async def _assemble(
     files = DuckDBFiles(MirrorLocations(options.mirror_roots), offload)
     worker_tokens = WorkerTokens(lambda: token_urlsafe(WORKER_TOKEN_BYTES))
     resumers: dict[str, Resumer] = {}
-    registry = JobRegistry(
-        store,
-        session,
-        resumers,
-        accepts=lambda job: feeds.accepts(job),
-    )
+    registry = JobRegistry(store, session, resumers, accepts=lambda job: feeds.accepts(job))
     feeds = Changefeeds(
         ChangefeedServices(
             store=store,
@@ -326,11 +321,7 @@ async def _assemble(
     rows = AnalyticRows(store, descriptors, analytics)
     resumers[SCHEMA_CHANGE] = SchemaChanger(store, descriptors, leases, rows)
     resumers[TYPE_CHANGE] = TypeChanger(store, descriptors, leases)
-    if isinstance(store, Store):  # nobody else has begun to write
-        await feeds.release_orphans()
-    await registry.start()
-    closing.callback(feeds.close)
-    closing.push_async_callback(registry.close)
+    await _start_jobs(store, registry, feeds, closing)
     images = ColumnarCache(store)
     closing.push_async_callback(images.close)
     adapter = FeedServices(feeds, registry, node_id)
@@ -363,6 +354,16 @@ async def _assemble(
     node.loop_delay.start()
     closing.callback(node.loop_delay.close)
     return node
+
+
+async def _start_jobs(
+    store: StoreAccess, registry: JobRegistry, feeds: Changefeeds, closing: AsyncExitStack
+) -> None:
+    if isinstance(store, Store):  # nobody else has begun to write
+        await feeds.release_orphans()
+    await registry.start()
+    closing.callback(feeds.close)
+    closing.push_async_callback(registry.close)
 
 
 def _passwords(store: StoreAccess, offload: Offload) -> Passwords:

@@ -198,7 +198,7 @@ def test_a_killed_nodes_mirror_is_canceled_from_another(tmp_path: Path) -> None:
         second.kill()
         first.sql(f"CANCEL JOB {job}")
         deadline = time.monotonic() + 30
-        state = "SELECT state FROM system.jobs WHERE id = $1"
+        state = "SELECT state FROM system.finished_jobs WHERE id = $1"
         while time.monotonic() < deadline and first.rows(state, job) != [["canceled"]]:
             time.sleep(0.2)
         assert first.rows(state, job) == [["canceled"]]
