@@ -15,8 +15,6 @@ from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
 import pyarrow as pa
 import pyarrow.ipc
 
-from ...error import Error
-
 TIMEOUT_SECONDS = 60.0
 
 RETRY_SECONDS = 60.0
@@ -33,7 +31,7 @@ PASSING = frozenset({"40001", "40P01", "55P03"})
 """What the next attempt may not meet again: conflicts, and a lock that another holds."""
 
 
-class ServerRefused(Error):
+class ServerRefused(Exception):
     """The server answered, and the answer is no; the message is its own."""
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
@@ -47,7 +45,7 @@ class TableMissing(ServerRefused):
     """There is no such table, or no more."""
 
 
-class ServerAway(Error):
+class ServerAway(Exception):
     """No answer for longer than a restart takes."""
 
 

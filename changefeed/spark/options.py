@@ -7,7 +7,6 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...error import Error
 from .client import ExportClient, TableAddress
 
 TIMESTAMP_MAX = (1 << 63) - 1
@@ -26,7 +25,7 @@ KNOWN = (
 OF_STREAMS = ("start", "initial_scan", "schema_at")
 
 
-class OptionRefused(Error, ValueError):
+class OptionRefused(ValueError):
     """An option that is missing, unknown or wrong; the message says which and what to do."""
 
 

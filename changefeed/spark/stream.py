@@ -22,7 +22,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from ...error import Error
 from .client import ExportClient, ServerRefused, TableMissing, read_schema
 from .columns import shape, table_columns, with_metadata
 from .options import SourceOptions
@@ -34,15 +33,15 @@ IDLE_OFFSET = 10_000_000 << 12
 Resolved time goes on in it, and each move costs Spark a batch of no rows."""
 
 
-class CheckpointRefused(Error):
+class CheckpointRefused(Exception):
     """The query's checkpoint does not belong to this table or store, or is too old."""
 
 
-class SchemaChanged(Error):
+class SchemaChanged(Exception):
     """The table was altered since the query began."""
 
 
-class TableDropped(Error):
+class TableDropped(Exception):
     """The table is no more; all that was committed to it before is delivered."""
 
 
