@@ -15,9 +15,6 @@ from tests.simulation.schema_feeds import StormFeed
 from tests.simulation.storm_mirrors import StormMirror
 from tests.simulation.storm_places import Place, choose
 
-MIRROR_FILES_ARE_LOST = False
-"""Whether files are deleted and put back from copies while their feeds are away."""
-
 SILENT_SECONDS_MAX = 6.0
 """A job that has come no further for so long says what it waits for."""
 
@@ -76,7 +73,7 @@ class Nemeses:
                 continue
             feed.die()
             self.pauses += 1
-            if MIRROR_FILES_ARE_LOST and feed.mirror is not None:
+            if feed.mirror is not None:
                 self._trouble_file(feed.mirror)
             await asyncio.sleep(self._random.choice([0.0, 0.3, 1.0, 3.0]))
             if feed.task is None and not stop.is_set():
