@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from ..catalog.descriptors.names import quote_identifier
 from ..catalog.values.column_types import Datum
-from ..changefeed.live import LiveFeed
+from ..changefeed.pipeline.live import LiveFeed
 from ..error import Error
 from ..kvlayer.clock import Timestamp
 from ..sql import LoadMode, LoadReport, Row

@@ -18,7 +18,7 @@ from ..catalog.schema_change.payload import decode_change, decode_progress
 from ..catalog.schema_change.status import status_of
 from ..changefeed import JOB_KIND, Changefeeds, FeedStatus
 from ..changefeed import ChangefeedStream as FeedStream
-from ..changefeed.attempt import retryable
+from ..changefeed.jobs.attempt import retryable
 from ..kvlayer.clock import ZERO
 from ..kvlayer.errors import StoreClosed
 from ..kvlayer.txn import Transaction

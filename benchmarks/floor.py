@@ -12,7 +12,7 @@ from pathlib import Path
 
 import duckdb
 
-from tailrace.changefeed.stage_times import Latency, summarize
+from tailrace.changefeed.pipeline.stage_times import Latency, summarize
 from tailrace.kvlayer.offload import ThreadOffload
 
 _UPSERT = """INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?)

@@ -22,8 +22,8 @@ from statistics import median
 from benchmarks.outcome import print_outcome
 from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.api.tuned_process import tuned_process
-from tailrace.changefeed.live import LiveFeed
-from tailrace.changefeed.stage_times import Stage
+from tailrace.changefeed.pipeline.live import LiveFeed
+from tailrace.changefeed.pipeline.stage_times import Stage
 
 ROUNDS = 5
 RATE = 100.0

@@ -12,16 +12,16 @@ any other at least once; a resolved message never precedes a row that it covers;
 its feed and nobody else; a locked table's row reaches its sink in the step in which it became
 durable. It must never know SQL, sessions or protocols.
 
-`Changefeeds` is the face for the floors above; `sinks`, `encode` and `changes` are for who writes
+`Changefeeds` is the face for the floors above; `sinks`, `encode` and `contract` are for who writes
 sinks.
 """
 
 from .feeds import Changefeeds, FeedStatus
-from .live import FeedState, FeedStopped, LiveFeed
-from .services import ChangefeedServices
-from .stage_times import Latency, Stage, StageRecorder, summarize
-from .stream import ChangefeedStream
-from .targets.reservations import JOB_KIND
+from .jobs.reservations import JOB_KIND
+from .jobs.services import ChangefeedServices
+from .pipeline.live import FeedState, FeedStopped, LiveFeed
+from .pipeline.stage_times import Latency, Stage, StageRecorder, summarize
+from .streams.stream import ChangefeedStream
 
 __all__ = [
     "JOB_KIND",

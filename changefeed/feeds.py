@@ -9,13 +9,13 @@ from ..catalog.jobs import JobRecord, JobState
 from ..catalog.leases.liveness import node_lives
 from ..kvlayer.clock import ZERO, Timestamp, seconds_between
 from ..kvlayer.txn import Transaction
-from .create import FeedRequest, plan_changefeed
-from .details import UnknownFormat, decode_details, decode_progress, encode_details
-from .job import ChangefeedJob, Claim
-from .live import FeedState, LiveFeed
-from .services import ChangefeedServices
-from .stream import ChangefeedStream, open_stream
-from .targets.reservations import JOB_KIND, release_orphans
+from .jobs.create import FeedRequest, plan_changefeed
+from .jobs.details import UnknownFormat, decode_details, decode_progress, encode_details
+from .jobs.job import ChangefeedJob, Claim
+from .jobs.reservations import JOB_KIND, release_orphans
+from .jobs.services import ChangefeedServices
+from .pipeline.live import FeedState, LiveFeed
+from .streams.stream import ChangefeedStream, open_stream
 
 HOME_FIRST_SECONDS = 1.0
 """How long a new feed waits for the node where it was created: that one hears of it at once."""

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...changefeed.stage_times import Latency, Stage
+from ...changefeed.pipeline.stage_times import Latency, Stage
 from ..embedded import AsyncDatabase, aopen
 from ..tuned_process import tuned_process
 

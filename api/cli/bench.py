@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ...changefeed.stage_times import Stage
+from ...changefeed.pipeline.stage_times import Stage
 from ..bench.latency import FeedLatency, measure_latency
 
 bench_app = typer.Typer(help="Measure this machine.", no_args_is_help=True)

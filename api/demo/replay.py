@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from ...changefeed.live import LiveFeed
-from ...changefeed.stage_times import Latency, Stage, summarize
+from ...changefeed.pipeline.live import LiveFeed
+from ...changefeed.pipeline.stage_times import Latency, Stage, summarize
 from ..embedded import AsyncDatabase
 from ..result import Result
 from .report import PhaseLatency

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
-from ...changefeed.stage_times import Latency
+from ...changefeed.pipeline.stage_times import Latency
 from .compare import Comparison
 
 

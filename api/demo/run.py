@@ -10,7 +10,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ...changefeed.live import LiveFeed
+from ...changefeed.pipeline.live import LiveFeed
 from ...kvlayer.clock import format_timestamp
 from ..embedded import AsyncDatabase
 from ..tuned_process import tuned_process

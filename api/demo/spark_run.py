@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
 
-from ...changefeed.live import LiveFeed
+from ...changefeed.pipeline.live import LiveFeed
 from ...kvlayer.clock import Timestamp
 from ..embedded import AsyncDatabase
 from .compare import Comparison, compare_tables

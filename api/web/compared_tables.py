@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 from ...changefeed import JOB_KIND
-from ...changefeed.live import LiveFeed
+from ...changefeed.pipeline.live import LiveFeed
 from ..node import Node
 
 

@@ -8,8 +8,8 @@ import msgspec
 
 from ...catalog.jobs import JobRecord
 from ...changefeed import JOB_KIND
-from ...changefeed.live import LiveFeed
-from ...changefeed.stage_times import Stage
+from ...changefeed.pipeline.live import LiveFeed
+from ...changefeed.pipeline.stage_times import Stage
 from ...kvlayer.clock import ZERO, Timestamp, seconds_between
 from ..node import Node
 

@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from ...changefeed.live import LiveFeed
-from ...changefeed.stage_times import Latency, Stage, summarize
+from ...changefeed.pipeline.live import LiveFeed
+from ...changefeed.pipeline.stage_times import Latency, Stage, summarize
 from ...kvlayer.clock import WallClock
 from ...sql import Session
 from .compared_tables import Subject

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tailrace.changefeed.details import (
+from tailrace.changefeed.jobs.details import (
     ChangefeedDetails,
     TableTarget,
     UnknownFormat,

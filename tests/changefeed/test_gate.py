@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.changefeed.gate import SchemaGate
+from tailrace.changefeed.pipeline.gate import SchemaGate
 from tailrace.kvlayer.clock import Timestamp
 from tests.changefeed.model import ModelSchema
 from tests.harness.descriptors import table

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from tailrace.changefeed.contract.options import parse_options
-from tailrace.changefeed.idle_pace import IdlePace
-from tailrace.changefeed.live import FeedState
+from tailrace.changefeed.pipeline.idle_pace import IdlePace
+from tailrace.changefeed.pipeline.live import FeedState
 from tests.changefeed.test_pipeline import Bench
 from tests.harness.simulation import Simulation
 

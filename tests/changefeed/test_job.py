@@ -10,7 +10,7 @@ from tailrace.catalog.descriptors.descriptor import DescriptorState
 from tailrace.catalog.rows.row_codec import RowCodec
 from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed import FeedState, FeedStopped
-from tailrace.changefeed.details import decode_details, decode_progress
+from tailrace.changefeed.jobs.details import decode_details, decode_progress
 from tailrace.changefeed.sinks import SinkError, SinkProgress, SinkRefused
 from tailrace.kvlayer.clock import ZERO, Timestamp, format_timestamp
 from tailrace.kvlayer.protected_timestamp import records

@@ -18,14 +18,14 @@ from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
 from tailrace.catalog.descriptors.elements import Index, IndexKind
 from tailrace.catalog.rows.row_codec import RowCodec, codec_for
 from tailrace.catalog.values.column_types import Datum
-from tailrace.changefeed import crossing, lane
-from tailrace.changefeed.boundary import Boundary, plan_boundary
-from tailrace.changefeed.budget import MemoryBudget
 from tailrace.changefeed.contract.boundary_kind import BoundaryKind
 from tailrace.changefeed.contract.options import ChangefeedOptions
-from tailrace.changefeed.crossing import OpenBackfill
-from tailrace.changefeed.gate import SchemaGate
-from tailrace.changefeed.lane import Emission, LaneState, TableLane
+from tailrace.changefeed.pipeline import crossing, lane
+from tailrace.changefeed.pipeline.boundary import Boundary, plan_boundary
+from tailrace.changefeed.pipeline.budget import MemoryBudget
+from tailrace.changefeed.pipeline.crossing import OpenBackfill
+from tailrace.changefeed.pipeline.gate import SchemaGate
+from tailrace.changefeed.pipeline.lane import Emission, LaneState, TableLane
 from tailrace.changefeed.sinks.protocol import BackfillProgress
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.events import ValueBatch

@@ -10,13 +10,13 @@ import pytest
 
 from tailrace.catalog.descriptors.descriptor import DescriptorState
 from tailrace.changefeed.contract.options import ChangefeedOptions
-from tailrace.changefeed.gate import SchemaGate
-from tailrace.changefeed.idle_pace import IdlePace
-from tailrace.changefeed.live import LiveFeed
-from tailrace.changefeed.pipeline import Pipeline, SinkEnd
-from tailrace.changefeed.progress import progress_at
+from tailrace.changefeed.pipeline.gate import SchemaGate
+from tailrace.changefeed.pipeline.idle_pace import IdlePace
+from tailrace.changefeed.pipeline.live import LiveFeed
+from tailrace.changefeed.pipeline.pipeline import Pipeline, SinkEnd
+from tailrace.changefeed.pipeline.progress import progress_at
+from tailrace.changefeed.pipeline.stage_times import Stage
 from tailrace.changefeed.sinks import SinkError, SinkProgress
-from tailrace.changefeed.stage_times import Stage
 from tailrace.schemafeed.feed import TableDropped
 from tailrace.schemafeed.leasing import LeasingSchemaFeed
 from tailrace.schemafeed.polling import PollingSchemaFeed

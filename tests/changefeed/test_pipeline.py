@@ -10,17 +10,17 @@ from dataclasses import replace
 import pytest
 
 from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
-from tailrace.changefeed.boundary import SchemaChangeEnd
-from tailrace.changefeed.budget import MEMORY_LIMIT
 from tailrace.changefeed.contract.changes import ChangeKind
 from tailrace.changefeed.contract.options import ChangefeedOptions, ScanChoice
-from tailrace.changefeed.gate import SchemaGate
-from tailrace.changefeed.idle_pace import IdlePace
-from tailrace.changefeed.live import FeedState, LiveFeed
-from tailrace.changefeed.pipeline import Pipeline, SinkEnd
-from tailrace.changefeed.progress import progress_at
+from tailrace.changefeed.pipeline.boundary import SchemaChangeEnd
+from tailrace.changefeed.pipeline.budget import MEMORY_LIMIT
+from tailrace.changefeed.pipeline.gate import SchemaGate
+from tailrace.changefeed.pipeline.idle_pace import IdlePace
+from tailrace.changefeed.pipeline.live import FeedState, LiveFeed
+from tailrace.changefeed.pipeline.pipeline import Pipeline, SinkEnd
+from tailrace.changefeed.pipeline.progress import progress_at
+from tailrace.changefeed.pipeline.stage_times import Stage
 from tailrace.changefeed.sinks import SinkError, SinkProgress
-from tailrace.changefeed.stage_times import Stage
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.schemafeed.feed import TableDropped
 from tests.changefeed.model import ModelSchema, ModelStore, Target, TargetSink

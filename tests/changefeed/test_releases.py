@@ -6,7 +6,7 @@ import asyncio
 
 from tailrace.catalog.descriptors.descriptor import DescriptorState
 from tailrace.catalog.jobs import JobState
-from tailrace.changefeed.details import decode_details
+from tailrace.changefeed.jobs.details import decode_details
 from tailrace.kvlayer.protected_timestamp import KEYSPACE, low_water, records
 from tests.changefeed.feeds import FeedBench
 from tests.changefeed.test_registry import FeedNode, open_feed_nodes

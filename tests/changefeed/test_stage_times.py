@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tailrace.changefeed.contract.changes import StageTimes
-from tailrace.changefeed.stage_times import Stage, StageRecorder
+from tailrace.changefeed.pipeline.stage_times import Stage, StageRecorder
 
 MS = 1_000_000
 

@@ -11,7 +11,8 @@ import pytest
 
 from tailrace.catalog.descriptors.descriptor import Column, DescriptorState
 from tailrace.catalog.values.errors import SQLError
-from tailrace.changefeed import Changefeeds, ChangefeedStream, stream_protection
+from tailrace.changefeed import Changefeeds, ChangefeedStream
+from tailrace.changefeed.streams import stream_protection
 from tailrace.kvlayer.access import Feed, StoreAccess
 from tailrace.kvlayer.clock import Timestamp, duration, format_timestamp
 from tailrace.kvlayer.errors import RetryableTransaction, StoreClosed

@@ -15,6 +15,7 @@ from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.catalog.values.column_types import Datum
 from tailrace.changefeed.contract.changes import ChangeBatch
 from tailrace.changefeed.contract.options import ChangefeedOptions
+from tailrace.changefeed.jobs.reservations import lives
 from tailrace.changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader
 from tailrace.changefeed.sinks.locations import MirrorLocations
 from tailrace.changefeed.sinks.protocol import (
@@ -24,7 +25,6 @@ from tailrace.changefeed.sinks.protocol import (
     SinkProgress,
     SinkStand,
 )
-from tailrace.changefeed.targets.reservations import lives
 from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.store import Store
 from tailrace.schemafeed import TableEvent

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.catalog.store.descriptor_store import DescriptorStore
-from tailrace.changefeed.attempt import Destination, FeedPlan, retryable, run_attempt
-from tailrace.changefeed.boundary import SchemaChangeEnd
 from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind
 from tailrace.changefeed.contract.options import ChangefeedOptions, SchemaFeedKind
-from tailrace.changefeed.live import LiveFeed
-from tailrace.changefeed.services import ChangefeedServices
+from tailrace.changefeed.jobs.attempt import Destination, FeedPlan, retryable, run_attempt
+from tailrace.changefeed.jobs.services import ChangefeedServices
+from tailrace.changefeed.pipeline.boundary import SchemaChangeEnd
+from tailrace.changefeed.pipeline.live import LiveFeed
 from tailrace.changefeed.sinks import SinkKinds
 from tailrace.changefeed.sinks.protocol import Sink, SinkError, SinkProgress, SinkStand
 from tailrace.kvlayer.access import StoreAccess

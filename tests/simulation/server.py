@@ -19,11 +19,11 @@ from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.catalog.store.live_leases import DescriptorLeased
 from tailrace.catalog.values.column_types import Datum
 from tailrace.catalog.values.errors import SQLError
-from tailrace.changefeed.attempt import Destination, FeedPlan, run_attempt
 from tailrace.changefeed.contract.options import ChangefeedOptions, SchemaFeedKind
-from tailrace.changefeed.idle_pace import IdlePace
-from tailrace.changefeed.live import LiveFeed
-from tailrace.changefeed.services import ChangefeedServices
+from tailrace.changefeed.jobs.attempt import Destination, FeedPlan, run_attempt
+from tailrace.changefeed.jobs.services import ChangefeedServices
+from tailrace.changefeed.pipeline.idle_pace import IdlePace
+from tailrace.changefeed.pipeline.live import LiveFeed
 from tailrace.changefeed.sinks.protocol import SinkError, SinkProgress
 from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.errors import Deadlock, LockTimeout, RetryableTransaction

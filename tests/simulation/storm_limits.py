@@ -8,8 +8,8 @@ from random import Random
 from types import ModuleType
 from unittest.mock import patch
 
-from tailrace.changefeed import backfill, crossing, decode, lane, writer
-from tailrace.changefeed.budget import MEMORY_LIMIT
+from tailrace.changefeed.pipeline import backfill, crossing, decode, lane, writer
+from tailrace.changefeed.pipeline.budget import MEMORY_LIMIT
 from tailrace.changefeed.sinks.duckdb import pending, table_writer, tombstones
 from tailrace.kvlayer.rangefeed import catch_up
 from tailrace.kvlayer.txn import reading

@@ -12,9 +12,9 @@ from tailrace.api.rpc import StoreService
 from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.rights.bootstrap import bootstrap
 from tailrace.catalog.store.descriptor_store import DescriptorStore
-from tailrace.changefeed.services import ChangefeedServices
+from tailrace.changefeed.jobs.services import ChangefeedServices
 from tailrace.changefeed.sinks import SinkKinds
-from tailrace.changefeed.stream import ChangefeedStream, open_stream
+from tailrace.changefeed.streams.stream import ChangefeedStream, open_stream
 from tailrace.kvlayer.clock import ZERO, Timestamp, parse_timestamp
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.kvlayer.store import Store

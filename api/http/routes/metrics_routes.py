@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from ....catalog.jobs import JobRecord
 from ....changefeed import JOB_KIND
-from ....changefeed.live import FeedState
+from ....changefeed.pipeline.live import FeedState
 from ....kvlayer.clock import Timestamp, seconds_between
 from ....kvlayer.metrics import Histogram, Metrics
 from ....kvlayer.store import Store

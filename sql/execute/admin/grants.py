@@ -35,7 +35,7 @@ from ....catalog.rights.rights import (
 )
 from ....catalog.rights.users import ADMIN, PUBLIC, ROOT, require_role
 from ....catalog.values.errors import SQLError
-from ....changefeed.targets.places import give_places
+from ....changefeed.jobs.places import give_places
 from ...results.results import Result
 from ...runtime.authorization import Actor
 from ...syntax.names import ObjectName

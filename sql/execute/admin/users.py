@@ -31,7 +31,7 @@ from ....catalog.rights.users import (
 from ....catalog.rights.web_sessions import remove_web_sessions
 from ....catalog.store.descriptor_store import DescriptorReader
 from ....catalog.values.errors import SQLError
-from ....changefeed.targets.places import give_places
+from ....changefeed.jobs.places import give_places
 from ....kvlayer.access import Transaction
 from ...results.results import STRING, Result, Row, listing
 from ...runtime.authorization import Actor

@@ -17,9 +17,9 @@ from tailrace.catalog.values.interval import Interval
 from tailrace.catalog.values.type_kinds import TypeKind
 from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind, StageTimes
 from tailrace.changefeed.contract.options import ChangefeedOptions
-from tailrace.changefeed.decode import Versions, decode
 from tailrace.changefeed.encode import JSONEncoder, Message
 from tailrace.changefeed.encode.json import encode_resolved
+from tailrace.changefeed.pipeline.decode import Versions, decode
 from tailrace.kvlayer.clock import Timestamp, timestamp_at
 
 GOLDEN = Path(__file__).parent / "wrapped.txt"

@@ -21,16 +21,16 @@ from tailrace.catalog.descriptors.elements import ElementState, Index, IndexKind
 from tailrace.catalog.rights.rights_watcher import RightsWatcher
 from tailrace.catalog.rows.row_codec import RowCodec
 from tailrace.catalog.values.column_types import ColumnType, Datum
-from tailrace.changefeed.attempt import Destination, FeedPlan, run_attempt
 from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind
 from tailrace.changefeed.contract.options import ChangefeedOptions
-from tailrace.changefeed.live import LiveFeed
-from tailrace.changefeed.services import ChangefeedServices
+from tailrace.changefeed.jobs.attempt import Destination, FeedPlan, run_attempt
+from tailrace.changefeed.jobs.reservations import lives
+from tailrace.changefeed.jobs.services import ChangefeedServices
+from tailrace.changefeed.pipeline.live import LiveFeed
 from tailrace.changefeed.sinks import Sink, SinkKinds, SinkProgress
 from tailrace.changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader
 from tailrace.changefeed.sinks.locations import MirrorLocations
 from tailrace.changefeed.sinks.protocol import FeedIdentity, SinkContext
-from tailrace.changefeed.targets.reservations import lives
 from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.kvlayer.txn import Evaluation

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from tailrace.catalog.descriptors.descriptor import Column
-from tailrace.changefeed import backfill, crossing
-from tailrace.changefeed.budget import MEMORY_LIMIT, MemoryBudget
 from tailrace.changefeed.contract.changes import ChangeKind
 from tailrace.changefeed.contract.options import ChangefeedOptions
-from tailrace.changefeed.initial_scan import RowEmitter
+from tailrace.changefeed.pipeline import backfill, crossing
+from tailrace.changefeed.pipeline.budget import MEMORY_LIMIT, MemoryBudget
+from tailrace.changefeed.pipeline.initial_scan import RowEmitter
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.rangefeed import catch_up
 from tests.changefeed.schema_changes.follower import Follower, following

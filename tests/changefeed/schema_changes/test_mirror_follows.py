@@ -15,9 +15,9 @@ import pytest
 from tailrace.catalog.descriptors.descriptor import Column
 from tailrace.catalog.values.column_types import ColumnType, Datum
 from tailrace.catalog.values.type_kinds import TypeKind
-from tailrace.changefeed.boundary import SchemaChangeEnd
 from tailrace.changefeed.contract.changes import ChangeKind
 from tailrace.changefeed.contract.options import SchemaChangePolicy
+from tailrace.changefeed.pipeline.boundary import SchemaChangeEnd
 from tests.changefeed.schema_changes.follower import Follower, Source, following
 from tests.harness.descriptors import INT8, KEY, STRING, VALUE
 from tests.harness.simulation import Simulation

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ..catalog.descriptors.descriptor import TableDescriptor
-from ..kvlayer.clock import Timestamp
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...kvlayer.clock import Timestamp
+from ..sinks.protocol import BackfillProgress
 from .boundary import Boundary
-from .sinks.protocol import BackfillProgress
 
 BACKFILL_KEY_BYTES_MAX = 32 * 1024 * 1024
 """Bytes of keys remembered while a backfill runs, some 200,000 keys: beyond, the table's rows wait

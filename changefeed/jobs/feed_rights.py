@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..catalog.descriptors.descriptor import TableDescriptor
-from ..catalog.rights.privileges import Privilege
-from ..catalog.values.errors import SQLError
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.rights.privileges import Privilege
+from ...catalog.values.errors import SQLError
 from .services import ChangefeedServices
 
 

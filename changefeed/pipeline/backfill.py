@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
-from ..kvlayer.background import give_way
-from ..kvlayer.span import Span
+from ...kvlayer.background import give_way
+from ...kvlayer.span import Span
 from .budget import MemoryBudget
 from .crossing import OpenBackfill
 from .decode import slice_rows

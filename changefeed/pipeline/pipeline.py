@@ -18,22 +18,23 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from ..catalog.descriptors.descriptor import TableDescriptor
-from ..kvlayer.access import ClockReading
-from ..kvlayer.clock import Timestamp
-from ..kvlayer.events import Checkpoint, DeleteRange, Event, SteadyState, ValueBatch
-from ..kvlayer.frontier import Frontier
-from ..kvlayer.keys import table_id_of, table_span
-from ..kvlayer.settings import Settings
-from ..kvlayer.span import Span
-from ..schemafeed.feed import TableDropped
-from ..schemafeed.table_events import TableEvent
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...kvlayer.access import ClockReading
+from ...kvlayer.clock import Timestamp
+from ...kvlayer.events import Checkpoint, DeleteRange, Event, SteadyState, ValueBatch
+from ...kvlayer.frontier import Frontier
+from ...kvlayer.keys import table_id_of, table_span
+from ...kvlayer.settings import Settings
+from ...kvlayer.span import Span
+from ...schemafeed.feed import TableDropped
+from ...schemafeed.table_events import TableEvent
+from ..contract.changes import ChangeKind
+from ..contract.options import ChangefeedOptions, ScanChoice
+from ..sinks.protocol import Sink, SinkProgress
 from .backfill import BackfillScan
 from .boundary import Boundary, SchemaChangeEnd, plan_boundary
 from .budget import MEMORY_LIMIT, MemoryBudget
 from .checkpointer import Checkpointer
-from .contract.changes import ChangeKind
-from .contract.options import ChangefeedOptions, ScanChoice
 from .crossing import OpenBackfill
 from .gate import SchemaGate
 from .idle_pace import IdlePace
@@ -41,7 +42,6 @@ from .initial_scan import InitialScan, RowEmitter, ScanReader
 from .lane import Emission, LaneState, TableLane
 from .live import FeedState, LiveFeed
 from .progress import FeedProgress
-from .sinks.protocol import Sink, SinkProgress
 from .writer import SinkWriter
 
 

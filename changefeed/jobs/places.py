@@ -16,8 +16,8 @@ from ...catalog.rights.users import ROOT
 from ...catalog.rows.row_codec import codec_for
 from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
-from ..services import ChangefeedServices
 from ..sinks.place import PlacedKind
+from .services import ChangefeedServices
 
 _places = codec_for(SINK_PLACES)
 

@@ -15,12 +15,12 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Protocol
 
-from ..catalog.descriptors.descriptor import TableDescriptor
-from ..kvlayer.clock import Timestamp, WallClock
-from ..kvlayer.keys import table_span
-from ..kvlayer.span import Span
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...kvlayer.clock import Timestamp, WallClock
+from ...kvlayer.keys import table_span
+from ...kvlayer.span import Span
+from ..contract.changes import ChangeKind, StageTimes
 from .budget import ROW_OVERHEAD_BYTES, MemoryBudget
-from .contract.changes import ChangeKind, StageTimes
 from .decode import Versions, decode, slice_rows
 from .gate import SchemaGate
 from .lane import Emission

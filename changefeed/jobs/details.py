@@ -11,12 +11,12 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ..catalog.store.node_ids import FIRST_NODE_ID
-from ..kvlayer.clock import ZERO, Timestamp
-from ..kvlayer.span import Span
-from .contract.boundary_kind import BoundaryKind
-from .contract.options import ChangefeedOptions, parse_options
-from .sinks.protocol import BackfillProgress, SinkProgress
+from ...catalog.store.node_ids import FIRST_NODE_ID
+from ...kvlayer.clock import ZERO, Timestamp
+from ...kvlayer.span import Span
+from ..contract.boundary_kind import BoundaryKind
+from ..contract.options import ChangefeedOptions, parse_options
+from ..sinks.protocol import BackfillProgress, SinkProgress
 
 FORMAT = 1
 

@@ -21,9 +21,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..kvlayer.clock import Timestamp, format_timestamp
-from ..schemafeed.feed import SchemaFeedError
-from ..schemafeed.table_events import (
+from ...kvlayer.clock import Timestamp, format_timestamp
+from ...schemafeed.feed import SchemaFeedError
+from ...schemafeed.table_events import (
     LOCK_CHANGES,
     EventKind,
     TableEvent,
@@ -31,8 +31,8 @@ from ..schemafeed.table_events import (
     describe,
     rewrites,
 )
-from .contract.boundary_kind import BoundaryKind
-from .contract.options import ChangefeedOptions, SchemaChangeEvents, SchemaChangePolicy
+from ..contract.boundary_kind import BoundaryKind
+from ..contract.options import ChangefeedOptions, SchemaChangeEvents, SchemaChangePolicy
 
 
 class SchemaChangeEnd(SchemaFeedError):

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from ..catalog.descriptors.descriptor import TableDescriptor
-from ..catalog.descriptors.system_tables import FIRST_USER_ID
-from ..catalog.values.errors import SQLError
-from ..kvlayer.clock import Timestamp, format_timestamp
-from ..kvlayer.keys import table_span
-from ..kvlayer.protected_timestamp import ProtectionRefused
-from ..kvlayer.settings import declare_duration
-from ..kvlayer.txn import Transaction
-from .contract.options import parse_options
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.descriptors.system_tables import FIRST_USER_ID
+from ...catalog.values.errors import SQLError
+from ...kvlayer.clock import Timestamp, format_timestamp
+from ...kvlayer.keys import table_span
+from ...kvlayer.protected_timestamp import ProtectionRefused
+from ...kvlayer.settings import declare_duration
+from ...kvlayer.txn import Transaction
+from ..contract.options import parse_options
+from ..sinks.protocol import SinkRefused
+from ..sinks.worker import WorkerKind
 from .details import ChangefeedDetails, TableTarget
+from .places import claim_place
+from .reservations import PROTECTION_OWNER, check_free
 from .services import ChangefeedServices
-from .sinks.protocol import SinkRefused
-from .sinks.worker import WorkerKind
-from .targets.places import claim_place
-from .targets.reservations import PROTECTION_OWNER, check_free
 
 PROTECTION_MAX_AGE = declare_duration(
     "changefeed.protect_timestamp.max_age",

@@ -18,8 +18,8 @@ from ...catalog.jobs.record import JobRecord
 from ...catalog.values.errors import SQLError
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.txn import Transaction
-from ..details import ChangefeedDetails, UnknownFormat, decode_details
-from ..services import ChangefeedServices
+from .details import ChangefeedDetails, UnknownFormat, decode_details
+from .services import ChangefeedServices
 
 JOB_KIND = "CHANGEFEED"
 PROTECTION_OWNER = "changefeed"

@@ -14,23 +14,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from ..catalog.jobs import BACKOFF_MAX, BACKOFF_MIN, Backoff
-from ..catalog.rights.privileges import Privilege
-from ..catalog.rows.row_codec import RowUnreadable
-from ..catalog.values.errors import SQLError
-from ..kvlayer.clock import Timestamp, format_timestamp
-from ..kvlayer.errors import StoreClosed
-from ..schemafeed.feed import SchemaFeedError, TableDropped
-from .attempt import Destination, FeedPlan, retryable, run_attempt
-from .boundary import SchemaChangeEnd
-from .contract.options import parse_options
-from .create import FeedRequest, check_start
-from .feed_rights import check_feed_rights
-from .live import FeedState, LiveFeed
-from .pipeline import RangeDeletion
-from .services import ChangefeedServices
-from .sinks.protocol import SinkProgress
-from .sinks.sinkless import ChangefeedRow, SinklessSink
+from ...catalog.jobs import BACKOFF_MAX, BACKOFF_MIN, Backoff
+from ...catalog.rights.privileges import Privilege
+from ...catalog.rows.row_codec import RowUnreadable
+from ...catalog.values.errors import SQLError
+from ...kvlayer.clock import Timestamp, format_timestamp
+from ...kvlayer.errors import StoreClosed
+from ...schemafeed.feed import SchemaFeedError, TableDropped
+from ..contract.options import parse_options
+from ..jobs.attempt import Destination, FeedPlan, retryable, run_attempt
+from ..jobs.create import FeedRequest, check_start
+from ..jobs.feed_rights import check_feed_rights
+from ..jobs.services import ChangefeedServices
+from ..pipeline.boundary import SchemaChangeEnd
+from ..pipeline.live import FeedState, LiveFeed
+from ..pipeline.pipeline import RangeDeletion
+from ..sinks.protocol import SinkProgress
+from ..sinks.sinkless import ChangefeedRow, SinklessSink
 from .stream_protection import StreamProtection, protect_stream
 
 STREAM_JOB_ID = 0

@@ -25,18 +25,18 @@ from enum import Enum
 from itertools import islice
 from typing import Protocol
 
-from ..catalog.descriptors.descriptor import TableDescriptor
-from ..kvlayer.clock import ZERO, Timestamp, WallClock
-from ..kvlayer.events import ValueBatch
-from ..kvlayer.frontier import Frontier
-from ..kvlayer.keys import index_prefix, table_span
-from ..kvlayer.span import Span
-from ..schemafeed.feed import TableDropped
-from ..schemafeed.table_events import TableEvent, table_event
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...kvlayer.clock import ZERO, Timestamp, WallClock
+from ...kvlayer.events import ValueBatch
+from ...kvlayer.frontier import Frontier
+from ...kvlayer.keys import index_prefix, table_span
+from ...kvlayer.span import Span
+from ...schemafeed.feed import TableDropped
+from ...schemafeed.table_events import TableEvent, table_event
+from ..contract.boundary_kind import BoundaryKind
+from ..contract.changes import ChangeBatch, StageTimes
 from .boundary import Boundary, BoundaryPlan
 from .budget import MemoryBudget, batch_bytes
-from .contract.boundary_kind import BoundaryKind
-from .contract.changes import ChangeBatch, StageTimes
 from .crossing import OpenBackfill
 from .decode import Versions, decode, slice_rows
 from .gate import Proof, SchemaGate

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from ..kvlayer.events import ValueBatch
-from ..kvlayer.settings import declare_int
+from ...kvlayer.events import ValueBatch
+from ...kvlayer.settings import declare_int
 from .decode import Versions
 
 MEMORY_LIMIT = declare_int(

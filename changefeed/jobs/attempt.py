@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from ..catalog.descriptors.descriptor import TableDescriptor
-from ..catalog.rows.row_codec import RowUnreadable
-from ..kvlayer.access import StoreAccess
-from ..kvlayer.clock import ZERO, Timestamp, format_timestamp
-from ..kvlayer.errors import BatchTimestampBeforeGC, KVError
-from ..kvlayer.keys import table_span
-from ..schemafeed.feed import SchemaFeedError, TableUnknown
-from .contract.options import ChangefeedOptions, ScanChoice
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.rows.row_codec import RowUnreadable
+from ...kvlayer.access import StoreAccess
+from ...kvlayer.clock import ZERO, Timestamp, format_timestamp
+from ...kvlayer.errors import BatchTimestampBeforeGC, KVError
+from ...kvlayer.keys import table_span
+from ...schemafeed.feed import SchemaFeedError, TableUnknown
+from ..contract.options import ChangefeedOptions, ScanChoice
+from ..pipeline.gate import SchemaGate
+from ..pipeline.live import FeedState, LiveFeed
+from ..pipeline.pipeline import Pipeline, RangeDeletion, SinkEnd
+from ..pipeline.progress import covering, progress_at
+from ..sinks.protocol import PastUnknown, Sink, SinkError, SinkProgress, SinkRefused
 from .details import UnknownFormat
-from .gate import SchemaGate
-from .live import FeedState, LiveFeed
-from .pipeline import Pipeline, RangeDeletion, SinkEnd
-from .progress import covering, progress_at
 from .services import ChangefeedServices
-from .sinks.protocol import PastUnknown, Sink, SinkError, SinkProgress, SinkRefused
 
 TERMINAL = (
     SinkRefused,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..catalog.descriptors.descriptor import TableDescriptor
-from ..catalog.rows.row_codec import codec_for
-from ..kvlayer.clock import Timestamp
-from .contract.changes import COLUMNAR_ROWS_MIN, ChangeBatch, ChangeKind, StageTimes
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.rows.row_codec import codec_for
+from ...kvlayer.clock import Timestamp
+from ..contract.changes import COLUMNAR_ROWS_MIN, ChangeBatch, ChangeKind, StageTimes
 
 SLICE_CELLS = 24_576
 """Values decoded in one step of the loop, about two milliseconds' worth: commits wait no longer."""

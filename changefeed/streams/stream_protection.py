@@ -11,14 +11,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from ..catalog.descriptors.descriptor import TableDescriptor
-from ..catalog.values.errors import SQLError
-from ..kvlayer.access import Transaction
-from ..kvlayer.clock import Timestamp
-from ..kvlayer.errors import KVError
-from ..kvlayer.keys import table_span
-from ..kvlayer.protected_timestamp import ProtectionRefused
-from .services import ChangefeedServices
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.values.errors import SQLError
+from ...kvlayer.access import Transaction
+from ...kvlayer.clock import Timestamp
+from ...kvlayer.errors import KVError
+from ...kvlayer.keys import table_span
+from ...kvlayer.protected_timestamp import ProtectionRefused
+from ..jobs.services import ChangefeedServices
 
 MAX_AGE_SECONDS = 600.0
 """How long a stream whose node has died holds garbage collection back."""

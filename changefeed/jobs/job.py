@@ -17,23 +17,17 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from ..catalog.jobs import JobFenced
-from ..kvlayer.clock import ZERO, Timestamp, duration
-from ..kvlayer.errors import StoreClosed
+from ...catalog.jobs import JobFenced
+from ...kvlayer.clock import ZERO, Timestamp, duration
+from ...kvlayer.errors import StoreClosed
+from ..pipeline.live import FeedState, LiveFeed
+from ..sinks.protocol import FeedIdentity, SinkContext, SinkProgress, SinkRefused
+from ..sinks.worker import WorkerFeed, WorkerKind
 from .attempt import Destination, FeedPlan, retryable, run_attempt
 from .create import PROTECTION_MAX_AGE
-from .details import (
-    decode_details,
-    decode_end,
-    decode_progress,
-    encode_progress,
-    with_end,
-)
+from .details import decode_details, decode_end, decode_progress, encode_progress, with_end
 from .feed_rights import check_feed_rights
-from .live import FeedState, LiveFeed
 from .services import ChangefeedServices
-from .sinks.protocol import FeedIdentity, SinkContext, SinkProgress, SinkRefused
-from .sinks.worker import WorkerFeed, WorkerKind
 
 PROTECTION_SECONDS = 60.0
 """How far the resolved timestamp runs ahead of the protected one before that one follows: little

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..catalog.descriptors.descriptor import TableDescriptor
-from ..kvlayer.clock import ZERO, Timestamp, format_timestamp
-from ..schemafeed.feed import SchemaAnswer, SchemaFeed
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...kvlayer.clock import ZERO, Timestamp, format_timestamp
+from ...schemafeed.feed import SchemaAnswer, SchemaFeed
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..catalog.leases import LeaseManager
-from ..catalog.rights.rights_watcher import RightsWatcher
-from ..catalog.store.descriptor_store import DescriptorStore
-from ..catalog.store.node_ids import FIRST_NODE_ID
-from ..kvlayer.access import StoreAccess
-from ..kvlayer.offload import Offload
-from ..kvlayer.protected_timestamp import ProtectedTimestamps
-from ..kvlayer.settings import declare_choice
-from ..schemafeed.feed import DelegateSchemaFeed, SchemaFeed
-from ..schemafeed.leasing import LeasingSchemaFeed
-from ..schemafeed.polling import PollingSchemaFeed
-from ..schemafeed.rangefeed import RangeFeedSchemaFeed
-from .contract.options import SchemaFeedKind
-from .idle_pace import IdlePace
-from .sinks import SinkKinds
+from ...catalog.leases import LeaseManager
+from ...catalog.rights.rights_watcher import RightsWatcher
+from ...catalog.store.descriptor_store import DescriptorStore
+from ...catalog.store.node_ids import FIRST_NODE_ID
+from ...kvlayer.access import StoreAccess
+from ...kvlayer.offload import Offload
+from ...kvlayer.protected_timestamp import ProtectedTimestamps
+from ...kvlayer.settings import declare_choice
+from ...schemafeed.feed import DelegateSchemaFeed, SchemaFeed
+from ...schemafeed.leasing import LeasingSchemaFeed
+from ...schemafeed.polling import PollingSchemaFeed
+from ...schemafeed.rangefeed import RangeFeedSchemaFeed
+from ..contract.options import SchemaFeedKind
+from ..pipeline.idle_pace import IdlePace
+from ..sinks import SinkKinds
 
 SCHEMA_FEED = declare_choice(
     "changefeed.schema_feed",

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from ..kvlayer.clock import ZERO, Timestamp, format_timestamp
-from ..kvlayer.frontier import Frontier
-from ..kvlayer.keys import table_span
-from ..kvlayer.span import Span
-from .contract.boundary_kind import BoundaryKind
+from ...kvlayer.clock import ZERO, Timestamp, format_timestamp
+from ...kvlayer.frontier import Frontier
+from ...kvlayer.keys import table_span
+from ...kvlayer.span import Span
+from ..contract.boundary_kind import BoundaryKind
+from ..sinks.protocol import BackfillProgress, SinkProgress
 from .live import nothing
-from .sinks.protocol import BackfillProgress, SinkProgress
 
 
 def progress_at(spans: Iterable[Span], at: Timestamp, *, scan_complete: bool) -> SinkProgress:

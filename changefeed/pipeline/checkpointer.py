@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from .contract.options import ChangefeedOptions
+from ..contract.options import ChangefeedOptions
+from ..sinks.protocol import Sink, SinkProgress
 from .idle_pace import IdlePace
-from .sinks.protocol import Sink, SinkProgress
 
 SHOWN_PROGRESS_SECONDS = 1.0
 """How often the job's copy of progress follows where the sink holds the true one."""

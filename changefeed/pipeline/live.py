@@ -8,9 +8,9 @@ from enum import Enum
 from heapq import heappop, heappush
 from itertools import count
 
-from ..error import Error
-from ..kvlayer.clock import ZERO, Timestamp, format_timestamp, seconds_between
-from .sinks.protocol import SinkProgress
+from ...error import Error
+from ...kvlayer.clock import ZERO, Timestamp, format_timestamp, seconds_between
+from ..sinks.protocol import SinkProgress
 from .stage_times import StageRecorder
 
 

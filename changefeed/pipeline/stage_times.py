@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 
-from ..kvlayer.metrics import Histogram
-from .contract.changes import StageTimes
+from ...kvlayer.metrics import Histogram
+from ..contract.changes import StageTimes
 
 SAMPLES_MAX = 16_384
 """Per stage: enough for a p99 of many runs, and 128 KiB a stage of a feed."""

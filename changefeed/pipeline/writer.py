@@ -17,15 +17,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from ..schemafeed.table_events import TableEvent
+from ...schemafeed.table_events import TableEvent
+from ..contract.options import ChangefeedOptions
+from ..sinks.protocol import Sink, SinkProgress
 from .boundary import HIDDEN_CHANGES
 from .budget import MemoryBudget
-from .contract.options import ChangefeedOptions
 from .idle_pace import IdlePace
 from .lane import Emission
 from .live import LiveFeed, nothing
 from .progress import FeedProgress
-from .sinks.protocol import Sink, SinkProgress
 
 BULK_ROWS_MIN = 1_000
 """A flush of this many rows is bulk: the next one may wait for more, to be worth its commit."""
