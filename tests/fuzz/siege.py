@@ -12,7 +12,7 @@ import httpx2
 from . import http, rpc, wire
 from .besieged import PASSWORD, Besieged, Observed
 
-LOOKS = 200
+LOOKS = 50
 """At the good client and at memory, over one siege."""
 
 STATES: dict[str, tuple[Enum, ...]] = {

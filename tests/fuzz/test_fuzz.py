@@ -10,7 +10,7 @@ import pytest
 
 from .siege import STATES, siege
 
-MESSAGES = 1_000
+MESSAGES = 500
 
 
 @pytest.mark.parametrize(
