@@ -17,6 +17,7 @@ from ..catalog.descriptors.names import TableName
 from ..catalog.descriptors.system_tables import DEFAULT_DATABASE, DESCRIPTOR, NAMESPACE
 from ..catalog.jobs import JobRegistry, Resumer
 from ..catalog.leases import LeaseManager, LivenessSession
+from ..catalog.rights.audit import Audit, NoAudit
 from ..catalog.rights.rights_watcher import RightsWatcher
 from ..catalog.rights.users import ROOT
 from ..catalog.schema_change.job import JOB_KIND as SCHEMA_CHANGE
@@ -54,6 +55,7 @@ from ..sql.execute.ddl.analytic_rows import AnalyticRows
 from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
 from ..sql.introspection.registry import default_tables
 from ..sql.runtime.analytic_lanes import Lanes, asker
+from .audit_log import AuditFile
 from .feeds import ChangefeedResumer, FeedServices
 from .joined_store import JoinTarget, identify, join_store
 from .loop_delay import LoopDelay
@@ -140,7 +142,9 @@ class Node:
                 offload = ThreadOffload()
                 closing.callback(offload.close)
                 store = await start_store(storage, offload, closing)
-                node = await _assemble(store, FIRST_NODE_ID, options, offload, closing)
+                node = await _assemble(
+                    store, FIRST_NODE_ID, options, offload, closing, storage.folder
+                )
             except (ClockStopped, DataFolderError, LogCorrupt) as error:
                 raise NodeRefused(str(error)) from error
             node._closing = closing.pop_all()
@@ -165,7 +169,7 @@ class Node:
                 closing.callback(offload.close)
                 store = await join_store(target, closing)
                 node_id = await identify(folder, store)
-                node = await _assemble(store, node_id, options, offload, closing)
+                node = await _assemble(store, node_id, options, offload, closing, folder.path)
             except (DataFolderError, JoinTokenError) as error:
                 raise NodeRefused(str(error)) from error
             except (StoreClosed, StoreUnreachable) as error:
@@ -189,9 +193,13 @@ class Node:
         """What recovery had to do, in a sentence, where it is worth telling."""
         return None if self.served is None else self.served.log.notice
 
-    def session(self, *, database: str | None = None, user: str = ROOT) -> Session:
-        """A new session, in `defaultdb` unless told otherwise. Close it."""
-        return Session(self.services, database=database or DEFAULT_DATABASE, user=user)
+    def session(
+        self, *, database: str | None = None, user: str = ROOT, address: str = ""
+    ) -> Session:
+        """A new session of a client at `address`; in `defaultdb` if none is named. Close it."""
+        session = Session(self.services, database=database or DEFAULT_DATABASE, user=user)
+        session.activity.client_address = address
+        return session
 
     async def load(
         self,
@@ -293,8 +301,13 @@ async def _assemble(
     options: NodeOptions,
     offload: Offload,
     closing: AsyncExitStack,
+    folder: Path | None,
 ) -> Node:
-    """Puts a node together on a store. What it starts, `closing` ends in reverse."""
+    """Puts a node together on a store. What it starts, `closing` ends in reverse.
+
+    The audit log lies in `folder`, the node's own; a store in memory has none.
+    """
+    audit = NoAudit() if folder is None else AuditFile(folder, store)
     rights = await _watch_settings_and_rights(store, closing)
     descriptors = DescriptorStore(store)
     session, leases = await _start_leases(store, descriptors, node_id, closing)
@@ -336,6 +349,7 @@ async def _assemble(
         schema_changes=SchemaChanges(store, descriptors),
         images=images,
         rights=rights,
+        audit=audit,
     )
     rights.on_logins_ended(services.sessions.end_login)
     closing.push_async_callback(services.waiting_results.close)
@@ -348,7 +362,7 @@ async def _assemble(
         node_id=node_id,
         served=served,
         worker_tokens=worker_tokens,
-        passwords=_passwords(store, offload),
+        passwords=_passwords(store, offload, audit),
         decoy_key=await store_secret(store, "decoy salts"),
     )
     node.loop_delay.start()
@@ -366,8 +380,8 @@ async def _start_jobs(
     closing.push_async_callback(registry.close)
 
 
-def _passwords(store: StoreAccess, offload: Offload) -> Passwords:
-    guesses = Guesses(store.metrics, asyncio.get_running_loop().time)
+def _passwords(store: StoreAccess, offload: Offload, audit: Audit) -> Passwords:
+    guesses = Guesses(store.metrics, asyncio.get_running_loop().time, audit)
     return Passwords(offload.lane("passwords"), guesses)
 
 

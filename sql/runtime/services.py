@@ -10,6 +10,7 @@ from typing import Protocol
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.leases import LeaseManager
+from ...catalog.rights.audit import Audit, NoAudit
 from ...catalog.rights.rights_watcher import RightsWatcher
 from ...catalog.rights.users import ROOT
 from ...catalog.schema_change.jobs import SchemaChanges
@@ -118,6 +119,7 @@ class Services:
     plans: PlanCache = field(default_factory=PlanCache)
     sessions: Sessions = field(default_factory=Sessions)
     images: Images | None = None
+    audit: Audit = field(default_factory=NoAudit)
 
     @cached_property
     def waiting_results(self) -> WaitingResults:
