@@ -67,8 +67,8 @@ screenshots: $(VENV)/installed ## the README's pictures, out of a real browser
 	$(BIN)/python -m tests.system.programs
 	$(BIN)/python -m tests.system.screenshots $(ARGS)
 
-fuzz: $(VENV)/installed ## 100,000 damaged messages of the Postgres protocol, from SEED
-	$(BIN)/python -m tests.api.pgwire.fuzz --seed $(SEED) --messages 100000
+fuzz: $(VENV)/installed ## 100,000 damaged messages at each door, in each state of authentication
+	$(BIN)/python -m tests.fuzz --seed $(SEED) $(ARGS)
 
 clean: ## remove what make made
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -9,6 +9,7 @@ import msgspec
 from fastapi import APIRouter, FastAPI, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from ...catalog.values.errors import SQLError
 from ...changefeed import JOB_KIND
@@ -25,6 +26,7 @@ from .problems import (
     answer_fault,
     answer_http_error,
     answer_kv_error,
+    answer_nobody,
     answer_sql_error,
 )
 from .routes.debug_routes import debug_routes
@@ -80,8 +82,10 @@ def create_app(
     app.add_exception_handler(PositionUnknown, answer_unknown_position)
     app.add_exception_handler(HTTPException, answer_http_error)
     app.add_exception_handler(RequestValidationError, answer_bad_request)
+    app.add_exception_handler(ClientDisconnect, answer_nobody)
     app.add_exception_handler(Exception, answer_fault)
     install_openapi(app)
+    app.openapi()  # now, because it takes longer than a step of the loop may
     return app
 
 
