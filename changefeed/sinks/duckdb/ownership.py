@@ -26,6 +26,7 @@ from ....kvlayer.clock import ZERO, Timestamp
 from ..protocol import SinkRefused
 from . import progress_table
 from .schema_step import same_shape
+from .stage import drop_stages
 from .table_schema import SCHEMA, TableSchema, drop_statements
 
 FORMAT = 3
@@ -243,6 +244,7 @@ def save_mirror(
 def release_job(cursor: duckdb.DuckDBPyConnection, job_id: int) -> None:
     """Gives a job's mirror tables free and forgets its progress. Their rows stay."""
     cursor.execute(f"UPDATE {SCHEMA}.mirrors SET job_id = NULL WHERE job_id = $1", [job_id])
+    drop_stages(cursor, job_id)
     cursor.execute(f"DELETE FROM {SCHEMA}.tombstones WHERE job_id = $1", [job_id])
     cursor.execute(f"DELETE FROM {SCHEMA}.progress WHERE job_id = $1", [job_id])
 
