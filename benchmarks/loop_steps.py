@@ -23,8 +23,8 @@ class WorstStep:
 
 @contextmanager
 def worst_step(loop: AbstractEventLoop | None = None) -> Iterator[WorstStep]:
-    """Within the block each step of `loop`, or of every loop, is measured. A slice of a fibre is part of the step
-    that waits for it, though another thread's clock counts it."""
+    """Within the block each step of `loop`, or of every loop, is measured. A slice of a fibre is
+    part of the step that waits for it, though another thread's clock counts it."""
     worst = WorstStep()
     run, run_slice = Handle._run, Fibre.run_slice
 

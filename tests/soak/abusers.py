@@ -1,6 +1,6 @@
 """Abusers: users without rights, and strangers, each of whom does one thing without end.
 
-python -m tests.soak.abusers HTTP_PORT PG_PORT        until it is ended
+python -m tests.soak.abusers HTTP_PORT PG_PORT [NAME …]      until it is ended
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ import asyncpg
 MALLORY = "mallory"
 PASSWORD = "m"
 HALF_SENT = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "
+ELSEWHERE = ("127.0.0.2", 0)
+"""Where strangers come from: failures count for an address, and here everybody has loopback's."""
+
 PAUSE_SECONDS = 0.05
 """Between one misdeed and the next, so that a bound is met and not the processor's end."""
 
@@ -27,7 +30,7 @@ async def _connection(pg_port: int) -> asyncpg.Connection:
 
 
 async def _say(port: int, said: bytes) -> bytes:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=ELSEWHERE)
     writer.write(said)
     answer = await reader.read()
     writer.close()
@@ -127,7 +130,8 @@ async def _on_and_on(abuse: Callable[[int, int], Awaitable[None]], ports: tuple[
 
 async def main() -> None:
     http_port, pg_port = int(sys.argv[1]), int(sys.argv[2])
-    await asyncio.gather(*(_on_and_on(abuse, (http_port, pg_port)) for abuse in ABUSERS))
+    chosen = [abuse for abuse in ABUSERS if abuse.__name__ in (sys.argv[3:] or [abuse.__name__])]
+    await asyncio.gather(*(_on_and_on(abuse, (http_port, pg_port)) for abuse in chosen))
 
 
 if __name__ == "__main__":

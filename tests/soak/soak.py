@@ -58,9 +58,10 @@ def prepare_server(server: ServerProcess) -> None:
 
 
 @contextlib.contextmanager
-def abused(server: ServerProcess) -> Iterator[None]:
-    """One of each abuser is at work, in a process of their own."""
+def abused(server: ServerProcess, *names: str) -> Iterator[None]:
+    """One of each abuser, or of those, is at work in a process of their own."""
     command = [sys.executable, "-m", "tests.soak.abusers", str(server.port), str(server.pg_port)]
+    command += names
     with subprocess.Popen(command) as process:
         try:
             yield
