@@ -375,8 +375,11 @@ async def _assemble(
 async def _start_jobs(
     store: StoreAccess, registry: JobRegistry, feeds: Changefeeds, closing: AsyncExitStack
 ) -> None:
-    if isinstance(store, Store):  # nobody else has begun to write
+    alone = isinstance(store, Store)  # nobody else has begun to write
+    if alone:
         await feeds.release_orphans()
+    await feeds.waits.start(alone=alone)
+    closing.push_async_callback(feeds.waits.close)
     await registry.start()
     closing.callback(feeds.close)
     closing.push_async_callback(registry.close)

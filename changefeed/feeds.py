@@ -14,6 +14,7 @@ from .jobs.details import UnknownFormat, decode_details, decode_progress, encode
 from .jobs.job import ChangefeedJob, Claim
 from .jobs.reservations import JOB_KIND, release_orphans
 from .jobs.services import ChangefeedServices
+from .jobs.waits import FeedWaits
 from .pipeline.live import FeedState, LiveFeed
 from .streams.stream import ChangefeedStream, open_stream
 
@@ -54,6 +55,7 @@ class Changefeeds:
         self._services = services
         self._jobs = jobs
         self._live: dict[int, LiveFeed] = {}
+        self.waits = FeedWaits(services.store, self.watch)
 
     # For SQL
 

@@ -19,9 +19,9 @@ from ...catalog.store.descriptor_store import DescriptorStore
 from ...catalog.values.errors import SQLError
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp, format_timestamp
-from ...kvlayer.keys import table_span
 from ...kvlayer.protected_timestamp import ProtectedTimestamp, ProtectedTimestamps
 from ...kvlayer.span import Span
+from ..targets import TableTarget
 
 OWNER_PREFIX = "reader of table "
 
@@ -89,7 +89,7 @@ class Positions:
             created = await self._protections.protect(
                 transaction,
                 owner=f"{OWNER_PREFIX}{table.id}",
-                spans=[table_span(table.id)],
+                spans=[TableTarget(table.id, self._descriptors).span],
                 timestamp=at,
                 max_age_seconds=self._max_age_seconds,
             )

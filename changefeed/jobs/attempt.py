@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from ...catalog.descriptors.descriptor import TableDescriptor
@@ -10,14 +11,15 @@ from ...catalog.rows.row_codec import RowUnreadable
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import ZERO, Timestamp, format_timestamp
 from ...kvlayer.errors import BatchTimestampBeforeGC, KVError
-from ...kvlayer.keys import table_span
-from ...schemafeed.feed import SchemaFeedError, TableUnknown
+from ...kvlayer.span import Span
+from ...schemafeed.feed import SchemaFeedError
 from ..contract.options import ChangefeedOptions, ScanChoice
 from ..pipeline.gate import SchemaGate
 from ..pipeline.live import FeedState, LiveFeed
-from ..pipeline.pipeline import Pipeline, RangeDeletion, SinkEnd
-from ..pipeline.progress import covering, progress_at
+from ..pipeline.pipeline import Pipeline, RangeDeletion, SinkEnd, TargetStart
+from ..pipeline.progress import part_of, whole
 from ..sinks.protocol import PastUnknown, Sink, SinkError, SinkProgress, SinkRefused
+from ..targets import FeedTarget, TableTarget
 from .details import UnknownFormat
 from .services import ChangefeedServices
 
@@ -40,24 +42,62 @@ def retryable(error: BaseException) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTarget:
+    """A target of a feed, and where it was to begin: with a scan of its rows there if it `scans`.
+
+    A `fresh` one begins there whatever the sink has of it. One that is not `followed` stays where
+    it stands, and nothing of it is read.
+    """
+
+    target: FeedTarget
+    start_at: Timestamp
+    scans: bool = True
+    fresh: bool = False
+    followed: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FeedPlan:
     """What stays the same over a feed's attempts.
 
-    `start_at` is where the feed was to begin. What lies below `protected_at` may have been
-    collected by now, so that a feed which begins anew scans there.
+    What lies below `protected_at` may have been collected by now, so that a target which begins
+    anew scans there.
     """
 
-    table_ids: Sequence[int]
-    start_at: Timestamp
+    targets: Sequence[PlannedTarget]
     options: ChangefeedOptions
     protected_at: Timestamp = ZERO
 
+    def scan_at(self, planned: PlannedTarget) -> Timestamp:
+        """Where a target that the sink holds nothing of begins."""
+        return max(planned.start_at, self.protected_at) if planned.scans else planned.start_at
+
     @property
-    def scan_at(self) -> Timestamp:
-        """Where a feed that holds nothing begins."""
-        if self.options.initial_scan is ScanChoice.NO:
-            return self.start_at
-        return max(self.start_at, self.protected_at)
+    def followed(self) -> Sequence[PlannedTarget]:
+        return [planned for planned in self.targets if planned.followed]
+
+
+def plan_tables(
+    services: ChangefeedServices,
+    table_ids: Sequence[int],
+    *,
+    start_at: Timestamp,
+    options: ChangefeedOptions,
+    protected_at: Timestamp = ZERO,
+) -> FeedPlan:
+    """A feed of tables that all begin at one timestamp."""
+    return FeedPlan(
+        targets=[
+            PlannedTarget(
+                target=TableTarget(table_id, services.descriptors),
+                start_at=start_at,
+                scans=options.initial_scan is not ScanChoice.NO,
+            )
+            for table_id in table_ids
+        ],
+        options=options,
+        protected_at=protected_at,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,24 +127,12 @@ async def run_attempt(
     live.state = FeedState.STARTING
     sink = destination.sink
     try:
-        progress = await _find_progress(services.store, destination)
-        scan_at = plan.scan_at
-        if progress is None:
-            progress = progress_at(
-                [table_span(table_id) for table_id in plan.table_ids],
-                scan_at,
-                scan_complete=plan.options.initial_scan is ScanChoice.NO,
-            )
-        elif not progress.scan_complete:
-            scan_at = max(scanned_at for _, scanned_at in progress.frontier) or scan_at
-        progress = covering(progress, plan.table_ids)
-        at = progress.resolved if progress.scan_complete else scan_at
-        tables = await read_tables(services, plan.table_ids, at)
+        progress = _begin(plan, await _find_progress(services.store, destination))
+        stands = [_stand(plan, planned, progress) for planned in plan.followed]
+        tables = [await stand.planned.target.descriptor_at(stand.at) for stand in stands]
         await sink.open(tables)
         live.note_flushed(progress)
-        await _run_pipeline(
-            services, plan, destination, tables, progress, at=at, scan_at=scan_at, live=live
-        )
+        await _run_pipeline(services, plan, destination, stands, tables, progress, live=live)
     except BatchTimestampBeforeGC as error:
         if not destination.transactional:
             raise
@@ -129,24 +157,74 @@ async def _find_progress(store: StoreAccess, destination: Destination) -> SinkPr
     return progress
 
 
+@dataclass(frozen=True, slots=True)
+class _Stand:
+    """Where a target is as an attempt begins: `at` is where its schema is read first."""
+
+    planned: PlannedTarget
+    at: Timestamp
+    scan_at: Timestamp
+
+
+def _begin(plan: FeedPlan, found: SinkProgress | None) -> SinkProgress:
+    """Progress over the whole of each target: what was found, and the beginning of the others."""
+    frontier: list[tuple[Span, Timestamp]] = []
+    for planned in plan.targets:
+        span = planned.target.span
+        entries = [] if found is None or planned.fresh else part_of(found.frontier, span)
+        anew = ZERO if planned.scans else plan.scan_at(planned)
+        frontier += whole(entries or [(span, anew)], span).entries()
+    known = {planned.target.id for planned in plan.targets if not planned.fresh}
+    complete = found is not None and found.scan_complete
+    if not complete:
+        complete = all(at > ZERO for _, at in frontier)
+    resolved = ZERO if found is None else found.resolved
+    if complete and resolved == ZERO:
+        resolved = min(at for _, at in frontier)
+    return SinkProgress(
+        frontier=tuple(sorted(frontier)),
+        resolved=resolved,
+        scan_complete=complete,
+        backfills=()
+        if found is None
+        else tuple(each for each in found.backfills if each.table_id in known),
+    )
+
+
+def _stand(plan: FeedPlan, planned: PlannedTarget, progress: SinkProgress) -> _Stand:
+    """A target that is still to be scanned stands where its scan reads, and one in step with the
+    feed where that is resolved: so many of them share a schema feed."""
+    reached = [at for _, at in part_of(progress.frontier, planned.target.span)]
+    scan_at = max(reached) or plan.scan_at(planned)
+    if min(reached) == ZERO:
+        return _Stand(planned, scan_at, scan_at)
+    in_step = planned.start_at <= progress.resolved <= min(reached)
+    return _Stand(planned, progress.resolved if in_step else min(reached), scan_at)
+
+
 async def _run_pipeline(
     services: ChangefeedServices,
     plan: FeedPlan,
     destination: Destination,
+    stands: Sequence[_Stand],
     tables: Sequence[TableDescriptor],
     progress: SinkProgress,
     *,
-    at: Timestamp,
-    scan_at: Timestamp,
     live: LiveFeed,
 ) -> None:
-    schema = services.schema_feed(plan.options.schema_feed)
-    try:
-        await schema.start(plan.table_ids, at)
+    async with AsyncExitStack() as schemas:
+        gates = await _open_gates(services, plan.options, stands, schemas)
         pipeline = Pipeline(
             services.store,
-            tables,
-            gate=SchemaGate(schema),
+            [
+                TargetStart(
+                    target=stand.planned.target,
+                    table=table,
+                    gate=gates[stand.planned.target.id],
+                    scan_at=stand.scan_at,
+                )
+                for stand, table in zip(stands, tables, strict=True)
+            ],
             end=SinkEnd(
                 sink=destination.sink,
                 transactional=destination.transactional,
@@ -155,27 +233,34 @@ async def _run_pipeline(
                 save=destination.save,
             ),
             start=progress,
-            scan_at=scan_at,
             options=plan.options,
             live=live,
             pace=services.pace,
         )
         await pipeline.run()
-    finally:
-        await schema.close()
 
 
-async def read_tables(
-    services: ChangefeedServices, table_ids: Sequence[int], at: Timestamp
-) -> list[TableDescriptor]:
-    """The tables as of `at`. Raises TableUnknown for one that was not there."""
-    tables: list[TableDescriptor] = []
-    for table_id in table_ids:
-        table = await services.descriptors.read_at(table_id, at)
-        if not isinstance(table, TableDescriptor) or table.dropped:
-            raise TableUnknown(table_id, at)
-        tables.append(table)
-    return tables
+async def _open_gates(
+    services: ChangefeedServices,
+    options: ChangefeedOptions,
+    stands: Sequence[_Stand],
+    opened: AsyncExitStack,
+) -> dict[int, SchemaGate]:
+    """A gate for each target. Those that stand at one timestamp share one, and its schema feed."""
+    gates: dict[int, SchemaGate] = {}
+    together: dict[Timestamp, list[int]] = {}
+    for stand in stands:
+        target = stand.planned.target
+        if target.schema is None:
+            together.setdefault(stand.at, []).append(target.id)
+        else:
+            gates[target.id] = SchemaGate(target.schema)
+    for at, ids in together.items():
+        schema = services.schema_feed(options.schema_feed)
+        opened.push_async_callback(schema.close)
+        await schema.start(ids, at)
+        gates.update(dict.fromkeys(ids, SchemaGate(schema)))
+    return gates
 
 
 def check_progress(progress: SinkProgress, now: Timestamp) -> None:

@@ -9,14 +9,14 @@ from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.system_tables import FIRST_USER_ID
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, format_timestamp
-from ...kvlayer.keys import table_span
 from ...kvlayer.protected_timestamp import ProtectionRefused
 from ...kvlayer.settings import declare_duration
 from ...kvlayer.txn import Transaction
 from ..contract.options import parse_options
 from ..sinks.protocol import SinkRefused
 from ..sinks.worker import WorkerKind
-from .details import ChangefeedDetails, TableTarget
+from ..targets import FeedTarget, TableTarget
+from .details import ChangefeedDetails, TargetDetails
 from .places import claim_place
 from .reservations import PROTECTION_OWNER, check_free
 from .services import ChangefeedServices
@@ -83,7 +83,7 @@ async def plan_changefeed(
         store_id=services.store.id,
         node_id=services.node_id,
         targets=tuple(
-            TableTarget(table_id=table.id, name=name)
+            TargetDetails(table_id=table.id, name=name)
             for table, name in zip(request.tables, request.names, strict=True)
         ),
         sink_uri=sink_uri,
@@ -92,7 +92,9 @@ async def plan_changefeed(
         user_name=user_name,
         owner_logs_in=services.rights.current.may_log_in(user_name),
         start_at=start_at,
-        protection_id=await _protect(services, transaction, request.tables, start_at),
+        protection_id=await _protect(
+            services, transaction, targets_of(services, request.tables), start_at
+        ),
     )
     await check_free(services, transaction, details)
     return details
@@ -136,7 +138,10 @@ async def _check_cursor(
     if cursor > await services.store.now():
         raise SQLError("22023", f"changefeed cursor {shown} is in the future")
     # Other tables may be collected further: what counts is what the feed reads.
-    spans = [table.primary_span for table in tables]
+    spans = [
+        target.rows_span(table)
+        for target, table in zip(targets_of(services, tables), tables, strict=True)
+    ]
     threshold = await services.store.gc_threshold_over(spans)
     if cursor <= threshold:
         raise SQLError(
@@ -147,17 +152,24 @@ async def _check_cursor(
         )
 
 
+def targets_of(
+    services: ChangefeedServices, tables: Sequence[TableDescriptor]
+) -> Sequence[FeedTarget]:
+    """The targets that tables are to a feed."""
+    return [TableTarget(table.id, services.descriptors) for table in tables]
+
+
 async def _protect(
     services: ChangefeedServices,
     transaction: Transaction,
-    tables: Sequence[TableDescriptor],
+    targets: Sequence[FeedTarget],
     start_at: Timestamp,
 ) -> bytes:
     try:
         return await services.protections.protect(
             transaction,
             owner=PROTECTION_OWNER,
-            spans=[table_span(table.id) for table in tables],
+            spans=[target.span for target in targets],
             timestamp=start_at,
             max_age_seconds=services.store.settings.get(PROTECTION_MAX_AGE),
         )

@@ -25,7 +25,7 @@ class UnknownFormat(Exception):
     """A job row that another version of this program wrote."""
 
 
-class TableTarget(msgspec.Struct, frozen=True, kw_only=True):
+class TargetDetails(msgspec.Struct, frozen=True, kw_only=True):
     """A table that a feed follows: by its id, whatever it is called later."""
 
     table_id: int
@@ -42,7 +42,7 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     format: int = FORMAT
     store_id: str
-    targets: tuple[TableTarget, ...]
+    targets: tuple[TargetDetails, ...]
     sink_uri: str
     options: Mapping[str, str | None]
     statement: str

@@ -23,7 +23,7 @@ from ...kvlayer.errors import StoreClosed
 from ..pipeline.live import FeedState, LiveFeed
 from ..sinks.protocol import FeedIdentity, SinkContext, SinkProgress, SinkRefused
 from ..sinks.worker import WorkerFeed, WorkerKind
-from .attempt import Destination, FeedPlan, retryable, run_attempt
+from .attempt import Destination, plan_tables, retryable, run_attempt
 from .create import PROTECTION_MAX_AGE
 from .details import decode_details, decode_end, decode_progress, encode_progress, with_end
 from .feed_rights import check_feed_rights
@@ -128,8 +128,9 @@ class ChangefeedJob:
             save=self._save,
         )
         self._protected_at = await self._read_protection()
-        plan = FeedPlan(
-            table_ids=[target.table_id for target in details.targets],
+        plan = plan_tables(
+            services,
+            [target.table_id for target in details.targets],
             start_at=details.start_at,
             options=options,
             protected_at=self._protected_at,

@@ -12,6 +12,7 @@ from contextlib import aclosing
 
 from ...kvlayer.background import give_way
 from ...kvlayer.span import Span
+from ..targets import FeedTarget
 from .budget import MemoryBudget
 from .crossing import OpenBackfill
 from .decode import slice_rows
@@ -32,6 +33,7 @@ class BackfillScan:
     def __init__(
         self,
         reader: ScanReader,
+        target: FeedTarget,
         emitter: RowEmitter,
         *,
         progress: FeedProgress,
@@ -40,6 +42,7 @@ class BackfillScan:
     ) -> None:
         """`wait_until_behind` returns when the sink has at most so many rows to flush."""
         self._reader = reader
+        self._target = target
         self._emitter = emitter
         self._progress = progress
         self._budget = budget
@@ -48,7 +51,7 @@ class BackfillScan:
     async def run(self, backfill: OpenBackfill) -> None:
         """Emits what is left of it, and notes that it is done."""
         table = backfill.table
-        span = table.primary_span
+        span = self._target.rows_span(table)
         start = max(span.start, backfill.position)
         rows_max = min(slice_rows(table), BACKFILL_SLICE_ROWS)
         if start < span.end and not backfill.done:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ...kvlayer.events import ValueBatch
 from ...kvlayer.settings import declare_int
-from .decode import Versions
+from ..targets import Versions
 
 MEMORY_LIMIT = declare_int(
     "changefeed.memory.per_changefeed_limit",

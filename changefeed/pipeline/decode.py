@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.rows.row_codec import codec_for
 from ...kvlayer.clock import Timestamp
 from ..contract.changes import COLUMNAR_ROWS_MIN, ChangeBatch, ChangeKind, StageTimes
+from ..targets import Versions
 
 SLICE_CELLS = 24_576
 """Values decoded in one step of the loop, about two milliseconds' worth: commits wait no longer."""
@@ -21,27 +21,6 @@ def slice_rows(descriptor: TableDescriptor) -> int:
     """How many rows of a table one step of the loop may decode."""
     rows = SLICE_CELLS // len(descriptor.visible_columns)
     return min(max(rows, SLICE_ROWS_MIN), SLICE_ROWS_MAX)
-
-
-@dataclass(slots=True)
-class Versions:
-    """Versions of one table's keys, gathered from one or several batches of its range feed."""
-
-    keys: list[bytes] = field(default_factory=list)
-    values: list[bytes | None] = field(default_factory=list)
-    timestamps: list[Timestamp] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def pick(self, positions: Sequence[int]) -> Versions:
-        """Those at `positions`, in that order."""
-        keys, values, timestamps = self.keys, self.values, self.timestamps
-        return Versions(
-            [keys[index] for index in positions],
-            [values[index] for index in positions],
-            [timestamps[index] for index in positions],
-        )
 
 
 def decode(

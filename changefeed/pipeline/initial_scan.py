@@ -1,4 +1,4 @@
-"""The initial scan: every row of the feed's tables as of one timestamp, in slices.
+"""The initial scan: every row of a target as of one timestamp, in slices.
 
 A slice's rows are emitted, then the frontier of its keys moves from zero to the scan's timestamp:
 
@@ -10,18 +10,17 @@ So what a crash repeats is one flush, not the scan. The span feed starts at the 
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Protocol
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.clock import Timestamp, WallClock
-from ...kvlayer.keys import table_span
 from ...kvlayer.span import Span
 from ..contract.changes import ChangeKind, StageTimes
+from ..targets import FeedTarget, Versions
 from .budget import ROW_OVERHEAD_BYTES, MemoryBudget
-from .decode import Versions, decode, slice_rows
+from .decode import decode, slice_rows
 from .gate import SchemaGate
 from .lane import Emission
 from .live import LiveFeed
@@ -52,6 +51,7 @@ class RowEmitter:
     def __init__(
         self,
         reader: ScanReader,
+        target: FeedTarget,
         *,
         at: Timestamp,
         kind: ChangeKind,
@@ -63,6 +63,7 @@ class RowEmitter:
         with_versions: bool,
     ) -> None:
         self._reader = reader
+        self._target = target
         self._at = at
         self._kind = kind
         self._wall = wall
@@ -91,7 +92,7 @@ class RowEmitter:
         size = sum(len(key) + len(body) + ROW_OVERHEAD_BYTES for key, body in rows)
         self._budget.charge(size)
         batch = decode(
-            versions,
+            self._target.present(versions, descriptor),
             descriptor,
             stages=StageTimes(decoded=self._wall.monotonic_ns()),
             kind=self._kind,
@@ -108,41 +109,47 @@ class RowEmitter:
 
 
 class InitialScan:
-    """Scans one feed's tables. It yields to the loop after each slice."""
+    """Scans one target. It yields to the loop after each slice."""
 
     def __init__(
         self,
         reader: ScanReader,
+        target: FeedTarget,
         *,
         emitter: RowEmitter,
         at: Timestamp,
         gate: SchemaGate,
         progress: FeedProgress,
         budget: MemoryBudget,
+        pause: Callable[[], Awaitable[None]],
+        rows_max: int,
     ) -> None:
+        """`pause` is awaited after each slice, of at most `rows_max` rows: what lets others run."""
         self._reader = reader
+        self._target = target
         self._emitter = emitter
         self._at = at
         self._gate = gate
         self._progress = progress
         self._budget = budget
+        self._pause = pause
+        self._rows_max = rows_max
 
-    async def run(self, tables: Sequence[TableDescriptor]) -> None:
-        """Scans what is not scanned yet, then says so."""
-        unscanned = self._progress.unscanned()
-        for table in tables:
-            proof = await self._gate.prove(table.id, self._at)
-            for span in unscanned:
-                shared = span.intersect(table.primary_span)
-                if shared is not None:
-                    await self._scan(shared, proof.at(self._at))
-                rest = span.intersect(table_span(table.id))
-                if rest is not None:
-                    self._progress.forward(rest, self._at)  # its other indexes hold no rows
-        self._progress.complete_scan()
+    async def run(self) -> None:
+        """Scans what is not scanned yet."""
+        target = self._target
+        unscanned = self._progress.unscanned(target.id)
+        if not unscanned:
+            return
+        descriptor = (await self._gate.prove(target.id, self._at)).at(self._at)
+        for span in unscanned:
+            shared = span.intersect(target.rows_span(descriptor))
+            if shared is not None:
+                await self._scan(shared, descriptor)
+            self._progress.forward(span, self._at)  # its other keys are no rows
 
     async def _scan(self, span: Span, descriptor: TableDescriptor) -> None:
-        rows_max = slice_rows(descriptor)
+        rows_max = min(slice_rows(descriptor), self._rows_max)
         start = span.start
         async with aclosing(self._reader.scan_slices(span)) as slices:
             async for rows in slices:
@@ -152,7 +159,5 @@ class InitialScan:
                     end = part[-1][0] + b"\x00"
                     self._progress.forward(Span(start, end), self._at)
                     start = end
-                    await asyncio.sleep(0)
+                    await self._pause()
                     await self._budget.wait_for_room()
-        if start < span.end:
-            self._progress.forward(Span(start, span.end), self._at)

@@ -1,4 +1,4 @@
-"""Lanes: one table's way through the gate, in order.
+"""Lanes: one target's way through the gate, in order.
 
 A lane holds what came from the range feed and has not gone to the sink: versions that wait for
 their schema, and checkpoints behind them. Its queue keeps the range feed's order, so a checkpoint
@@ -11,8 +11,8 @@ moves the frontier only when every version before it has been emitted.
 A lone row on a table whose schema is proven passes in the step in which it came; what has queued up
 is decoded in slices, several small batches at a time.
 
-The range feed tells of all the table's indexes. A version goes on if its key is of the primary
-index of the descriptor that is canonical at its timestamp, so that a swap of that index at T needs
+The range feed tells of all of the target's keys. A version goes on if its key is a row under the
+descriptor that is canonical at its timestamp, so that a swap of a table's primary index at T needs
 no other subscription: below T the old index's keys go on, from T on the new one's.
 """
 
@@ -29,16 +29,16 @@ from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.clock import ZERO, Timestamp, WallClock
 from ...kvlayer.events import ValueBatch
 from ...kvlayer.frontier import Frontier
-from ...kvlayer.keys import index_prefix, table_span
 from ...kvlayer.span import Span
 from ...schemafeed.feed import TableDropped
 from ...schemafeed.table_events import TableEvent, table_event
 from ..contract.boundary_kind import BoundaryKind
 from ..contract.changes import ChangeBatch, StageTimes
+from ..targets import FeedTarget, Versions
 from .boundary import Boundary, BoundaryPlan
 from .budget import MemoryBudget, batch_bytes
 from .crossing import OpenBackfill
-from .decode import Versions, decode, slice_rows
+from .decode import decode, slice_rows
 from .gate import Proof, SchemaGate
 
 CHECKPOINT_SPACING_NS = 20_000_000
@@ -49,9 +49,6 @@ CHECKPOINT_BYTES = 128
 
 SLICE_BYTES = 2 * 1024 * 1024
 """Bytes decoded in one step of the loop: rows may be large, and `slice_rows` counts columns."""
-
-FIRST_INDEX_ID = 1
-"""A table that has had no other index has all its keys in this one."""
 
 
 class LaneState(Enum):
@@ -116,7 +113,7 @@ class LaneEnd(Protocol):
         """Rows of the table emitted from here on may be under `event.after`."""
         ...
 
-    def forward(self, span: Span, resolved: Timestamp) -> None:
+    def forward(self, target_id: int, span: Span, resolved: Timestamp) -> None:
         """Everything in `span` at or below `resolved` was emitted."""
         ...
 
@@ -162,6 +159,7 @@ class TableLane:
 
     def __init__(
         self,
+        target: FeedTarget,
         table: TableDescriptor,
         *,
         start: Sequence[tuple[Span, Timestamp]],
@@ -172,9 +170,11 @@ class TableLane:
         plan: BoundaryPlan,
         columnar: bool,
     ) -> None:
-        """`start` is how far the table's span has come, piece by piece."""
-        self.table_id = table.id
-        self.span = table_span(table.id)
+        """`table` is the target's descriptor as of `start`: how far its span has come, piece by
+        piece."""
+        self.target = target
+        self.table_id = target.id
+        self.span = target.span
         self._current = table
         self._gate = gate
         self._budget = budget
@@ -229,6 +229,14 @@ class TableLane:
         head = self._waiting[0]
         return head.resolved if isinstance(head, _Mark) else head.upto
 
+    def close(self) -> None:
+        """Gives up what has not gone on: nothing of the target follows."""
+        self._budget.drop(self.held_bytes)
+        self._budget.release(sum(map(_charged, self._waiting)))
+        self.held_bytes = 0
+        self._held.clear()
+        self._waiting.clear()
+
     def forget(self) -> None:
         """Drops what waits at a bar, to have it read again when the bar is lifted."""
         self._budget.drop(self.held_bytes)
@@ -271,7 +279,7 @@ class TableLane:
         assert self._backfill is not None, self.table_id
         self._backfill = None
         for span, at in list(self._arrived.entries()):
-            self._end.forward(span, at)
+            self._end.forward(self.table_id, span, at)
 
     # Boundaries
 
@@ -411,7 +419,8 @@ class TableLane:
         """Everything in `span` at or below `upto` was emitted."""
         self._arrived.forward(span, upto)
         backfill = self._backfill
-        self._end.forward(span, upto if backfill is None else min(upto, backfill.below))
+        reached = upto if backfill is None else min(upto, backfill.below)
+        self._end.forward(self.table_id, span, reached)
         if backfill is not None:
             self._start_backfill()
 
@@ -474,15 +483,15 @@ class TableLane:
         self, taken: _Taken, versions: Versions, descriptor: TableDescriptor, stages: StageTimes
     ) -> None:
         assert descriptor.version <= self._current.version, (descriptor, self._current)
-        if descriptor.next_index_id > FIRST_INDEX_ID + 1:
-            versions = _of_index(versions, descriptor)
-            if not versions.keys:
-                self._budget.release(taken.size)
-                return
+        versions = self.target.select(versions, descriptor)
+        if not versions.keys:
+            self._budget.release(taken.size)
+            return
         backfill = self._backfill
         if backfill is not None and descriptor.version >= backfill.table.version:
             backfill.note_emitted(versions.keys)
-        batch = decode(versions, descriptor, stages=stages, columnar=self._columnar)
+        shown = self.target.present(versions, descriptor)
+        batch = decode(shown, descriptor, stages=stages, columnar=self._columnar)
         stages.decoded = self._monotonic_ns()
         self._end.emit(Emission(batch, taken.commits, taken.size))
 
@@ -559,10 +568,3 @@ class TableLane:
 def _charged(item: _Queued | _Mark) -> int:
     """The bytes that it is charged."""
     return item.size if isinstance(item, _Queued) else CHECKPOINT_BYTES
-
-
-def _of_index(versions: Versions, descriptor: TableDescriptor) -> Versions:
-    """Those whose keys are of the descriptor's primary index: the rows, and each of them once."""
-    prefix = index_prefix(descriptor.id, descriptor.primary_index_id)
-    inside = [place for place, key in enumerate(versions.keys) if key.startswith(prefix)]
-    return versions if len(inside) == len(versions.keys) else versions.pick(inside)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from enum import Enum
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 
 from ...error import Error
@@ -68,6 +68,11 @@ class LiveFeed:
         return self._waiters[0][0] if self._waiters else None
 
     @property
+    def here(self) -> bool:
+        """Whether this node runs it, or tries to."""
+        return self.state not in (FeedState.WAITING, FeedState.STOPPED)
+
+    @property
     def ended(self) -> bool:
         return self.state is FeedState.STOPPED
 
@@ -100,9 +105,15 @@ class LiveFeed:
         if self.state is FeedState.STOPPED:
             raise self._stopped()
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heappush(self._waiters, (timestamp, next(self._tickets), waiter))
+        entry = (timestamp, next(self._tickets), waiter)
+        heappush(self._waiters, entry)
         self.on_wait()
-        await waiter
+        try:
+            await waiter
+        finally:
+            if entry in self._waiters:  # it was cancelled
+                self._waiters.remove(entry)
+                heapify(self._waiters)
 
     def note_flushed(self, progress: SinkProgress) -> None:
         """`progress` is durable in the sink, with everything that it covers."""

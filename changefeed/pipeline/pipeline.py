@@ -2,10 +2,14 @@
 
     span feed -> memory budget -> schema gate -> decode -> sink -> frontier -> checkpoint
 
-Four tasks share it. The *reader* scans, then takes events off the span feed and pushes them into
-their tables' lanes. A lane whose schema is proven lets them go on in that same step; a *drainer*,
-one a lane and only while it is needed, waits for proofs and cuts a backlog into slices. The
-*writer* flushes the sink, the *checkpointer* saves progress behind it.
+Four tasks share it. The *reader* takes events off the span feed and pushes them into their targets'
+lanes. A lane whose schema is proven lets them go on in that same step; a *drainer*, one a lane and
+only while it is needed, waits for proofs and cuts a backlog into slices. The *writer* flushes the
+sink, the *checkpointer* saves progress behind it.
+
+A feed that begins scans its targets before there is a reader. A target that is behind the others
+(it joined later, or was paused) is scanned and caught up with beside them, by a task and a reader
+of its own, and the others' rows go on meanwhile.
 
 Whatever fails in one of them ends the attempt; the job starts another from the saved progress.
 """
@@ -13,17 +17,16 @@ Whatever fails in one of them ends the attempt; the job starts another from the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.access import ClockReading
+from ...kvlayer.background import give_way
 from ...kvlayer.clock import Timestamp
-from ...kvlayer.events import Checkpoint, DeleteRange, Event, SteadyState, ValueBatch
-from ...kvlayer.frontier import Frontier
-from ...kvlayer.keys import table_id_of, table_span
+from ...kvlayer.events import DeleteRange
 from ...kvlayer.settings import Settings
 from ...kvlayer.span import Span
 from ...schemafeed.feed import TableDropped
@@ -31,33 +34,21 @@ from ...schemafeed.table_events import TableEvent
 from ..contract.changes import ChangeKind
 from ..contract.options import ChangefeedOptions, ScanChoice
 from ..sinks.protocol import Sink, SinkProgress
-from .backfill import BackfillScan
+from ..targets import FeedTarget
+from .backfill import BACKFILL_ROWS_BEHIND, BACKFILL_SLICE_ROWS, BackfillScan
 from .boundary import Boundary, SchemaChangeEnd, plan_boundary
 from .budget import MEMORY_LIMIT, MemoryBudget
 from .checkpointer import Checkpointer
 from .crossing import OpenBackfill
+from .decode import SLICE_ROWS_MAX
 from .gate import SchemaGate
 from .idle_pace import IdlePace
 from .initial_scan import InitialScan, RowEmitter, ScanReader
 from .lane import Emission, LaneState, TableLane
 from .live import FeedState, LiveFeed
 from .progress import FeedProgress
+from .reader import EventFeed, FeedReader
 from .writer import SinkWriter
-
-
-class EventFeed(Protocol):
-    """Events of some spans, each from its own start (exclusive): `Store.span_feed_from`'s."""
-
-    @property
-    def frontier(self) -> Frontier:
-        """How far each span was resolved by the events handed out."""
-        ...
-
-    async def next(self) -> list[Event]: ...
-
-    def space_checkpoints(self, seconds: float) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class FeedSource(Protocol):
@@ -85,6 +76,20 @@ class SinkEnd:
     save: Callable[[SinkProgress], Awaitable[None]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetStart:
+    """A target as an attempt begins with it.
+
+    `table` is its descriptor where its part of the frontier stands, or at `scan_at` where it is
+    still to be scanned: there the scan reads, and above it changes count.
+    """
+
+    target: FeedTarget
+    table: TableDescriptor
+    gate: SchemaGate
+    scan_at: Timestamp
+
+
 class RangeDeletion(Exception):
     """A whole span of a table was deleted at once, which a feed of rows cannot follow."""
 
@@ -93,32 +98,25 @@ class RangeDeletion(Exception):
 
 
 class Pipeline:
-    """Runs one feed's tables into its sink, from `start` on.
-
-    `scan_at` is the feed's start: where the initial scan reads, and above which changes count.
-    """
+    """Runs one feed's targets into its sink, each from its own part of `start` on."""
 
     def __init__(
         self,
         source: FeedSource,
-        tables: Sequence[TableDescriptor],
+        starts: Sequence[TargetStart],
         *,
-        gate: SchemaGate,
         end: SinkEnd,
         start: SinkProgress,
-        scan_at: Timestamp,
         options: ChangefeedOptions,
         live: LiveFeed,
         pace: IdlePace,
     ) -> None:
         self._source = source
-        self._tables = tables
-        self._gate = gate
-        self._scan_at = scan_at
+        self._starts = {each.target.id: each for each in starts}
         self._options = options
         self._live = live
         self._columnar = end.columnar
-        self.progress = FeedProgress(start)
+        self.progress = FeedProgress(start, {each.target.id: each.target.span for each in starts})
         self.budget = MemoryBudget(lambda: source.settings.get(MEMORY_LIMIT))
         self._checkpointer = Checkpointer(
             end.sink,
@@ -137,25 +135,15 @@ class Pipeline:
             pace=pace,
             on_flushed=self._checkpointer.note_flushed,
         )
-        plan = partial(plan_boundary, options=options, follows_schema=end.follows_schema)
-        self._lanes = {
-            table.id: TableLane(
-                table,
-                start=_part(start.frontier, table_span(table.id)),
-                gate=gate,
-                budget=self.budget,
-                wall=source.clock.wall,
-                end=self,
-                plan=plan,
-                columnar=end.columnar,
-            )
-            for table in tables
-        }
+        self._writer.on_spacing = self._space_checkpoints
+        self._spacing = 0.0
+        self._plan = partial(plan_boundary, options=options, follows_schema=end.follows_schema)
+        self._lanes: dict[int, TableLane] = {}
+        self._readers: list[FeedReader] = []
         self._drainers: dict[int, asyncio.Task[None]] = {}
-        self._backfills: set[asyncio.Task[None]] = set()
+        self._helpers: dict[int, set[asyncio.Task[None]]] = {}
+        """Scans and backfills, by target."""
         self._tasks: asyncio.TaskGroup
-        self._reader: asyncio.Task[None]
-        self._feed: EventFeed | None = None
         self._ended: asyncio.Future[TableDropped | SchemaChangeEnd | None]
         self._ended = asyncio.get_running_loop().create_future()
 
@@ -171,17 +159,20 @@ class Pipeline:
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
         finally:
-            if self._feed is not None:
-                self._feed.close()
+            for reader in self._readers:
+                reader.feed.close()
 
     async def _run(self, tasks: asyncio.TaskGroup) -> None:
         self._tasks = tasks
         writer = tasks.create_task(self._writer.run())
         checkpointer = tasks.create_task(self._checkpointer.run())
-        self._reader = tasks.create_task(self._read())
+        beginning = tasks.create_task(self._begin())
         ended_by = await self._ended
-        self._reader.cancel()
-        for helper in (*self._drainers.values(), *self._backfills):
+        beginning.cancel()
+        for reader in self._readers:
+            reader.stop()
+        helpers = [task for each in self._helpers.values() for task in each]
+        for helper in (*self._drainers.values(), *helpers):
             helper.cancel()
         self._writer.end()
         await writer
@@ -190,47 +181,86 @@ class Pipeline:
         if ended_by is not None:
             raise ended_by
 
-    async def _read(self) -> None:
-        """The initial scan where it is not complete, then the span feed for ever."""
+    async def _begin(self) -> None:
+        """The initial scan where it is not complete, then the span feed of the targets in step; a
+        target that is behind goes its own way at once."""
+        starts = list(self._starts.values())
+        apart = [each for each in starts if self.progress.behind(each.target.id)]
+        together = [each for each in starts if each not in apart]
+        for start in apart:
+            self._help(start.target.id, self._catch_up(start))
         if not self.progress.scan_complete:
             self._live.state = FeedState.INITIAL_SCAN
-            await self._scan().run(self._tables)
+            for start in together:
+                await self._scan(start).run()
+            self.progress.complete_scan()
         if self._options.initial_scan is ScanChoice.ONLY:
             self._end(None)
             return
-        self._feed = self._source.span_feed_from(self.progress.capture().frontier)
-        await self._follow(self._feed)
-
-    async def _follow(self, feed: EventFeed) -> None:
-        """Takes what the span feed brings, for ever.
-
-        It never stops for what waits at boundaries, since that may wait for what the feed has still
-        to bring: beyond the limit, lanes forget it instead.
-        """
         self._live.state = FeedState.CATCH_UP
-        self._writer.on_spacing = feed.space_checkpoints
-        while True:
-            sliced = self._take(await feed.next())
-            while self.budget.overheld:
-                max(self._lanes.values(), key=lambda lane: lane.held_bytes).forget()
-            await self.budget.wait_for_room()
-            if sliced:
-                await asyncio.sleep(0)
+        if together:
+            self._read(together)
 
-    def _scan(self) -> InitialScan:
-        reader = self._source.snapshot(self._scan_at)
-        return InitialScan(
-            reader,
-            emitter=self._emitter(reader, self._scan_at, ChangeKind.INITIAL_SCAN),
-            at=self._scan_at,
-            gate=self._gate,
-            progress=self.progress,
+    async def _catch_up(self, start: TargetStart) -> None:
+        """Scans a target that is behind, where it is to be, and reads on from there."""
+        await self._scan(start, beside_others=True).run()
+        self._read([start])
+
+    def _read(self, starts: Sequence[TargetStart]) -> None:
+        """A reader of its own for these targets, from where their progress stands."""
+        for start in starts:
+            self._lanes[start.target.id] = self._lane(start)
+        lanes = [self._lanes[start.target.id] for start in starts]
+        entries = [each for start in starts for each in self.progress.part(start.target.id)]
+        self._open_reader(lanes, entries)
+
+    def _open_reader(
+        self, lanes: Sequence[TableLane], entries: Sequence[tuple[Span, Timestamp]]
+    ) -> None:
+        reader = FeedReader(self._source.span_feed_from(entries), lanes, self)
+        if self._spacing:
+            reader.feed.space_checkpoints(self._spacing)
+        reader.task = self._tasks.create_task(reader.run())
+        self._readers.append(reader)
+
+    def _lane(self, start: TargetStart) -> TableLane:
+        return TableLane(
+            start.target,
+            start.table,
+            start=self.progress.part(start.target.id),
+            gate=start.gate,
             budget=self.budget,
+            wall=self._source.clock.wall,
+            end=self,
+            plan=self._plan,
+            columnar=self._columnar,
         )
 
-    def _emitter(self, reader: ScanReader, at: Timestamp, kind: ChangeKind) -> RowEmitter:
+    def _scan(self, start: TargetStart, *, beside_others: bool = False) -> InitialScan:
+        """`beside_others`: in short steps and short flushes, for live rows wait for those."""
+        reader = self._source.snapshot(start.scan_at)
+        return InitialScan(
+            reader,
+            start.target,
+            emitter=self._emitter(reader, start, start.scan_at, ChangeKind.INITIAL_SCAN),
+            at=start.scan_at,
+            gate=start.gate,
+            progress=self.progress,
+            budget=self.budget,
+            pause=self._give_way if beside_others else partial(asyncio.sleep, 0),
+            rows_max=BACKFILL_SLICE_ROWS if beside_others else SLICE_ROWS_MAX,
+        )
+
+    async def _give_way(self) -> None:
+        await give_way()
+        await self._writer.wait_until_behind(BACKFILL_ROWS_BEHIND)
+
+    def _emitter(
+        self, reader: ScanReader, start: TargetStart, at: Timestamp, kind: ChangeKind
+    ) -> RowEmitter:
         return RowEmitter(
             reader,
+            start.target,
             at=at,
             kind=kind,
             wall=self._source.clock.wall,
@@ -241,6 +271,18 @@ class Pipeline:
             with_versions=self._options.mvcc_timestamp,
         )
 
+    def _help(self, target_id: int, work: Coroutine[None, None, None]) -> None:
+        """Runs a target's scan or backfill beside everything else."""
+        helpers = self._helpers.setdefault(target_id, set())
+        task = self._tasks.create_task(work)
+        helpers.add(task)
+        task.add_done_callback(helpers.discard)
+
+    def _space_checkpoints(self, seconds: float) -> None:
+        self._spacing = seconds
+        for reader in self._readers:
+            reader.feed.space_checkpoints(seconds)
+
     # What lanes ask for
 
     def emit(self, emission: Emission) -> None:
@@ -249,26 +291,28 @@ class Pipeline:
     def change_schema(self, event: TableEvent) -> None:
         self._writer.change_schema(event)
 
-    def forward(self, span: Span, resolved: Timestamp) -> None:
+    def forward(self, target_id: int, span: Span, resolved: Timestamp) -> None:
         self.progress.forward(span, resolved)
-        self._gate.consume(self.progress.resolved)
+        start = self._starts[target_id]
+        behind = self.progress.behind(target_id)
+        start.gate.consume(self.progress.low_water(target_id) if behind else self.progress.resolved)
 
     def open_backfill(self, boundary: Boundary) -> OpenBackfill:
         known = self.progress.open_backfill(boundary.table_id, boundary.at, boundary.kind)
         return OpenBackfill(boundary, known)
 
     def start_backfill(self, backfill: OpenBackfill) -> None:
-        task = self._tasks.create_task(self._backfill(backfill))
-        self._backfills.add(task)
-        task.add_done_callback(self._backfills.discard)
+        self._help(backfill.table.id, self._backfill(backfill))
 
     async def _backfill(self, backfill: OpenBackfill) -> None:
+        start = self._starts[backfill.table.id]
         reader = self._source.snapshot(backfill.at)
-        emitter = self._emitter(reader, backfill.at, ChangeKind.BACKFILL)
+        emitter = self._emitter(reader, start, backfill.at, ChangeKind.BACKFILL)
         self._live.backfills += 1
         try:
             scan = BackfillScan(
                 reader,
+                start.target,
                 emitter,
                 progress=self.progress,
                 budget=self.budget,
@@ -279,61 +323,51 @@ class Pipeline:
             self._live.backfills -= 1
         lane = self._lanes[backfill.table.id]
         lane.backfilled()
-        self._wake(lane)
+        self.wake(lane)
 
-    def read_again(self, table_id: int, starts: Sequence[tuple[Span, Timestamp]]) -> None:
-        """Another span feed takes the place of the one that is read, in this step: of the other
-        tables it goes on where that one is, and what that one would bring next, it brings."""
-        assert self._feed is not None, table_id
-        stands = list(self._feed.frontier.entries())
-        others = [lane.span for lane in self._lanes.values() if lane.table_id != table_id]
-        again = [*starts, *[stand for span in others for stand in _part(stands, span)]]
-        self._reader.cancel()
-        self._feed.close()
-        self._feed = self._source.span_feed_from(again)
-        self._reader = self._tasks.create_task(self._follow(self._feed))
+    def read_again(self, target_id: int, starts: Sequence[tuple[Span, Timestamp]]) -> None:
+        """A reader of its own takes the target over, in this step; the others go on as they are."""
+        lane = self._lanes[target_id]
+        self._drop_reader(lane)
+        self._open_reader([lane], starts)
 
-    def _take(self, events: list[Event]) -> bool:
-        """Pushes events into their lanes and lets go on what may; says whether a slice was done.
+    def _drop_reader(self, lane: TableLane) -> None:
+        """Nothing is read for the lane any more."""
+        for reader in list(self._readers):
+            if lane in reader.lanes:
+                reader.remove(lane)
+                if not reader.lanes:
+                    self._readers.remove(reader)
 
-        All events are pushed before a lane advances: commits that became durable together are
-        decoded together.
-        """
-        lanes = self._lanes
-        for event in events:
-            match event:
-                case ValueBatch():
-                    lanes[table_id_of(event.keys[0])].push(event)
-                case Checkpoint():
-                    self._push_checkpoint(event)
-                case SteadyState():
-                    self._live.state = FeedState.STEADY
-                case DeleteRange():
-                    raise RangeDeletion(event.span)
-        sliced = False
-        for lane in lanes.values():
-            sliced = self._wake(lane) or sliced
-            if not lane.resting:
-                self._writer.stir()
-        return sliced
+    # What readers ask for
 
-    def _wake(self, lane: TableLane) -> bool:
+    def wake(self, lane: TableLane) -> bool:
         """Lets go on what may, unless a drainer does; says whether a slice was done."""
-        if lane.table_id in self._drainers:
-            return False
-        state = self._advance(lane)
-        if state is not LaneState.EMPTY:
-            drainer = self._tasks.create_task(self._drain(lane, state))
-            self._drainers[lane.table_id] = drainer
+        state: LaneState | None = None
+        if lane.table_id not in self._drainers:
+            state = self._advance(lane)
+            if state is not LaneState.EMPTY:
+                drainer = self._tasks.create_task(self._drain(lane, state))
+                self._drainers[lane.table_id] = drainer
+        if not lane.resting:
+            self._writer.stir()
         return state is LaneState.SLICED
 
-    def _push_checkpoint(self, checkpoint: Checkpoint) -> None:
-        now = self._source.clock.wall.monotonic_ns()
-        for lane in self._lanes.values():
-            for span in checkpoint.spans:
-                shared = lane.span.intersect(span)
-                if shared is not None:
-                    lane.push_checkpoint(shared, checkpoint.resolved, now_ns=now)
+    def note_steady(self) -> None:
+        self._live.state = FeedState.STEADY
+
+    def note_deletion(self, lane: TableLane, event: DeleteRange) -> None:
+        raise RangeDeletion(event.span)
+
+    async def wait_for_room(self) -> None:
+        """Beyond the limit of what waits at boundaries, lanes forget it; beyond that of what goes
+        on, the reader waits."""
+        while self.budget.overheld:
+            max(self._lanes.values(), key=lambda lane: lane.held_bytes).forget()
+        await self.budget.wait_for_room()
+
+    def now_ns(self) -> int:
+        return self._source.clock.wall.monotonic_ns()
 
     async def _drain(self, lane: TableLane, state: LaneState) -> None:
         """Brings a lane that has fallen behind to its end, slice by slice, proof by proof."""
@@ -357,7 +391,7 @@ class Pipeline:
         if self._ended.done():
             return False
         try:
-            await self._gate.prove(lane.table_id, lane.blocked_on)
+            await self._starts[lane.table_id].gate.prove(lane.table_id, lane.blocked_on)
         except TableDropped:
             # The lane meets it too, having moved the frontier up to the drop.
             pass
@@ -367,11 +401,3 @@ class Pipeline:
         """Nothing more is to be read: what was emitted is flushed, and the attempt ends."""
         if not self._ended.done():
             self._ended.set_result(why)
-
-
-def _part(
-    entries: Iterable[tuple[Span, Timestamp]], span: Span
-) -> Sequence[tuple[Span, Timestamp]]:
-    """Those of a frontier's entries that lie in `span`."""
-    shared = [(span.intersect(part), at) for part, at in entries]
-    return [(part, at) for part, at in shared if part is not None]

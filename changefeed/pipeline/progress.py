@@ -12,12 +12,10 @@ a feed resolves nothing before it has shown every row once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ...kvlayer.clock import ZERO, Timestamp, format_timestamp
 from ...kvlayer.frontier import Frontier
-from ...kvlayer.keys import table_span
 from ...kvlayer.span import Span
 from ..contract.boundary_kind import BoundaryKind
 from ..sinks.protocol import BackfillProgress, SinkProgress
@@ -34,17 +32,26 @@ def progress_at(spans: Iterable[Span], at: Timestamp, *, scan_complete: bool) ->
     )
 
 
-def covering(start: SinkProgress, table_ids: Iterable[int]) -> SinkProgress:
-    """`start`, its frontier over the whole of each table: what it lacks stands at its least."""
-    frontier = Frontier()
-    for table_id in table_ids:
-        span = table_span(table_id)
-        parts = [(part, at) for part, at in start.frontier if span.intersect(part) is not None]
-        assert parts, (table_id, start)
-        frontier.add(span, min(at for _, at in parts))
-        for part, at in parts:
-            frontier.forward(part, at)
-    return replace(start, frontier=tuple(frontier.entries()))
+def part_of(
+    entries: Iterable[tuple[Span, Timestamp]], span: Span
+) -> Sequence[tuple[Span, Timestamp]]:
+    """Those of a frontier's entries that lie in `span`, cut to it."""
+    shared = [(span.intersect(part), at) for part, at in entries]
+    return [(part, at) for part, at in shared if part is not None]
+
+
+def whole(entries: Sequence[tuple[Span, Timestamp]], span: Span) -> Frontier:
+    """The frontier of the whole of `span`: what `entries` lack stands at their least."""
+    assert entries, span
+    frontier = Frontier([span], min(at for _, at in entries))
+    for part, at in entries:
+        frontier.forward(part, at)
+    return frontier
+
+
+def without(entries: Iterable[tuple[Span, Timestamp]], span: Span) -> list[tuple[Span, Timestamp]]:
+    """A frontier's entries outside of `span`."""
+    return [(rest, at) for part, at in entries for rest in part.minus(span)]
 
 
 class FeedProgress:
@@ -52,20 +59,72 @@ class FeedProgress:
 
     `forward` may be called only when everything in `span` at or below the timestamp has been
     handed to the sink: this is what makes "captured, then flushed" a promise.
+
+    A target whose part of the frontier is below what the feed has resolved is *behind*: it came to
+    the feed later than others, or was paused. It counts for the resolved timestamp as soon as it
+    has caught up with it; until then that is the other targets' alone.
+
+        orders 90, events 95              resolved 90
+        refunds joins, scanned at 80      resolved 90, then 95: refunds is behind
+        refunds 96                        resolved 95, and refunds counts from here on
     """
 
-    def __init__(self, start: SinkProgress) -> None:
-        self.frontier = Frontier.from_entries(start.frontier)
+    def __init__(self, start: SinkProgress, spans: Mapping[int, Span]) -> None:
+        """`spans` are those of the targets that are followed, by their ids. What `start` says of
+        other keys stays as it is."""
+        self._spans = dict(spans)
+        self._kept = list(start.frontier)
+        self.frontier = Frontier()
+        self._behind: dict[int, Frontier] = {}
+        self._floor = start.resolved
         self.scan_complete = start.scan_complete
         self.flushed = start
         self.on_change: Callable[[], None] = nothing
         self._captured: SinkProgress | None = start
         self._backfills = {each.table_id: each for each in start.backfills}
+        for target_id, span in spans.items():
+            frontier = whole(part_of(start.frontier, span), span)
+            if frontier.low_water < start.resolved:
+                self._behind[target_id] = frontier
+            else:
+                self._count(frontier)
+            self._kept = without(self._kept, span)
+
+    def _count(self, frontier: Frontier) -> None:
+        """The target counts from here on for what the feed resolves."""
+        for part, at in frontier.entries():
+            self.frontier.add(part, at)
 
     @property
     def resolved(self) -> Timestamp:
-        """Everything at or below it has been handed to the sink."""
-        return self.frontier.low_water if self.scan_complete else ZERO
+        """Everything at or below it has been handed to the sink, of the targets that count."""
+        return max(self._floor, self.frontier.low_water) if self.scan_complete else ZERO
+
+    def behind(self, target_id: int) -> bool:
+        """Whether the target does not count for what the feed resolves yet."""
+        return target_id in self._behind
+
+    def part(self, target_id: int) -> Sequence[tuple[Span, Timestamp]]:
+        """The target's part of the frontier, whole."""
+        frontier = self._behind.get(target_id, self.frontier)
+        return part_of(frontier.entries(), self._spans[target_id])
+
+    def low_water(self, target_id: int) -> Timestamp:
+        """How far the target has come."""
+        return min(at for _, at in self.part(target_id))
+
+    def leave(self, target_id: int, *, keep: bool) -> None:
+        """The target is followed no more. Where it stood stays in the progress if `keep`."""
+        self._floor = self.resolved
+        entries = self.part(target_id)
+        span = self._spans.pop(target_id)
+        if self._behind.pop(target_id, None) is None:
+            self.frontier = Frontier.from_entries(without(self.frontier.entries(), span))
+        if keep:
+            self._kept += entries
+        else:
+            self._backfills.pop(target_id, None)
+        self._changed()
 
     @property
     def dirty(self) -> bool:
@@ -75,7 +134,16 @@ class FeedProgress:
     def forward(self, span: Span, to: Timestamp) -> None:
         """Everything in `span` at or below `to` has been handed to the sink."""
         self.frontier.forward(span, to)
+        if self._behind:
+            self._forward_behind(span, to)
         self._changed()
+
+    def _forward_behind(self, span: Span, to: Timestamp) -> None:
+        for target_id, frontier in list(self._behind.items()):
+            frontier.forward(span, to)
+            if frontier.low_water >= self.resolved:
+                del self._behind[target_id]
+                self._count(frontier)
 
     def complete_scan(self) -> None:
         """Every row of the initial scan has been handed to the sink."""
@@ -105,14 +173,17 @@ class FeedProgress:
         """Whether rows as of a schema event are being shown."""
         return any(not backfill.done for backfill in self._backfills.values())
 
-    def unscanned(self) -> list[Span]:
-        """The spans that the initial scan has still to read."""
-        return [span for span, at in self.frontier.entries() if at == ZERO]
+    def unscanned(self, target_id: int) -> list[Span]:
+        """The spans of a target that its initial scan has still to read."""
+        return [span for span, at in self.part(target_id) if at == ZERO]
 
     def capture(self) -> SinkProgress:
         """Progress as it stands, whole: what a flush that begins now may claim."""
         if self._captured is None:
             entries = tuple(self.frontier.entries())
+            if self._behind or self._kept:
+                apart = [each for frontier in self._behind.values() for each in frontier.entries()]
+                entries = tuple(sorted([*entries, *apart, *self._kept]))
             if self._backfills:
                 self._forget_passed(entries)
             self._captured = SinkProgress(
@@ -126,8 +197,10 @@ class FeedProgress:
     def _forget_passed(self, entries: Sequence[tuple[Span, Timestamp]]) -> None:
         """Lets go of backfills that are done, where the table's frontier says as much."""
         for table_id, backfill in list(self._backfills.items()):
-            stands = [at for span, at in entries if span.intersect(table_span(table_id))]
-            if backfill.done and min(stands) >= backfill.at:
+            span = self._spans.get(table_id)
+            if span is None or not backfill.done:
+                continue
+            if min(at for _, at in part_of(entries, span)) >= backfill.at:
                 del self._backfills[table_id]
 
     def note_flushed(self, captured: SinkProgress) -> None:

@@ -22,7 +22,7 @@ from ...kvlayer.clock import Timestamp, format_timestamp
 from ...kvlayer.errors import StoreClosed
 from ...schemafeed.feed import SchemaFeedError, TableDropped
 from ..contract.options import parse_options
-from ..jobs.attempt import Destination, FeedPlan, retryable, run_attempt
+from ..jobs.attempt import Destination, FeedPlan, plan_tables, retryable, run_attempt
 from ..jobs.create import FeedRequest, check_start
 from ..jobs.feed_rights import check_feed_rights
 from ..jobs.services import ChangefeedServices
@@ -98,9 +98,8 @@ class ChangefeedStream:
     @property
     def _needed_from(self) -> Timestamp:
         """What the next attempt would have to read."""
-        if self._progress is None:
-            return self._plan.start_at
-        return max(self._progress.resolved, self._plan.start_at)
+        start_at = min(planned.start_at for planned in self._plan.targets)
+        return start_at if self._progress is None else max(self._progress.resolved, start_at)
 
     async def _run(self) -> None:
         keeper = asyncio.create_task(self._protection.keep(lambda: self._needed_from))
@@ -121,7 +120,7 @@ class ChangefeedStream:
         await check_feed_rights(
             self._services,
             self._user,
-            self._plan.table_ids,
+            [planned.target.id for planned in self._plan.targets],
             any_of=_STREAM_PRIVILEGES,
             logs_in=self._logged_in,
         )
@@ -162,8 +161,8 @@ async def open_stream(services: ChangefeedServices, request: FeedRequest) -> Cha
     await check_start(services, request, parsed.cursor)
     start_at = request.at if parsed.cursor is None else parsed.cursor
     protection = await protect_stream(services, request.tables, start_at)
-    plan = FeedPlan(
-        table_ids=[table.id for table in request.tables], start_at=start_at, options=parsed
+    plan = plan_tables(
+        services, [table.id for table in request.tables], start_at=start_at, options=parsed
     )
     sink = SinklessSink(services.store.clock.wall, parsed)
     return ChangefeedStream(services, plan, sink, protection, request.user)

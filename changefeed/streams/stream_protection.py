@@ -16,8 +16,8 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import KVError
-from ...kvlayer.keys import table_span
 from ...kvlayer.protected_timestamp import ProtectionRefused
+from ..jobs.create import targets_of
 from ..jobs.services import ChangefeedServices
 
 MAX_AGE_SECONDS = 600.0
@@ -68,7 +68,7 @@ async def protect_stream(
             record_id = await services.protections.protect(
                 transaction,
                 owner="sinkless changefeed",
-                spans=[table_span(table.id) for table in tables],
+                spans=[target.span for target in targets_of(services, tables)],
                 timestamp=start_at,
                 max_age_seconds=MAX_AGE_SECONDS,
             )

@@ -334,6 +334,7 @@ def _bindings(
         process_id=execution.process_id,
         # Never before now(), which is drawn behind it where the statement is its transaction.
         statement_began_us=max(execution.text_began_us, unix_us(now)),
+        read_at=at,
         variables=execution.variables,
     )
     return Bindings(

@@ -63,6 +63,12 @@ class Changefeeds(Protocol):
 
     async def stream(self, request: ChangefeedRequest) -> ChangefeedStream: ...
 
+    async def wait(self, job_id: int, until: Timestamp, *, seconds: float | None) -> Timestamp:
+        """Returns the feed's resolved timestamp when its sink holds everything at or below `until`,
+        wherever it runs. Raises SQLError: 42704 for an unknown job, 42809 for one that is no feed,
+        55000 for one that does not run, 57014 where it takes longer than `seconds`."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSummary:

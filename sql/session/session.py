@@ -285,7 +285,8 @@ class Session:
             return
         async with self._turn:
             try:
-                await self._transactions.commit(self._store.clock.wall.monotonic_ns())
+                ended = await self._transactions.commit(self._store.clock.wall.monotonic_ns())
+                self._calls.note_commit(ended.commit_timestamp)
             except BaseException as error:
                 await self._failed(error)
 
@@ -378,9 +379,12 @@ class Session:
             untimed()
         try:
             if isinstance(statement, TransactionStatement):
-                return await self._transactions.run(statement, asked.parameters)
+                result = await self._transactions.run(statement, asked.parameters)
+                self._calls.note_commit(result.commit_timestamp)
+                return result
             self._record(statement, ASKED)
             result = await self._transactions.timed(self._run(asked))
+            self._calls.note_commit(result.commit_timestamp)
             self._record(statement, DONE)
             return result
         except Exception as error:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from random import Random
+from typing import cast
 
 from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.rows.row_codec import codec_for
+from tailrace.catalog.store.descriptor_store import DescriptorStore
 from tailrace.changefeed.contract.changes import ChangeBatch
+from tailrace.changefeed.pipeline.gate import SchemaGate
+from tailrace.changefeed.pipeline.pipeline import TargetStart
 from tailrace.changefeed.sinks import SinkError, SinkProgress, SinkStand
+from tailrace.changefeed.targets import TableTarget
 from tailrace.kvlayer.clock import Clock, MemoryBoundStore, Timestamp
 from tailrace.kvlayer.events import Checkpoint, Event, SteadyState, ValueBatch
 from tailrace.kvlayer.frontier import Frontier
@@ -214,6 +219,21 @@ class ModelSchema:
 
     async def close(self) -> None:
         pass
+
+
+def target_of(table: TableDescriptor) -> TableTarget:
+    """The table as a target of a pipeline: which is told of its descriptors by its schema feed."""
+    return TableTarget(table.id, cast(DescriptorStore, None))
+
+
+def starts_of(
+    tables: Iterable[TableDescriptor], gate: SchemaGate, scan_at: Timestamp
+) -> list[TargetStart]:
+    """Tables that all begin as they are."""
+    return [
+        TargetStart(target=target_of(table), table=table, gate=gate, scan_at=scan_at)
+        for table in tables
+    ]
 
 
 class Target:

@@ -7,7 +7,7 @@ import pytest
 
 from tailrace.changefeed.jobs.details import (
     ChangefeedDetails,
-    TableTarget,
+    TargetDetails,
     UnknownFormat,
     decode_details,
     decode_progress,
@@ -20,7 +20,7 @@ from tailrace.kvlayer.span import Span
 
 DETAILS = ChangefeedDetails(
     store_id="store",
-    targets=(TableTarget(table_id=104, name="defaultdb.public.orders"),),
+    targets=(TargetDetails(table_id=104, name="defaultdb.public.orders"),),
     sink_uri="null://",
     options={"resolved": "1s", "updated": None},
     statement="CREATE CHANGEFEED FOR TABLE orders INTO 'null://'",

@@ -32,7 +32,7 @@ from tailrace.kvlayer.events import ValueBatch
 from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.span import Span
 from tailrace.schemafeed import TableEvent
-from tests.changefeed.model import ModelSchema
+from tests.changefeed.model import ModelSchema, target_of
 from tests.harness.descriptors import INT8, KEY, VALUE, table
 from tests.harness.simulation import Simulation
 
@@ -117,6 +117,7 @@ class Bench:
         self.sizes: list[int] = []
         self.starts: Sequence[tuple[Span, Timestamp]] = ()
         self.lane = TableLane(
+            target_of(FIRST),
             FIRST,
             start=[(WHOLE, Timestamp(start))],
             gate=SchemaGate(schema),
@@ -202,7 +203,7 @@ class Bench:
         assert event.before is self.heard
         self.heard = event.after
 
-    def forward(self, span: Span, resolved: Timestamp) -> None:
+    def forward(self, target_id: int, span: Span, resolved: Timestamp) -> None:
         late = {
             row
             for row, key in self.came.items()

@@ -20,7 +20,7 @@ from tailrace.changefeed.sinks import SinkError, SinkProgress
 from tailrace.schemafeed.feed import TableDropped
 from tailrace.schemafeed.leasing import LeasingSchemaFeed
 from tailrace.schemafeed.polling import PollingSchemaFeed
-from tests.changefeed.model import Target, TargetSink
+from tests.changefeed.model import Target, TargetSink, starts_of
 from tests.changefeed.table import Table
 from tests.harness.nodes import Node, open_nodes
 from tests.harness.simulation import Simulation
@@ -50,11 +50,9 @@ class Feed:
         try:
             await Pipeline(
                 store,
-                [descriptor],
-                gate=SchemaGate(schema),
+                starts_of([descriptor], SchemaGate(schema), self.start_at),
                 end=SinkEnd(sink=self.sink, transactional=True, columnar=True, save=_save),
                 start=start,
-                scan_at=self.start_at,
                 options=self.options,
                 live=self.live,
                 pace=IdlePace(),

@@ -23,7 +23,7 @@ from tailrace.changefeed.pipeline.stage_times import Stage
 from tailrace.changefeed.sinks import SinkError, SinkProgress
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.schemafeed.feed import TableDropped
-from tests.changefeed.model import ModelSchema, ModelStore, Target, TargetSink
+from tests.changefeed.model import ModelSchema, ModelStore, Target, TargetSink, starts_of
 from tests.harness.descriptors import INT8, table
 from tests.harness.simulation import Simulation
 
@@ -55,8 +55,7 @@ class Bench:
         )
         return Pipeline(
             self.store,
-            self.tables,
-            gate=SchemaGate(self.schema),
+            starts_of(self.tables, SchemaGate(self.schema), self.start_at),
             end=SinkEnd(
                 sink=self.sink,
                 transactional=self.transactional,
@@ -64,7 +63,6 @@ class Bench:
                 save=self._save,
             ),
             start=start,
-            scan_at=self.start_at,
             options=self.options,
             live=self.live,
             pace=self.pace,

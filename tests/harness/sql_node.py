@@ -25,6 +25,7 @@ from tailrace.catalog.schema_change.type_change import TypeChanger
 from tailrace.catalog.store.catalog import Catalog
 from tailrace.catalog.store.descriptor_store import DescriptorStore
 from tailrace.catalog.values.errors import SQLError
+from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.txn import Transaction
 from tailrace.sql import (
@@ -66,6 +67,9 @@ class RecordedFeeds:
                 yield (name,)
 
         return ChangefeedStream([ResultColumn("table", STRING)], rows())
+
+    async def wait(self, job_id: int, until: Timestamp, *, seconds: float | None) -> Timestamp:
+        return until
 
     async def list(self, *, changefeeds_only: bool) -> Sequence[JobSummary]:
         return [

@@ -147,11 +147,26 @@ async def list_jobs(
         if statement.changefeeds_only:
             jobs = [job for job in jobs if job.kind == CHANGEFEED_KIND]
     rights = await current_rights(services, opened)
-    if not rights.held(user, SYSTEM) & (Privilege.VIEWJOB | Privilege.CONTROLJOB):
-        jobs = [job for job in jobs if (job.user_name or ROOT) in rights.roles_of(user)]
+    jobs = [job for job in jobs if _sees(rights, user, job)]
     if statement.job_id is not None and not jobs:
         raise SQLError("42704", f"job with ID {statement.job_id} does not exist")
     return show_changefeed_jobs(jobs) if statement.changefeeds_only else show_jobs(jobs)
+
+
+def _sees(rights: Rights, user: str, job: JobSummary) -> bool:
+    if rights.held(user, SYSTEM) & (Privilege.VIEWJOB | Privilege.CONTROLJOB):
+        return True
+    return (job.user_name or ROOT) in rights.roles_of(user)
+
+
+async def check_sees_job(services: Services, user: str, job_id: int) -> None:
+    """Raises SQLError 42704 where the user sees no such job in SHOW JOBS."""
+    rights = services.rights.current
+    if rights.admin(user):
+        return
+    jobs = await services.jobs.find([job_id])
+    if not any(_sees(rights, user, job) for job in jobs):
+        raise SQLError("42704", f"job with ID {job_id} does not exist")
 
 
 async def control_jobs(services: Services, statement: ControlJobs, user: str) -> Result:

@@ -19,7 +19,8 @@ from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind, StageT
 from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.encode import JSONEncoder, Message
 from tailrace.changefeed.encode.json import encode_resolved
-from tailrace.changefeed.pipeline.decode import Versions, decode
+from tailrace.changefeed.pipeline.decode import decode
+from tailrace.changefeed.targets import Versions
 from tailrace.kvlayer.clock import Timestamp, timestamp_at
 
 GOLDEN = Path(__file__).parent / "wrapped.txt"

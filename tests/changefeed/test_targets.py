@@ -1,0 +1,145 @@
+"""Targets of one feed that begin at different times: what each shows, and what is resolved."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tailrace.changefeed.contract.options import ChangefeedOptions
+from tailrace.changefeed.pipeline.pipeline import Pipeline
+from tailrace.changefeed.pipeline.progress import FeedProgress
+from tailrace.changefeed.sinks import SinkProgress
+from tailrace.kvlayer.clock import ZERO, Timestamp
+from tailrace.kvlayer.keys import table_span
+from tests.changefeed.test_pipeline import Bench
+from tests.harness.descriptors import table
+from tests.harness.simulation import Simulation
+
+ROWS = 10_000
+"""More than a scan beside others leaves unflushed."""
+
+FIRST, SECOND = table(id=104, name="orders"), table(id=105, name="refunds")
+
+
+class Joining(Bench):
+    """A feed of `orders` that stands at its start; `refunds` has joined it and is not scanned."""
+
+    def __init__(self, sim: Simulation) -> None:
+        super().__init__(sim, FIRST, SECOND)
+        self.options = ChangefeedOptions()
+
+    def join(self) -> None:
+        self.start_at = self.store.clock.now()
+        self.target.progress = SinkProgress(
+            frontier=((table_span(104), self.start_at), (table_span(105), ZERO)),
+            resolved=self.start_at,
+            scan_complete=True,
+        )
+
+
+def _keys(bench: Bench, table_id: int) -> list[int]:
+    return [
+        row[0]
+        for batch in bench.sink.emitted
+        if batch.descriptor.id == table_id
+        for row in batch.iterate_rows()
+        if row is not None and isinstance(row[0], int)
+    ]
+
+
+def test_others_go_on_while_a_target_is_scanned() -> None:
+    async def scenario() -> None:
+        bench = Joining(sim)
+        bench.store.slice_rows = 250
+        bench.store.write(*[(k, "old") for k in range(ROWS)], table_id=105)
+        bench.join()
+        bench.sink.seconds = 0.01
+        async with bench.running() as pipeline:
+            await asyncio.sleep(0.001)
+            assert pipeline.progress.behind(105)
+            bench.store.write((1, "new"))
+            ts = bench.store.resolve()
+            await bench.live.wait_until(ts)
+            assert _keys(bench, 104) == [1]
+            assert pipeline.progress.behind(105)
+            await asyncio.sleep(60)
+            await bench.caught_up()
+            assert not pipeline.progress.behind(105)
+        assert bench.target.rows(105) == dict.fromkeys(range(ROWS), "old")
+        assert len(_keys(bench, 105)) == ROWS
+        assert len(bench.store.feeds) == 2
+
+    sim = Simulation(1)
+    sim.run(scenario())
+
+
+def test_resolved_is_the_others_until_a_target_has_caught_up() -> None:
+    progress = FeedProgress(
+        SinkProgress(
+            frontier=((table_span(104), Timestamp(100)), (table_span(105), ZERO)),
+            resolved=Timestamp(100),
+            scan_complete=True,
+        ),
+        {104: table_span(104), 105: table_span(105)},
+    )
+    progress.forward(table_span(104), Timestamp(120))
+    assert progress.resolved == 120
+    progress.forward(table_span(105), Timestamp(110))
+    assert progress.resolved == 120
+    assert progress.behind(105)
+    captured = progress.capture()
+    assert captured.frontier == (
+        (table_span(104), Timestamp(120)),
+        (table_span(105), Timestamp(110)),
+    )
+    progress.forward(table_span(105), Timestamp(121))
+    assert not progress.behind(105)
+    progress.forward(table_span(104), Timestamp(130))
+    assert progress.resolved == 121
+
+
+def test_where_a_target_that_left_stood_is_kept() -> None:
+    progress = FeedProgress(
+        SinkProgress(
+            frontier=((table_span(104), Timestamp(100)), (table_span(105), Timestamp(90))),
+            resolved=Timestamp(90),
+            scan_complete=True,
+        ),
+        {104: table_span(104), 105: table_span(105)},
+    )
+    progress.leave(105, keep=True)
+    progress.forward(table_span(104), Timestamp(120))
+    assert progress.resolved == 120
+    assert progress.capture().frontier == (
+        (table_span(104), Timestamp(120)),
+        (table_span(105), Timestamp(90)),
+    )
+    progress.leave(104, keep=False)
+    assert progress.resolved == 120
+    assert progress.capture().frontier == ((table_span(105), Timestamp(90)),)
+
+
+def test_a_restart_goes_on_with_the_scan_of_a_target() -> None:
+    async def scenario() -> None:
+        bench = Joining(sim)
+        bench.store.slice_rows = 250
+        bench.store.write(*[(k, "old") for k in range(ROWS)], table_id=105)
+        bench.join()
+        bench.sink.seconds = 0.01
+        first: Pipeline
+        async with bench.running() as first:
+            while len(bench.target.rows(105)) < 1_000:
+                await asyncio.sleep(0.001)
+            bench.store.resolve()
+            await bench.live.wait_until(bench.store.resolved)
+            assert first.progress.behind(105)
+        scanned = len(_keys(bench, 105))
+        async with bench.running() as second:
+            while second.progress.behind(105):
+                await asyncio.sleep(0.1)
+                bench.store.resolve()
+            await bench.caught_up()
+        assert bench.target.rows(105) == dict.fromkeys(range(ROWS), "old")
+        assert ROWS <= len(_keys(bench, 105)) < scanned + ROWS
+
+    sim = Simulation(1)
+    sim.run(scenario())
