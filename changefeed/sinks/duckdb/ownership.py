@@ -67,6 +67,8 @@ class MirrorRow:
     job_id: int | None
     table_id: int
     descriptor: TableDescriptor
+    created: bool = False
+    """Whether it was made just now."""
 
 
 def has_schema(cursor: duckdb.DuckDBPyConnection) -> bool:
@@ -189,7 +191,7 @@ def prepare_mirror(
         )
         row = _read(cursor, "job_id = $1 AND table_id = $2", [job_id, table.descriptor.id])
         assert row is not None, table
-        return row
+        return replace(row, created=True)
     return _follow(cursor, row, table)
 
 

@@ -26,10 +26,12 @@ from .orphans import Lives, release_orphans
 from .ownership import MirrorRow, check_file, has_schema, prepare_file, prepare_mirror
 from .progress_table import Fenced, ProgressRow
 from .stage import drop_stages
-from .staged_table import StagedTable, hide
+from .staged_table import StagedTable, held, hide
 from .table_schema import TableSchema, mirror_names
 from .table_work import TableWork
 from .tombstones import Tombstone, Tombstones
+
+AnyTable = MirrorTable | StagedTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,7 @@ class DuckDBSink:
         self._wall = context.clock.wall
         self._file: MirrorFile | None = None
         self._cursor: duckdb.DuckDBPyConnection | None = None
-        self._mirrors: dict[int, MirrorTable | StagedTable] = {}
+        self._mirrors: dict[int, AnyTable] = {}
         self._row = ProgressRow(self._identity)
         self._stood: SinkStand | None = None
         self._tombstones = Tombstones(self._identity.job_id)
@@ -164,11 +166,8 @@ class DuckDBSink:
 
     def _held(self, progress: SinkProgress) -> SinkProgress:
         """How much of `progress` a restart finds in the file: nothing that is staged."""
-        if self._target.apply is Apply.ROW or not progress.scan_complete:
-            return progress
-        resolved = progress.resolved
-        frontier = tuple((span, min(at, resolved)) for span, at in progress.frontier)
-        return replace(progress, frontier=frontier, backfills=())
+        staged = [each for each in self._mirrors.values() if isinstance(each, StagedTable)]
+        return held(progress, staged) if staged else progress
 
     def _sink_error(self, error: duckdb.Error) -> SinkError:
         assert self._file is not None
@@ -211,14 +210,19 @@ class DuckDBSink:
             raise
         file.epochs[identity.job_id] = identity.epoch
         self._resolved = stand.progress.resolved if stand else ZERO
-        kind = MirrorTable if self._target.apply is Apply.ROW else StagedTable
-        self._mirrors = {row.table_id: kind(row, identity.job_id, cursor) for row in rows}
+        self._mirrors = {row.table_id: self._mirror(row, cursor) for row in rows}
+
+    def _mirror(self, row: MirrorRow, cursor: duckdb.DuckDBPyConnection) -> AnyTable:
+        job_id = self._identity.job_id
+        if self._target.apply is Apply.ROW:
+            return MirrorTable(row, job_id, cursor)
+        return StagedTable(row, job_id, cursor, self._stood.progress if self._stood else None)
 
     def _prepare(
         self, cursor: duckdb.DuckDBPyConnection, schema: TableSchema, *, anew: bool
     ) -> MirrorRow:
         row = prepare_mirror(cursor, schema, job_id=schema.job_id, anew=anew)
-        if not anew or self._target.apply is Apply.ROW:
+        if not row.created or self._target.apply is Apply.ROW:
             return row
         return replace(row, shown_table=hide(cursor, row, schema.job_id))
 

@@ -13,17 +13,21 @@ timestamp, the resolved one in `_tailrace.progress`.
 Stages are bounded by the disk, not by memory. After a restart they are dropped: what was in them
 lies above the feed's progress, and comes again.
 
-The rows of the initial scan go to the base table as they come; until the first resolved timestamp
-the view shows another, empty one.
+A table that is behind the feed's others (it joined later, or was paused) moves when it has caught
+up with them. The rows of the initial scan go to the base table as they come; until the first
+resolved timestamp the view shows another, empty one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import duckdb
 
-from ....kvlayer.clock import Timestamp
+from ....kvlayer.clock import ZERO, Timestamp
+from ....kvlayer.keys import table_span
+from ....kvlayer.span import Span
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch, ChangeKind
 from ..protocol import SinkProgress
@@ -43,11 +47,18 @@ class StagedTable:
     """A mirror table as of the feed's resolved timestamp. What says nothing else belongs to the
     loop; `_write` to the file's lane."""
 
-    def __init__(self, row: MirrorRow, job_id: int, cursor: duckdb.DuckDBPyConnection) -> None:
-        """The table as the file says."""
+    def __init__(
+        self,
+        row: MirrorRow,
+        job_id: int,
+        cursor: duckdb.DuckDBPyConnection,
+        stood: SinkProgress | None = None,
+    ) -> None:
+        """The table as the file says, which holds what `stood` says."""
         schema = TableSchema(row.descriptor, name=row.name, job_id=job_id, base_name=row.base_table)
         self.table_id = row.table_id
         self._cursor = cursor
+        self.span = table_span(row.table_id)
         self._stages = [Stage(schema, cursor)]
         self._pending: dict[Stage, PendingChanges] = {}
         self._shown = row.shown_table
@@ -56,6 +67,10 @@ class StagedTable:
         self._scan_writer = TableWriter(schema, cursor) if self._hidden else None
         self._scanned = PendingChanges(schema)
         self._version_due = False
+        parts = () if stood is None else stood.frontier
+        self.holds = max((at for part, at in parts if self.span.intersect(part)), default=ZERO)
+        """Up to when a restart finds the table in the file: where it has moved to, or the time of
+        its scan."""
 
     @property
     def schema(self) -> TableSchema:
@@ -66,6 +81,7 @@ class StagedTable:
         """Changes of the table, under its version now or an earlier one."""
         stage = self._stage_of(batch)
         if self._hidden and batch.kind is ChangeKind.INITIAL_SCAN:
+            self.holds = max(self.holds, batch.timestamps[0])
             self._scanned.add(batch)
             return
         self._pending.setdefault(stage, PendingChanges(stage.schema)).add(batch)
@@ -103,7 +119,7 @@ class StagedTable:
         """Whether a flush with that progress has anything to do here."""
         if self._pending or len(self._scanned):
             return True
-        upto = resolved_of(progress)
+        upto = self._upto(progress)
         if upto is None:
             return False
         first = self._stages[0]
@@ -126,7 +142,7 @@ class StagedTable:
         scanned = self._scanned.reduce({}) if len(self._scanned) else None
         self._pending = {}
         self._scanned = PendingChanges(self._stages[0].schema)
-        upto = resolved_of(progress)
+        upto = self._upto(progress)
         passed = [] if upto is None else [each for each in self._stages[1:] if each.at <= upto]
         moving = self._stages[: len(passed) + 1]
         shows = self._hidden and upto is not None
@@ -153,6 +169,19 @@ class StagedTable:
             lone_statement=lone and scanned is None and upto is None and not saves,
             carries_rows=bool(staged) or scanned is not None,
         )
+
+    def note_prepared(self, progress: SinkProgress) -> None:
+        """A flush with that progress was prepared, whether it has anything to do here or not."""
+        self.holds = self._upto(progress) or self.holds
+
+    def _upto(self, progress: SinkProgress | None) -> Timestamp | None:
+        """Up to when the table moves with that progress; None where it does not."""
+        if progress is None or not progress.scan_complete:
+            return None
+        parts = (at for part, at in progress.frontier if self.span.intersect(part))
+        if behind(progress) and min(parts, default=progress.resolved) < progress.resolved:
+            return None
+        return progress.resolved
 
     # In the file's lane
 
@@ -192,11 +221,25 @@ SHOWN_AT = Timestamp(1)
 """A table that shows nothing yet is shown with the first resolved timestamp, whatever it is."""
 
 
-def resolved_of(progress: SinkProgress | None) -> Timestamp | None:
-    """Up to when a mirror moves with that progress; None where it does not."""
-    if progress is None or not progress.scan_complete:
-        return None
-    return progress.resolved
+def behind(progress: SinkProgress) -> bool:
+    """Whether some table is behind what the feed has resolved."""
+    return any(at < progress.resolved for _, at in progress.frontier)
+
+
+def held(progress: SinkProgress, tables: Sequence[StagedTable]) -> SinkProgress:
+    """How much of `progress` a restart finds in the file: nothing that is staged."""
+    for table in tables:
+        table.note_prepared(progress)
+    frontier: list[tuple[Span, Timestamp]] = []
+    for span, at in progress.frontier:
+        rest = [span]
+        for table in tables:
+            shared = table.span.intersect(span)
+            if shared is not None:
+                frontier.append((shared, min(at, table.holds)))
+                rest = [part for each in rest for part in each.minus(shared)]
+        frontier += [(part, min(at, progress.resolved)) for part in rest]
+    return replace(progress, frontier=tuple(frontier), backfills=())
 
 
 def _one_statement(changes: Changes) -> bool:

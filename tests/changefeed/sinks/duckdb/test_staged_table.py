@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tailrace.changefeed.contract.changes import ChangeKind
 from tailrace.changefeed.sinks.protocol import SinkProgress
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.span import Span
@@ -62,6 +63,43 @@ def test_what_is_staged_is_read_again(tmp_path: Path) -> None:
         sink.emit(rows_batch(ORDERS, [upsert(2, 40)]))
         await sink.flush(progress_of(ORDERS, 40))
         assert await mirrors.read(SHOWN) == [(1, "1@20"), (2, "2@40")]
+        await sink.close()
+
+    run(tmp_path, scenario)
+
+
+def test_a_table_that_is_behind_moves_when_it_has_caught_up(tmp_path: Path) -> None:
+    other = table(id=ORDERS.id + 1, name="refunds")
+    refunds = "FROM refunds ORDER BY k"
+
+    def stands(resolved: int, behind: int) -> SinkProgress:
+        return SinkProgress(
+            frontier=(
+                (ORDERS.primary_span, Timestamp(resolved)),
+                (other.primary_span, Timestamp(behind)),
+            ),
+            resolved=Timestamp(resolved),
+            scan_complete=True,
+        )
+
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(ORDERS, uri=URI) as sink:
+            await sink.flush(progress_of(ORDERS, 10))
+        sink = mirrors.sink(URI, epoch=2)
+        await begin(sink, [ORDERS, other])
+        sink.emit(rows_batch(other, [upsert(1, 20)], kind=ChangeKind.INITIAL_SCAN))
+        sink.emit(rows_batch(ORDERS, [upsert(5, 25)]))
+        await sink.flush(stands(30, 20))
+        sink.emit(rows_batch(other, [upsert(1, 24)]))
+        await sink.flush(stands(32, 25))
+        assert await mirrors.read(SHOWN) == [(5, "5@25")]
+        assert await mirrors.read(refunds) == []
+        await sink.close()
+        sink = mirrors.sink(URI, epoch=3)
+        assert await begin(sink, [ORDERS, other]) == stands(32, 20)
+        sink.emit(rows_batch(other, [upsert(1, 24)]))
+        await sink.flush(stands(40, 40))
+        assert await mirrors.read(refunds) == [(1, "1@24")]
         await sink.close()
 
     run(tmp_path, scenario)
