@@ -240,6 +240,16 @@ class ControlJobs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyChangefeed:
+    """Compares a feed's sink with its tables: as of now, or `at_resolved` where the feed stands.
+    What differs is sent again with `repairs`."""
+
+    job_id: int
+    at_resolved: bool
+    repairs: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetClusterSetting:
     """The value is its text; None resets to the default."""
 
@@ -366,6 +376,7 @@ Statement = (
     | CreateChangefeed
     | ShowJobs
     | ControlJobs
+    | VerifyChangefeed
     | SetClusterSetting
     | ShowClusterSettings
     | ShowTables
