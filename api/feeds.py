@@ -24,6 +24,8 @@ from ..catalog.values.errors import SQLError
 from ..changefeed import JOB_KIND, Changefeeds, FeedStatus
 from ..changefeed import ChangefeedStream as FeedStream
 from ..changefeed.jobs.attempt import retryable
+from ..changefeed.pipeline.live import FeedStopped
+from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import ZERO, Timestamp, format_timestamp
 from ..kvlayer.errors import StoreClosed
 from ..kvlayer.txn import Transaction
@@ -79,8 +81,11 @@ async def _retried(work: Awaitable[None]) -> None:
 class FeedServices:
     """Implements `Changefeeds` and `Jobs` of `sql.runtime.services` for one node."""
 
-    def __init__(self, feeds: Changefeeds, registry: JobRegistry, node_id: int) -> None:
+    def __init__(
+        self, feeds: Changefeeds, registry: JobRegistry, node_id: int, store: StoreAccess
+    ) -> None:
         self._node_id = node_id
+        self._store = store
         self._feeds = feeds
         self._registry = registry
 
@@ -119,17 +124,37 @@ class FeedServices:
                 if waits[0].done() and not live.here:
                     return until
 
-    async def _reached(self, job_id: int, until: Timestamp) -> Timestamp | None:
-        """How far a feed has come by what its job saved, if that is far enough.
+    async def verify(
+        self, job_id: int, *, at_resolved: bool, repairs: bool
+    ) -> Sequence[tuple[str, str, str]]:
+        """See `sql.runtime.services.Changefeeds`."""
+        job = await self._found(job_id)
+        at = None
+        if not at_resolved:
+            at = await self._store.now()
+            await self.wait(job_id, at, seconds=None)
+        try:
+            found = await self._feeds.verify(job_id, job.payload, at=at, repairs=repairs)
+        except FeedStopped as error:
+            raise SQLError("55000", str(error)) from error
+        return [(each.table.name, each.shown_key, each.what) for each in found]
 
-        Raises SQLError where it will not come any further.
-        """
+    async def _found(self, job_id: int) -> JobRecord:
+        """A changefeed's job. Raises SQLError 42704 and 42809."""
         try:
             job = await self._registry.get(job_id)
         except JobNotFound as error:
             raise SQLError("42704", f"job with ID {job_id} does not exist") from error
         if job.kind != JOB_KIND:
             raise SQLError("42809", f"job {job_id} is no changefeed")
+        return job
+
+    async def _reached(self, job_id: int, until: Timestamp) -> Timestamp | None:
+        """How far a feed has come by what its job saved, if that is far enough.
+
+        Raises SQLError where it will not come any further.
+        """
+        job = await self._found(job_id)
         resolved = (await self.feed_status(job)).resolved
         if resolved >= until:
             return resolved

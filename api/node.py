@@ -339,7 +339,7 @@ async def _assemble(
     await _start_jobs(store, registry, feeds, closing)
     images = ColumnarCache(store)
     closing.push_async_callback(images.close)
-    adapter = FeedServices(feeds, registry, node_id)
+    adapter = FeedServices(feeds, registry, node_id, store)
     services = Services(
         store=store,
         catalog=Catalog(descriptors),

@@ -8,9 +8,11 @@ from enum import Enum
 from heapq import heapify, heappop, heappush
 from itertools import count
 
+from ...catalog.descriptors.descriptor import TableDescriptor
 from ...error import Error
 from ...kvlayer.clock import ZERO, Timestamp, format_timestamp, seconds_between
 from ..sinks.protocol import SinkProgress
+from ..targets import Versions
 from .stage_times import StageRecorder
 
 
@@ -53,6 +55,9 @@ class LiveFeed:
         """Between checkpoints, where the node has so many idle feeds that they come less often."""
         self.last_error: str | None = None
         self.progress: SinkProgress | None = None
+        self.send_again: Callable[[Versions, TableDescriptor], bool] | None = None
+        """Of the pipeline that runs: emits rows as they were at one time, stamped with it, unless
+        it has passed that time or stands under another schema of the table."""
         self.on_wait: Callable[[], None] = nothing
         self._waiters: list[tuple[Timestamp, int, asyncio.Future[None]]] = []
         self._tickets = count()

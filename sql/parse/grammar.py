@@ -211,6 +211,7 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("create", "changefeed"): feeds.create_changefeed,
     ("experimental", "changefeed"): feeds.create_changefeed,
     ("cancel",): show.cancel,
+    ("verify", "changefeed"): feeds.verify_changefeed,
     ("pause",): lambda cursor: feeds.control_jobs(cursor, JobAction.PAUSE),
     ("resume",): lambda cursor: feeds.control_jobs(cursor, JobAction.RESUME),
     ("show", "schemas"): show.show_schemas,

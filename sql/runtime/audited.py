@@ -8,7 +8,7 @@ from enum import Enum
 
 from ..syntax.names import ObjectName
 from ..syntax.rights_statements import ActAs, RightsChange
-from ..syntax.statements import ControlJobs, CreateChangefeed, SetClusterSetting
+from ..syntax.statements import ControlJobs, CreateChangefeed, SetClusterSetting, VerifyChangefeed
 from ..syntax.user_statements import AlterUser, CreateUser, DropUser
 
 AUDITED = (
@@ -19,6 +19,7 @@ AUDITED = (
     | DropUser
     | CreateChangefeed
     | ControlJobs
+    | VerifyChangefeed
     | SetClusterSetting
 )
 """Changes of users and rights, of who somebody acts as, of feeds and of the cluster's settings."""

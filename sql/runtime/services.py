@@ -63,6 +63,13 @@ class Changefeeds(Protocol):
 
     async def stream(self, request: ChangefeedRequest) -> ChangefeedStream: ...
 
+    async def verify(
+        self, job_id: int, *, at_resolved: bool, repairs: bool
+    ) -> Sequence[tuple[str, str, str]]:
+        """The table, the key and what differs, for each row of a feed's sink that is not as in its
+        table. Raises SQLError."""
+        ...
+
     async def wait(self, job_id: int, until: Timestamp, *, seconds: float | None) -> Timestamp:
         """Returns the feed's resolved timestamp when its sink holds everything at or below `until`,
         wherever it runs. Raises SQLError: 42704 for an unknown job, 42809 for one that is no feed,

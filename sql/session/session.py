@@ -16,7 +16,12 @@ from ...catalog.values.session_zone import SessionZone
 from ...kvlayer.errors import KVError
 from ..analyze.parameters import check_parameters
 from ..execute.admin.cluster_settings import set_cluster_setting
-from ..execute.admin.feeds import check_sink_options, control_jobs, list_jobs
+from ..execute.admin.feeds import (
+    check_sink_options,
+    control_jobs,
+    list_jobs,
+    verify_changefeed,
+)
 from ..execute.admin.listings import Listing, run_listing
 from ..execute.admin.session_calls import CallingSession
 from ..execute.admin.users import UserChange, change_user
@@ -451,6 +456,9 @@ class Session:
             case statements.ControlJobs():
                 self._transactions.refuse_block(f"{statement.action.value} JOB")
                 return await control_jobs(self._services, statement, self.user)
+            case statements.VerifyChangefeed():
+                self._transactions.refuse_block("VERIFY CHANGEFEED")
+                return await verify_changefeed(self._services, statement, self.user)
             case statements.SetClusterSetting():
                 self._transactions.refuse_block("SET CLUSTER SETTING")
                 return await set_cluster_setting(self._services, statement, self.user)

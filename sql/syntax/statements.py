@@ -244,6 +244,16 @@ class ControlJobs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyChangefeed:
+    """Compares a feed's sink with its tables: as of now, or `at_resolved` where the feed stands.
+    What differs is sent again with `repairs`."""
+
+    job_id: int
+    at_resolved: bool
+    repairs: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetClusterSetting:
     """The value is its text; None resets to the default."""
 
@@ -370,6 +380,7 @@ Statement = (
     | CreateChangefeed
     | ShowJobs
     | ControlJobs
+    | VerifyChangefeed
     | SetClusterSetting
     | ShowClusterSettings
     | ShowTables

@@ -68,6 +68,11 @@ class RecordedFeeds:
 
         return ChangefeedStream([ResultColumn("table", STRING)], rows())
 
+    async def verify(
+        self, job_id: int, *, at_resolved: bool, repairs: bool
+    ) -> Sequence[tuple[str, str, str]]:
+        return [("t", "k=1", "differs in v")]
+
     async def wait(self, job_id: int, until: Timestamp, *, seconds: float | None) -> Timestamp:
         return until
 

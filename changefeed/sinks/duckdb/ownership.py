@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import duckdb
 
@@ -255,16 +256,30 @@ def _version(descriptor: TableDescriptor) -> tuple[int, int, bytes]:
     return descriptor.id, descriptor.version, encode_descriptor(descriptor)
 
 
+def rows_of(cursor: duckdb.DuckDBPyConnection, job_id: int) -> list[MirrorRow]:
+    """What the file says of a job's mirror tables, by table."""
+    return _read_all(cursor, "job_id = $1 ORDER BY table_id", [job_id])
+
+
 def _read(
     cursor: duckdb.DuckDBPyConnection, where: str, parameters: list[object]
 ) -> MirrorRow | None:
+    found = _read_all(cursor, where, parameters)
+    return found[0] if found else None
+
+
+def _read_all(
+    cursor: duckdb.DuckDBPyConnection, where: str, parameters: list[object]
+) -> list[MirrorRow]:
     found = cursor.execute(
         "SELECT mirror_table, base_table, shown_table, staged_at, floor_version, job_id, table_id, "
         f"descriptor FROM {SCHEMA}.mirrors WHERE {where}",
         parameters,
-    ).fetchone()
-    if found is None:
-        return None
+    ).fetchall()
+    return [_row(each) for each in found]
+
+
+def _row(found: tuple[Any, ...]) -> MirrorRow:
     name, base_table, shown_table, staged_at, floor_version, job_id, table_id, encoded = found
     descriptor = decode_descriptor(encoded, ZERO)
     assert isinstance(descriptor, TableDescriptor), descriptor

@@ -22,8 +22,15 @@ from ...runtime.authorization import Actor, current_rights
 from ...runtime.relations import LeaseScope, full_name, resolve_all
 from ...runtime.services import ChangefeedRequest, JobSummary, Services
 from ...syntax.names import ObjectName, Option
-from ...syntax.statements import ControlJobs, CreateChangefeed, JobAction, ShowJobs
+from ...syntax.statements import (
+    ControlJobs,
+    CreateChangefeed,
+    JobAction,
+    ShowJobs,
+    VerifyChangefeed,
+)
 from ..ddl.ownership import own_jobs
+from ..query.result_shape import VERIFY_COLUMNS
 from .show import show_changefeed_jobs, show_jobs
 
 
@@ -184,6 +191,23 @@ async def control_jobs(services: Services, statement: ControlJobs, user: str) ->
         await services.jobs.control(job_id, statement.action)
     count = len(statement.job_ids)
     return Result(tag=f"{statement.action.value} JOBS {count}", row_count=count)
+
+
+async def verify_changefeed(services: Services, statement: VerifyChangefeed, user: str) -> Result:
+    """A row for each row that differs. Raises SQLError 42501 and 42704 as for PAUSE JOB."""
+    rights = services.rights.current
+    if not rights.admin(user):
+        jobs = await services.jobs.find([statement.job_id])
+        _check_control(rights, user, statement.job_id, jobs[0] if jobs else None)
+    rows = await services.changefeeds.verify(
+        statement.job_id, at_resolved=statement.at_resolved, repairs=statement.repairs
+    )
+    return Result(
+        tag=f"VERIFY CHANGEFEED {len(rows)}",
+        columns=VERIFY_COLUMNS,
+        rows=list(rows),
+        row_count=len(rows),
+    )
 
 
 async def _check_owner(services: Services, rights: Rights, job: JobSummary) -> None:

@@ -9,7 +9,14 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ...plan.plans import MergePlan, Plan, SelectPlan, WithPlan
 from ...results.results import INT8, STRING, ResultColumn
-from ...syntax.statements import CreateChangefeed, Explain, SplitAt, Statement, UnsplitAt
+from ...syntax.statements import (
+    CreateChangefeed,
+    Explain,
+    SplitAt,
+    Statement,
+    UnsplitAt,
+    VerifyChangefeed,
+)
 
 
 def plain_columns(plan: Plan) -> tuple[ResultColumn, ...] | None:
@@ -52,6 +59,8 @@ def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | Non
             return CHANGEFEED_COLUMNS
         case CreateChangefeed():
             return (ResultColumn("job_id", INT8),)
+        case VerifyChangefeed():
+            return VERIFY_COLUMNS
         case Explain():
             return EXPLAIN_COLUMNS
         case SplitAt() | UnsplitAt():
@@ -61,6 +70,9 @@ def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | Non
 
 EXPLAIN_COLUMNS = (ResultColumn("property", STRING), ResultColumn("value", STRING))
 """What EXPLAIN returns. With ANALYZE the statement runs, and only this is shown of it."""
+
+VERIFY_COLUMNS = tuple(ResultColumn(name, STRING) for name in ("table_name", "key", "difference"))
+"""What VERIFY CHANGEFEED returns: a row for each row that differs."""
 
 CHANGEFEED_COLUMNS = (
     ResultColumn("table", STRING),

@@ -19,6 +19,7 @@ from ...syntax.statements import (
     ShowTables,
     Statement,
     UseDatabase,
+    VerifyChangefeed,
 )
 from .. import transactions
 from ..cursor import Cursor, LexemeKind
@@ -65,6 +66,15 @@ def control_jobs(cursor: Cursor, action: JobAction) -> ControlJobs:
         ids.append(cursor.integer("a job's id"))
     cursor.expect_end()
     return ControlJobs(action=action, job_ids=tuple(ids))
+
+
+def verify_changefeed(cursor: Cursor) -> VerifyChangefeed:
+    """`job [AT RESOLVED] [REPAIR]`"""
+    job_id = cursor.integer("a job's id")
+    at_resolved = cursor.accept_words("at", "resolved")
+    repairs = cursor.accept_words("repair")
+    cursor.expect_end()
+    return VerifyChangefeed(job_id=job_id, at_resolved=at_resolved, repairs=repairs)
 
 
 def show(cursor: Cursor) -> Statement:
