@@ -21,7 +21,7 @@ from ...results.results import INT8, Result, Row, listing
 from ...runtime.authorization import Actor, current_rights
 from ...runtime.relations import LeaseScope, full_name, resolve_all
 from ...runtime.services import ChangefeedRequest, JobSummary, Services
-from ...syntax.names import ObjectName, Option
+from ...syntax.names import ObjectName
 from ...syntax.statements import (
     ControlJobs,
     CreateChangefeed,
@@ -109,10 +109,21 @@ async def _of_log(
             assert parent is not None, parent_id
             parts.append(parent.name)
         tables.append(ObjectName((*parts, table.name), 1))
-    options = statement.options
-    if statement.sink is not None and not any(option.name == "apply" for option in options):
-        options = (*options, Option("apply", "transaction", 1))
-    return replace(statement, tables=tuple(tables), options=options)
+    return replace(statement, tables=tuple(tables), sink=_whole(statement.sink))
+
+
+def _whole(sink: str | None) -> str | None:
+    """A mirror's URI, with the parameter by which it shows whole transactions alone. Raises
+    SQLError 22023 where it is to show single rows."""
+    if sink is None or not sink.startswith("duckdb:") or "apply=transaction" in sink:
+        return sink
+    if "apply=" in sink:
+        raise SQLError(
+            "22023",
+            "a mirror of a relaxed log shows whole transactions: apply=transaction",
+            hint="Single rows of a change set are no state that the store had.",
+        )
+    return f"{sink}{'&' if '?' in sink else '?'}apply=transaction"
 
 
 async def _rows(rows: AsyncGenerator[Row, None]) -> AsyncGenerator[Row, None]:

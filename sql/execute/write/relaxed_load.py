@@ -98,9 +98,7 @@ class RelaxedLogs:
         Raises SQLError: 42704 for a log that is not there, 42501, and for lines that are refused;
         what came before them is taken.
         """
-        services = self._services
-        log = await find_log(services.store.snapshot(await services.store.now()), name)
-        await self._check_rights(log, user)
+        log = await self.permit(name, user)
         taken, sets, last = 0, 0, ZERO
         domains: set[int] = set()
         async with self._locks.setdefault(log.id, asyncio.Lock()):
@@ -115,6 +113,18 @@ class RelaxedLogs:
                 taken += table.num_rows
             states = [_state(domain, self._domains[log.id, domain].reader) for domain in domains]
         return RelaxedReport(lines=taken, change_sets=sets, commit_timestamp=last, domains=states)
+
+    async def permit(self, name: str, user: str) -> RelaxedLog:
+        """The log, where the user may load it. Raises SQLError 42704 and 42501."""
+        log = await find_log(self._services.store.snapshot(await self._services.store.now()), name)
+        await self._check_rights(log, user)
+        return log
+
+    async def states(self, name: str, *, user: str = ROOT) -> list[DomainState]:
+        """How far each domain of a log is. Raises SQLError 42704 and 42501, as `load` does."""
+        log = await self.permit(name, user)
+        reader = self._services.store.snapshot(await self._services.store.now())
+        return await domain_states(self._services, reader, log)
 
     async def _check_rights(self, log: RelaxedLog, user: str) -> None:
         """Whoever loads a log writes its tables."""
