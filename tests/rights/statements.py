@@ -30,6 +30,10 @@ FEED_OF_OTHER = (
     "GRANT CHANGEFEED ON t{n} TO other{n}",
     "SET ROLE other{n}; CREATE CHANGEFEED FOR TABLE t{n} INTO 'null://'; RESET ROLE",
 )
+MIRROR_OF_OTHER = (
+    *FEED_OF_OTHER[:-1],
+    FEED_OF_OTHER[-1].replace("null://", "duckdb:///r{n}.duckdb"),
+)
 PUBLIC_SCHEMA = "CREATE on the schema, which everybody has on `public` until it is revoked"
 OWN_ALONE = "nothing: it lists what its user may know of"
 
@@ -224,6 +228,14 @@ ROWS: Sequence[Row] = (
     for_system("SHOW CLUSTER SETTING kv.gc.interval", "VIEWCLUSTERSETTING"),
     for_system("CANCEL SESSION '{victim}'", "CANCELQUERY", refusal="42704"),
     for_system("PAUSE JOB {job}", "CONTROLJOB", setup=FEED_OF_OTHER, refusal="42704"),
+    Row(
+        sql="VERIFY CHANGEFEED {job}",
+        needs="CONTROLJOB of the system, and SELECT on the tables",
+        setup=MIRROR_OF_OTHER,
+        grants=["GRANT SYSTEM CONTROLJOB TO {user}", "GRANT SELECT ON t{n} TO {user}"],
+        owning=["GRANT other{n} TO {user}"],
+        refusal="42704",
+    ),
     Row(
         sql="GRANT SELECT ON t{n} TO other{n}",
         needs="the privilege WITH GRANT OPTION",

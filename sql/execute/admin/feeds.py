@@ -18,7 +18,7 @@ from ....kvlayer.errors import KVError
 from ...plan.needs import missing, needs_on
 from ...results.errors import from_kv
 from ...results.results import INT8, Result, Row, listing
-from ...runtime.authorization import Actor, current_rights
+from ...runtime.authorization import Actor, current_rights, require
 from ...runtime.relations import LeaseScope, full_name, resolve_all
 from ...runtime.services import ChangefeedRequest, JobSummary, Services
 from ...syntax.names import ObjectName
@@ -205,11 +205,17 @@ async def control_jobs(services: Services, statement: ControlJobs, user: str) ->
 
 
 async def verify_changefeed(services: Services, statement: VerifyChangefeed, user: str) -> Result:
-    """A row for each row that differs. Raises SQLError 42501 and 42704 as for PAUSE JOB."""
+    """A row for each row that differs. Raises SQLError 42501 and 42704 as for PAUSE JOB.
+
+    The result holds keys, so whoever does not own the feed needs SELECT on its tables, too.
+    """
     rights = services.rights.current
     if not rights.admin(user):
         jobs = await services.jobs.find([statement.job_id])
         _check_control(rights, user, statement.job_id, jobs[0] if jobs else None)
+        for job in jobs:
+            if (job.user_name or ROOT) not in rights.roles_of(user):
+                await _check_tables(services, job, user, Privilege.SELECT)
     rows = await services.changefeeds.verify(
         statement.job_id, at_resolved=statement.at_resolved, repairs=statement.repairs
     )
@@ -219,6 +225,17 @@ async def verify_changefeed(services: Services, statement: VerifyChangefeed, use
         rows=list(rows),
         row_count=len(rows),
     )
+
+
+async def _check_tables(
+    services: Services, job: JobSummary, user: str, privilege: Privilege
+) -> None:
+    """Raises SQLError 42501 where the user lacks it on one of a feed's tables."""
+    at = await services.store.now()
+    for table_id in job.table_ids:
+        table = await services.catalog.descriptors.read_at(table_id, at)
+        if isinstance(table, TableDescriptor):
+            await require(services, user, tuple(needs_on(table, int(privilege))))
 
 
 async def _check_owner(services: Services, rights: Rights, job: JobSummary) -> None:
