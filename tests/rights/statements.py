@@ -29,6 +29,11 @@ FEED_OF_OTHER = (
     "GRANT CHANGEFEED ON t{n} TO other{n}",
     "SET ROLE other{n}; CREATE CHANGEFEED FOR TABLE t{n} INTO 'null://'; RESET ROLE",
 )
+MIRROR_OF_OTHER = (
+    *FEED_OF_OTHER[:-1],
+    "SET ROLE other{n}; CREATE CHANGEFEED FOR TABLE t{n} INTO 'duckdb:///rights{n}.duckdb'; "
+    "RESET ROLE",
+)
 PUBLIC_SCHEMA = "CREATE on the schema, which everybody has on `public` until it is revoked"
 OWN_ALONE = "nothing: it lists what its user may know of"
 
@@ -220,6 +225,7 @@ ROWS: Sequence[Row] = (
     for_system("SHOW CLUSTER SETTING kv.gc.interval", "VIEWCLUSTERSETTING"),
     for_system("CANCEL SESSION '{victim}'", "CANCELQUERY", refusal="42704"),
     for_system("PAUSE JOB {job}", "CONTROLJOB", setup=FEED_OF_OTHER, refusal="42704"),
+    for_system("VERIFY CHANGEFEED {job}", "CONTROLJOB", setup=MIRROR_OF_OTHER, refusal="42704"),
     Row(
         sql="GRANT SELECT ON t{n} TO other{n}",
         needs="the privilege WITH GRANT OPTION",
