@@ -53,6 +53,7 @@ from ..sql import Analytics, LoadMode, LoadReport, Services, Session, load
 from ..sql.execute.columnar_cache import ColumnarCache
 from ..sql.execute.ddl.analytic_rows import AnalyticRows
 from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
+from ..sql.execute.write.relaxed_load import RelaxedLogs
 from ..sql.introspection.registry import default_tables
 from ..sql.runtime.analytic_lanes import Lanes, asker
 from .audit_log import AuditFile
@@ -112,6 +113,7 @@ class Node:
         self.services = services
         self.jobs = jobs
         self.feeds = feeds
+        self.relaxed = RelaxedLogs(services)
         self.mirrors = MirrorReader(files)
         self.positions = Positions(
             services.store,

@@ -35,6 +35,7 @@ from .routes.load_routes import load_routes
 from .routes.login_routes import login_routes
 from .routes.metrics_routes import metrics_routes
 from .routes.position_routes import answer_unknown_position, position_routes
+from .routes.relaxed_routes import relaxed_routes
 from .routes.resource_routes import resource_routes
 from .routes.sql_routes import sql_routes
 from .routes.transaction_routes import transaction_routes
@@ -66,6 +67,7 @@ def create_app(
     app.include_router(transaction_routes(held))
     app.include_router(resource_routes(node))
     app.include_router(load_routes(node))
+    app.include_router(relaxed_routes(node))
     app.include_router(export_routes(node))
     app.include_router(position_routes(node))
     app.include_router(_health_routes(node))

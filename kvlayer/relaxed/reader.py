@@ -100,7 +100,7 @@ class Reader:
         self._records: dict[int, Record] = {}
         self._fresh: list[pa.Table] = []
         self._events = LINES.empty_table().select(_EVENT_COLUMNS)
-        self._floor = position
+        self.floor = position
         """The last position known, though the state has become unknown since: nothing that lies
         before it is of use."""
         self._base = position or NO_ID
@@ -182,10 +182,15 @@ class Reader:
                 found.append(self._missing(record, first, last))
         return found
 
-    def stored(self) -> pa.Table:
-        """The events that are pending, in order and without doubles."""
+    @property
+    def open_since(self) -> int | None:
+        """The begin of the epoch that has no record yet, where there is an event of it."""
         self._merge()
-        return self._events.slice(self._start)
+        ends = [record.end for record in self._records.values()]
+        begin = max(ends, key=self._distance, default=self.position)
+        if begin is None or self._index(begin) >= len(self._distances):
+            return None
+        return begin
 
     # Lines
 
@@ -202,7 +207,7 @@ class Reader:
                 raise ContradictingLines(
                     f"the record {begin:016x}-{end:016x} ends before it begins"
                 )
-            if self._floor and (begin == NO_ID or before(begin, self._floor)):
+            if self.floor and (begin == NO_ID or before(begin, self.floor)):
                 continue
             known = found.get(begin, self._records.get(begin, record))
             if known != record:
@@ -226,10 +231,10 @@ class Reader:
         if not self._fresh:
             return
         events = pa.concat_tables([self._events.slice(self._start), *self._fresh])
-        self._fresh, self._start, self._base = [], 0, self._floor or self._base
+        self._fresh, self._start, self._base = [], 0, self.floor or self._base
         distances = pc.subtract(events.column("id"), pa.scalar(self._base, pa.uint64()))
         events = events.append_column(_DISTANCE, distances)
-        if self._floor:
+        if self.floor:
             events = events.filter(pc.field(_DISTANCE) < pa.scalar(HALF, pa.uint64()))
         events = _sorted(events)
         doubled = _repeats(events)
@@ -325,7 +330,7 @@ class Reader:
         for cut in [cut for cut in self._snapshots if cut == 0 or before(cut, position)]:
             self._cells.pop(cut, None)
             del self._snapshots[cut]
-        self.position = self._floor = position
+        self.position = self.floor = position
         self._start = max(self._start, self._index(position))
 
     def _snapshot_ahead(self) -> ChangeSet | None:
@@ -344,9 +349,9 @@ class Reader:
         return None
 
     def _ahead(self, cut: int) -> bool:
-        if self._floor is None:
+        if self.floor is None:
             return True
-        return cut != NO_ID and (self._floor == NO_ID or before(self._floor, cut))
+        return cut != NO_ID and (self.floor == NO_ID or before(self.floor, cut))
 
     # What is missing
 

@@ -399,7 +399,8 @@ async def _plan_in(
     if known is not None and await holds(known, scope, at, changed):
         await _authorize(services, execution, transaction)
         return known
-    return await _plan_anew(services, execution, scope, transaction, at, transaction)
+    with transaction.tracking(False):  # the leases' deadline says what still holds at the commit
+        return await _plan_anew(services, execution, scope, transaction, at, transaction)
 
 
 async def _plan_anew(

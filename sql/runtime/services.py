@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from typing import Protocol
 
+from ...cached import cached_property
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.leases import LeaseManager
 from ...catalog.rights.audit import Audit, NoAudit

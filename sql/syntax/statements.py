@@ -21,6 +21,7 @@ from .merge_statements import Merge
 from .names import ObjectName as ObjectName
 from .names import Option as Option
 from .names import TypeName as TypeName
+from .relaxed_statements import RelaxedStatement, ShowRelaxedLogs
 from .rights_statements import RightsStatement
 from .row_locks import RowLock
 from .schema_statements import (
@@ -211,12 +212,15 @@ PlannedStatement = Query | Insert | Update | Delete | WithWrites | Merge
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateChangefeed:
-    """`sink` is None for a feed whose rows go to the client; `text` is the statement as written."""
+    """`sink` is None for a feed whose rows go to the client; `text` is the statement as written.
+
+    With `relaxed_log` the tables are those of that log."""
 
     tables: tuple[ObjectName, ...]
     sink: str | None
     options: tuple[Option, ...]
     text: str
+    relaxed_log: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -393,6 +397,8 @@ Statement = (
     | TypeStatement
     | SequenceStatement
     | ViewStatement
+    | RelaxedStatement
+    | ShowRelaxedLogs
     | RightsStatement
     | ShowObjects
     | Cancel

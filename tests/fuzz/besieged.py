@@ -5,11 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-import time
-from asyncio import events
-from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from resource import getpagesize
@@ -18,6 +14,7 @@ from typing import Any
 
 import httpx2
 
+from benchmarks.loop_steps import WorstStep, worst_step
 from tailrace.api.http.server import HttpOptions, HttpServer
 from tailrace.api.node import Node
 from tailrace.api.pgwire import PostgresOptions, serve_postgres
@@ -33,12 +30,11 @@ PATIENCE_SECONDS = 60.0
 
 @dataclass(slots=True)
 class Observed:
-    """What was seen of a node under siege: `memory` in bytes, at each look; steps in seconds."""
+    """What was seen of a node under siege: `memory` in bytes, at each look."""
 
     memory: list[int] = field(default_factory=list)
     faults: list[object] = field(default_factory=list)
-    worst_step: float = 0.0
-    worst_doing: str = ""
+    worst: WorstStep = field(default_factory=WorstStep)
     rows: int = 0
 
     @property
@@ -94,7 +90,7 @@ class Besieged:
         async with serve_postgres(node, postgres, PostgresOptions(method=method)):
             running = asyncio.create_task(server.run())
             self._node = node
-            with tuned_process(), measured_steps(self._loop, self.seen):
+            with tuned_process(), worst_step(self._loop) as self.seen.worst:
                 self._ready.set_result(None)
                 await self._stop.wait()
             server.stop()
@@ -152,25 +148,3 @@ def _listener() -> socket.socket:
 
 def _resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * getpagesize()
-
-
-@contextmanager
-def measured_steps(loop: asyncio.AbstractEventLoop, seen: Observed) -> Iterator[None]:
-    """Notes the CPU time of the longest step of `loop`: of one callback, as the loop runs it."""
-    run = events.Handle._run
-
-    def measured(handle: events.Handle) -> None:
-        if handle._loop is not loop:  # type: ignore[attr-defined]
-            run(handle)
-            return
-        before = time.thread_time()
-        run(handle)
-        spent = time.thread_time() - before
-        if spent > seen.worst_step:
-            seen.worst_step, seen.worst_doing = spent, repr(handle)
-
-    events.Handle._run = measured  # type: ignore[method-assign, assignment]
-    try:
-        yield
-    finally:
-        events.Handle._run = run  # type: ignore[method-assign]

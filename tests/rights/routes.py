@@ -40,6 +40,15 @@ def reading(method: str, path: str, body: Mapping[str, object] | None = None) ->
     return Route(method=method, path=path, needs="SELECT on the table", body=body, granted=SELECT)
 
 
+def loading(method: str) -> Route:
+    return Route(
+        method=method,
+        path="/v1/relaxed/{log}",
+        needs="INSERT, UPDATE, DELETE on each table of the log",
+        granted=["GRANT INSERT, UPDATE, DELETE ON crashes TO {user}"],
+    )
+
+
 ROUTES: tuple[Route, ...] = (
     Route(method="GET", path="/healthz", needs="nothing", anonymous=True),
     Route(
@@ -86,6 +95,8 @@ ROUTES += (
         needs="INSERT on the table; with on_conflict more, as UPSERT",
         granted=["GRANT INSERT ON t TO {user}"],
     ),
+    loading("POST"),
+    loading("GET"),
     Route(
         method="POST",
         path="/v1/mirrors/sql",

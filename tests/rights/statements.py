@@ -22,6 +22,7 @@ OWN_DATABASE = "ALTER DATABASE d{n} OWNER TO {user}"
 OWN_SEQUENCE = "ALTER SEQUENCE s{n} OWNER TO {user}"
 INDEXED = (TABLE, "CREATE INDEX i{n} ON t{n} (v)")
 SPLIT = (TABLE, "ALTER TABLE t{n} SPLIT AT VALUES (5)")
+LOGGED = (TABLE, "CREATE RELAXED LOG l{n} FOR TABLES (t{n})")
 GRANT_DELETE = "GRANT DELETE ON t{n} TO {user}"
 FEED_OF_OTHER = (
     TABLE,
@@ -120,6 +121,9 @@ ROWS: Sequence[Row] = (
     on_table("ALTER TABLE t{n} UNSPLIT ALL", "INSERT", setup=SPLIT),
     on_table("SHOW RANGES FROM TABLE t{n}", "SELECT"),
     on_table("CREATE CHANGEFEED FOR TABLE t{n} INTO 'null://'", "CHANGEFEED"),
+    on_table("CREATE RELAXED LOG l{n} FOR TABLES (t{n})", "CREATE"),
+    on_table("DROP RELAXED LOG l{n}", "CREATE", setup=LOGGED),
+    on_table("CREATE CHANGEFEED FOR RELAXED LOG l{n} INTO 'null://'", "CHANGEFEED", setup=LOGGED),
     on_table("SHOW CREATE TABLE t{n}", "any privilege", grants=[GRANT_DELETE]),
     on_table("SHOW COLUMNS FROM t{n}", "any privilege", grants=[GRANT_DELETE]),
     on_table("SHOW INDEXES FROM t{n}", "any privilege", grants=[GRANT_DELETE]),
@@ -272,6 +276,7 @@ ROWS: Sequence[Row] = (
         free(sql, OWN_ALONE)
         for sql in (
             "SHOW JOBS",
+            "SHOW RELAXED LOGS",
             "SHOW SESSIONS",
             "SHOW QUERIES",
             "SHOW TABLES",

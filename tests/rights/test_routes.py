@@ -22,7 +22,8 @@ def door() -> Iterator[HttpDoor]:
         door.run(
             session.execute(
                 "CREATE TABLE t (k INT8 PRIMARY KEY); CREATE USER boss PASSWORD 'x';"
-                "GRANT admin TO boss;"
+                "GRANT admin TO boss; CREATE TABLE crashes (k INT8 PRIMARY KEY, v INT8);"
+                "CREATE RELAXED LOG crash_log FOR TABLES (crashes);"
                 "CREATE CHANGEFEED FOR TABLE t INTO 'duckdb:///m.duckdb'"
             )
         )
@@ -45,6 +46,7 @@ def ask(door: HttpDoor, route: Route, user: str | None) -> Response:
     """The answer, of a stream its head alone."""
     path = route.path.format(
         table="t",
+        log="crash_log",
         position=position(door),
         transaction="none",
         job=1,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
 from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.relaxed.logs import find_log
 from ....catalog.rights.privileges import SYSTEM, Privilege
 from ....catalog.rights.rights import Rights
 from ....catalog.rights.users import ROOT
@@ -19,6 +21,7 @@ from ...results.results import INT8, Result, Row, listing
 from ...runtime.authorization import Actor, current_rights
 from ...runtime.relations import LeaseScope, full_name, resolve_all
 from ...runtime.services import ChangefeedRequest, JobSummary, Services
+from ...syntax.names import ObjectName
 from ...syntax.statements import (
     ControlJobs,
     CreateChangefeed,
@@ -53,6 +56,8 @@ async def create_changefeed(
 ) -> Result:
     """The job's id, or the rows of a feed without a sink. Does not commit."""
     at = transaction.read_timestamp
+    if statement.relaxed_log is not None:
+        statement = await _of_log(services, statement, statement.relaxed_log, transaction)
     relations = await resolve_all(
         services, transaction, statement.tables, database, scope, at, transaction
     )
@@ -86,6 +91,39 @@ async def create_changefeed(
     job_id = await services.changefeeds.create(transaction, request, statement.sink)
     await own_jobs(transaction, user, [job_id])
     return listing("CREATE CHANGEFEED", [("job_id", INT8)], [(job_id,)])
+
+
+async def _of_log(
+    services: Services, statement: CreateChangefeed, name: str, transaction: Transaction
+) -> CreateChangefeed:
+    """The statement for the log's tables. Into a sink that takes whole transactions it shows
+    nothing else, for nothing else is a state of the store that the log is of."""
+    log = await find_log(transaction, name)
+    descriptors, tables = services.catalog.descriptors, []
+    for table_id in log.table_ids:
+        parts: list[str] = []
+        table = await descriptors.read(transaction, table_id)
+        assert isinstance(table, TableDescriptor), table_id
+        for parent_id in (table.database_id, table.schema_id):
+            parent = await descriptors.read(transaction, parent_id)
+            assert parent is not None, parent_id
+            parts.append(parent.name)
+        tables.append(ObjectName((*parts, table.name), 1))
+    return replace(statement, tables=tuple(tables), sink=_whole(statement.sink))
+
+
+def _whole(sink: str | None) -> str | None:
+    """A mirror's URI, with the parameter by which it shows whole transactions alone. Raises
+    SQLError 22023 where it is to show single rows."""
+    if sink is None or not sink.startswith("duckdb:") or "apply=transaction" in sink:
+        return sink
+    if "apply=" in sink:
+        raise SQLError(
+            "22023",
+            "a mirror of a relaxed log shows whole transactions: apply=transaction",
+            hint="Single rows of a change set are no state that the store had.",
+        )
+    return f"{sink}{'&' if '?' in sink else '?'}apply=transaction"
 
 
 async def _rows(rows: AsyncGenerator[Row, None]) -> AsyncGenerator[Row, None]:

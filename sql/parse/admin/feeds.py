@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import TokenType
 
+from ...syntax.names import ObjectName
 from ...syntax.statements import (
     ControlJobs,
     CreateChangefeed,
@@ -26,13 +27,18 @@ from ..ddl.ranges import show_ranges
 
 
 def create_changefeed(cursor: Cursor) -> CreateChangefeed:
-    """`FOR [TABLE] name, … [INTO 'uri'] [WITH option [= value], …]`"""
+    """`FOR [TABLE] name, … | RELAXED LOG name [INTO 'uri'] [WITH option [= value], …]`"""
     cursor.expect_words("for")
-    cursor.accept_words("table")
-    tables = [cursor.object_name("a table's name")]
-    while cursor.accept_symbol(","):
+    log: str | None = None
+    tables: list[ObjectName] = []
+    if cursor.accept_words("relaxed", "log"):
+        log = cursor.identifier("a relaxed log's name")
+    else:
         cursor.accept_words("table")
         tables.append(cursor.object_name("a table's name"))
+        while cursor.accept_symbol(","):
+            cursor.accept_words("table")
+            tables.append(cursor.object_name("a table's name"))
     sink = cursor.string("the sink's URI") if cursor.accept_words("into") else None
     options = []
     if cursor.accept_words("with"):
@@ -44,7 +50,11 @@ def create_changefeed(cursor: Cursor) -> CreateChangefeed:
             cursor.expect_symbol(")")
     cursor.expect_end()
     return CreateChangefeed(
-        tables=tuple(tables), sink=sink, options=tuple(options), text=cursor.statement_text
+        tables=tuple(tables),
+        sink=sink,
+        options=tuple(options),
+        text=cursor.statement_text,
+        relaxed_log=log,
     )
 
 
