@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from ..descriptors.descriptor import Column, TableDescriptor
@@ -19,7 +20,7 @@ from ..values.column_types import ColumnType
 from ..values.errors import SQLError
 from ..values.physical import physical_of, physical_writer
 from ..values.session_zone import UTC_NAME, zone_name
-from ..values.type_kinds import TypeKind
+from ..values.type_kinds import TEXTS, TypeKind
 
 
 def conform(descriptor: TableDescriptor, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -61,7 +62,7 @@ def _default_array(descriptor: TableDescriptor, column: Column, count: int) -> A
 
 def _conform_array(column: Column, array: AnyArray) -> AnyArray:
     target = column.type.arrow_type
-    if array.type == target and not _limited(column.type):
+    if array.type == target and (not _limited(column.type) or fits_width(column.type, array)):
         return array
     if pt.is_dictionary(array.type):
         return _conform_array(column, array.cast(array.type.value_type))
@@ -76,6 +77,15 @@ def _conform_array(column: Column, array: AnyArray) -> AnyArray:
     write = physical_writer(column.type, column.name)
     values: list[Any] = [write(value) for value in _python_values(column, array)]
     return column_array(column.type, values)
+
+
+def fits_width(type: ColumnType, texts: Any) -> bool:
+    """Whether the column takes a column of texts as they are."""
+    if type.width is None:
+        return type.kind in TEXTS
+    if type.kind is not TypeKind.VARCHAR:
+        return False
+    return (pc.max(pc.utf8_length(texts)).as_py() or 0) <= type.width
 
 
 def _python_values(column: Column, array: Any) -> list[object]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....catalog.descriptors.descriptor import Column
+from ....catalog.rows.arrow_conform import fits_width
 from ....catalog.values.arrow_columns import AnyArray, datum_array
 from ....catalog.values.column_types import ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError
@@ -134,10 +135,17 @@ _PLAIN: dict[TypeKind, bytes] = {
     TypeKind.DECIMAL: b"0123456789-.",
     TypeKind.DATE: b"0123456789-",
     TypeKind.TIMESTAMP: b"0123456789-: .",
+    TypeKind.TIMESTAMPTZ: b"0123456789-: .+Z",
 }
 """Types whose texts Arrow reads as `coerce` does, and of which bytes these texts are made."""
 
 _TIMESTAMP_LENGTH_MIN = len("2000-01-01 00:00:00")
+
+_ZONED = (
+    r"^[12]\d{3}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?"
+    r"(?:Z|[+-](?:0\d|1[0-4])(?::?[0-5]\d)?)$"
+)
+"""A moment with its offset: one without is in the session's zone, which Arrow does not know."""
 
 
 def _fast(type: ColumnType, values: list[str | None]) -> AnyArray | None:
@@ -153,16 +161,16 @@ def _fast(type: ColumnType, values: list[str | None]) -> AnyArray | None:
 def cast_texts(type: ColumnType, texts: pa.StringArray) -> AnyArray | None:
     """Texts as a column, where Arrow reads them just as `coerce` would; else None."""
     if type.kind in TEXTS:
-        fits = type.width is None or (
-            type.kind is TypeKind.VARCHAR
-            and (pc.max(pc.utf8_length(texts)).as_py() or 0) <= type.width
-        )
-        return texts if fits else None
+        return texts if fits_width(type, texts) else None
     if type.kind not in _PLAIN or text_bytes(texts).translate(None, _PLAIN[type.kind]):
         return None
     if type.kind is TypeKind.TIMESTAMP:
         shortest = pc.min(pc.utf8_length(texts)).as_py()
         if shortest is not None and shortest < _TIMESTAMP_LENGTH_MIN:
+            return None
+    if type.kind is TypeKind.TIMESTAMPTZ:
+        zoned = pc.match_substring_regex(texts, _ZONED)
+        if type.precision is not None or not pc.all(zoned, min_count=0).as_py():
             return None
     try:
         found: AnyArray = texts.cast(type.arrow_type)

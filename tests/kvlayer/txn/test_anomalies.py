@@ -315,3 +315,22 @@ def test_tracked_read_holds_at_commit_at_every_level(isolation: Isolation) -> No
                     await writer.commit()
 
     sim.run(main())
+
+
+def test_a_refresh_fails_at_an_intent() -> None:
+    """What may yet become a version below where a transaction moves is a change of what it read."""
+    sim = Simulation(22)
+
+    async def main() -> None:
+        async with running_store(sim, settings=unbuffered()) as store:
+            first = store.begin()
+            assert await first.get(A) is None
+            second = store.begin()
+            await second.put([A], [b"2"])
+            assert await store.snapshot(store.clock.now()).get(B) is None
+            await first.put([B], [b"1"])
+            with pytest.raises(RetryableTransaction):
+                await first.commit()
+            await second.commit()
+
+    sim.run(main())
