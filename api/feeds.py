@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from ..catalog.jobs import (
@@ -16,10 +16,10 @@ from ..catalog.rights.users import ROOT
 from ..catalog.schema_change.job import JOB_KIND as SCHEMA_CHANGE
 from ..catalog.schema_change.payload import decode_change, decode_progress
 from ..catalog.schema_change.status import status_of
-from ..changefeed import JOB_KIND, Changefeeds, FeedStatus
+from ..changefeed import JOB_KIND, Alteration, Changefeeds, FeedStatus
 from ..changefeed import ChangefeedStream as FeedStream
 from ..changefeed.jobs.attempt import retryable
-from ..kvlayer.clock import ZERO
+from ..kvlayer.clock import ZERO, Timestamp
 from ..kvlayer.errors import StoreClosed
 from ..kvlayer.txn import Transaction
 from ..sql import ChangefeedRequest, ChangefeedStream, JobSummary, Row
@@ -34,7 +34,16 @@ class _Claim:
         self._context = context
         self.job_id = context.job.id
         self.epoch = context.epoch
-        self.payload = context.job.payload
+
+    @property
+    def payload(self) -> bytes:
+        return self._context.payload
+
+    async def payload_changed(self, known: bytes) -> bytes:
+        return await self._context.payload_changed(known)
+
+    async def change_payload(self, change: Callable[[bytes], bytes]) -> bytes:
+        return await self._context.change_payload(change)
 
     async def read_progress(self) -> bytes | None:
         return self._context.progress
@@ -78,6 +87,16 @@ class FeedServices:
 
     async def create(self, transaction: Transaction, request: ChangefeedRequest, sink: str) -> int:
         return await self._feeds.create(transaction, request, sink, user_name=request.user)
+
+    async def alter(
+        self,
+        transaction: Transaction,
+        job_id: int,
+        alterations: Sequence[Alteration],
+        *,
+        at: Timestamp,
+    ) -> str:
+        return await self._feeds.alter(transaction, job_id, alterations, at=at)
 
     async def stream(self, request: ChangefeedRequest) -> ChangefeedStream:
         return ChangefeedStream(CHANGEFEED_COLUMNS, _rows(await self._feeds.stream(request)))
