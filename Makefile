@@ -10,7 +10,7 @@ ARGS ?=
 
 SQLGLOT = $(shell sed -n 's/^sqlglot==//p' constraints.txt)
 
-.PHONY: help demo demo-spark test test-pure test-system check format bench serve sim sim-long mutants screenshots fuzz clean
+.PHONY: help demo demo-spark test test-pure test-system check format bench serve sim sim-long mutants screenshots fuzz soak audit sbom clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -67,8 +67,24 @@ screenshots: $(VENV)/installed ## the README's pictures, out of a real browser
 	$(BIN)/python -m tests.system.programs
 	$(BIN)/python -m tests.system.screenshots $(ARGS)
 
-fuzz: $(VENV)/installed ## 100,000 damaged messages of the Postgres protocol, from SEED
-	$(BIN)/python -m tests.api.pgwire.fuzz --seed $(SEED) --messages 100000
+fuzz: $(VENV)/installed ## 100,000 damaged messages at each door, in each state of authentication
+	$(BIN)/python -m tests.fuzz --seed $(SEED) $(ARGS)
+
+soak: $(VENV)/installed ## good clients and feeds beside abusers, for MINUTES (30)
+	$(BIN)/python -m tests.soak --minutes $(if $(filter command line environment,$(origin MINUTES)),$(MINUTES),30)
+
+audit: $(VENV)/supply ## known vulnerabilities of what is installed, by the databases of PyPI
+	$(VENV)/supply/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --strict
+
+sbom: $(VENV)/supply ## a bill of materials of a plain installation: build/tailrace.cdx.json
+	$(PYTHON) -m venv --clear $(VENV)/shipped
+	$(VENV)/shipped/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt .
+	mkdir -p build
+	$(VENV)/supply/bin/cyclonedx-py environment $(VENV)/shipped --output-file build/tailrace.cdx.json
+
+$(VENV)/supply: constraints.txt
+	$(PYTHON) -m venv --clear $(VENV)/supply
+	$(VENV)/supply/bin/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1 cyclonedx-bom==7.5.0
 
 clean: ## remove what make made
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
+from math import inf
+from typing import Any
 
 from ..catalog.jobs import (
     JobContext,
     JobNotFound,
     JobRecord,
     JobRegistry,
+    JobState,
     RetryableJobError,
 )
 from ..catalog.rights.users import ROOT
 from ..catalog.schema_change.job import JOB_KIND as SCHEMA_CHANGE
 from ..catalog.schema_change.payload import decode_change, decode_progress
 from ..catalog.schema_change.status import status_of
+from ..catalog.values.errors import SQLError
 from ..changefeed import JOB_KIND, Alteration, Changefeeds, FeedStatus
 from ..changefeed import ChangefeedStream as FeedStream
 from ..changefeed.jobs.attempt import retryable
-from ..kvlayer.clock import ZERO, Timestamp
+from ..changefeed.pipeline.live import FeedStopped
+from ..kvlayer.access import StoreAccess
+from ..kvlayer.clock import ZERO, Timestamp, format_timestamp
 from ..kvlayer.errors import StoreClosed
 from ..kvlayer.txn import Transaction
 from ..sql import ChangefeedRequest, ChangefeedStream, JobSummary, Row
 from ..sql.execute.query.result_shape import CHANGEFEED_COLUMNS
 from ..sql.syntax.statements import JobAction
+
+LOOK_SECONDS = 0.5
+"""How often whoever waits for a feed looks whether its job still runs."""
 
 
 class _Claim:
@@ -80,8 +90,11 @@ async def _retried(work: Awaitable[None]) -> None:
 class FeedServices:
     """Implements `Changefeeds` and `Jobs` of `sql.runtime.services` for one node."""
 
-    def __init__(self, feeds: Changefeeds, registry: JobRegistry, node_id: int) -> None:
+    def __init__(
+        self, feeds: Changefeeds, registry: JobRegistry, node_id: int, store: StoreAccess
+    ) -> None:
         self._node_id = node_id
+        self._store = store
         self._feeds = feeds
         self._registry = registry
 
@@ -100,6 +113,96 @@ class FeedServices:
 
     async def stream(self, request: ChangefeedRequest) -> ChangefeedStream:
         return ChangefeedStream(CHANGEFEED_COLUMNS, _rows(await self._feeds.stream(request)))
+
+    async def wait(self, job_id: int, until: Timestamp, *, seconds: float | None) -> Timestamp:
+        """See `sql.runtime.services.Changefeeds`. A feed that this node runs is waited for here;
+        whichever other node runs it is asked, and the job is looked at meanwhile."""
+        loop = asyncio.get_running_loop()
+        deadline = inf if seconds is None else loop.time() + seconds
+        live = self._feeds.watch(job_id)
+        async with AsyncExitStack() as stack:
+            here = asyncio.ensure_future(live.wait_until(until))
+            stack.push_async_callback(_cancelled, here)
+            waits: list[asyncio.Future[Any]] = [here]
+            while True:
+                if not live.here:
+                    found = await self._reached(job_id, until)
+                    if found is not None:
+                        return found
+                    if waits[0] is here:
+                        asking = self._feeds.waits.asking(job_id, until)
+                        answered = await stack.enter_async_context(asking)
+                        waits = [asyncio.ensure_future(answered.wait())]
+                        stack.push_async_callback(_cancelled, waits[0])
+                left = deadline - loop.time()
+                if left <= 0:
+                    raise await self._too_late(job_id, until, seconds)
+                await asyncio.wait(waits, timeout=min(left, LOOK_SECONDS))
+                if live.resolved >= until:
+                    return live.resolved
+                if waits[0].done() and not live.here:
+                    return until
+
+    async def verify(
+        self, job_id: int, *, at_resolved: bool, repairs: bool
+    ) -> Sequence[tuple[str, str, str]]:
+        """See `sql.runtime.services.Changefeeds`."""
+        job = await self._found(job_id)
+        at = None
+        if not at_resolved:
+            at = await self._store.now()
+            await self.wait(job_id, at, seconds=None)
+        try:
+            found = await self._feeds.verify(job_id, job.payload, at=at, repairs=repairs)
+        except FeedStopped as error:
+            raise SQLError("55000", str(error)) from error
+        return [(each.table.name, each.shown_key, each.what) for each in found]
+
+    async def _found(self, job_id: int) -> JobRecord:
+        """A changefeed's job. Raises SQLError 42704 and 42809."""
+        try:
+            job = await self._registry.get(job_id)
+        except JobNotFound as error:
+            raise SQLError("42704", f"job with ID {job_id} does not exist") from error
+        if job.kind != JOB_KIND:
+            raise SQLError("42809", f"job {job_id} is no changefeed")
+        return job
+
+    async def _reached(self, job_id: int, until: Timestamp) -> Timestamp | None:
+        """How far a feed has come by what its job saved, if that is far enough.
+
+        Raises SQLError where it will not come any further.
+        """
+        job = await self._found(job_id)
+        resolved = (await self.feed_status(job)).resolved
+        if resolved >= until:
+            return resolved
+        hints = {
+            JobState.PAUSED: f"RESUME JOB {job_id} lets it go on.",
+            JobState.PAUSE_REQUESTED: f"RESUME JOB {job_id} lets it go on.",
+        }
+        if job.state.final or job.state in (*hints, JobState.CANCEL_REQUESTED):
+            why = f": {job.error}" if job.error else ""
+            raise SQLError(
+                "55000",
+                f"changefeed {job_id} is {job.state.value}{why}",
+                detail=f"It came to {format_timestamp(resolved)}, and "
+                f"{format_timestamp(until)} was waited for.",
+                hint=hints.get(job.state),
+            )
+        return None
+
+    async def _too_late(self, job_id: int, until: Timestamp, seconds: float | None) -> SQLError:
+        assert seconds is not None, "nobody is too late where there is no limit"
+        job = await self._registry.get(job_id)
+        status = await self.feed_status(job)
+        doing = _running_status(job, status, self._node_id)
+        return SQLError(
+            "57014",
+            f"changefeed {job_id} has not come to {format_timestamp(until)} within {seconds:g} s",
+            detail=f"It is at {format_timestamp(status.resolved)}; {doing}.",
+            hint=f"SHOW CHANGEFEED LATENCY {job_id} tells where rows are late.",
+        )
 
     async def list(self, *, changefeeds_only: bool) -> Sequence[JobSummary]:
         return [
@@ -160,6 +263,11 @@ class FeedServices:
             sink=None if status is None else status.sink_uri,
             resolved=None if status is None or status.resolved == ZERO else status.resolved,
         )
+
+
+async def _cancelled(task: asyncio.Future[Any]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def _rows(stream: FeedStream) -> AsyncGenerator[Row, None]:

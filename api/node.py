@@ -17,6 +17,7 @@ from ..catalog.descriptors.names import TableName
 from ..catalog.descriptors.system_tables import DEFAULT_DATABASE, DESCRIPTOR, NAMESPACE
 from ..catalog.jobs import JobRegistry, Resumer
 from ..catalog.leases import LeaseManager, LivenessSession
+from ..catalog.rights.audit import Audit, NoAudit
 from ..catalog.rights.rights_watcher import RightsWatcher
 from ..catalog.rights.users import ROOT
 from ..catalog.schema_change.job import JOB_KIND as SCHEMA_CHANGE
@@ -52,8 +53,10 @@ from ..sql import Analytics, LoadMode, LoadReport, Services, Session, load
 from ..sql.execute.columnar_cache import ColumnarCache
 from ..sql.execute.ddl.analytic_rows import AnalyticRows
 from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
+from ..sql.execute.write.relaxed_load import RelaxedLogs
 from ..sql.introspection.registry import default_tables
 from ..sql.runtime.analytic_lanes import Lanes, asker
+from .audit_log import AuditFile
 from .feeds import ChangefeedResumer, FeedServices
 from .joined_store import JoinTarget, identify, join_store
 from .loop_delay import LoopDelay
@@ -110,6 +113,7 @@ class Node:
         self.services = services
         self.jobs = jobs
         self.feeds = feeds
+        self.relaxed = RelaxedLogs(services)
         self.mirrors = MirrorReader(files)
         self.positions = Positions(
             services.store,
@@ -140,7 +144,9 @@ class Node:
                 offload = ThreadOffload()
                 closing.callback(offload.close)
                 store = await start_store(storage, offload, closing)
-                node = await _assemble(store, FIRST_NODE_ID, options, offload, closing)
+                node = await _assemble(
+                    store, FIRST_NODE_ID, options, offload, closing, storage.folder
+                )
             except (ClockStopped, DataFolderError, LogCorrupt) as error:
                 raise NodeRefused(str(error)) from error
             node._closing = closing.pop_all()
@@ -165,7 +171,7 @@ class Node:
                 closing.callback(offload.close)
                 store = await join_store(target, closing)
                 node_id = await identify(folder, store)
-                node = await _assemble(store, node_id, options, offload, closing)
+                node = await _assemble(store, node_id, options, offload, closing, folder.path)
             except (DataFolderError, JoinTokenError) as error:
                 raise NodeRefused(str(error)) from error
             except (StoreClosed, StoreUnreachable) as error:
@@ -189,9 +195,13 @@ class Node:
         """What recovery had to do, in a sentence, where it is worth telling."""
         return None if self.served is None else self.served.log.notice
 
-    def session(self, *, database: str | None = None, user: str = ROOT) -> Session:
-        """A new session, in `defaultdb` unless told otherwise. Close it."""
-        return Session(self.services, database=database or DEFAULT_DATABASE, user=user)
+    def session(
+        self, *, database: str | None = None, user: str = ROOT, address: str = ""
+    ) -> Session:
+        """A new session of a client at `address`; in `defaultdb` if none is named. Close it."""
+        session = Session(self.services, database=database or DEFAULT_DATABASE, user=user)
+        session.activity.client_address = address
+        return session
 
     async def load(
         self,
@@ -293,8 +303,13 @@ async def _assemble(
     options: NodeOptions,
     offload: Offload,
     closing: AsyncExitStack,
+    folder: Path | None,
 ) -> Node:
-    """Puts a node together on a store. What it starts, `closing` ends in reverse."""
+    """Puts a node together on a store. What it starts, `closing` ends in reverse.
+
+    The audit log lies in `folder`, the node's own; a store in memory has none.
+    """
+    audit = NoAudit() if folder is None else AuditFile(folder, store)
     rights = await _watch_settings_and_rights(store, closing)
     descriptors = DescriptorStore(store)
     session, leases = await _start_leases(store, descriptors, node_id, closing)
@@ -324,7 +339,7 @@ async def _assemble(
     await _start_jobs(store, registry, feeds, closing)
     images = ColumnarCache(store)
     closing.push_async_callback(images.close)
-    adapter = FeedServices(feeds, registry, node_id)
+    adapter = FeedServices(feeds, registry, node_id, store)
     services = Services(
         store=store,
         catalog=Catalog(descriptors),
@@ -336,6 +351,7 @@ async def _assemble(
         schema_changes=SchemaChanges(store, descriptors),
         images=images,
         rights=rights,
+        audit=audit,
     )
     rights.on_logins_ended(services.sessions.end_login)
     closing.push_async_callback(services.waiting_results.close)
@@ -348,7 +364,7 @@ async def _assemble(
         node_id=node_id,
         served=served,
         worker_tokens=worker_tokens,
-        passwords=_passwords(store, offload),
+        passwords=_passwords(store, offload, audit),
         decoy_key=await store_secret(store, "decoy salts"),
     )
     node.loop_delay.start()
@@ -359,15 +375,18 @@ async def _assemble(
 async def _start_jobs(
     store: StoreAccess, registry: JobRegistry, feeds: Changefeeds, closing: AsyncExitStack
 ) -> None:
-    if isinstance(store, Store):  # nobody else has begun to write
+    alone = isinstance(store, Store)  # nobody else has begun to write
+    if alone:
         await feeds.release_orphans()
+    await feeds.waits.start(alone=alone)
+    closing.push_async_callback(feeds.waits.close)
     await registry.start()
     closing.callback(feeds.close)
     closing.push_async_callback(registry.close)
 
 
-def _passwords(store: StoreAccess, offload: Offload) -> Passwords:
-    guesses = Guesses(store.metrics, asyncio.get_running_loop().time)
+def _passwords(store: StoreAccess, offload: Offload, audit: Audit) -> Passwords:
+    guesses = Guesses(store.metrics, asyncio.get_running_loop().time, audit)
     return Passwords(offload.lane("passwords"), guesses)
 
 

@@ -20,11 +20,13 @@ from collections.abc import Callable
 from functools import partial
 from math import ceil
 
+from ..catalog.rights.audit import Audit, AuditEvent, NoAudit
 from ..catalog.rights.users import Verifier, password_matches
 from ..catalog.values.errors import SQLError
 from ..kvlayer.metrics import Metrics
 from ..kvlayer.offload import Offload
 
+WRONG_PASSWORD = "28P01"
 WAITING_MAX = 64
 """Passwords that wait to be compared, at both doors: a seventh of a second's work."""
 
@@ -56,9 +58,12 @@ class _Failures:
 class Guesses:
     """Failed attempts by user and address. `now` is a clock of seconds that never goes back."""
 
-    def __init__(self, metrics: Metrics, now: Callable[[], float]) -> None:
+    def __init__(
+        self, metrics: Metrics, now: Callable[[], float], audit: Audit | None = None
+    ) -> None:
         self._metrics = metrics
         self._now = now
+        self._audit = audit or NoAudit()
         self._failures: OrderedDict[tuple[str | None, str], _Failures] = OrderedDict()
 
     def check(self, user: str, address: str) -> None:
@@ -79,6 +84,9 @@ class Guesses:
 
     def failed(self, user: str, address: str) -> None:
         self._metrics.add("authentication_failures_total")
+        self._audit.record(
+            AuditEvent(event="Login", user=user, outcome=WRONG_PASSWORD, address=address)
+        )
         self._count((user, address), USER_FAILURES_FREE)
         self._count((None, address), ADDRESS_FAILURES_FREE)
 

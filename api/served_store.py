@@ -35,6 +35,7 @@ class Storage:
     engine: Engine
     bounds: BoundStore
     mirrors: Path
+    folder: Path | None = None
 
 
 def open_storage(path: str | PathLike[str], closing: AsyncExitStack) -> Storage:
@@ -50,6 +51,7 @@ def open_storage(path: str | PathLike[str], closing: AsyncExitStack) -> Storage:
         engine=RocksEngine.open(folder.engine_path),
         bounds=folder.clock_bounds,
         mirrors=folder.path / MIRROR_FOLDER,
+        folder=folder.path,
     )
 
 

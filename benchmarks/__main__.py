@@ -18,6 +18,8 @@ BENCHMARKS = (
     "feed_fanout",
     "many_feeds",
     "pgwire",
+    "door",
+    "peer_logical_replication",
     "protocol_steps",
     "analytics",
     "pgbench",

@@ -31,9 +31,14 @@ def free_port() -> int:
 
 
 @contextmanager
-def tailrace_server(folder: Path) -> Iterator[tuple[str, int]]:
-    """`tailrace serve`, trusting loopback. Gives its URL and its Postgres port."""
-    command = [sys.executable, "-m", "tailrace.api.cli", "serve", str(folder / "tailrace")]
+def tailrace_server(
+    folder: Path, *, program: tuple[str, ...] = ("tailrace.api.cli",)
+) -> Iterator[tuple[str, int]]:
+    """`tailrace serve`, trusting loopback. Gives its URL and its Postgres port.
+
+    `program` is the module that runs it, with arguments of its own.
+    """
+    command = [sys.executable, "-m", *program, "serve", str(folder / "tailrace")]
     process = subprocess.Popen(
         [*command, "--port", "0", "--pg-port", "0", "--insecure"],
         stdout=subprocess.PIPE,
@@ -56,8 +61,11 @@ def tailrace_server(folder: Path) -> Iterator[tuple[str, int]]:
 
 
 @contextmanager
-def postgres_server(folder: Path) -> Iterator[int]:
-    """PostgreSQL 15 on a new cluster. As root it runs as the user `postgres`, as it insists on."""
+def postgres_server(folder: Path, *options: str) -> Iterator[int]:
+    """PostgreSQL 15 on a new cluster. As root it runs as the user `postgres`, as it insists on.
+
+    `options` are of its command line, as in `-c wal_level=logical`.
+    """
     data, port = folder / "postgres", free_port()
     data.mkdir()
     user: str | None = None
@@ -73,7 +81,10 @@ def postgres_server(folder: Path) -> Iterator[int]:
         check=True, stdout=subprocess.DEVNULL, user=user, cwd=data,
     )  # fmt: skip
     process = subprocess.Popen(
-        [BINARIES / "postgres", "-D", data, "-p", str(port), "-h", "127.0.0.1", "-k", data],
+        [
+            BINARIES / "postgres", "-D", data, "-p", str(port), "-h", "127.0.0.1", "-k", data,
+            *options,
+        ],
         stderr=subprocess.DEVNULL, user=user, cwd=data,
     )  # fmt: skip
     try:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from ..catalog.jobs import JobRecord, JobState
 from ..catalog.leases.liveness import node_lives
+from ..catalog.values.errors import SQLError
 from ..kvlayer.clock import ZERO, Timestamp, seconds_between
 from ..kvlayer.txn import Transaction
 from .jobs.alter import alter_changefeed
@@ -17,8 +18,12 @@ from .jobs.details import UnknownFormat, decode_details, decode_progress, encode
 from .jobs.job import ChangefeedJob, Claim
 from .jobs.reservations import JOB_KIND, release_orphans
 from .jobs.services import ChangefeedServices
+from .jobs.waits import FeedWaits
 from .pipeline.live import FeedState, LiveFeed
+from .sinks.duckdb import DuckDBKind
+from .sinks.protocol import SinkError, SinkRefused
 from .streams.stream import ChangefeedStream, open_stream
+from .verify import Difference, NotTaken, SchemaAhead, Verification, repair
 
 HOME_FIRST_SECONDS = 1.0
 """How long a new feed waits for the node where it was created: that one hears of it at once."""
@@ -57,6 +62,7 @@ class Changefeeds:
         self._services = services
         self._jobs = jobs
         self._live: dict[int, LiveFeed] = {}
+        self.waits = FeedWaits(services.store, self.watch)
 
     # For SQL
 
@@ -158,6 +164,54 @@ class Changefeeds:
         A feed that has not been claimed yet is waited for. Raises FeedStopped.
         """
         await self.watch(job_id).wait_until(timestamp)
+
+    async def verify(
+        self, job_id: int, payload: bytes, *, at: Timestamp | None, repairs: bool
+    ) -> list[Difference]:
+        """The rows of a feed's mirror that are not as in its tables: as of a resolved timestamp
+        from `at` on, or the one where it stands. What differs is sent again with `repairs`.
+
+        Raises SQLError, and FeedStopped.
+        """
+        details, live = decode_details(payload), self.watch(job_id)
+        kind = self._services.kinds.kind_of(details.sink_uri)
+        if not isinstance(kind, DuckDBKind):
+            raise SQLError("0A000", "only mirrors in DuckDB files can be verified")
+        if details.node_id != self._services.node_id:
+            raise SQLError(
+                "0A000",
+                f"changefeed {job_id} is verified on node {details.node_id}, which holds its file",
+            )
+        if at is not None:
+            await live.wait_until(at)
+        store, descriptors = self._services.store, self._services.descriptors
+        try:
+            async with kind.snapshot(details.sink_uri, job_id) as (snapshot, in_lane):
+                if not snapshot.resolved:
+                    raise SQLError("55000", f"changefeed {job_id} has not resolved anything yet")
+                found = await Verification(store, descriptors, snapshot, in_lane).run()
+        except SchemaAhead as ahead:
+            raise SQLError(
+                "55000",
+                f'mirror table "{ahead}" is behind a schema change that is not resolved yet',
+                hint="Verify it again in a moment, or when its backfill has ended.",
+            ) from ahead
+        except (SinkError, SinkRefused) as error:
+            raise SQLError("58030", str(error)) from error
+        if repairs and found:
+            await self._repair(job_id, live, found)
+        return found
+
+    async def _repair(self, job_id: int, live: LiveFeed, found: list[Difference]) -> None:
+        try:
+            await repair(self._services.store, self._services.descriptors, live, found)
+        except NotTaken as error:
+            raise SQLError(
+                "55000",
+                f"changefeed {job_id} takes no rows again: it does not run, or is at a schema "
+                "change",
+                hint=f"RESUME JOB {job_id}, or repair when its backfill has ended.",
+            ) from error
 
     def close(self) -> None:
         """The node stops: who waits for a feed here is told so. Jobs go on elsewhere, or later."""

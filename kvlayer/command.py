@@ -48,6 +48,8 @@ class WriteIntent(msgspec.Struct, tag=2, array_like=True, frozen=True, gc=False)
     A key that bears an intent of the transaction already is first taken by an `AbortIntent` of the
     same command, so that whoever counts intents (the feeds' unresolved-intent queue does, and knows
     no keys) counts rightly.
+
+    `histories` are earlier values of some keys, written by the transaction before it had intents.
     """
 
     transaction_id: bytes
@@ -55,6 +57,7 @@ class WriteIntent(msgspec.Struct, tag=2, array_like=True, frozen=True, gc=False)
     sequence: int
     keys: list[bytes]
     values: list[bytes]
+    histories: dict[bytes, tuple[tuple[int, bytes], ...]] = {}
 
 
 class UpdateIntent(msgspec.Struct, tag=3, array_like=True, frozen=True, gc=False):
@@ -197,7 +200,8 @@ def _apply(op: LogicalOp, batch: EngineBatch) -> None:
             _put_versions(batch, op.timestamp, op.keys, op.values)
         case WriteIntent():
             for key, value in zip(op.keys, op.values, strict=True):
-                intent = Intent(op.transaction_id, op.timestamp, op.sequence, value)
+                history = op.histories.get(key, ())
+                intent = Intent(op.transaction_id, op.timestamp, op.sequence, value, history)
                 batch.puts.append((keys.INTENT + key, encode_intent(intent)))
         case AbortIntent():
             batch.deletes.extend(keys.INTENT + key for key in op.keys)

@@ -31,6 +31,9 @@ TABLE_KIND = b"t"
 RAW_KIND = b"r"
 RELAXED_KIND = b"x"
 LOCK_KIND = b"l"
+PROTECTION_KIND = b"p"
+"""Protected timestamps: what is written there counts before it is committed."""
+
 KEYSPACE_LENGTH = 5
 
 LOCAL = b"\x01"

@@ -19,10 +19,11 @@ import msgspec
 from .clock import MAX_TIMESTAMP, Timestamp, format_timestamp, seconds_between
 from .engine import Reader
 from .errors import KVError
+from .keys import PROTECTION_KIND
 from .mvcc import body_of, intents_in, scan_at
 from .span import Span
 
-KEYSPACE = b"p\x00\x00\x00\x00"
+KEYSPACE = PROTECTION_KIND + b"\x00\x00\x00\x00"
 RECORDS = Span.prefix(KEYSPACE)
 
 

@@ -21,6 +21,7 @@ LazyGroup.known = {
         LazyCommand(
             "doctor", "doctor", "doctor", "Say what is installed here, and what is missing."
         ),
+        LazyCommand("relaxed", "relaxed", "relaxed_app", "Load the segments of a relaxed log."),
         LazyCommand("bench", "bench", "bench_app", "Measure this machine."),
         LazyCommand("debug", "debug", "debug_app", "Look inside a store."),
     )

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ...catalog.rights.audit import DONE, AuditEvent
 from ...catalog.rights.privileges import SYSTEM, Privilege
 from ...catalog.rights.users import ITERATIONS, ROOT, SALT_BYTES, Verifier, find_user
 from ...catalog.rights.web_sessions import find_web_session
@@ -99,6 +100,9 @@ class Doorkeeper:
             if len(self._right) >= REMEMBERED_MAX:
                 self._right.clear()
             self._right[digest] = name
+            self._node.services.audit.record(
+                AuditEvent(event="Login", outcome=DONE, user=name, address=address)
+            )
         return name if user is not None and user.login else None
 
 

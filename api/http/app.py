@@ -9,6 +9,7 @@ import msgspec
 from fastapi import APIRouter, FastAPI, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from ...catalog.values.errors import SQLError
 from ...changefeed import JOB_KIND
@@ -25,6 +26,7 @@ from .problems import (
     answer_fault,
     answer_http_error,
     answer_kv_error,
+    answer_nobody,
     answer_sql_error,
 )
 from .routes.debug_routes import debug_routes
@@ -33,6 +35,7 @@ from .routes.load_routes import load_routes
 from .routes.login_routes import login_routes
 from .routes.metrics_routes import metrics_routes
 from .routes.position_routes import answer_unknown_position, position_routes
+from .routes.relaxed_routes import relaxed_routes
 from .routes.resource_routes import resource_routes
 from .routes.sql_routes import sql_routes
 from .routes.transaction_routes import transaction_routes
@@ -64,6 +67,7 @@ def create_app(
     app.include_router(transaction_routes(held))
     app.include_router(resource_routes(node))
     app.include_router(load_routes(node))
+    app.include_router(relaxed_routes(node))
     app.include_router(export_routes(node))
     app.include_router(position_routes(node))
     app.include_router(_health_routes(node))
@@ -80,8 +84,10 @@ def create_app(
     app.add_exception_handler(PositionUnknown, answer_unknown_position)
     app.add_exception_handler(HTTPException, answer_http_error)
     app.add_exception_handler(RequestValidationError, answer_bad_request)
+    app.add_exception_handler(ClientDisconnect, answer_nobody)
     app.add_exception_handler(Exception, answer_fault)
     install_openapi(app)
+    app.openapi()  # now, because it takes longer than a step of the loop may
     return app
 
 

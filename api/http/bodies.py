@@ -151,6 +151,25 @@ class LoadReply(msgspec.Struct, omit_defaults=True):
     commit_timestamp: str | None = None
 
 
+class RelaxedDomain(msgspec.Struct, kw_only=True):
+    """How far a domain's log is understood; ids are 16 hexadecimal digits. `last_cut` is None while
+    no state is known, and `gaps` say what is missing."""
+
+    domain: str
+    last_cut: str | None
+    pending: int
+    gaps: list[str]
+
+
+class RelaxedReply(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What lines of a relaxed log have come to. `commit_timestamp` is the last change set's."""
+
+    lines: int
+    change_sets: int
+    commit_timestamp: str | None = None
+    domains: list[RelaxedDomain]
+
+
 class TableReply(msgspec.Struct, kw_only=True):
     """A table as of a timestamp, and its Arrow schema (an IPC message, in base64)."""
 
@@ -225,6 +244,7 @@ BODIES = (
     MirrorRequest,
     MirrorReply,
     LoadReply,
+    RelaxedReply,
     TableReply,
     SpansReply,
     PositionRequest,

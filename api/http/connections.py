@@ -84,6 +84,12 @@ async def _shake_hands(
         http.connection_made(encrypted)
 
 
+NOT_HTTP = (
+    b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: text/plain; charset=utf-8\r\n"
+    b"content-length: 31\r\n\r\nInvalid HTTP request received.\n"
+)
+
+
 class BoundedHttp(H11Protocol):
     """uvicorn's HTTP/1.1, for a client that has a place and so much time.
 
@@ -128,6 +134,13 @@ class BoundedHttp(H11Protocol):
             return
         super().data_received(data)
         self._watch()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuses what is no HTTP, in bytes of its own: h11 would have them fit to the request
+        before. Behind a half-sent response or a last one there is nothing to say."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self.transport.write(NOT_HTTP)
+        self.transport.close()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()

@@ -39,7 +39,7 @@ async def json_line_batches(
 ) -> AsyncGenerator[pa.RecordBatch, None]:
     """Batches of a transaction's rows, as they arrive. Raises SQLError, which names the line."""
     rows = _Rows(descriptor)
-    async for number, line in _lines(chunks):
+    async for number, line in lines_of(chunks):
         if not line.strip():
             continue
         rows.add(number, line)
@@ -51,7 +51,8 @@ async def json_line_batches(
         yield rows.take()
 
 
-async def _lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[tuple[int, bytes], None]:
+async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncGenerator[tuple[int, bytes], None]:
+    """Each line with its number. Raises SQLError 54000 for one that is too long."""
     number = 0
     begun = bytearray()
     async for chunk in chunks:

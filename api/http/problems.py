@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from ...catalog.values.errors import SQLError
 from ...kvlayer.errors import KVError
 from ...sql.results.errors import from_kv
+from .connected import CLIENT_CLOSED_REQUEST
 
 PROBLEM_TYPE = "application/problem+json"
 
@@ -120,3 +121,8 @@ async def answer_fault(_request: Request, _error: Exception) -> Response:
         detail="The server's log says what happened.",
     )
     return answer.response()
+
+
+async def answer_nobody(request: Request, error: Exception) -> Response:
+    """The client has gone before its request was whole."""
+    return Response(status_code=CLIENT_CLOSED_REQUEST)

@@ -53,11 +53,11 @@ class HeldTransactions:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def begin(
-        self, user: str, database: str, begin: str, idle_seconds: float
+        self, user: str, address: str, database: str, begin: str, idle_seconds: float
     ) -> HeldTransaction:
         """Raises SQLError 53300 where too many are open."""
         self._check_room(user)
-        session = self._node.session(database=database, user=user)
+        session = self._node.session(database=database, user=user, address=address)
         try:
             await session.execute(begin)
         except BaseException:

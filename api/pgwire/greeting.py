@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ...catalog.descriptors.system_tables import DEFAULT_DATABASE
+from ...catalog.rights.audit import DONE, AuditEvent
 from ...catalog.rights.privileges import Privilege
 from ...catalog.rights.users import User, find_user
 from ...catalog.values.errors import SQLError
@@ -114,6 +115,16 @@ async def greet(channel: Channel, node: Node, options: PostgresOptions, place: P
     if known is not None and not known.login:
         raise SQLError("28000", f'role "{user}" is not permitted to log in')
     place.known(user, admin=node.services.rights.current.admin(user))
+    node.services.audit.record(
+        AuditEvent(
+            event="Login",
+            outcome=DONE,
+            user=user,
+            address=channel.peer,
+            application=startup.parameters.get("application_name", ""),
+            database=startup.parameters.get("database", ""),
+        )
+    )
     channel.machine.authenticated()
     channel.write(replies.AUTHENTICATION_OK)
     database = await _database(node, startup.parameters.get("database"), user)

@@ -117,12 +117,13 @@ class PostgresServer:
         return greeting
 
     async def _converse(self, channel: Channel, greeting: Greeting) -> None:
-        session = self._node.session(database=greeting.database, user=greeting.user)
+        session = self._node.session(
+            database=greeting.database, user=greeting.user, address=channel.peer
+        )
         conversation = Conversation(channel, session)
         process_id = session.activity.process_id
         secret = self._node.store.random.getrandbits(31)
         self._conversations[process_id] = (secret, conversation)
-        session.activity.client_address = channel.peer
         session.activity.on_terminate = conversation.stop
         try:
             begin_session(channel, session, greeting)

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
+from ...cached import cached_property
 from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.keys import index_span
 from ...kvlayer.span import Span

@@ -14,6 +14,7 @@ from ...kvlayer.errors import RetryableTransaction
 from ..values.errors import SQLError
 from .descriptor import Descriptor, TableDescriptor, logically_equal
 from .names import quote_identifier
+from .relaxed_tables import refuse_other_writers
 from .system_tables import FIRST_USER_ID
 
 LOCK_PARAMETER = "changefeed_optimized"
@@ -44,6 +45,8 @@ def check_successor(before: Descriptor | None, after: Descriptor) -> None:
             f"version {before.version}"
         )
     if isinstance(before, TableDescriptor) and isinstance(after, TableDescriptor):
+        if after.dropped:
+            refuse_other_writers(before)
         _check_lock(before, after)
 
 

@@ -18,6 +18,7 @@
     view_dependency    (table_id, view_id)                            see `view_dependencies`
     secrets            (name) -> value                                see `secrets`
     sink_places        (node_id, path) -> owner                       see `targets.places` of feeds
+    feed_waits         (job_id, ticket) -> wanted                      see `jobs.waits` of feeds
 
 They live in the same key space as all tables, under ids below `FIRST_USER_ID`, are read and written
 by the same codec, and can be queried. Timestamps in them are the store's 64-bit ones. Their
@@ -161,6 +162,8 @@ JOB_ENDS = _table(18, "job_ends", {"id": _INT8}, {"finished": _TIMESTAMPTZ})
 
 SINK_PLACES = _table(21, "sink_places", {"node_id": _INT8, "path": _STRING}, {"owner": _STRING})
 
+FEED_WAITS = _table(40, "feed_waits", {"job_id": _INT8, "ticket": _INT8}, {"wanted": _INT8})
+
 SYSTEM_TABLES = (
     DESCRIPTOR,
     NAMESPACE,
@@ -180,6 +183,7 @@ SYSTEM_TABLES = (
     JOB_ENDS,
     SECRETS,
     SINK_PLACES,
+    FEED_WAITS,
 )
 
 INITIAL_DESCRIPTORS: tuple[Descriptor, ...] = (

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
+from ...cached import cached_property
 from .errors import SQLError
 from .identifiers import quote_identifier
 

@@ -249,6 +249,16 @@ class TableLane:
         """Whether nothing waits here, neither for a proof nor for a checkpoint."""
         return not (self._waiting or self._held or self._ahead or self._backfill)
 
+    def current_as(self, descriptor: TableDescriptor) -> TableDescriptor | None:
+        """The descriptor under which rows go on, if a row under `descriptor` is the same under it
+        and nothing waits for a schema change."""
+        current = self._current
+        same = (
+            current.visible_columns == descriptor.visible_columns
+            and current.primary_index_id == descriptor.primary_index_id
+        )
+        return current if same and self._ahead is None and self._backfill is None else None
+
     def advance(self) -> LaneState:
         """Lets go on what is proven, at most one slice of it.
 

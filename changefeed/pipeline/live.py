@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from enum import Enum
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 
+from ...catalog.descriptors.descriptor import TableDescriptor
 from ...error import Error
 from ...kvlayer.clock import ZERO, Timestamp, format_timestamp, seconds_between
 from ..sinks.protocol import SinkProgress
+from ..targets import Versions
 from .stage_times import StageRecorder
 
 
@@ -53,6 +55,9 @@ class LiveFeed:
         """Between checkpoints, where the node has so many idle feeds that they come less often."""
         self.last_error: str | None = None
         self.progress: SinkProgress | None = None
+        self.send_again: Callable[[Versions, TableDescriptor], bool] | None = None
+        """Of the pipeline that runs: emits rows as they were at one time, stamped with it, unless
+        it has passed that time or stands under another schema of the table."""
         self.on_wait: Callable[[], None] = nothing
         self._waiters: list[tuple[Timestamp, int, asyncio.Future[None]]] = []
         self._tickets = count()
@@ -66,6 +71,11 @@ class LiveFeed:
     def awaited(self) -> Timestamp | None:
         """The least timestamp that somebody waits for."""
         return self._waiters[0][0] if self._waiters else None
+
+    @property
+    def here(self) -> bool:
+        """Whether this node runs it, or tries to."""
+        return self.state not in (FeedState.WAITING, FeedState.STOPPED)
 
     @property
     def ended(self) -> bool:
@@ -100,9 +110,15 @@ class LiveFeed:
         if self.state is FeedState.STOPPED:
             raise self._stopped()
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heappush(self._waiters, (timestamp, next(self._tickets), waiter))
+        entry = (timestamp, next(self._tickets), waiter)
+        heappush(self._waiters, entry)
         self.on_wait()
-        await waiter
+        try:
+            await waiter
+        finally:
+            if entry in self._waiters:  # it was cancelled
+                self._waiters.remove(entry)
+                heapify(self._waiters)
 
     def note_flushed(self, progress: SinkProgress) -> None:
         """`progress` is durable in the sink, with everything that it covers."""

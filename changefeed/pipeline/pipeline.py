@@ -33,16 +33,16 @@ from ...kvlayer.settings import Settings
 from ...kvlayer.span import Span
 from ...schemafeed.feed import TableDropped
 from ...schemafeed.table_events import TableEvent
-from ..contract.changes import ChangeKind
+from ..contract.changes import ChangeKind, StageTimes
 from ..contract.options import ChangefeedOptions, ScanChoice
 from ..sinks.protocol import Sink, SinkProgress
-from ..targets import FeedTarget
+from ..targets import FeedTarget, Versions
 from .backfill import BACKFILL_ROWS_BEHIND, BACKFILL_SLICE_ROWS, BackfillScan
 from .boundary import Boundary, SchemaChangeEnd, plan_boundary
 from .budget import MEMORY_LIMIT, MemoryBudget
 from .checkpointer import Checkpointer
 from .crossing import OpenBackfill
-from .decode import SLICE_ROWS_MAX
+from .decode import SLICE_ROWS_MAX, decode
 from .gate import SchemaGate
 from .idle_pace import IdlePace
 from .initial_scan import InitialScan, RowEmitter, ScanReader
@@ -181,11 +181,13 @@ class Pipeline:
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
         finally:
+            self._live.send_again = None
             for reader in self._readers:
                 reader.feed.close()
 
     async def _run(self, tasks: asyncio.TaskGroup) -> None:
         self._tasks = tasks
+        self._live.send_again = self._send_again
         writer = tasks.create_task(self._writer.run())
         checkpointer = tasks.create_task(self._checkpointer.run())
         beginning = tasks.create_task(self._begin())
@@ -318,6 +320,24 @@ class Pipeline:
         self._spacing = seconds
         for reader in self._readers:
             reader.feed.space_checkpoints(seconds)
+
+    def _send_again(self, versions: Versions, descriptor: TableDescriptor) -> bool:
+        """See `LiveFeed.send_again`."""
+        lane = self._lanes.get(descriptor.id)
+        if lane is None or self._ended.done() or versions.timestamps[0] <= self.progress.resolved:
+            return False
+        current = lane.current_as(descriptor)
+        if current is None:
+            return False
+        batch = decode(
+            self._starts[lane.table_id].target.present(versions, current),
+            current,
+            stages=StageTimes(decoded=self.now_ns()),
+            kind=ChangeKind.BACKFILL,
+            columnar=False,
+        )
+        self._writer.emit(Emission(batch, (), 0))
+        return True
 
     # What lanes ask for
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -27,7 +28,7 @@ from ...catalog.values.errors import SQLError
 
 SCHEME = "duckdb"
 PARAMETERS = {
-    "apply": ("row",),  # apply each batch as it comes
+    "apply": ("row", "transaction"),  # each batch as it comes, or up to resolved timestamps
     "mode": ("mirror",),  # hold the table's rows as they are
     "table": None,  # the mirror table's name, where it is not the source's
 }
@@ -41,12 +42,21 @@ NAME_BYTES_MAX = 255
 """Of a file, by every file system that there is."""
 
 
+class Apply(Enum):
+    """When a mirror shows changes."""
+
+    ROW = "row"  # as they come: everything up to the resolved timestamp, and later single rows
+    TRANSACTION = "transaction"  # everything up to the resolved timestamp and nothing above it
+
+
 @dataclass(frozen=True, slots=True)
 class MirrorTarget:
-    """What a sink URI names: a file, and the mirror table's name where the URI gives one."""
+    """What a sink URI names: a file, the mirror table's name where the URI gives one, and when
+    changes are shown."""
 
     path: Path
     table: str | None = None
+    apply: Apply = Apply.ROW
 
 
 class MirrorLocations:
@@ -64,7 +74,11 @@ class MirrorLocations:
         if parts.fragment:
             raise _bad_uri(uri, "'#' is not part of a path; write %23")
         values = _parameters(uri, parts.query)
-        return MirrorTarget(self.path(unquote(parts.path[1:]), shown=uri), values.get("table"))
+        return MirrorTarget(
+            self.path(unquote(parts.path[1:]), shown=uri),
+            values.get("table"),
+            Apply(values.get("apply", Apply.ROW.value)),
+        )
 
     def path(self, text: str, *, shown: str | None = None) -> Path:
         """The file that a path names: relative to the first root, or absolute under any."""

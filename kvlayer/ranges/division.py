@@ -94,7 +94,10 @@ def _chosen(op: _KeyedOp, places: Sequence[int]) -> LogicalOp:
             return WriteValue(op.timestamp, written, [op.values[place] for place in places])
         case WriteIntent():
             values = [op.values[place] for place in places]
-            return WriteIntent(op.transaction_id, op.timestamp, op.sequence, written, values)
+            histories = {key: op.histories[key] for key in written if key in op.histories}
+            return WriteIntent(
+                op.transaction_id, op.timestamp, op.sequence, written, values, histories
+            )
         case CommitIntent():
             values = [op.values[place] for place in places]
             return CommitIntent(op.transaction_id, op.timestamp, written, values)

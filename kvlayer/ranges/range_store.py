@@ -376,6 +376,8 @@ class RangeStore:
         known = {key: record.id for key, record in self.locks.intents.items()}
         assert held == known, (held, known)
         for record in self._writers.values():
+            record.buffer.check_invariants()
+            assert record.buffer.written.keys() <= record.locks.keys(), record
             assert record.read_timestamp <= record.write_timestamp, record
             assert record.write_timestamp <= self.clock.last, record
         if self.ranges.only is None:

@@ -59,7 +59,9 @@ def _look(host: TransactionHost, record: TransactionRecord, keys: Sequence[bytes
     """Part of a step. Raises LockConflict."""
     low, high = VERSION + min(keys), VERSION + max(keys) + _BEHIND_VERSIONS
     intents = host.locks.intents
-    if intents.keys().isdisjoint(keys) and host.engine.first(low, high) is None:
+    own = record.buffer.written
+    written = not (intents.keys().isdisjoint(keys) and own.keys().isdisjoint(keys))
+    if not written and host.engine.first(low, high) is None:
         return None
     at = record.read_timestamp
     for index, key in enumerate(keys):

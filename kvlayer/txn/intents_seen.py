@@ -1,4 +1,5 @@
-"""What others' intents are to one reader: decided by transaction, read with the rows.
+"""What intents, and its own buffered writes, are to one reader: decided by transaction, read with
+the rows.
 
 Intents may be a million (a load leaves that many behind its commit, for as long as they take to
 become versions); the transactions that hold them are few. So a read decides in its first step what
@@ -10,8 +11,10 @@ each transaction's intents are to it, and comes upon the intents themselves wher
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import heapq
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
 from ..clock import ZERO, Timestamp
@@ -41,16 +44,28 @@ class IntentsSeen:
     `span` is what was asked about from its first intent on, None where it has none: before that one
     there may be a million deletions, which only a bounded iterator, no snapshot's, steps over well.
     It holds of the state of the step that made it: whoever reads on later reads a snapshot of it.
+    `buffered` are the reader's own writes in the span that are no intents, with their headers.
     """
 
     span: Span | None = None
     seen: frozenset[bytes] = frozenset()
     hidden: frozenset[bytes] = frozenset()
+    buffered: Sequence[tuple[bytes, bytes]] = ()
 
     def over(
         self, reader: Reader, at: Timestamp, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes | None]]:
-        """What intents of the span put over its versions: bodies, or None for no row."""
+        """What is put over the span's versions: bodies, or None for no row."""
+        intents = self._intents_over(reader, at, reverse=reverse)
+        if not self.buffered:
+            return intents
+        ordered = reversed(self.buffered) if reverse else self.buffered
+        buffered = ((key, body_at(value, at)) for key, value in ordered)
+        return heapq.merge(intents, buffered, key=itemgetter(0), reverse=reverse)
+
+    def _intents_over(
+        self, reader: Reader, at: Timestamp, *, reverse: bool
+    ) -> Iterator[tuple[bytes, bytes | None]]:
         rest, seen, hidden = self.span, self.seen, self.hidden
         while rest is not None:
             run, more = run_of_intents(reader, rest, RUN_INTENTS, reverse=reverse)
@@ -79,8 +94,9 @@ def intents_seen(
     Raises LockConflict, or LockUnavailable, where the span has an intent that may still become a
     version at or below `at`.
     """
+    buffered = own.buffer.within(span) if own is not None else ()
     if not host.locks.intent_holders:
-        return NONE_SEEN
+        return IntentsSeen(buffered=buffered) if buffered else NONE_SEEN
     seen: list[bytes] = []
     open_: list[TransactionRecord] = []
     for holder in host.locks.intent_holders:
@@ -97,9 +113,9 @@ def intents_seen(
         _check_none_of(host, span, open_, when_locked)
     first = next(intents_in(host.engine, span), None) if seen or open_ else None
     if first is None:
-        return NONE_SEEN
+        return IntentsSeen(buffered=buffered)
     hidden = frozenset(holder.id for holder in open_)
-    return IntentsSeen(Span(first[0], span.end), frozenset(seen), hidden)
+    return IntentsSeen(Span(first[0], span.end), frozenset(seen), hidden, buffered)
 
 
 def _check_none_of(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ..keys import LOCK_KIND
 from ..transaction_modes import Isolation, LockMode, WhenLocked
 from .host import TransactionHost
 from .locks import Turn
@@ -36,7 +35,7 @@ async def lock_keys(
     what those did for whom it waited. (Of the others it is not known what they have read.)
     """
     serializable = record.isolation is Isolation.SERIALIZABLE
-    fresh = serializable and not (record.read_spans or record.intents)
+    fresh = serializable and not (record.read_spans or record.intents or record.buffer)
     locked: list[bytes] = []
     changed = waited = False
     for key in keys:
@@ -56,7 +55,5 @@ async def lock_keys(
         await refresh(host, record, record.write_timestamp)
     elif waited and fresh:
         record.move(host.clock.now())
-        if any(key[:1] != LOCK_KIND for key in locked):
-            host.closed.hold(record.id, record.write_timestamp)
         await refresh(host, record, record.write_timestamp)
     return locked

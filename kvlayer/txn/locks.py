@@ -171,6 +171,15 @@ class LockTable:
             self.shares.setdefault(key, {})[record] = None
             record.shares.setdefault(key, record.sequence)
 
+    def add_locks(self, written: Collection[bytes], record: TransactionRecord) -> None:
+        """The keys are locked exclusively by the transaction, which could take them all."""
+        locks = self.locks
+        taken = dict.fromkeys(written, record.sequence)
+        locks.update(dict.fromkeys(taken, record))
+        if record.locks:
+            taken |= {key: record.locks[key] for key in taken if key in record.locks}
+        record.locks.update(taken)
+
     def release_intents(self, keys: Iterable[bytes], record: TransactionRecord) -> None:
         """The keys' intents are resolved."""
         for key in keys:
@@ -194,8 +203,9 @@ class LockTable:
             del sharers[record]
             if not sharers:
                 del self.shares[key]
-        for key in sorted(free | shared):
-            self._wake(key)
+        if self._queues:
+            for key in sorted(free | shared):
+                self._wake(key)
 
     def release_lock(self, key: bytes, record: TransactionRecord, mode: LockMode) -> None:
         """The transaction, which goes on, does not hold the key in that mode any more."""

@@ -37,10 +37,12 @@ def read_key(
 def read_version(
     host: TransactionHost, key: bytes, at: Timestamp, own: TransactionRecord | None
 ) -> tuple[bytes | None, Timestamp]:
-    """What `read_key` reads, and the timestamp of that version: an intent's, where it stands.
+    """What `read_key` reads, and the timestamp of that version: its own write's, where it stands.
 
     A deletion is a version without a body; where there is no version at all, it is `ZERO`'s.
     """
+    if own is not None and key in own.buffer.written:
+        return body_at(own.buffer.written[key][1], at), own.write_timestamp
     holder = host.locks.intents.get(key)
     if holder is not None and _counts(key, holder, at, own):
         intent = intent_on(host.engine, key)
@@ -74,7 +76,7 @@ def rows_at(
 ) -> Iterator[Row]:
     """The live rows of the span at `at`, those of intents replacing or hiding those below."""
     rows = scan_at(reader, span, at, reverse=reverse)
-    if intents.span is None:
+    if intents.span is None and not intents.buffered:
         return rows
     return merged(rows, intents.over(reader, at, reverse=reverse), reverse=reverse)
 

@@ -8,6 +8,7 @@ import msgspec
 
 from ..clock import Timestamp
 from ..transaction_modes import Isolation, Priority
+from .buffer import WriteBuffer
 from .read_spans import ReadSpans
 
 
@@ -35,6 +36,7 @@ class TransactionRecord:
 
     __slots__ = (
         "aborted_because",
+        "buffer",
         "heartbeat_at",
         "id",
         "intents",
@@ -70,6 +72,8 @@ class TransactionRecord:
         self.sequence = 0
         self.aborted_because = ""
         self.read_spans = ReadSpans()
+        # What nobody else sees of its writes. No key is in it and among the intents.
+        self.buffer = WriteBuffer()
         # Keys in order of their first writing, unresolved, and the sequence of the last. Their
         # values are in the engine, not here.
         self.intents: dict[bytes, int] = {}
@@ -89,7 +93,8 @@ class TransactionRecord:
     def __repr__(self) -> str:
         return (
             f"<Transaction {self.id[:4].hex()} {self.status.value} read={self.read_timestamp} "
-            f"write={self.write_timestamp} intents={len(self.intents)} "
+            f"write={self.write_timestamp} buffered={len(self.buffer.written)} "
+            f"intents={len(self.intents)} "
             f"locks={len(self.locks) + len(self.shares)}>"
         )
 

@@ -20,6 +20,7 @@ from ..command import (
     EnginePut,
     LogicalOp,
     UpdateIntent,
+    WriteValue,
 )
 from ..engine import EngineStall
 from ..errors import StoreClosed, TransactionAborted
@@ -48,6 +49,8 @@ def commit(host: TransactionHost, record: TransactionRecord, *, commit_called_ns
     proven = record.write_timestamp == record.read_timestamp
     assert proven or record.isolation is not Isolation.SERIALIZABLE, record
     assert proven or not record.read_spans, record
+    if record.buffer:
+        return _commit_buffer(host, record, commit_called_ns)
     at = record.write_timestamp
     resolved, operations = _commit_slice(host, record)
     whole = len(resolved) == len(record.intents)
@@ -69,11 +72,26 @@ def commit(host: TransactionHost, record: TransactionRecord, *, commit_called_ns
     return index
 
 
+def _commit_buffer(host: TransactionHost, record: TransactionRecord, commit_called_ns: int) -> int:
+    """In one phase: what was buffered becomes versions, and was never anything else."""
+    assert not record.intents, ("intents are committed by their record", record)
+    at, written = record.write_timestamp, record.buffer.written
+    version = WriteValue(at, list(written), [value for _, value in written.values()])
+    index = host.propose((version,), lowest=at, commit_called_ns=commit_called_ns)
+    record.status = TransactionStatus.COMMITTED
+    record.buffer.clear()
+    host.committed(at)
+    host.locks.release_locks(record)
+    host.ended(record, index)
+    return index
+
+
 def abort(host: TransactionHost, record: TransactionRecord, because: str) -> None:
     """Aborts, in this step; what is left of the intents goes away soon after."""
     assert record.status is TransactionStatus.PENDING, record
     record.status = TransactionStatus.ABORTED
     record.aborted_because = because
+    record.buffer.clear()
     host.locks.interrupt(record, TransactionAborted(because))
     host.locks.release_locks(record)
     if not record.intents:

@@ -14,11 +14,12 @@ from ..errors import (
     TransactionState,
     WriteConflict,
 )
-from ..keys import LOCK_KIND
+from ..keys import LOCK_KIND, PROTECTION_KIND
 from ..mvcc import LIVE, SLICE_ROWS, TOMBSTONE, take_slice
 from ..savepoint import Savepoint, marks
 from ..span import Span
 from ..transaction_modes import Isolation, LockMode, Priority, WhenLocked
+from .buffer import BUFFER_BYTES, cost
 from .changes import Change, sliced_changes
 from .existing import first_existing
 from .host import TransactionHost
@@ -32,7 +33,7 @@ from .refresh import refresh
 from .resolution import abort, commit
 from .rewind import roll_back_to
 from .steps import run_step
-from .writing import hold_key, write_step
+from .writing import buffer_step, hold_key, settle, spill_step, write_step
 
 T = TypeVar("T")
 
@@ -42,9 +43,11 @@ ROLLED_BACK = "the transaction was rolled back"
 class Transaction:
     """A transaction: it reads at one timestamp and commits at one.
 
-    Writes are durable intents from the statement on, under locks that last to the end. The write
-    timestamp moves up when a write would land under somebody's read, below a newer version, or at
-    or below the closed timestamp. A read-only transaction reads only, and takes no locks.
+    Writes are buffered in memory, under locks that last to the end, and become versions with the
+    commit, in one entry of the log; those that outgrow the buffer are durable intents from the
+    statement on. The write timestamp moves up when a write would land under somebody's read, below
+    a newer version, or at or below the closed timestamp: of what is buffered, at the commit. A
+    read-only transaction reads only, and takes no locks.
 
     How isolated it is shows in two places. A SERIALIZABLE transaction tracks what it reads, and its
     commit proves that all of it still holds at the commit timestamp (`refresh`), or raises
@@ -112,7 +115,10 @@ class Transaction:
 
     @property
     def untouched(self) -> bool:
-        """Whether it holds nothing, neither intents nor locks, and has tracked no read."""
+        """Whether it holds nothing, neither intents nor locks, and has tracked no read.
+
+        What it has buffered it has locked.
+        """
         record = self._record
         return not (record.intents or record.locks or record.shares or record.read_spans)
 
@@ -261,7 +267,7 @@ class Transaction:
         self._check_active()
         at = host.clock.now()
         record.move(at)
-        if record.intents or record.locks or record.shares:
+        if record.intents:
             host.closed.hold(record.id, at)
         if record.read_spans:
             await refresh(host, record, at)
@@ -292,6 +298,7 @@ class Transaction:
         record = self._record
         record.sequence += 1
         record.savepoints.append(record.sequence)
+        record.buffer.mark(record.sequence)
         return Savepoint(
             record.sequence,
             self._write_count,
@@ -303,6 +310,7 @@ class Transaction:
         """Forgets the savepoint and those made since, and keeps what was done."""
         standing = self._record.savepoints
         del standing[standing.index(savepoint.sequence) :]
+        self._record.buffer.release(savepoint.sequence)
 
     async def rollback_to(self, savepoint: Savepoint) -> None:
         """Undoes what was written and locked since. The savepoint stands; those made since do not.
@@ -312,6 +320,7 @@ class Transaction:
         self._check_active()
         record = self._record
         self._half_written = True  # until all of it is undone
+        record.buffer.roll_back_to(savepoint.sequence)
         await roll_back_to(self._host, record, savepoint.sequence, self._check_active)
         del record.savepoints[record.savepoints.index(savepoint.sequence) + 1 :]
         self._half_written = False
@@ -344,7 +353,7 @@ class Transaction:
         except BaseException:
             abort(host, record, ROLLED_BACK)
             raise
-        if not record.intents:
+        if not record.intents and not record.buffer:
             host.check_open()
             record.status = TransactionStatus.COMMITTED
             host.locks.release_locks(record)
@@ -411,6 +420,8 @@ class Transaction:
 
         def step(_: Turn | None) -> int | None:
             self._check_active()
+            if record.buffer:
+                settle(host, record)
             at = record.write_timestamp
             if self._must_refresh():
                 return None  # pushed since it was refreshed
@@ -418,6 +429,8 @@ class Transaction:
                 raise DeadlineExceeded(at, limit)
             return commit(host, record, commit_called_ns=commit_called_ns)
 
+        if record.intents:
+            await self._spill()  # which was interrupted
         while True:
             if self._must_refresh():
                 await refresh(host, record, record.write_timestamp)
@@ -431,16 +444,39 @@ class Transaction:
             return False
         return record.isolation is Isolation.SERIALIZABLE or bool(record.read_spans)
 
+    async def _spill(self) -> None:
+        """Makes intents of everything that is buffered."""
+
+        def step(_: Turn | None) -> None:
+            self._check_active()
+            spill_step(self._host, self._record)
+
+        while self._record.buffer:
+            await self._run(step)
+            if self._record.buffer:
+                await asyncio.sleep(0)
+            await self._host.released(self._host.applied_index - COMMANDS_AHEAD_MAX)
+
+    def _bufferable(self, values: dict[bytes, bytes]) -> bool:
+        """Whether the values may be buffered and there is room; beside intents there is none."""
+        bound, buffer = self._host.settings.get(BUFFER_BYTES), self._record.buffer
+        if self._record.intents or any(key[:1] == PROTECTION_KIND for key in values):
+            return False
+        return buffer.byte_count + cost(values.keys(), values.values()) <= bound
+
     async def _write(self, values: dict[bytes, bytes]) -> None:
         self._check_writable()
         written_before = False
+        take = buffer_step if self._bufferable(values) else write_step
+        if take is write_step:
+            await self._spill()
         for keys, written in slices(list(values), list(values.values())):
 
             def step(
                 turn: Turn | None, keys: list[bytes] = keys, written: list[bytes] = written
             ) -> bool:
                 self._check_active()
-                return write_step(self._host, self._record, keys, written, turn)
+                return take(self._host, self._record, keys, written, turn)
 
             try:
                 if await self._run(step):

@@ -2,15 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from itertools import islice
+
 from .. import keys as key_format
 from ..clock import MAX_TIMESTAMP, Timestamp
+from ..command import WriteIntent
 from ..errors import LockUnavailable, WriteConflict
 from ..mvcc import newest_version
 from ..transaction_modes import Isolation, LockMode, WhenLocked
 from .host import TransactionHost
 from .intent_history import write_operations
+from .limits import COMMAND_ROWS_MAX, slices
 from .locks import LockConflict, Turn
 from .record import TransactionRecord
+
+
+def buffer_step(
+    host: TransactionHost,
+    record: TransactionRecord,
+    keys: list[bytes],
+    values: list[bytes],
+    turn: Turn | None,
+) -> bool:
+    """As `write_step`, but the store hears of nothing: others find the keys locked.
+
+    Who reads one of them reads what was there before, and so the transaction will commit above
+    (`settle`). It holds no closed timestamp back, for where it stands is nothing to a feed yet.
+    """
+    host.locks.check_writable(keys, record, turn)
+    newer = _newer_version(host, record, keys)
+    if newer:
+        record.move(host.clock.now())
+    record.sequence += 1
+    host.locks.add_locks(keys, record)
+    record.buffer.put(keys, values, record.sequence)
+    return newer
+
+
+def settle(host: TransactionHost, record: TransactionRecord) -> None:
+    """Moves the transaction to where what it has buffered may be written, which is where it
+    stands unless somebody has read one of the keys, or time has gone on, since it stood there.
+
+    From then on it holds the closed timestamp: its reads may be many to refresh.
+    """
+    if _blocked(host, record, record.buffer.written):
+        record.move(host.clock.now())
+        host.closed.hold(record.id, record.write_timestamp)
+
+
+def spill_step(host: TransactionHost, record: TransactionRecord) -> None:
+    """Makes intents of a slice of the buffer, with what savepoints may restore of it."""
+    buffer = record.buffer
+    first = list(islice(buffer.written, COMMAND_ROWS_MAX))
+    ((keys, _), *_) = slices(first, [buffer.written[key][1] for key in first])
+    if _blocked(host, record, keys):
+        record.move(host.clock.now())
+    at = record.write_timestamp
+    by_sequence: dict[int, WriteIntent] = {}
+    for key in keys:
+        sequence, value = buffer.written[key]
+        if sequence not in by_sequence:
+            by_sequence[sequence] = WriteIntent(record.id, at, sequence, [], [], {})
+        made = by_sequence[sequence]
+        made.keys.append(key)
+        made.values.append(value)
+        if history := buffer.history(key):
+            made.histories[key] = history
+    host.propose(list(by_sequence.values()), lowest=at, provisional=True)
+    host.locks.add_intents(keys, record)
+    record.intents.update((key, buffer.written[key][0]) for key in keys)
+    buffer.forget(keys)
+    host.closed.hold(record.id, at)
 
 
 def write_step(
@@ -68,19 +131,18 @@ def lock_step(
         raise WriteConflict(key)
     if newest > record.write_timestamp:
         record.move(host.clock.now())
-        host.closed.hold(record.id, record.write_timestamp)
+        if record.intents:
+            host.closed.hold(record.id, record.write_timestamp)
     return True
 
 
 def hold_key(host: TransactionHost, record: TransactionRecord, key: bytes, mode: LockMode) -> None:
     """The transaction, which may, holds the key from now on.
 
-    What is never written is no reason to hold the closed timestamp back.
+    What is not written is no reason to hold the closed timestamp back.
     """
     record.sequence += 1
     host.locks.add_lock(key, record, mode)
-    if key[:1] != key_format.LOCK_KIND:
-        host.closed.hold(record.id, record.write_timestamp)
 
 
 def _newer_version(host: TransactionHost, record: TransactionRecord, keys: list[bytes]) -> bool:
@@ -96,7 +158,7 @@ def _newer_version(host: TransactionHost, record: TransactionRecord, keys: list[
     return False
 
 
-def _blocked(host: TransactionHost, record: TransactionRecord, keys: list[bytes]) -> bool:
+def _blocked(host: TransactionHost, record: TransactionRecord, keys: Collection[bytes]) -> bool:
     """Whether nobody may write the keys any more where the transaction stands."""
     at = record.write_timestamp
     return at <= host.closed.closed or host.timestamp_cache.blocks(keys, at, record.id)

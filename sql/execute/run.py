@@ -334,6 +334,7 @@ def _bindings(
         process_id=execution.process_id,
         # Never before now(), which is drawn behind it where the statement is its transaction.
         statement_began_us=max(execution.text_began_us, unix_us(now)),
+        read_at=at,
         variables=execution.variables,
     )
     return Bindings(
@@ -398,7 +399,8 @@ async def _plan_in(
     if known is not None and await holds(known, scope, at, changed):
         await _authorize(services, execution, transaction)
         return known
-    return await _plan_anew(services, execution, scope, transaction, at, transaction)
+    with transaction.tracking(False):  # the leases' deadline says what still holds at the commit
+        return await _plan_anew(services, execution, scope, transaction, at, transaction)
 
 
 async def _plan_anew(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 
+from ...cached import cached_property
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.values.column_types import ColumnType
 from ..results.results import Row

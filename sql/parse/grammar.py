@@ -32,7 +32,7 @@ from .admin import feeds, maintenance, rights, show, users
 from .admin.alter_feed import alter_changefeed
 from .admin.refused import refusal
 from .cursor import Cursor, LexemeKind, syntax_error
-from .ddl import alter, sequences, tables, types, views
+from .ddl import alter, relaxed_logs, sequences, tables, types, views
 from .ddl.deferrable import set_constraints
 from .ddl.table_copies import select_into
 from .dml.merges import parse_merge
@@ -208,9 +208,12 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("alter", "type"): rights.alter_type,
     ("drop", "type"): types.drop_type,
     ("alter", "changefeed"): alter_changefeed,
+    ("create", "relaxed", "log"): relaxed_logs.create_relaxed_log,
+    ("drop", "relaxed", "log"): relaxed_logs.drop_relaxed_log,
     ("create", "changefeed"): feeds.create_changefeed,
     ("experimental", "changefeed"): feeds.create_changefeed,
     ("cancel",): show.cancel,
+    ("verify", "changefeed"): feeds.verify_changefeed,
     ("pause",): lambda cursor: feeds.control_jobs(cursor, JobAction.PAUSE),
     ("resume",): lambda cursor: feeds.control_jobs(cursor, JobAction.RESUME),
     ("show", "schemas"): show.show_schemas,
@@ -232,6 +235,7 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("show", "grants"): rights.show_grants,
     ("show", "system", "grants"): rights.show_system_grants,
     ("show", "default", "privileges"): rights.show_default_privileges,
+    ("show", "relaxed", "logs"): relaxed_logs.show_relaxed_logs,
     ("show",): feeds.show,
     ("set", "constraints"): lambda cursor: Discard(target=set_constraints(cursor)),
     ("set",): feeds.set_statement,

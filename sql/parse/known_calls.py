@@ -29,9 +29,10 @@ _OTHERS = frozenset(
     pg_cancel_backend pg_terminate_backend pg_advisory_lock pg_advisory_lock_shared
     pg_advisory_xact_lock pg_advisory_xact_lock_shared pg_try_advisory_lock
     pg_try_advisory_lock_shared pg_try_advisory_xact_lock pg_try_advisory_xact_lock_shared
-    pg_advisory_unlock pg_advisory_unlock_shared pg_advisory_unlock_all
+    pg_advisory_unlock pg_advisory_unlock_shared pg_advisory_unlock_all wait_for_changefeed
 
-    pg_backend_pid statement_timestamp clock_timestamp transaction_timestamp version
+    cluster_logical_timestamp pg_backend_pid statement_timestamp clock_timestamp
+    transaction_timestamp version
     current_database current_schema current_user session_user
 
     to_json to_jsonb row_to_json array_to_json

@@ -193,10 +193,13 @@ class _Split:
 
     def _session_call(self, call: exp.Anonymous, function: SessionFunction) -> DrawnCall:
         places = []
-        for argument in call.expressions:
+        for number, argument in enumerate(call.expressions):
             if _calls(argument):
                 raise _refused(argument, f"{call.name.lower()} takes nothing drawn", "Draw before.")
-            places.append(self._operand(exp.cast(argument.copy(), exp.DataType.Type.BIGINT)))
+            type = function.argument(number)
+            cast = exp.cast(argument.copy(), type.duckdb_name, dialect="duckdb")
+            cast.meta[CAST_TYPE] = type
+            places.append(self._operand(cast))
         return DrawnCall(call.name.lower(), function, tuple(places))
 
     def _draw(self, call: exp.Anonymous) -> Scalar:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.descriptors.relaxed_tables import refuse_other_writers
 from ...catalog.rights.privileges import Privilege, Securable, SecurableKind, securable
 from ...catalog.rights.rights import Rights
 from ...catalog.rights.users import ROOT
@@ -124,12 +125,18 @@ def _reads_columns(statement: Update) -> bool:
 
 
 def needs_on(table: TableDescriptor, privileges: int) -> Iterable[Need]:
-    """Privileges on a table, and the schema's door. Virtual tables are everybody's."""
+    """Privileges on a table, and the schema's door. Virtual tables are everybody's, and those that
+    a relaxed log writes nobody's to write: SQLError 55000."""
     if table.id < 0:
         return
+    if privileges & _WRITES:
+        refuse_other_writers(table)
     yield Need(privileges, securable(table))
     schema = Securable(SecurableKind.SCHEMA, table.schema_id, "", (table.database_id,))
     yield Need(int(Privilege.USAGE), schema)
+
+
+_WRITES = Privilege.INSERT | Privilege.UPDATE | Privilege.DELETE
 
 
 def missing(rights: Rights, user: str, needs: Needs) -> Need | None:

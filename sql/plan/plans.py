@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
 
+from ...cached import cached_property
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.elements import Index
 from ...catalog.rows.row_codec import RowCodec

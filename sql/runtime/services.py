@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from typing import Protocol
 
+from ...cached import cached_property
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.leases import LeaseManager
+from ...catalog.rights.audit import Audit, NoAudit
 from ...catalog.rights.rights_watcher import RightsWatcher
 from ...catalog.rights.users import ROOT
 from ...catalog.schema_change.jobs import SchemaChanges
@@ -74,6 +75,19 @@ class Changefeeds(Protocol):
         """Changes a feed's job in the transaction; returns its new description."""
         ...
 
+    async def verify(
+        self, job_id: int, *, at_resolved: bool, repairs: bool
+    ) -> Sequence[tuple[str, str, str]]:
+        """The table, the key and what differs, for each row of a feed's sink that is not as in its
+        table. Raises SQLError."""
+        ...
+
+    async def wait(self, job_id: int, until: Timestamp, *, seconds: float | None) -> Timestamp:
+        """Returns the feed's resolved timestamp when its sink holds everything at or below `until`,
+        wherever it runs. Raises SQLError: 42704 for an unknown job, 42809 for one that is no feed,
+        55000 for one that does not run, 57014 where it takes longer than `seconds`."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSummary:
@@ -130,6 +144,7 @@ class Services:
     plans: PlanCache = field(default_factory=PlanCache)
     sessions: Sessions = field(default_factory=Sessions)
     images: Images | None = None
+    audit: Audit = field(default_factory=NoAudit)
 
     @cached_property
     def waiting_results(self) -> WaitingResults:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import NoReturn, TypeVar
 
 from ...catalog.descriptors.system_tables import DEFAULT_DATABASE
+from ...catalog.rights.audit import ASKED, DONE, AuditEvent
 from ...catalog.rights.key_errors import told_to
 from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
@@ -15,7 +16,12 @@ from ...catalog.values.session_zone import SessionZone
 from ...kvlayer.errors import KVError
 from ..analyze.parameters import check_parameters
 from ..execute.admin.cluster_settings import set_cluster_setting
-from ..execute.admin.feeds import check_sink_options, control_jobs, list_jobs
+from ..execute.admin.feeds import (
+    check_sink_options,
+    control_jobs,
+    list_jobs,
+    verify_changefeed,
+)
 from ..execute.admin.listings import Listing, run_listing
 from ..execute.admin.session_calls import CallingSession
 from ..execute.admin.users import UserChange, change_user
@@ -40,6 +46,7 @@ from ..runtime.acting_user import act_as, act_as_login, begin_as, current_user, 
 from ..runtime.activity import Activity
 from ..runtime.advisory_locks import AdvisoryLocks
 from ..runtime.analytic_lanes import ANALYTICAL_TIMEOUT, Asker, untimed
+from ..runtime.audited import AUDITED, told
 from ..runtime.authorization import Actor, check_database
 from ..runtime.plan_cache import Prepared
 from ..runtime.services import Services
@@ -285,7 +292,8 @@ class Session:
             return
         async with self._turn:
             try:
-                await self._transactions.commit(self._store.clock.wall.monotonic_ns())
+                ended = await self._transactions.commit(self._store.clock.wall.monotonic_ns())
+                self._calls.note_commit(ended.commit_timestamp)
             except BaseException as error:
                 await self._failed(error)
 
@@ -378,12 +386,37 @@ class Session:
             untimed()
         try:
             if isinstance(statement, TransactionStatement):
-                return await self._transactions.run(statement, asked.parameters)
-            return await self._transactions.timed(self._run(asked))
+                result = await self._transactions.run(statement, asked.parameters)
+                self._calls.note_commit(result.commit_timestamp)
+                return result
+            self._record(statement, ASKED)
+            result = await self._transactions.timed(self._run(asked))
+            self._calls.note_commit(result.commit_timestamp)
+            self._record(statement, DONE)
+            return result
         except Exception as error:
-            told = told_of(error)
-            told.statement = asked.index
-            raise told from error.__cause__ if told is error else error
+            refusal = told_of(error)
+            refusal.statement = asked.index
+            self._record(statement, refusal.sqlstate)
+            raise refusal from error.__cause__ if refusal is error else error
+
+    def _record(self, statement: object, outcome: str) -> None:
+        """Tells the audit log of a statement. Raises SQLError 58030.
+
+        What was done in a transaction may yet be rolled back.
+        """
+        if isinstance(statement, AUDITED):
+            self._services.audit.record(
+                AuditEvent(
+                    event=type(statement).__name__,
+                    user=self.user,
+                    outcome=outcome,
+                    address=self.activity.client_address,
+                    application=self.application_name,
+                    database=self.database,
+                    what=told(statement),
+                )
+            )
 
     async def _run(self, asked: Asked) -> Result:
         statement, parameters, streamed = asked.statement, asked.parameters, asked.streamed
@@ -430,6 +463,9 @@ class Session:
             case statements.ControlJobs():
                 self._transactions.refuse_block(f"{statement.action.value} JOB")
                 return await control_jobs(self._services, statement, self.user)
+            case statements.VerifyChangefeed():
+                self._transactions.refuse_block("VERIFY CHANGEFEED")
+                return await verify_changefeed(self._services, statement, self.user)
             case statements.SetClusterSetting():
                 self._transactions.refuse_block("SET CLUSTER SETTING")
                 return await set_cluster_setting(self._services, statement, self.user)

@@ -22,6 +22,7 @@ from .merge_statements import Merge
 from .names import ObjectName as ObjectName
 from .names import Option as Option
 from .names import TypeName as TypeName
+from .relaxed_statements import RelaxedStatement, ShowRelaxedLogs
 from .rights_statements import RightsStatement
 from .row_locks import RowLock
 from .schema_statements import (
@@ -212,12 +213,15 @@ PlannedStatement = Query | Insert | Update | Delete | WithWrites | Merge
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateChangefeed:
-    """`sink` is None for a feed whose rows go to the client; `text` is the statement as written."""
+    """`sink` is None for a feed whose rows go to the client; `text` is the statement as written.
+
+    With `relaxed_log` the tables are those of that log."""
 
     tables: tuple[ObjectName, ...]
     sink: str | None
     options: tuple[Option, ...]
     text: str
+    relaxed_log: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,6 +242,16 @@ class JobAction(Enum):
 class ControlJobs:
     action: JobAction
     job_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyChangefeed:
+    """Compares a feed's sink with its tables: as of now, or `at_resolved` where the feed stands.
+    What differs is sent again with `repairs`."""
+
+    job_id: int
+    at_resolved: bool
+    repairs: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,6 +382,7 @@ Statement = (
     | AlterChangefeed
     | ShowJobs
     | ControlJobs
+    | VerifyChangefeed
     | SetClusterSetting
     | ShowClusterSettings
     | ShowTables
@@ -384,6 +399,8 @@ Statement = (
     | TypeStatement
     | SequenceStatement
     | ViewStatement
+    | RelaxedStatement
+    | ShowRelaxedLogs
     | RightsStatement
     | ShowObjects
     | Cancel

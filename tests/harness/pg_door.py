@@ -13,6 +13,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from struct import pack, unpack
 
 from tailrace.api.node import Node
@@ -149,9 +150,11 @@ class PgDoor:
 
 
 @asynccontextmanager
-async def pg_door(options: PostgresOptions | None = None) -> AsyncIterator[PgDoor]:
-    """A new node in memory, by default one that trusts everybody."""
-    node = await Node.open(":memory:")
+async def pg_door(
+    options: PostgresOptions | None = None, path: str | Path = ":memory:"
+) -> AsyncIterator[PgDoor]:
+    """A new node, in memory and trusting everybody unless told otherwise."""
+    node = await Node.open(path)
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     try:

@@ -47,7 +47,7 @@ class SimOffload:
         self._start()
         return future
 
-    def lane(self, name: str) -> SimOffload:
+    def lane(self, name: str, *, background: bool = False) -> SimOffload:
         lane = SimOffload(Random(f"{name}:{self._random.random()}"))
         self._lanes.append(lane)
         return lane

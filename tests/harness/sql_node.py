@@ -81,6 +81,14 @@ class RecordedFeeds:
         self.altered += [(job_id, alteration) for alteration in alterations]
         return self.requests[job_id - 1][0].statement
 
+    async def verify(
+        self, job_id: int, *, at_resolved: bool, repairs: bool
+    ) -> Sequence[tuple[str, str, str]]:
+        return [("t", "k=1", "differs in v")]
+
+    async def wait(self, job_id: int, until: Timestamp, *, seconds: float | None) -> Timestamp:
+        return until
+
     async def list(self, *, changefeeds_only: bool) -> Sequence[JobSummary]:
         return [
             JobSummary(

@@ -31,6 +31,9 @@ from tests.harness.sim_offload import SimOffload
 from tests.harness.simulation import Simulation
 
 _bounds: WeakKeyDictionary[Simulation, MemoryBoundStore] = WeakKeyDictionary()
+DEFAULTS: dict[str, str] = {}
+"""Settings of stores that are given none: a folder's tests may be run under several."""
+
 _engines: WeakKeyDictionary[Simulation, MemoryEngine] = WeakKeyDictionary()
 
 
@@ -48,7 +51,7 @@ async def open_store(
         engine=engine,
         clock=Clock(sim.wall, bounds),
         offload=sim.offload,
-        settings=settings or Settings(),
+        settings=settings or Settings(DEFAULTS),
         metrics=Metrics(),
         random=Random(f"{sim.seed}:store:{sim.now}"),
     )
@@ -102,6 +105,11 @@ def _log_lane(store: Store) -> SimOffload:
     lane = store.log._flush_lane
     assert isinstance(lane, SimOffload)
     return lane
+
+
+def unbuffered() -> Settings:
+    """Transactions write intents from their first statement on."""
+    return Settings({"kv.transaction.buffer_bytes": "0"})
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from tailrace.kvlayer.rangefeed import TICK_INTERVAL
 from tailrace.kvlayer.span import Span
 from tailrace.kvlayer.store import Store
 from tests.harness.simulation import Simulation
-from tests.harness.stores import hold_log, key, put, release_log, running_store, submit
+from tests.harness.stores import hold_log, key, put, release_log, running_store, submit, unbuffered
 
 SPAN = Span.prefix(key(""))
 IDLE_LAG_SECONDS = 2 * TICK_INTERVAL.default
@@ -155,7 +155,7 @@ def test_first_write_below_closed_is_forwarded() -> None:
     sim = Simulation(4)
 
     async def run() -> None:
-        async with running_store(sim) as store:
+        async with running_store(sim, settings=unbuffered()) as store:
             watcher = Watcher(store)
             await asyncio.sleep(0.1)
             transaction = store.begin()
@@ -174,7 +174,7 @@ def test_writer_holds_resolved_for_the_target_duration_at_most() -> None:
     sim = Simulation(5)
 
     async def run() -> None:
-        async with running_store(sim) as store:
+        async with running_store(sim, settings=unbuffered()) as store:
             watcher = Watcher(store)
             await asyncio.sleep(0.1)
             transaction = store.begin()

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from tailrace.cached import cached_property
 from tailrace.kvlayer.fibre import STEPS_PER_SLICE, Fibre, give_way, in_slices
 from tests.harness.simulation import Simulation
 
@@ -100,3 +101,23 @@ def test_fibres_of_a_loop_take_turns() -> None:
 
 def test_without_a_fibre_nothing_gives_way() -> None:
     give_way(10 * STEPS_PER_SLICE)
+
+
+def test_a_property_that_is_half_computed_holds_nobody_up() -> None:
+    """With a lock for the whole class, as functools has it in Python 3.11, the loop stops here."""
+
+    class Plan:
+        def __init__(self, steps: int) -> None:
+            self.steps = steps
+
+        @cached_property
+        def text(self) -> int:
+            give_way(self.steps)
+            return self.steps
+
+    long, short = Plan(2 * STEPS_PER_SLICE), Plan(1)
+    fibre = Fibre(lambda: long.text)
+    assert not fibre.run_slice(), "it has given way within the property"
+    assert short.text == 1
+    assert fibre.run_slice()
+    assert fibre.result() == long.text == 2 * STEPS_PER_SLICE

@@ -27,6 +27,7 @@ from tests.harness.stores import (
     reopen,
     running_store,
     submit,
+    unbuffered,
 )
 
 A, B, C = key("a"), key("b"), key("c")
@@ -273,7 +274,7 @@ def test_long_writer_holds_resolved_until_it_is_pushed() -> None:
     sim = Simulation(10)
 
     async def main() -> None:
-        async with running_store(sim) as store:
+        async with running_store(sim, settings=unbuffered()) as store:
             feed = store.span_feed([SPAN], store.clock.now())
             writer = store.begin()
             await writer.put([A], [b"1"])

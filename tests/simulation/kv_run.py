@@ -107,6 +107,8 @@ class StoreRun:
                 "kv.transaction.heartbeat_interval": "200ms",
                 "kv.transaction.heartbeat_timeout": "1s",
                 "kv.lock_timeout": "1s",
+                # Intents alone; spilled in mid-transaction; buffered to the commit.
+                "kv.transaction.buffer_bytes": choice(("0", "600", "1500", "1048576")),
             }
         )
 

@@ -17,7 +17,7 @@ from tailrace.changefeed.contract.changes import ChangeBatch
 from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.jobs.reservations import lives
 from tailrace.changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader
-from tailrace.changefeed.sinks.locations import MirrorLocations
+from tailrace.changefeed.sinks.locations import Apply, MirrorLocations
 from tailrace.changefeed.sinks.protocol import (
     FeedIdentity,
     Sink,
@@ -52,8 +52,9 @@ EMPTY = MirrorState(ZERO, False, {})
 class DuckDBMirror:
     """A mirror file, as one process has it open. The next process gets a copy."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, apply: Apply = Apply.ROW) -> None:
         self.folder = folder
+        self.apply = apply
         folder.mkdir(parents=True, exist_ok=True)
         self._files: DuckDBFiles | None = None
         self._reader: MirrorReader | None = None
@@ -74,14 +75,15 @@ class DuckDBMirror:
             metrics=store.metrics,
             options=ChangefeedOptions(),
         )
-        return DuckDBKind(self._files, partial(lives, store)).create(f"duckdb:///{FILE}", context)
+        uri = f"duckdb:///{FILE}?apply={self.apply.value}"
+        return DuckDBKind(self._files, partial(lives, store)).create(uri, context)
 
     def crash(self, folder: Path) -> DuckDBMirror:
         """What the death of the process leaves: all that was committed, and nothing else."""
         folder.mkdir(parents=True)
         for path in self.folder.iterdir():
             shutil.copy(path, folder / path.name)
-        return DuckDBMirror(folder)
+        return DuckDBMirror(folder, self.apply)
 
     async def read(self, table_id: int) -> MirrorState:
         """As of one commit."""

@@ -20,6 +20,7 @@ from typing import Any
 
 from tailrace.catalog.rights.bootstrap import bootstrap
 from tailrace.changefeed.contract.options import SchemaFeedKind
+from tailrace.changefeed.sinks.locations import Apply
 from tailrace.kvlayer.rangefeed.host import TICK_INTERVAL
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.store import Store
@@ -74,6 +75,7 @@ class SchemaStorm:
     """One seed's run."""
 
     def __init__(self, seed: int, folder: Path) -> None:
+        self.seed = seed
         self.folder = folder
         self.sim = Simulation(seed, time_limit=600.0)
         self.random = self.sim.random
@@ -164,7 +166,8 @@ class SchemaStorm:
         ]
 
     def _mirror(self, kind: SchemaFeedKind) -> StormMirror:
-        return StormMirror(self.sim, self.folder / kind.value)
+        apply = Apply.TRANSACTION if self.seed % 4 == 3 else Apply.ROW
+        return StormMirror(self.sim, self.folder / kind.value, apply)
 
     async def _storm(self, places: list[Place], *, crashes: bool) -> None:
         """Load and misfortune for some time; then the power goes, or all of it comes to an end."""

@@ -4,6 +4,8 @@ A mirror equals `SELECT * AS OF` its resolved timestamp, apart from single rows 
 
     resolved 120     k1@90 k2@130       k1 as of 120, k2 as of 130, k3 absent if it went by now
 
+With `apply=transaction` it equals that, and holds no row that is newer.
+
 Behind a schema change above resolved the view may have the new columns already. What a backfill
 has still to bring into them is NULL till then; under another primary key the view stays as it was.
 """
@@ -18,6 +20,7 @@ from pathlib import Path
 
 from tailrace.catalog.values.column_types import Datum
 from tailrace.changefeed.contract.changes import ChangeBatch
+from tailrace.changefeed.sinks.locations import Apply
 from tailrace.changefeed.sinks.protocol import Sink, SinkError, SinkProgress
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.store import Store
@@ -46,14 +49,20 @@ class Look:
 class StormMirror:
     """One feed's mirror file, from process to process."""
 
-    def __init__(self, sim: Simulation, folder: Path) -> None:
+    def __init__(self, sim: Simulation, folder: Path, apply: Apply) -> None:
         self._sim = sim
         self._folder = folder
+        self._apply = apply
         self._processes = count(2)
-        self._file = DuckDBMirror(folder / "1")
+        self._file = DuckDBMirror(folder / "1", apply)
         self._older: Path | None = None
         self._epoch = 0
         self.looks: list[Look] = []
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is as of its resolved timestamp at every moment."""
+        return self._apply is Apply.TRANSACTION
 
     def begin(self) -> None:
         """A process starts."""
@@ -94,6 +103,9 @@ class StormMirror:
         )
         looks: list[Look] = []
         for table_id, name, shown, version, resolved in found:
+            if resolved is None or _number(resolved) == 0:
+                assert not await self._file.query(f"FROM main.{_text(name)} LIMIT 1"), name
+                continue
             view, base = f"main.{_text(name)}", f"_tailrace.{_text(shown)}"
             described = await self._file.query(f"DESCRIBE SELECT * FROM {view}")
             rows = await self._file.query(
@@ -116,7 +128,11 @@ class StormMirror:
     def judge(self, models: Mapping[int, TableModel], histories: Mapping[int, TableHistory]) -> int:
         """Returns how many rows were looked at."""
         for look in self.looks:
-            _Judgement(look, models[look.table_id], histories[look.table_id]).check()
+            judgement = _Judgement(look, models[look.table_id], histories[look.table_id])
+            if self.whole:
+                judgement.check_whole()
+            else:
+                judgement.check()
         return sum(len(look.rows) for look in self.looks)
 
 
@@ -152,7 +168,7 @@ class LookedAtSink:
         if self._sim.random.random() < self._fail_chance:
             raise SinkError("the sink was away")
         await self._inner.flush(progress)
-        if progress is not None and progress.scan_complete:
+        if self._mirror.whole or (progress is not None and progress.scan_complete):
             await self._mirror.look(self._models, self._store.clock.last)
 
 
@@ -172,6 +188,19 @@ class _Judgement:
             self._check_row(key, at, row)
         for key in model.rows_at(look.resolved).keys() - look.rows.keys():
             assert self._may_lack(key), f"{model.name} lacks {key} as of {look.resolved}: {look}"
+
+    def check_whole(self) -> None:
+        """The mirror equals the source as of resolved: schema, rows, and nothing above."""
+        look, model = self._look, self._model
+        era = model.era_at(look.resolved)
+        shape = [(name, COLUMN_TYPES[type]) for name, type in era.schema.shape.columns]
+        assert list(look.columns) == shape, f"{model.name} is of another schema: {look} {era}"
+        late = [key for key, (at, _) in look.rows.items() if at > look.resolved]
+        assert not late, f"{model.name} shows {late} above resolved: {look}"
+        for key, (_, row) in look.rows.items():
+            model.check_row(key, look.resolved, row, era.schema)
+        lacking = model.rows_at(look.resolved).keys() - look.rows.keys()
+        assert not lacking, f"{model.name} lacks {lacking} as of {look.resolved}: {look}"
 
     def _shown_era(self) -> Era:
         """The schema that the view shows: that of resolved, or of what was followed above it."""

@@ -26,9 +26,6 @@ from ..json_lines import json_line_batches
 from ..openapi import described_load
 from ..table_lookup import find_table
 
-CLIENT_CLOSED_REQUEST = 499
-"""Nobody reads this answer; the number is what logs call it."""
-
 
 def load_routes(node: Node) -> APIRouter:
     router = APIRouter(tags=["load"])
@@ -54,7 +51,7 @@ def load_routes(node: Node) -> APIRouter:
                     table, batches, mode=on_conflict, database=database, user=user_of(request)
                 )
         except ClientDisconnect:
-            return Response(status_code=CLIENT_CLOSED_REQUEST)
+            raise
         except Exception:  # whatever it is, the client hears of it when it has sent all
             await drain(chunks)
             raise

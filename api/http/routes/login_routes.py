@@ -9,6 +9,7 @@ from datetime import timedelta
 import msgspec
 from fastapi import APIRouter, Request, Response
 
+from ....catalog.rights.audit import DONE, AuditEvent
 from ....catalog.rights.users import find_user
 from ....catalog.rights.web_sessions import WebSession, put_web_session, remove_web_session
 from ....catalog.values.errors import SQLError
@@ -48,6 +49,15 @@ def login_routes(node: Node, doorkeeper: Doorkeeper) -> APIRouter:
                 raise refused
             await put_web_session(transaction, token, session)
 
+        node.services.audit.record(
+            AuditEvent(
+                event="CreateToken",
+                outcome=DONE,
+                user=user,
+                address=address_of(request),
+                what={"expires": session.expires.isoformat()},
+            )
+        )
         await _write(node, work)
         reply = LoginReply(token=token, user=user, expires=session.expires)
         return Response(msgspec.json.encode(reply), media_type=JSON)

@@ -17,7 +17,7 @@ from ....catalog.descriptors.system_tables import DEFAULT_DATABASE
 from ....sql import Result
 from ...json_values import json_datum
 from ...node import Node
-from ..access import user_of
+from ..access import address_of, user_of
 from ..bodies import (
     JSON,
     ChangefeedReply,
@@ -164,7 +164,7 @@ def _add_settings(router: APIRouter, node: Node) -> None:
 
 
 async def _run(node: Node, request: Request, text: str, database: str = DEFAULT_DATABASE) -> Result:
-    session = node.session(database=database, user=user_of(request))
+    session = node.session(database=database, user=user_of(request), address=address_of(request))
     try:
         (result,) = await session.execute(text)
     finally:

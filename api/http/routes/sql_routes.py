@@ -14,7 +14,7 @@ from ....catalog.values.errors import SQLError
 from ....sql import Result, SessionState
 from ....sql.syntax.statements import CreateChangefeed
 from ...node import Node
-from ..access import user_of
+from ..access import address_of, user_of
 from ..arrow_writer import plain_stream
 from ..bodies import (
     ARROW_STREAM,
@@ -54,7 +54,7 @@ def sql_routes(node: Node, held: HeldTransactions) -> APIRouter:
         asked = await read_json(request, SqlRequest)
         await _refuse_streams(node, asked.sql)
         if asked.transaction is None:
-            return await while_connected(request, _run(node, asked, form, user_of(request)))
+            return await while_connected(request, _run(node, asked, form, request))
         transaction = held.find(asked.transaction, user_of(request))
         results = await held.run(transaction, asked.sql, list(asked.params), streamed=True)
         if not _streams(results):
@@ -107,9 +107,11 @@ def _whole(results: list[Result], form: str) -> Response:
     return StreamingResponse(in_turns(plain_stream(table)), media_type=ARROW_STREAM)
 
 
-async def _run(node: Node, asked: SqlRequest, form: str, user: str) -> Response:
+async def _run(node: Node, asked: SqlRequest, form: str, request: Request) -> Response:
     """The reply of a session of the request's own, which ends with it."""
-    session = node.session(database=asked.database, user=user)
+    session = node.session(
+        database=asked.database, user=user_of(request), address=address_of(request)
+    )
     results: list[Result] = []
     try:
         results = await session.execute(asked.sql, asked.params, streamed=True)

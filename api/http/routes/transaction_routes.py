@@ -6,7 +6,7 @@ import msgspec
 from fastapi import APIRouter, Request, Response
 
 from ....kvlayer.clock import format_timestamp
-from ..access import user_of
+from ..access import address_of, user_of
 from ..bodies import JSON, EndReply, TransactionReply, TransactionRequest, read_json
 from ..openapi import described
 from ..transactions import HeldTransactions
@@ -23,7 +23,9 @@ def transaction_routes(held: HeldTransactions) -> APIRouter:
         asked = await read_json(request, TransactionRequest)
         mode = "READ ONLY" if asked.read_only else "READ WRITE"
         text = f"BEGIN ISOLATION LEVEL {asked.isolation.upper()}, {mode}"
-        made = await held.begin(user_of(request), asked.database, text, asked.idle_seconds)
+        made = await held.begin(
+            user_of(request), address_of(request), asked.database, text, asked.idle_seconds
+        )
         reply = TransactionReply(transaction=made.id, idle_seconds=made.idle_seconds)
         return Response(msgspec.json.encode(reply), media_type=JSON)
 

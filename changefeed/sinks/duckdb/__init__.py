@@ -4,6 +4,8 @@ A *mirror file* is a DuckDB database under one of the node's mirror roots; this 
 while a feed writes it or somebody reads it. A *mirror table* shows what its source table holds: a
 view of the table's name over a base table of ours. Rows, tombstones and the feed's progress commit
 together, so what a crash leaves is the state after some flush, and each change is applied once.
+Either rows are shown as they come, or the tables move together from one resolved timestamp to the
+next.
 
 Promises: the newer commit timestamp wins, a replay changes nothing, a deleted row does not come
 back; a smaller epoch is fenced off; one queue of writers a file; readers see one commit and can

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
+from typing import TypeVar
 
 import duckdb
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
+from ....kvlayer.offload import Offload
 from ..locations import MirrorTarget
 from ..place import Place, place_at
 from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused
 from .errors import MirrorHeld
 from .files import DuckDBFiles
 from .mirror_file import MirrorFile, run_whole
+from .mirror_snapshot import MirrorSnapshot, begin_snapshot
 from .orphans import Lives, release_jobs, release_orphans
 from .ownership import check_name, has_schema
+from .reader import in_lane
 from .sink import DuckDBSink
 from .table_schema import mirror_names
+
+T = TypeVar("T")
+
+
+class InReadLane:
+    """Runs calls on a reader's thread; who is cancelled interrupts what runs."""
+
+    def __init__(self, lane: Offload, cursor: duckdb.DuckDBPyConnection) -> None:
+        self._lane = lane
+        self._cursor = cursor
+
+    def __call__(self, call: Callable[[], T]) -> Awaitable[T]:
+        return in_lane(self._lane, self._cursor, call)
 
 
 class DuckDBKind:
@@ -79,6 +97,25 @@ class DuckDBKind:
     def redacted(self, uri: str) -> str:
         """As it is: a mirror's location holds no secret."""
         return uri
+
+    @asynccontextmanager
+    async def snapshot(
+        self, uri: str, job_id: int
+    ) -> AsyncIterator[tuple[MirrorSnapshot, InReadLane]]:
+        """The mirror as one commit left it, and what runs calls on its thread, for the time of the
+        block. Raises SinkError and SinkRefused."""
+        target = self._files.locations.target(uri)
+        async with self._files.using(target.path) as file, self._files.read_lane() as lane:
+            cursor = file.cursor()
+            try:
+                in_lane = InReadLane(lane, cursor)
+                yield await in_lane(partial(begin_snapshot, cursor, job_id)), in_lane
+            except duckdb.Error as error:
+                file.note_error(error)
+                raise SinkError(f"mirror file {target.path} cannot be read: {error}") from error
+            finally:
+                # Which ends the transaction.
+                await run_whole(lane, partial(file.close_cursor, cursor))
 
     async def release(self, uri: str, identity: FeedIdentity) -> None:
         """The job will never come back: another feed may have the names of its mirror tables.

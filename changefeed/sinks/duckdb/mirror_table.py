@@ -10,8 +10,9 @@ feed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import duckdb
 
@@ -25,6 +26,7 @@ from .ownership import MirrorRow, save_mirror
 from .pending import ColumnChanges, PendingChanges, RowChanges
 from .schema_step import SchemaStep, plan_step, same_shape, turn_over
 from .table_schema import KEY_PREFIX_LENGTH, TableSchema
+from .table_work import TableWork
 from .table_writer import TableWriter
 from .tombstones import Tombstone, Tombstones
 
@@ -51,9 +53,18 @@ class TableFlush:
         part = self.parts[0]
         return isinstance(part, RowChanges) and len(part.changes) == 1
 
+    def work(self, write: Callable[[TableFlush, Tombstones], None]) -> TableWork:
+        """The same, for `write` to carry out."""
+        return TableWork(
+            write=partial(write, self),
+            lone_statement=self.lone_row,
+            carries_rows=bool(self.parts),
+            deleted=self.deleted,
+        )
+
 
 class MirrorTable:
-    """A mirror table. What says nothing else belongs to the loop; `write` to the file's lane."""
+    """A mirror table. What says nothing else belongs to the loop; `_write` to the file's lane."""
 
     def __init__(self, row: MirrorRow, job_id: int, cursor: duckdb.DuckDBPyConnection) -> None:
         """The table as the file says."""
@@ -134,7 +145,7 @@ class MirrorTable:
                 found += part.batches
         return found
 
-    def prepare(self, progress: SinkProgress | None, tombstones: Tombstones) -> TableFlush:
+    def prepare(self, progress: SinkProgress | None, tombstones: Tombstones) -> TableWork:
         """Takes what has gathered, reduced to one change per key in each part."""
         known = tombstones.of(self.table_id)
         deleted: list[Tombstone] = []
@@ -166,7 +177,7 @@ class MirrorTable:
         )
         self._pending = PendingChanges(self.schema)
         self._parts, self._passed, self._version_due = [], [], False
-        return flush
+        return flush.work(self._write)
 
     def _complete(self, progress: SinkProgress | None) -> bool:
         """Whether the rows that gathered unseen are all there."""
@@ -176,7 +187,7 @@ class MirrorTable:
 
     # In the file's lane
 
-    def write(self, flush: TableFlush, tombstones: Tombstones) -> None:
+    def _write(self, flush: TableFlush, tombstones: Tombstones) -> None:
         """Carries a flush out, within its transaction. Raises duckdb.Error."""
         for part in flush.parts:
             if isinstance(part, SchemaStep):

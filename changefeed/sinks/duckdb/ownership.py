@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import duckdb
 
@@ -26,6 +27,7 @@ from ....kvlayer.clock import ZERO, Timestamp
 from ..protocol import SinkRefused
 from . import progress_table
 from .schema_step import same_shape
+from .stage import drop_stages
 from .table_schema import SCHEMA, TableSchema, drop_statements
 
 FORMAT = 3
@@ -66,6 +68,8 @@ class MirrorRow:
     job_id: int | None
     table_id: int
     descriptor: TableDescriptor
+    created: bool = False
+    """Whether it was made just now."""
 
 
 def has_schema(cursor: duckdb.DuckDBPyConnection) -> bool:
@@ -188,7 +192,7 @@ def prepare_mirror(
         )
         row = _read(cursor, "job_id = $1 AND table_id = $2", [job_id, table.descriptor.id])
         assert row is not None, table
-        return row
+        return replace(row, created=True)
     return _follow(cursor, row, table)
 
 
@@ -243,6 +247,7 @@ def save_mirror(
 def release_job(cursor: duckdb.DuckDBPyConnection, job_id: int) -> None:
     """Gives a job's mirror tables free and forgets its progress. Their rows stay."""
     cursor.execute(f"UPDATE {SCHEMA}.mirrors SET job_id = NULL WHERE job_id = $1", [job_id])
+    drop_stages(cursor, job_id)
     cursor.execute(f"DELETE FROM {SCHEMA}.tombstones WHERE job_id = $1", [job_id])
     cursor.execute(f"DELETE FROM {SCHEMA}.progress WHERE job_id = $1", [job_id])
 
@@ -260,16 +265,30 @@ def _version(descriptor: TableDescriptor) -> tuple[int, int, bytes]:
     return descriptor.id, descriptor.version, encode_descriptor(descriptor)
 
 
+def rows_of(cursor: duckdb.DuckDBPyConnection, job_id: int) -> list[MirrorRow]:
+    """What the file says of a job's mirror tables, by table."""
+    return _read_all(cursor, "job_id = $1 ORDER BY table_id", [job_id])
+
+
 def _read(
     cursor: duckdb.DuckDBPyConnection, where: str, parameters: list[object]
 ) -> MirrorRow | None:
+    found = _read_all(cursor, where, parameters)
+    return found[0] if found else None
+
+
+def _read_all(
+    cursor: duckdb.DuckDBPyConnection, where: str, parameters: list[object]
+) -> list[MirrorRow]:
     found = cursor.execute(
         "SELECT mirror_table, base_table, shown_table, staged_at, floor_version, job_id, table_id, "
         f"descriptor FROM {SCHEMA}.mirrors WHERE {where}",
         parameters,
-    ).fetchone()
-    if found is None:
-        return None
+    ).fetchall()
+    return [_row(each) for each in found]
+
+
+def _row(found: tuple[Any, ...]) -> MirrorRow:
     name, base_table, shown_table, staged_at, floor_version, job_id, table_id, encoded = found
     descriptor = decode_descriptor(encoded, ZERO)
     assert isinstance(descriptor, TableDescriptor), descriptor

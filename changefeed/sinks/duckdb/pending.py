@@ -34,7 +34,7 @@ Change = tuple[bytes, Timestamp, tuple[Datum, ...] | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowChanges:
-    """A few changes of different keys."""
+    """A few changes: of different keys, but where they are a `whole`."""
 
     changes: Sequence[Change]
 
@@ -45,7 +45,8 @@ class RowChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnChanges:
-    """Many changes of different keys. Upserts have the base table's columns."""
+    """Many changes: of different keys, but where they are a `whole`. Upserts have the base table's
+    columns."""
 
     upserts: pa.Table | None
     removals: pa.Table | None
@@ -101,6 +102,12 @@ class PendingChanges:
         if self._rowwise and len(self._newest) <= ROWWISE_MAX:
             return self._as_rows(keep)
         return self._as_columns(keep)
+
+    def whole(self) -> RowChanges | ColumnChanges:
+        """Every change, of a key perhaps several, in order of emission."""
+        if self._rowwise and self._count <= ROWWISE_MAX:
+            return self._as_rows(None)
+        return self._as_columns(None)
 
     def _keep(self, tombstones: Mapping[bytes, Timestamp]) -> bytearray | None:
         """For each position whether it is kept; None when all are."""

@@ -77,11 +77,11 @@ class MirrorReader:
             async with self._files.using(path) as file, self._files.read_lane() as lane:
                 cursor = file.cursor()
                 try:
-                    sources = await _in_lane(lane, cursor, partial(_begin, file, cursor))
+                    sources = await in_lane(lane, cursor, partial(_begin, file, cursor))
                     if permit is not None:
                         await permit(sources)
                     call = partial(_read, file, cursor, sql, parameters, bytes_max)
-                    return await _in_lane(lane, cursor, call)
+                    return await in_lane(lane, cursor, call)
                 finally:
                     # Which ends the transaction.
                     await run_whole(lane, partial(file.close_cursor, cursor))
@@ -98,7 +98,7 @@ class MirrorReader:
         return [str(name) for name in found.column(0).to_pylist()]
 
 
-async def _in_lane(lane: Offload, cursor: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
+async def in_lane(lane: Offload, cursor: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
     """What the call returns. It has ended when this returns, cancelled or not."""
     task = lane.run(call)
     try:

@@ -8,7 +8,7 @@ together, so a feed that goes on from where the sink stands applies every change
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import duckdb
@@ -17,35 +17,47 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....kvlayer.clock import ZERO, Timestamp
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
-from ..locations import MirrorTarget
+from ..locations import Apply, MirrorTarget
 from ..protocol import SinkContext, SinkError, SinkProgress, SinkRefused, SinkStand
 from .files import DuckDBFiles
 from .mirror_file import MirrorFile, run_whole
-from .mirror_table import MirrorTable, TableFlush
+from .mirror_table import MirrorTable
 from .orphans import Lives, release_orphans
-from .ownership import check_file, has_schema, prepare_file, prepare_mirror, release_others
+from .ownership import (
+    MirrorRow,
+    check_file,
+    has_schema,
+    prepare_file,
+    prepare_mirror,
+    release_others,
+)
 from .progress_table import Fenced, ProgressRow
+from .stage import drop_stages
+from .staged_table import StagedTable, held, hide
 from .table_schema import TableSchema, mirror_names
+from .table_work import TableWork
 from .tombstones import Tombstone, Tombstones
+
+AnyTable = MirrorTable | StagedTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Flush:
     """All that one transaction writes."""
 
-    tables: Sequence[tuple[MirrorTable, TableFlush]]
+    tables: Sequence[TableWork]
     stand: SinkStand | None
 
     @property
     def deleted(self) -> list[Tombstone]:
-        return [entry for _, flush in self.tables for entry in flush.deleted]
+        return [entry for work in self.tables for entry in work.deleted]
 
     @property
-    def lone_row(self) -> bool:
-        """Whether all of it is one row of one table, put there or replaced."""
+    def lone_statement(self) -> bool:
+        """Whether all of it is one statement of one table."""
         if self.stand is not None or len(self.tables) != 1:
             return False
-        return self.tables[0][1].lone_row
+        return self.tables[0].lone_statement
 
 
 class DuckDBSink:
@@ -67,7 +79,7 @@ class DuckDBSink:
         self._wall = context.clock.wall
         self._file: MirrorFile | None = None
         self._cursor: duckdb.DuckDBPyConnection | None = None
-        self._mirrors: dict[int, MirrorTable] = {}
+        self._mirrors: dict[int, AnyTable] = {}
         self._row = ProgressRow(self._identity)
         self._stood: SinkStand | None = None
         self._tombstones = Tombstones(self._identity.job_id)
@@ -127,10 +139,10 @@ class DuckDBSink:
             return
         batches = [batch for mirror in due for batch in mirror.batches()]
         flush = _Flush(
-            tables=[(mirror, mirror.prepare(progress, self._tombstones)) for mirror in due],
+            tables=[mirror.prepare(progress, self._tombstones) for mirror in due],
             stand=None
             if progress is None
-            else SinkStand(progress=progress, position=self._position()),
+            else SinkStand(progress=self._held(progress), position=self._position()),
         )
         try:
             sunk = await run_whole(self._file.lane, partial(self._write, flush))
@@ -159,6 +171,11 @@ class DuckDBSink:
         await file.release()
 
     # In the loop
+
+    def _held(self, progress: SinkProgress) -> SinkProgress:
+        """How much of `progress` a restart finds in the file: nothing that is staged."""
+        staged = [each for each in self._mirrors.values() if isinstance(each, StagedTable)]
+        return held(progress, staged) if staged else progress
 
     def _sink_error(self, error: duckdb.Error) -> SinkError:
         assert self._file is not None
@@ -194,10 +211,8 @@ class DuckDBSink:
             schemas = [
                 TableSchema(table, name=names[table.id], job_id=identity.job_id) for table in tables
             ]
-            rows = [
-                prepare_mirror(cursor, schema, job_id=identity.job_id, anew=stand is None)
-                for schema in schemas
-            ]
+            drop_stages(cursor, identity.job_id)
+            rows = [self._prepare(cursor, schema, anew=stand is None) for schema in schemas]
             self._tombstones.load(cursor, stand.progress.resolved if stand else None)
             cursor.execute("COMMIT")
         except BaseException:
@@ -205,7 +220,21 @@ class DuckDBSink:
             raise
         file.epochs[identity.job_id] = identity.epoch
         self._resolved = stand.progress.resolved if stand else ZERO
-        self._mirrors = {row.table_id: MirrorTable(row, identity.job_id, cursor) for row in rows}
+        self._mirrors = {row.table_id: self._mirror(row, cursor) for row in rows}
+
+    def _mirror(self, row: MirrorRow, cursor: duckdb.DuckDBPyConnection) -> AnyTable:
+        job_id = self._identity.job_id
+        if self._target.apply is Apply.ROW:
+            return MirrorTable(row, job_id, cursor)
+        return StagedTable(row, job_id, cursor, self._stood.progress if self._stood else None)
+
+    def _prepare(
+        self, cursor: duckdb.DuckDBPyConnection, schema: TableSchema, *, anew: bool
+    ) -> MirrorRow:
+        row = prepare_mirror(cursor, schema, job_id=schema.job_id, anew=anew)
+        if not row.created or self._target.apply is Apply.ROW:
+            return row
+        return replace(row, shown_table=hide(cursor, row, schema.job_id))
 
     def _write(self, flush: _Flush) -> int:
         """One transaction. Returns when it had committed, in monotonic nanoseconds."""
@@ -219,11 +248,10 @@ class DuckDBSink:
                 f"fenced: job {identity.job_id} has opened its sink with epoch {epoch}, "
                 f"and this is epoch {identity.epoch}"
             )
-        if flush.lone_row:
+        if flush.lone_statement:
             # The one statement that changes anything is a transaction by itself: BEGIN and COMMIT
             # would be two more calls, a fifth of a lone row's time.
-            [(mirror, changes)] = flush.tables
-            mirror.write(changes, self._tombstones)
+            flush.tables[0].write(self._tombstones)
         elif flush.stand is not None and not flush.tables and not self._tombstones.prunable:
             # So it is with a checkpoint of an idle feed, and of those there may be many.
             self._row.save(cursor, flush.stand, self._wall.unix_us())
@@ -236,13 +264,13 @@ class DuckDBSink:
     def _transact(self, cursor: duckdb.DuckDBPyConnection, flush: _Flush) -> None:
         cursor.execute("BEGIN")
         try:
-            for mirror, changes in flush.tables:
-                mirror.write(changes, self._tombstones)
+            for work in flush.tables:
+                work.write(self._tombstones)
             resolved = self._resolved
             if flush.stand is not None:
                 resolved = flush.stand.progress.resolved
                 self._row.save(cursor, flush.stand, self._wall.unix_us())
-            carries_rows = any(changes.parts for _, changes in flush.tables)
+            carries_rows = any(work.carries_rows for work in flush.tables)
             self._tombstones.write(cursor, flush.deleted, resolved, carries_rows=carries_rows)
             cursor.execute("COMMIT")
         except BaseException:

@@ -18,7 +18,7 @@ INTERVAL does, and the label of an ENUM may change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
@@ -89,6 +89,16 @@ class TableSchema:
             return key[KEY_PREFIX_LENGTH:]
         return self._codec.decode_key(key)[0]
 
+    def parameters(self, key: bytes, row: Sequence[Datum]) -> list[object]:
+        """A row as parameters for `columns`, without its timestamp."""
+        values: list[object] = [*row]
+        for place, write in self.parameter_writers:
+            if row[place] is not None:
+                values[place] = write(row[place])
+        if self.key_place is None:
+            values.append(self.key_of(key))
+        return values
+
     def renewed(self, descriptor: TableDescriptor, *, base_name: str) -> TableSchema:
         """The mirror table for another version. Raises SinkRefused where DuckDB cannot hold it."""
         mirror_names([descriptor], self.name)
@@ -110,12 +120,17 @@ class TableSchema:
 
         DuckDB drops no column before one that an index depends on.
         """
-        columns = [
-            f"c{column.id} {column.type.mirror_name}" for column in self.descriptor.visible_columns
-        ]
-        key = f"{KEY} BLOB" if self.key_place is None else columns.pop(self.key_place)
-        columns = [key, *columns, f"{COMMIT_TIMESTAMP} BIGINT NOT NULL"]
+        types = self.column_types()
+        columns = [f"{self.key_column} {types.pop(self.key_column)}"]
+        columns += [f"{name} {type}" for name, type in types.items()]
         return f"CREATE TABLE {self.base} ({', '.join(columns)}, PRIMARY KEY ({self.key_column}))"
+
+    def column_types(self) -> dict[str, str]:
+        """The type of each of `columns`, in DuckDB's words."""
+        types = [column.type.mirror_name for column in self.descriptor.visible_columns]
+        if self.key_place is None:
+            types.append("BLOB")
+        return dict(zip(self.columns, [*types, "BIGINT NOT NULL"], strict=True))
 
 
 def drop_statements(name: str, base_names: Iterable[str]) -> list[str]:

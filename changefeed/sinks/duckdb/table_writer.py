@@ -13,13 +13,10 @@ The statements for single rows are parsed once: parsing is a fifth of what one t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....catalog.values.column_types import Datum
 from ....kvlayer.clock import Timestamp
 from .arrow_source import ArrowSource
 from .pending import ColumnChanges, RowChanges
@@ -94,20 +91,11 @@ class TableWriter:
                     if row is None:
                         self._change(self._delete, [self._schema.key_of(key), ts])
                     else:
-                        self._upsert(key, ts, self._parameters(row))
+                        self._upsert(ts, self._schema.parameters(key, row))
             case ColumnChanges():
                 self._apply_columns(changes)
 
-    def _parameters(self, row: Sequence[Datum]) -> list[object]:
-        values: list[object] = [*row]
-        for place, write in self._schema.parameter_writers:
-            if row[place] is not None:
-                values[place] = write(row[place])
-        return values
-
-    def _upsert(self, key: bytes, ts: Timestamp, values: list[object]) -> None:
-        if self._schema.key_place is None:
-            values.append(self._schema.key_of(key))
+    def _upsert(self, ts: Timestamp, values: list[object]) -> None:
         index = self._key_index
         key_value = values[index]
         update = [key_value, ts, *values[:index], *values[index + 1 :]]

@@ -6,6 +6,7 @@
     current_schema()                there is one: public
     version()                       as PostgreSQL's, with our name in it
     statement_timestamp()           when the text that runs came in, and never before now()
+    cluster_logical_timestamp()     the store's timestamp as of which the statement reads
     pg_backend_pid()                the session's number, as the client was told for cancelling
 
 Each may be qualified by `pg_catalog`.
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 from sqlglot import exp
 
@@ -23,11 +25,14 @@ from ....catalog.descriptors.system_tables import DEFAULT_DATABASE, PUBLIC_SCHEM
 from ....catalog.rights.users import ROOT
 from ....catalog.values.column_types import ColumnType
 from ....catalog.values.type_kinds import TypeKind
+from ....kvlayer.clock import ZERO, Timestamp, format_timestamp
 from ...results.results import INT8, STRING
 from ...variables.client_variables import CRDB_COMPAT, CRDB_VERSION, SERVER_VERSION
 from ...variables.variables import SessionVariables
 
 TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
+STORE_TIMESTAMP = ColumnType(TypeKind.DECIMAL, precision=38, scale=10)
+"""What timestamps of the store are in SQL: Unix nanoseconds, and the counter behind the point."""
 
 VERSION_TEXT = f"PostgreSQL {SERVER_VERSION} (Tailrace)"
 
@@ -41,6 +46,8 @@ class ClientFacts:
     database: str = DEFAULT_DATABASE
     process_id: int = 0
     statement_began_us: int = 0
+    read_at: Timestamp = ZERO
+    """The timestamp as of which the statement reads."""
     variables: SessionVariables = field(default_factory=SessionVariables)
 
 
@@ -52,7 +59,7 @@ SOMEBODY = ClientFacts()
 class Fact:
     """One of these functions: what it tells, and of which type."""
 
-    tell: Callable[[ClientFacts], str | int | datetime]
+    tell: Callable[[ClientFacts], str | int | datetime | Decimal]
     type: ColumnType = STRING
 
 
@@ -69,6 +76,9 @@ _TEXTS: dict[str, Callable[[ClientFacts], str]] = {
 _FACTS = {
     **{name: Fact(tell) for name, tell in _TEXTS.items()},
     "pg_backend_pid": Fact(lambda facts: facts.process_id, INT8),
+    "cluster_logical_timestamp": Fact(
+        lambda facts: Decimal(format_timestamp(facts.read_at)), STORE_TIMESTAMP
+    ),
     "statement_timestamp": Fact(lambda facts: _moment(facts.statement_began_us), TIMESTAMPTZ),
 }
 

@@ -1,7 +1,8 @@
-"""Calls that do something to sessions, once for each row of a query's result.
+"""Calls that do something to sessions or wait for something, once for each row of a query's result.
 
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'ada'
     SELECT pg_try_advisory_lock(id), id FROM jobs ORDER BY id LIMIT 1
+    SELECT wait_for_changefeed(7, NULL, '5s')
 
 Nothing may call them twice, so they are no part of what DuckDB evaluates: they are items of the
 outermost SELECT, and are called when its rows are there (`drawn_items`). What they do is told by
@@ -20,24 +21,33 @@ from ....catalog.values.column_types import ColumnType, Datum
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import CatalogName, TypeKind
 from ...parse import position_of
+from .client_functions import STORE_TIMESTAMP
 
 INT8 = ColumnType(TypeKind.INT8)
 BOOL = ColumnType(TypeKind.BOOL)
+STRING = ColumnType(TypeKind.STRING)
 VOID = ColumnType(TypeKind.STRING, catalog_name=CatalogName.VOID)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionFunction:
-    """One of these functions: all its arguments are integers, and NULL of NULL."""
+    """One of these functions: how many arguments it takes, the first of them an integer and the
+    others of the type `others`. It is NULL of NULL, but where it is said to be `lenient`."""
 
     result: ColumnType
     counts: tuple[int, ...]
+    others: ColumnType = INT8
+    lenient: bool = False
+
+    def argument(self, place: int) -> ColumnType:
+        """The type of one of the arguments."""
+        return self.others if place else INT8
 
 
 class SessionCalls(Protocol):
     """Carries calls out, for one statement."""
 
-    async def call(self, name: str, arguments: Sequence[int]) -> Datum:
+    async def call(self, name: str, arguments: Sequence[Datum]) -> Datum:
         """What the function returns. Raises SQLError."""
         ...
 
@@ -59,6 +69,7 @@ FUNCTIONS = {
     "pg_advisory_unlock": _TRIED,
     "pg_advisory_unlock_shared": _TRIED,
     "pg_advisory_unlock_all": SessionFunction(VOID, (0,)),
+    "wait_for_changefeed": SessionFunction(STORE_TIMESTAMP, (1, 2, 3), others=STRING, lenient=True),
 }
 
 

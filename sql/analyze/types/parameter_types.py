@@ -337,8 +337,9 @@ def _context(node: exp.Expr, lookup: Lookup, declared: Hints) -> ColumnType | No
         return found
     if isinstance(parent, NUMERIC):
         return FLOAT8
-    if parent is not None and session_function(parent) is not None:
-        return INT8
+    function = None if parent is None else session_function(parent)
+    if parent is not None and function is not None:
+        return function.argument(next(n for n, e in enumerate(parent.expressions) if e is place))
     return None
 
 

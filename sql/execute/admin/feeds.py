@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
 from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.relaxed.logs import find_log
 from ....catalog.rights.privileges import SYSTEM, Privilege
 from ....catalog.rights.rights import Rights
 from ....catalog.rights.users import ROOT
@@ -19,8 +21,16 @@ from ...results.results import INT8, Result, Row, listing
 from ...runtime.authorization import Actor, current_rights
 from ...runtime.relations import LeaseScope, full_name, resolve_all
 from ...runtime.services import ChangefeedRequest, JobSummary, Services
-from ...syntax.statements import ControlJobs, CreateChangefeed, JobAction, ShowJobs
+from ...syntax.names import ObjectName
+from ...syntax.statements import (
+    ControlJobs,
+    CreateChangefeed,
+    JobAction,
+    ShowJobs,
+    VerifyChangefeed,
+)
 from ..ddl.ownership import own_jobs
+from ..query.result_shape import VERIFY_COLUMNS
 from .show import show_changefeed_jobs, show_jobs
 
 
@@ -46,6 +56,8 @@ async def create_changefeed(
 ) -> Result:
     """The job's id, or the rows of a feed without a sink. Does not commit."""
     at = transaction.read_timestamp
+    if statement.relaxed_log is not None:
+        statement = await _of_log(services, statement, statement.relaxed_log, transaction)
     relations = await resolve_all(
         services, transaction, statement.tables, database, scope, at, transaction
     )
@@ -79,6 +91,39 @@ async def create_changefeed(
     job_id = await services.changefeeds.create(transaction, request, statement.sink)
     await own_jobs(transaction, user, [job_id])
     return listing("CREATE CHANGEFEED", [("job_id", INT8)], [(job_id,)])
+
+
+async def _of_log(
+    services: Services, statement: CreateChangefeed, name: str, transaction: Transaction
+) -> CreateChangefeed:
+    """The statement for the log's tables. Into a sink that takes whole transactions it shows
+    nothing else, for nothing else is a state of the store that the log is of."""
+    log = await find_log(transaction, name)
+    descriptors, tables = services.catalog.descriptors, []
+    for table_id in log.table_ids:
+        parts: list[str] = []
+        table = await descriptors.read(transaction, table_id)
+        assert isinstance(table, TableDescriptor), table_id
+        for parent_id in (table.database_id, table.schema_id):
+            parent = await descriptors.read(transaction, parent_id)
+            assert parent is not None, parent_id
+            parts.append(parent.name)
+        tables.append(ObjectName((*parts, table.name), 1))
+    return replace(statement, tables=tuple(tables), sink=_whole(statement.sink))
+
+
+def _whole(sink: str | None) -> str | None:
+    """A mirror's URI, with the parameter by which it shows whole transactions alone. Raises
+    SQLError 22023 where it is to show single rows."""
+    if sink is None or not sink.startswith("duckdb:") or "apply=transaction" in sink:
+        return sink
+    if "apply=" in sink:
+        raise SQLError(
+            "22023",
+            "a mirror of a relaxed log shows whole transactions: apply=transaction",
+            hint="Single rows of a change set are no state that the store had.",
+        )
+    return f"{sink}{'&' if '?' in sink else '?'}apply=transaction"
 
 
 async def _rows(rows: AsyncGenerator[Row, None]) -> AsyncGenerator[Row, None]:
@@ -120,11 +165,26 @@ async def list_jobs(
         if statement.changefeeds_only:
             jobs = [job for job in jobs if job.kind == CHANGEFEED_KIND]
     rights = await current_rights(services, opened)
-    if not rights.held(user, SYSTEM) & (Privilege.VIEWJOB | Privilege.CONTROLJOB):
-        jobs = [job for job in jobs if (job.user_name or ROOT) in rights.roles_of(user)]
+    jobs = [job for job in jobs if _sees(rights, user, job)]
     if statement.job_id is not None and not jobs:
         raise SQLError("42704", f"job with ID {statement.job_id} does not exist")
     return show_changefeed_jobs(jobs) if statement.changefeeds_only else show_jobs(jobs)
+
+
+def _sees(rights: Rights, user: str, job: JobSummary) -> bool:
+    if rights.held(user, SYSTEM) & (Privilege.VIEWJOB | Privilege.CONTROLJOB):
+        return True
+    return (job.user_name or ROOT) in rights.roles_of(user)
+
+
+async def check_sees_job(services: Services, user: str, job_id: int) -> None:
+    """Raises SQLError 42704 where the user sees no such job in SHOW JOBS."""
+    rights = services.rights.current
+    if rights.admin(user):
+        return
+    jobs = await services.jobs.find([job_id])
+    if not any(_sees(rights, user, job) for job in jobs):
+        raise SQLError("42704", f"job with ID {job_id} does not exist")
 
 
 async def control_jobs(services: Services, statement: ControlJobs, user: str) -> Result:
@@ -142,6 +202,23 @@ async def control_jobs(services: Services, statement: ControlJobs, user: str) ->
         await services.jobs.control(job_id, statement.action)
     count = len(statement.job_ids)
     return Result(tag=f"{statement.action.value} JOBS {count}", row_count=count)
+
+
+async def verify_changefeed(services: Services, statement: VerifyChangefeed, user: str) -> Result:
+    """A row for each row that differs. Raises SQLError 42501 and 42704 as for PAUSE JOB."""
+    rights = services.rights.current
+    if not rights.admin(user):
+        jobs = await services.jobs.find([statement.job_id])
+        check_control(rights, user, statement.job_id, jobs[0] if jobs else None)
+    rows = await services.changefeeds.verify(
+        statement.job_id, at_resolved=statement.at_resolved, repairs=statement.repairs
+    )
+    return Result(
+        tag=f"VERIFY CHANGEFEED {len(rows)}",
+        columns=VERIFY_COLUMNS,
+        rows=list(rows),
+        row_count=len(rows),
+    )
 
 
 async def _check_owner(services: Services, rights: Rights, job: JobSummary) -> None:

@@ -9,6 +9,7 @@ from ....catalog.rights.privileges import Privilege
 from ...results.results import Result
 from ...runtime.authorization import Actor, check_show
 from ...runtime.relations import LeaseScope
+from ...syntax.relaxed_statements import ShowRelaxedLogs
 from ...syntax.rights_statements import RightsListing
 from ...syntax.show_statements import Cancel, ShowObjects
 from ...syntax.statements import ExplainChange, ShowRanges
@@ -16,12 +17,22 @@ from ...syntax.user_statements import ShowUsers
 from ..ddl.ddl_needs import check_ddl
 from ..ddl.schema_changes import SchemaChangeStatements
 from .ranges import RangeStatement, run_ranges
+from .relaxed_logs import show_relaxed_logs
 from .show import Show, run_show
 from .show_grants import show_rights
 from .show_objects import cancel, show_objects
 from .users import show_users
 
-Listing = Show | ShowUsers | RightsListing | ShowObjects | Cancel | RangeStatement | ExplainChange
+Listing = (
+    Show
+    | ShowRelaxedLogs
+    | ShowUsers
+    | RightsListing
+    | ShowObjects
+    | Cancel
+    | RangeStatement
+    | ExplainChange
+)
 
 
 async def run_listing(
@@ -30,6 +41,8 @@ async def run_listing(
     match statement:
         case ShowUsers():
             return await show_users(actor.reader)
+        case ShowRelaxedLogs():
+            return await show_relaxed_logs(actor)
         case Cancel():
             return await cancel(actor, statement)
         case ExplainChange():

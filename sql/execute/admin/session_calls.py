@@ -7,14 +7,18 @@ CANCELQUERY those of all who are no admins (as pg_signal_backend there); admins 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from decimal import Decimal
+from typing import Protocol, cast
 
 from ....catalog.rights.privileges import SYSTEM, Privilege
 from ....catalog.rights.rights import Rights
 from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
+from ....catalog.values.interval_text import read_interval
+from ....kvlayer.clock import Timestamp, format_timestamp, parse_timestamp
 from ....kvlayer.transaction_modes import LockMode
 from ...results.results import Result
 from ...runtime.activity import SessionView
@@ -23,6 +27,7 @@ from ...runtime.authorization import current_rights
 from ...runtime.services import Services
 from ...runtime.transactions import OpenTransaction, lock_timeout
 from ...variables.variables import SessionVariables
+from .feeds import check_sees_job
 
 
 class Caller(Protocol):
@@ -56,6 +61,8 @@ class CallingSession:
         self._transactions = transactions
         self._warnings: list[str] = []
         self._database = ("", 0)
+        self._committed_at: Timestamp | None = None
+        """When the session last committed something that it had written."""
 
     def told(self, result: Result) -> Result:
         """The result, with what the statement's calls had to say beside what they returned."""
@@ -64,14 +71,18 @@ class CallingSession:
         warnings, self._warnings = self._warnings, []
         return replace(result, warnings=tuple(warnings))
 
-    async def call(self, name: str, arguments: Sequence[int]) -> Datum:
+    def note_commit(self, at: Timestamp | None) -> None:
+        """The session has committed at `at`, if it has."""
+        self._committed_at = at or self._committed_at
+
+    async def call(self, name: str, arguments: Sequence[Datum]) -> Datum:
         if name in _BACKENDS:
             return await _BACKENDS[name](self, *arguments)
         if name == "pg_advisory_unlock_all":
             await self._transactions.advisory_locks.release_all()
             return ""
         mode = LockMode.SHARED if name.endswith("_shared") else LockMode.EXCLUSIVE
-        key = key_of(await self._database_id(), arguments)
+        key = key_of(await self._database_id(), cast(Sequence[int], arguments))
         if "unlock" in name:
             return await self._unlock(key, mode)
         locked = await self._lock(key, mode, in_transaction="_xact_" in name, tries="_try_" in name)
@@ -100,6 +111,20 @@ class CallingSession:
             f"backend with PID {process_id} did not terminate within {milliseconds} milliseconds"
         )
         return False
+
+    async def _wait(self, job_id: int, *given: str | None) -> Decimal:
+        """Waits for a feed: until when, and how long, stand in either order."""
+        if self._transactions.opened is not None:
+            raise SQLError(
+                "25001",
+                "wait_for_changefeed cannot be called inside a transaction block",
+                hint="What the transaction wrote is in no sink before it has committed.",
+            )
+        until, seconds = _until_and_seconds([text for text in given if text is not None])
+        until = until or self._committed_at or await self._services.store.now()
+        await check_sees_job(self._services, self._session.user, job_id)
+        resolved = await self._services.changefeeds.wait(job_id, until, seconds=seconds)
+        return Decimal(format_timestamp(resolved))
 
     async def _lock(
         self, key: AdvisoryKey, mode: LockMode, *, in_transaction: bool, tries: bool
@@ -172,7 +197,36 @@ def may_end(rights: Rights, user: str, owner: str) -> bool:
     return bool(rights.held(user, SYSTEM) & Privilege.CANCELQUERY) and not rights.admin(owner)
 
 
+def _until_and_seconds(texts: Sequence[str]) -> tuple[Timestamp | None, float | None]:
+    """A number is a timestamp of the store, everything else an interval. Raises SQLError 22023."""
+    until: Timestamp | None = None
+    seconds: float | None = None
+    for text in texts:
+        try:
+            if _NUMBER.fullmatch(text):
+                given = parse_timestamp(text)
+                if until is not None:
+                    raise ValueError("two timestamps are given")
+                until = given
+            elif seconds is None:
+                seconds = read_interval(text).length / MICROSECONDS
+            else:
+                raise ValueError("two intervals are given")
+        except ValueError as error:
+            raise SQLError(
+                "22023",
+                f"wait_for_changefeed: {error}",
+                hint="wait_for_changefeed(job [, timestamp] [, interval]), the timestamp as "
+                "cluster_logical_timestamp() is.",
+            ) from error
+    return until, seconds
+
+
+MICROSECONDS = 1_000_000
+_NUMBER = re.compile(r"\s*\d+(\.\d*)?\s*")
+
 _BACKENDS: dict[str, Callable[..., Awaitable[Datum]]] = {
     "pg_cancel_backend": CallingSession._cancel,
     "pg_terminate_backend": CallingSession._terminate,
+    "wait_for_changefeed": CallingSession._wait,
 }

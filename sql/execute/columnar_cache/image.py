@@ -17,10 +17,10 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import pyarrow as pa
 
+from ....cached import cached_property
 from ....catalog.descriptors.descriptor import Column, TableDescriptor
 from ....catalog.rows.arrow_conform import broad_schema
 from ....catalog.rows.row_codec import codec_for

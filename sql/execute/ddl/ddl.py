@@ -26,6 +26,7 @@ from ...runtime.relations import LeaseScope, changed_tables, find_table, unknown
 from ...runtime.services import Services
 from ...syntax import statements
 from ...syntax.names import ObjectName, Option
+from ...syntax.relaxed_statements import RelaxedStatement
 from ...syntax.schema_statements import (
     AlterTable,
     CommentOn,
@@ -52,6 +53,7 @@ from .namespaces import (
     drop_tables,
 )
 from .new_names import new_table_name
+from .relaxed.logs import run_relaxed_statement
 from .schema_changes import SchemaChangeStatements
 from .sequences import run_sequence_statement
 from .serial import create_owned, with_sequences
@@ -69,6 +71,7 @@ DDL = (
     | TypeStatement
     | SequenceStatement
     | ViewStatement
+    | RelaxedStatement
 )
 
 
@@ -111,6 +114,8 @@ async def run_ddl(
             return await views.run(statement)
         case _ if isinstance(statement, SequenceStatement):
             return await run_sequence_statement(services, statement, transaction, database)
+        case _ if isinstance(statement, RelaxedStatement):
+            return await run_relaxed_statement(services, statement, transaction, scope, database)
         case _ if isinstance(statement, TypeStatement):
             return await run_type_statement(services, statement, transaction, database)
         case _:

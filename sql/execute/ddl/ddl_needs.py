@@ -13,6 +13,7 @@ from ...analyze.binder import tables_of
 from ...runtime.authorization import Actor
 from ...syntax import statements
 from ...syntax.names import ObjectName
+from ...syntax.relaxed_statements import RelaxedStatement
 from ...syntax.schema_statements import (
     AddColumn,
     AddConstraint,
@@ -35,6 +36,7 @@ from .ddl import DDL
 from .enum_types import find_type
 from .named_types import type_names
 from .new_names import new_table_name
+from .relaxed.logs import check_relaxed
 from .truncation import truncated_tables
 
 
@@ -55,6 +57,8 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
             await _create_in(actor, name.database, name.schema)
             for read in tables_of(query):
                 await actor.need_named(read, Privilege.SELECT)
+        case _ if isinstance(statement, RelaxedStatement):
+            await check_relaxed(actor, statement)
         case Truncate(tables=tables):
             for table in tables:
                 await actor.need_named(table, Privilege.DROP)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.publish_rules import locked_error
+from ....catalog.descriptors.relaxed_tables import refuse_other_writers
 from ....catalog.descriptors.system_tables import FIRST_USER_ID
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
@@ -86,6 +87,7 @@ class Truncation:
         )
         tables = [*named, *others]
         for table in tables:
+            refuse_other_writers(table)
             if table.id < FIRST_USER_ID:
                 raise SQLError("42501", f'permission denied: "{table.name}" is part of the system')
         # Unlocking would be the only change of the transaction: a sequence is another.

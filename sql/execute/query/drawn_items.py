@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import cast
 
 import duckdb
 import pyarrow as pa
@@ -86,9 +85,9 @@ async def _call(call: DrawnCall, row: Row, bindings: Bindings) -> Datum:
             hint="Call it in a SELECT.",
         )
     arguments = [row[place] for place in call.places]
-    if None in arguments:
+    if None in (arguments[:1] if call.function.lenient else arguments):
         return None
-    return await bindings.calls.call(call.name, cast(list[int], arguments))
+    return await bindings.calls.call(call.name, arguments)
 
 
 async def _computed(

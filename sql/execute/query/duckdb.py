@@ -33,7 +33,7 @@ from ....catalog.values.session_zone import zone_name
 from ....catalog.values.type_kinds import TypeKind
 from ....changefeed.sinks.duckdb.interruption import end_query, interrupt
 from ....kvlayer.clock import WallClock
-from ....kvlayer.offload import Offload
+from ....kvlayer.offload import Offload, with_threads_in_background
 from ...builtins import array_functions
 from ...builtins.documents import functions as documents
 from ...builtins.functions import installed
@@ -75,7 +75,9 @@ class Analytics:
         """By time zone: DuckDB's is a whole database's, once its settings are locked."""
         self._used: Counter[str] = Counter()
         """Cursors that are open, by time zone."""
-        self._offloads = [offload.lane(f"analytics-{number}") for number in range(lanes)]
+        self._offloads = [
+            offload.lane(f"analytics-{number}", background=True) for number in range(lanes)
+        ]
         self._idle = list(self._offloads)
         self._lanes = Lanes(lanes)
         self._running: set[duckdb.DuckDBPyConnection] = set()
@@ -196,15 +198,7 @@ class Analytics:
         if known is None:
             if len(self._connections) >= ZONES_MAX:
                 self._make_room()
-            connection = duckdb.connect(
-                ":memory:",
-                config={
-                    "enable_external_access": "false",
-                    "autoload_known_extensions": "false",
-                    "autoinstall_known_extensions": "false",
-                    "memory_limit": MEMORY_LIMIT,
-                },
-            )
+            connection = with_threads_in_background(_open_database)
             array_functions.install(connection)
             install_intervals(connection)
             install_text_casts(connection, zone)
@@ -219,6 +213,18 @@ class Analytics:
                 connection.execute(statement)
             known = self._connections[zone] = connection
         return known
+
+
+def _open_database() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(
+        ":memory:",
+        config={
+            "enable_external_access": "false",
+            "autoload_known_extensions": "false",
+            "autoinstall_known_extensions": "false",
+            "memory_limit": MEMORY_LIMIT,
+        },
+    )
 
 
 def _run(

@@ -10,7 +10,14 @@ from ....catalog.values.type_kinds import TypeKind
 from ...plan.plans import MergePlan, Plan, SelectPlan, WithPlan
 from ...results.results import INT8, STRING, ResultColumn
 from ...syntax.changefeed_statements import AlterChangefeed
-from ...syntax.statements import CreateChangefeed, Explain, SplitAt, Statement, UnsplitAt
+from ...syntax.statements import (
+    CreateChangefeed,
+    Explain,
+    SplitAt,
+    Statement,
+    UnsplitAt,
+    VerifyChangefeed,
+)
 
 
 def plain_columns(plan: Plan) -> tuple[ResultColumn, ...] | None:
@@ -55,6 +62,8 @@ def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | Non
             return (ResultColumn("job_id", INT8),)
         case AlterChangefeed():
             return (ResultColumn("job_id", INT8), ResultColumn("job_description", STRING))
+        case VerifyChangefeed():
+            return VERIFY_COLUMNS
         case Explain():
             return EXPLAIN_COLUMNS
         case SplitAt() | UnsplitAt():
@@ -64,6 +73,9 @@ def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | Non
 
 EXPLAIN_COLUMNS = (ResultColumn("property", STRING), ResultColumn("value", STRING))
 """What EXPLAIN returns. With ANALYZE the statement runs, and only this is shown of it."""
+
+VERIFY_COLUMNS = tuple(ResultColumn(name, STRING) for name in ("table_name", "key", "difference"))
+"""What VERIFY CHANGEFEED returns: a row for each row that differs."""
 
 CHANGEFEED_COLUMNS = (
     ResultColumn("table", STRING),

@@ -99,9 +99,10 @@ async def begin_copy(
     transaction = opened.transaction
     await transaction.started()
     at = transaction.read_timestamp
-    relations = await resolve_all(
-        services, transaction, [statement.table], database, opened.scope, at, transaction
-    )
+    with transaction.tracking(False):  # the leases' deadline says what still holds at the commit
+        relations = await resolve_all(
+            services, transaction, [statement.table], database, opened.scope, at, transaction
+        )
     descriptor = relations[statement.table.parts]
     refuse_view(descriptor, statement.table, "copy into")
     actor = Actor(services, user, database, transaction)

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.names import TableName
+from ....catalog.descriptors.relaxed_tables import refuse_other_writers
 from ....catalog.descriptors.system_tables import DEFAULT_DATABASE, FIRST_USER_ID
 from ....catalog.rights.key_errors import told_to
 from ....catalog.rights.users import ROOT
@@ -185,6 +186,7 @@ async def _find(services: Services, name: TableName) -> int:
     table = await services.catalog.find(reader, name)
     if table is None:
         raise unknown_table(name)
+    refuse_other_writers(table)
     if table.id < FIRST_USER_ID:
         raise SQLError("42501", f'permission denied for table "{table.name}"')
     return table.id

@@ -44,6 +44,7 @@ _OTHERS = signatures(
     current_database() text
     current_schema() text
     pg_backend_pid() int8
+    cluster_logical_timestamp() numeric
     current_setting(text) text
     current_setting(text, bool) text
     set_config(text, text, bool) text
@@ -159,11 +160,13 @@ def functions() -> tuple[_Function, ...]:
         if name not in _OURS
         for one in several
     ]
-    integer = TYPE_ROWS[TypeKind.INT8]
     for name, function in SESSION_FUNCTIONS.items():
-        result = _BY_NAME["void" if function.result.catalog_name else "bool"]
+        result = TYPE_ROWS[function.result.kind]
+        if function.result.catalog_name:
+            result = _BY_NAME["void"]
         for count in function.counts:
-            found.append(_Function(name, (integer,) * count, result, False, (False,) * (count + 1)))
+            arguments = tuple(TYPE_ROWS[function.argument(place).kind] for place in range(count))
+            found.append(_Function(name, arguments, result, False, (False,) * (count + 1)))
     unique = {function.oid: function for function in found}
     return tuple(sorted(unique.values(), key=lambda one: (one.name, one.argument_text)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import TokenType
 
+from ...syntax.names import ObjectName
 from ...syntax.statements import (
     ControlJobs,
     CreateChangefeed,
@@ -18,6 +19,7 @@ from ...syntax.statements import (
     ShowTables,
     Statement,
     UseDatabase,
+    VerifyChangefeed,
 )
 from .. import transactions
 from ..cursor import Cursor, LexemeKind
@@ -25,13 +27,18 @@ from ..ddl.ranges import show_ranges
 
 
 def create_changefeed(cursor: Cursor) -> CreateChangefeed:
-    """`FOR [TABLE] name, … [INTO 'uri'] [WITH option [= value], …]`"""
+    """`FOR [TABLE] name, … | RELAXED LOG name [INTO 'uri'] [WITH option [= value], …]`"""
     cursor.expect_words("for")
-    cursor.accept_words("table")
-    tables = [cursor.object_name("a table's name")]
-    while cursor.accept_symbol(","):
+    log: str | None = None
+    tables: list[ObjectName] = []
+    if cursor.accept_words("relaxed", "log"):
+        log = cursor.identifier("a relaxed log's name")
+    else:
         cursor.accept_words("table")
         tables.append(cursor.object_name("a table's name"))
+        while cursor.accept_symbol(","):
+            cursor.accept_words("table")
+            tables.append(cursor.object_name("a table's name"))
     sink = cursor.string("the sink's URI") if cursor.accept_words("into") else None
     options = []
     if cursor.accept_words("with"):
@@ -43,7 +50,11 @@ def create_changefeed(cursor: Cursor) -> CreateChangefeed:
             cursor.expect_symbol(")")
     cursor.expect_end()
     return CreateChangefeed(
-        tables=tuple(tables), sink=sink, options=tuple(options), text=cursor.statement_text
+        tables=tuple(tables),
+        sink=sink,
+        options=tuple(options),
+        text=cursor.statement_text,
+        relaxed_log=log,
     )
 
 
@@ -55,6 +66,15 @@ def control_jobs(cursor: Cursor, action: JobAction) -> ControlJobs:
         ids.append(cursor.integer("a job's id"))
     cursor.expect_end()
     return ControlJobs(action=action, job_ids=tuple(ids))
+
+
+def verify_changefeed(cursor: Cursor) -> VerifyChangefeed:
+    """`job [AT RESOLVED] [REPAIR]`"""
+    job_id = cursor.integer("a job's id")
+    at_resolved = cursor.accept_words("at", "resolved")
+    repairs = cursor.accept_words("repair")
+    cursor.expect_end()
+    return VerifyChangefeed(job_id=job_id, at_resolved=at_resolved, repairs=repairs)
 
 
 def show(cursor: Cursor) -> Statement:

@@ -188,6 +188,7 @@ def test_heartbeats_wait_for_no_work_on_leases() -> None:
     async def scenario() -> None:
         async with open_nodes(sim, 1) as (catalog, [node]):
             table = await catalog.create()
+            catalog.store.settings.set("kv.transaction.buffer_bytes", "0")
             writer = catalog.store.begin()
             current = await catalog.descriptors.read(writer, table.id)
             assert isinstance(current, TableDescriptor)

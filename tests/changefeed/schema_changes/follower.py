@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
 from tailrace.catalog.descriptors.elements import ElementState, Index, IndexKind
 from tailrace.catalog.rights.rights_watcher import RightsWatcher
@@ -29,7 +31,7 @@ from tailrace.changefeed.jobs.services import ChangefeedServices
 from tailrace.changefeed.pipeline.live import LiveFeed
 from tailrace.changefeed.sinks import Sink, SinkKinds, SinkProgress
 from tailrace.changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader
-from tailrace.changefeed.sinks.locations import MirrorLocations
+from tailrace.changefeed.sinks.locations import Apply, MirrorLocations
 from tailrace.changefeed.sinks.protocol import FeedIdentity, SinkContext
 from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
@@ -205,6 +207,7 @@ class Follower:
         self._reader = MirrorReader(self._files)
         self.live = LiveFeed(7)
         self.options = ChangefeedOptions()
+        self.apply = Apply.ROW
         self.batches: list[ChangeBatch] = []
         self.backfilling = asyncio.Event()
         """The first rows of a backfill have been emitted."""
@@ -256,7 +259,9 @@ class Follower:
         )
         destination = Destination(
             sink=Recorded(
-                self.kind.create(f"duckdb:///{FILE}", context), self.batches, self.backfilling
+                self.kind.create(f"duckdb:///{FILE}?apply={self.apply.value}", context),
+                self.batches,
+                self.backfilling,
             ),
             transactional=True,
             columnar=True,
@@ -271,10 +276,14 @@ class Follower:
 
     async def shown(self, name: str = "orders") -> tuple[list[tuple[str, str]], list[Row]]:
         """The mirror's columns, with their types, and its rows in order of the first column."""
-        described = await self._reader.read(FILE, f"DESCRIBE SELECT * FROM {name}")
+        described = await self.read(f"DESCRIBE SELECT * FROM {name}")
         columns = [(row["column_name"], row["column_type"]) for row in described.to_pylist()]
-        found = await self._reader.read(FILE, f"SELECT * FROM {name} ORDER BY ALL")
+        found = await self.read(f"SELECT * FROM {name} ORDER BY ALL")
         return columns, [tuple(row.values()) for row in found.to_pylist()]
+
+    async def read(self, sql: str) -> pa.Table:
+        """What a reader of the file sees."""
+        return await self._reader.read(FILE, sql)
 
     async def settle(self) -> None:
         """Waits until the present is resolved, and compares each mirror with its source."""
@@ -298,13 +307,19 @@ class Follower:
 
 @asynccontextmanager
 async def following(
-    sim: Simulation, folder: Path, *, tables: Sequence[str] = ("orders",), locked: bool = False
+    sim: Simulation,
+    folder: Path,
+    *,
+    tables: Sequence[str] = ("orders",),
+    locked: bool = False,
+    apply: Apply = Apply.ROW,
 ) -> AsyncIterator[Follower]:
     """A feed of empty tables `(k INT8 PRIMARY KEY, v STRING)`."""
     async with open_nodes(sim, 2) as (catalog, [node, other]):
         created = [await catalog.create(name, locked=locked) for name in tables]
         on = Follower(sim, catalog, node, folder)
         on.sources = [Source(catalog, table, other) for table in created]
+        on.apply = apply
         on.start()
         yield on
         await on.close()

@@ -91,7 +91,8 @@ def test_unknown_parameter_lists_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "hint"), [("mode=log", "mirror"), ("apply=transaction", "row"), ("apply=", "row")]
+    ("query", "hint"),
+    [("mode=log", "mirror"), ("apply=batch", "row, transaction"), ("apply=", "row")],
 )
 def test_unknown_value_lists_known(tmp_path: Path, query: str, hint: str) -> None:
     assert refusal(locations(tmp_path), f"duckdb:///x.duckdb?{query}").hint is not None

@@ -21,7 +21,7 @@ from tailrace.kvlayer.store import Store
 from tests.harness.simulation import Simulation
 from tests.harness.small_range import SmallRange, resolved_in, told
 from tests.harness.small_range import key as small_key
-from tests.harness.stores import hold_log, key, put, release_log, running_store
+from tests.harness.stores import hold_log, key, put, release_log, running_store, unbuffered
 
 X = b"x" * 16
 WHOLE = Span.prefix(small_key(""))
@@ -162,7 +162,7 @@ def test_checkpoint_below_the_start_is_tolerated() -> None:
     sim = Simulation(3)
 
     async def run() -> None:
-        async with running_store(sim) as store:
+        async with running_store(sim, settings=unbuffered()) as store:
             other = store.range_feed(SPAN, ZERO)
             writer = store.begin()
             await writer.put([key("a")], [b"held"])

@@ -9,7 +9,7 @@ from tailrace.kvlayer.rangefeed import RangeFeed, SpanFeed
 from tailrace.kvlayer.span import Span
 from tailrace.kvlayer.store import Store
 from tests.harness.simulation import Simulation
-from tests.harness.stores import key, put, running_store
+from tests.harness.stores import key, put, running_store, unbuffered
 
 RANGES = 1000
 NAMES = [key(f"{number:04}") for number in range(RANGES)]
@@ -73,7 +73,7 @@ def test_intents_in_one_range_hold_back_that_range_alone() -> None:
     sim = Simulation(2)
 
     async def main() -> None:
-        async with running_store(sim) as store:
+        async with running_store(sim, settings=unbuffered()) as store:
             await split_all(store)
             feed = store.span_feed([SPAN], store.clock.now())
             transaction = store.begin()

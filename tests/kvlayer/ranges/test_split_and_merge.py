@@ -25,6 +25,7 @@ from tests.harness.stores import (
     release_log,
     reopen,
     running_store,
+    unbuffered,
 )
 
 A, B, C, D, M, Z = (key(name) for name in "abcdmz")
@@ -256,7 +257,7 @@ def test_merged_range_has_resolved_what_both_had() -> None:
     sim = Simulation(18)
 
     async def main() -> None:
-        async with running_store(sim) as store:
+        async with running_store(sim, settings=unbuffered()) as store:
             await store.split(M)
             transaction = store.begin()
             await transaction.put([Z], [b"1"])

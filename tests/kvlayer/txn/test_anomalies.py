@@ -11,7 +11,7 @@ from tailrace.kvlayer.keys import KEY_BYTES_MAX, VALUE_BYTES_MAX, table_span
 from tailrace.kvlayer.span import Span
 from tailrace.kvlayer.transaction_modes import Isolation
 from tests.harness.simulation import Simulation
-from tests.harness.stores import key, put, running_store
+from tests.harness.stores import key, put, running_store, unbuffered
 
 A, B, C = key("a"), key("b"), key("c")
 SPAN = table_span(7)
@@ -94,7 +94,7 @@ def test_a_read_waits_for_who_may_commit_below_it() -> None:
     sim = Simulation(21)
 
     async def main() -> None:
-        async with running_store(sim) as store:
+        async with running_store(sim, settings=unbuffered()) as store:
             await put(store, {A: b"old"})
             writer = store.begin()
             await writer.put([A], [b"new"])

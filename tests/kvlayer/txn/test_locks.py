@@ -12,7 +12,7 @@ from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.txn import LockMode, Priority, TransactionStatus
 from tests.harness.simulation import Simulation
-from tests.harness.stores import key, put, running_store
+from tests.harness.stores import key, put, running_store, unbuffered
 
 SPAN = table_span(7)
 A, B, C = key("a"), key("b"), key("c")
@@ -119,7 +119,7 @@ def test_reader_waits_for_an_older_intent() -> None:
     sim = Simulation(4)
 
     async def main() -> None:
-        async with running_store(sim) as store:
+        async with running_store(sim, settings=unbuffered()) as store:
             await put(store, {A: b"0"})
             early = store.begin(read_only=True)
             writer = store.begin()
@@ -241,7 +241,7 @@ def test_one_phase_waits_for_whom_a_reader_would_push() -> None:
     sim = Simulation(31)
 
     async def main() -> None:
-        async with running_store(sim) as store:
+        async with running_store(sim, settings=unbuffered()) as store:
             holder = store.begin(priority=Priority.LOW)
             await holder.put([A], [b"0"])
             adding = asyncio.create_task(

@@ -11,7 +11,7 @@ from tailrace.kvlayer.errors import DeadlineExceeded, TransactionState
 from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.txn import Evaluation
 from tests.harness.simulation import Simulation
-from tests.harness.stores import key, put, running_store, submit
+from tests.harness.stores import key, put, running_store, submit, unbuffered
 
 A, B, C = key("a"), key("b"), key("c")
 SPAN = table_span(7)
@@ -98,7 +98,7 @@ def test_first_existing_waits_for_an_intent() -> None:
     sim = Simulation(4)
 
     async def main() -> None:
-        async with running_store(sim) as store:
+        async with running_store(sim, settings=unbuffered()) as store:
             holder = store.begin()
             await holder.put([B], [b"1"])
             asking = asyncio.create_task(store.one_phase(lambda e: e.first_existing([A, B])))

@@ -17,7 +17,7 @@ from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.txn import LockMode, Savepoint, TransactionRecord, rewind
 from tailrace.kvlayer.txn.intent_history import needed
 from tests.harness.simulation import Simulation
-from tests.harness.stores import key, put, running_store
+from tests.harness.stores import key, put, running_store, unbuffered
 
 A, B, C = key("a"), key("b"), key("c")
 KEYS = [key(f"{i}") for i in range(5)]
@@ -95,7 +95,7 @@ def test_half_of_a_rollback_cannot_be_committed(monkeypatch: pytest.MonkeyPatch)
     sim = Simulation(4)
 
     async def main() -> None:
-        async with running_store(sim) as store:
+        async with running_store(sim, settings=unbuffered()) as store:
             writer = store.begin()
             mark = await writer.savepoint()
             await writer.put([A, B, C], [b"1"] * 3)
@@ -197,7 +197,7 @@ def test_history_is_bounded_by_the_savepoints_that_stand() -> None:
     sim = Simulation(5)
 
     async def main() -> None:
-        async with running_store(sim) as store:
+        async with running_store(sim, settings=unbuffered()) as store:
             writer = store.begin()
             for number in range(20):
                 mark = await writer.savepoint()
@@ -221,7 +221,8 @@ def test_feeds_count_an_intent_that_keeps_its_history_once() -> None:
     sim = Simulation(6)
 
     async def main() -> None:
-        settings = Settings({"kv.closed_timestamp.target_duration": "1ms"})
+        settings = unbuffered()
+        settings.set("kv.closed_timestamp.target_duration", "1ms")
         async with running_store(sim, settings=settings) as store:
             feed, watcher = store.span_feed([SPAN], store.clock.last), Watcher()
             watching = asyncio.create_task(watcher.watch(feed))

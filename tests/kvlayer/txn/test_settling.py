@@ -10,7 +10,7 @@ from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.transaction_modes import WhenLocked
 from tailrace.kvlayer.txn import Transaction
 from tests.harness.simulation import Simulation
-from tests.harness.stores import key, open_store, put, running_store
+from tests.harness.stores import key, open_store, put, running_store, unbuffered
 
 SPAN = table_span(7)
 ROWS = 50_000
@@ -28,7 +28,7 @@ def test_a_scan_reads_rows_that_are_about_to_be_versions() -> None:
     sim = Simulation(1)
 
     async def main() -> None:
-        async with running_store(sim) as store:
+        async with running_store(sim, settings=unbuffered()) as store:
             writer = store.begin()
             await written(writer)
             await writer.commit()

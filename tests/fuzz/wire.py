@@ -1,24 +1,25 @@
-"""A fuzzer of the wire protocol: good conversations, damaged at places that a seed chooses.
-
-    python -m tests.api.pgwire.fuzz --seed 1 --messages 100000
-
-Beside the damaged connections one good connection goes on working, and must never notice. The
-server may answer what it likes, or hang up; it must not fail, stall, or grow.
-"""
+"""The Postgres door: messages of the protocol as drivers send them, and damaged."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import resource
+from contextlib import suppress
+from enum import Enum
 from random import Random
 from struct import pack
 
-from tests.harness.pg_door import PgDoor, WireClient, pg_door
+from .besieged import PATIENCE_SECONDS, Besieged
 
 MESSAGES_A_CONNECTION = 12
-CHECK_EVERY = 50
-"""Damaged connections between two looks at the good one."""
+
+
+class State(Enum):
+    """How far a connection has come when its messages begin."""
+
+    UNKNOWN = "unknown"  # nothing was said yet
+    ASKED = "asked"  # it has said who it is, and is asked to prove it
+    LET_IN = "let_in"
+
 
 TEXTS = (
     "SELECT 1", "SELECT id, note FROM t WHERE id = $1", "INSERT INTO t VALUES ($1, $2)", "BEGIN",
@@ -107,9 +108,24 @@ class Fuzzer:
                 pass  # as it is: damage shows best in good company
         return bytes(data)
 
-    def startup(self) -> bytes:
+    def proof(self) -> bytes:
+        """What one says who is asked for a password."""
+        first = b"n,,n=,r=" + self.random.randbytes(9).hex().encode()
+        final = b"c=biws,r=abc,p=" + self.random.randbytes(32).hex().encode()
+        sent = self.random.choice(
+            (
+                b"SCRAM-SHA-256\0" + pack("!i", len(first)) + first,
+                b"SCRAM-SHA-256-PLUS\0" + pack("!i", len(first)) + first,
+                b"SCRAM-SHA-1\0" + pack("!i", -1),
+                final,
+                b"secret\0",
+            )
+        )
+        return frame(b"p", sent)
+
+    def startup(self, user: bytes = b"root") -> bytes:
         """A beginning: mostly good, so that what follows is read."""
-        body = b"user\0root\0database\0defaultdb\0\0"
+        body = b"user\0" + user + b"\0database\0defaultdb\0\0"
         good = pack("!II", len(body) + 8, 196608) + body
         choice = self.random.random()
         if choice < 0.9:
@@ -122,69 +138,23 @@ class Fuzzer:
         )  # fmt: skip
 
 
-async def fuzz(door: PgDoor, seed: int, messages: int) -> list[int]:
-    """Sends so many messages. Returns the process's memory in KiB, at each look at it."""
-    fuzzer = Fuzzer(seed)
-    good = await door.client()
-    await good.query("CREATE TABLE t (id INT8 PRIMARY KEY, note STRING)")
-    await good.query("CREATE TABLE mine (id INT8 PRIMARY KEY)")
-    memory: list[int] = []
-    for number in range(-(-messages // MESSAGES_A_CONNECTION)):
-        await _one(door, fuzzer)
-        if number % CHECK_EVERY == 0:
-            await good.query(f"INSERT INTO mine VALUES ({number})")
-            count = number // CHECK_EVERY + 1
-            assert await good.query("SELECT count(*) FROM mine") == [(str(count),)], seed
-            memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-    await _settled(door)
-    return memory
-
-
-async def _one(door: PgDoor, fuzzer: Fuzzer) -> None:
-    """One damaged connection."""
-    client: WireClient = await door.connect()
-    client.raw(fuzzer.startup())
-    for _ in range(MESSAGES_A_CONNECTION):
-        client.raw(fuzzer.damaged(fuzzer.message()))
-    if fuzzer.random.random() < 0.5:
-        client.raw(frame(b"S", b"") + frame(b"X", b""))
-        await asyncio.sleep(0)
-    if fuzzer.random.random() < 0.3:
-        client.writer.transport.abort()
+async def fuzz(besieged: Besieged, state: State, fuzzer: Fuzzer) -> None:
+    """One connection with some messages, damaged or not."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", besieged.pg_port)
+    pick = fuzzer.random
+    if state is State.UNKNOWN:
+        for _ in range(pick.randrange(1, 4)):
+            writer.write(fuzzer.damaged(fuzzer.startup()))
     else:
-        client.writer.close()
-    door.forget(client)
-
-
-async def _settled(door: PgDoor) -> None:
-    """Waits until only the good connection is left."""
-    async with asyncio.timeout(60):
-        while door.server.connection_count > 1:
-            await asyncio.sleep(0.01)
-
-
-async def run(seed: int, messages: int) -> list[int]:
-    async with pg_door() as door:
-        faults: list[object] = []
-        loop = asyncio.get_running_loop()
-        loop.set_exception_handler(lambda _, context: faults.append(context))
-        memory = await fuzz(door, seed, messages)
-        assert not faults, (seed, faults[:3])
-        return memory
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--messages", type=int, default=100_000)
-    arguments = parser.parse_args()
-    memory = asyncio.run(run(arguments.seed, arguments.messages))
-    middle, last = memory[len(memory) // 2], memory[-1]
-    print(
-        f"{arguments.messages} messages: memory {middle // 1024} MiB half way, {last // 1024} MiB"
-    )
-    assert last < middle * 1.2 + 50 * 1024, "memory has grown"
-
-
-if __name__ == "__main__":
-    main()
+        writer.write(fuzzer.startup(pick.choice((b"root", b"ada", b"nobody"))))
+    make = fuzzer.proof if state is State.ASKED else fuzzer.message
+    for _ in range(MESSAGES_A_CONNECTION):
+        writer.write(fuzzer.damaged(make()))
+    if pick.random() < 0.3:
+        writer.transport.abort()
+        return
+    with suppress(OSError):  # the server may hang up at any moment
+        writer.write_eof()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await reader.read()
+    writer.close()

@@ -1,0 +1,22 @@
+"""The work of one flush at one table of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from .tombstones import Tombstone, Tombstones
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableWork:
+    """What a flush does to one table. `write` belongs to the file's lane and to the flush's
+    transaction; it raises duckdb.Error.
+
+    `lone_statement` tells that all of it is one statement, which needs no transaction around it.
+    """
+
+    write: Callable[[Tombstones], None]
+    lone_statement: bool
+    carries_rows: bool
+    deleted: Sequence[Tombstone] = ()

@@ -1,0 +1,205 @@
+"""Compares the tables of a feed with a mirror of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, TypeVar
+
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.rows.row_codec import RowUnreadable, codec_for
+from ...catalog.store.descriptor_store import DescriptorStore
+from ...kvlayer.access import StoreAccess
+from ...kvlayer.clock import Timestamp
+from ...kvlayer.span import Span
+from ..pipeline.decode import slice_rows
+from ..sinks.duckdb.mirror_snapshot import (
+    NOTHING,
+    Bounds,
+    Fingerprint,
+    MirrorSnapshot,
+    Mismatch,
+    SnapshotTable,
+)
+from ..sinks.duckdb.schema_step import same_shape
+from ..sinks.duckdb.table_schema import TableSchema
+
+T = TypeVar("T")
+
+RANGE_ROWS_MIN = 50_000
+RANGES_MAX = 64
+"""A mirror's range is found by its key, for which DuckDB may look at every block of the table."""
+
+PIECE_BYTES = 2 * 1024 * 1024
+"""Of rows that are decoded in one step of the loop, beside `slice_rows`."""
+
+DIFFERENCES_MAX = 10_000
+"""Then the mirror is another table, and who asked knows enough."""
+
+
+class SchemaAhead(Exception):
+    """The mirror stands behind a schema change that the feed has not resolved yet."""
+
+
+class InLane(Protocol):
+    """Runs a call on the thread that has the mirror's transaction."""
+
+    def __call__(self, call: Callable[[], T]) -> Awaitable[T]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A row that is not the same on both sides. `key` is the store's own."""
+
+    table: TableDescriptor
+    key: bytes
+    what: str
+
+    @property
+    def shown_key(self) -> str:
+        columns = self.table.key_columns
+        try:
+            values = codec_for(self.table).decode_key(self.key)
+        except (ValueError, IndexError, RowUnreadable):
+            return self.key.hex()  # no key that the store has written
+        shown = [v.hex() if isinstance(v, bytes) else str(v) for v in values]
+        return ", ".join(f"{c.name}={v}" for c, v in zip(columns, shown, strict=True))
+
+
+Piece = tuple[list[bytes], list[bytes]]
+"""Keys and bodies."""
+
+
+class Verification:
+    """One comparison of all tables in a snapshot of a mirror."""
+
+    def __init__(
+        self,
+        store: StoreAccess,
+        descriptors: DescriptorStore,
+        snapshot: MirrorSnapshot,
+        in_lane: InLane,
+    ) -> None:
+        self._store = store
+        self._descriptors = descriptors
+        self._snapshot = snapshot
+        self._in_lane = in_lane
+        self._reader = store.snapshot(snapshot.resolved)
+        self._found: list[Difference] = []
+
+    async def run(self) -> list[Difference]:
+        """The rows that differ, `DIFFERENCES_MAX` at most. Raises SchemaAhead, SinkError and
+        duckdb.Error."""
+        for table in self._snapshot.tables:
+            await self._check_schema(table)
+        for table in self._snapshot.tables:
+            await self._verify(table)
+        return self._found[:DIFFERENCES_MAX]
+
+    async def _check_schema(self, table: SnapshotTable) -> None:
+        found = await self._descriptors.read_at(table.row.table_id, self._snapshot.resolved)
+        schema = table.schema
+        if not isinstance(found, TableDescriptor):
+            raise SchemaAhead(table.row.name)
+        as_of = TableSchema(found, name=schema.name, job_id=schema.job_id)
+        if table.row.staged_at is not None or not same_shape(schema, as_of):
+            raise SchemaAhead(table.row.name)
+
+    async def _verify(self, table: SnapshotTable) -> None:
+        unsettled = dict(await self._in_lane(table.unsettled))
+        skipped = {*unsettled, *await self._in_lane(table.removed)}
+        rows_max = max(RANGE_ROWS_MIN, await self._in_lane(table.count) // RANGES_MAX)
+        after: bytes | None = None
+        upto: bytes | None = None
+        total = NOTHING
+        async with aclosing(self._pieces(table, Bounds(None, None), skipped)) as pieces:
+            async for keys, bodies in pieces:
+                if total.count >= rows_max:
+                    await self._close_range(table, Bounds(after, upto), total, skipped)
+                    after, total = upto, NOTHING
+                rows = table.source_rows(keys, bodies)
+                total += await self._in_lane(partial(table.fingerprint_of, rows))
+                upto = keys[-1]
+        await self._close_range(table, Bounds(after, None), total, skipped)
+        await self._check_unsettled(table, unsettled)
+
+    async def _close_range(
+        self, table: SnapshotTable, bounds: Bounds, total: Fingerprint, skipped: set[bytes]
+    ) -> None:
+        if await self._in_lane(partial(table.fingerprint, bounds)) == total:
+            return
+        after = bounds.after
+        last: Piece = ([], [])
+        async with aclosing(self._pieces(table, bounds, skipped)) as pieces:
+            async for piece in pieces:
+                if last[0]:
+                    await self._compare(table, last, Bounds(after, last[0][-1]))
+                    after = last[0][-1]
+                last = piece
+        await self._compare(table, last, Bounds(after, bounds.upto))
+
+    async def _compare(
+        self, table: SnapshotTable, piece: Piece, bounds: Bounds, *, settled: bool = True
+    ) -> None:
+        left = DIFFERENCES_MAX - len(self._found)
+        if left <= 0:
+            return
+        rows = table.source_rows(*piece)
+        found = await self._in_lane(
+            partial(table.compare, rows, bounds, settled=settled, limit=left)
+        )
+        self._found += [_difference(table.row.descriptor, mismatch) for mismatch in found]
+
+    async def _pieces(
+        self, table: SnapshotTable, bounds: Bounds, skipped: set[bytes]
+    ) -> AsyncGenerator[Piece, None]:
+        """The source's rows in a range, some at a time."""
+        span = table.row.descriptor.primary_span
+        start = span.start if bounds.after is None else bounds.after + b"\x00"
+        end = span.end if bounds.upto is None else bounds.upto + b"\x00"
+        keys: list[bytes] = []
+        bodies: list[bytes] = []
+        size, rows_max = 0, slice_rows(table.row.descriptor)
+        async with aclosing(self._reader.scan_slices(Span(start, end))) as slices:
+            async for rows in slices:
+                for key, body in rows:
+                    if key in skipped:
+                        continue
+                    keys.append(key)
+                    bodies.append(body)
+                    size += len(body)
+                    if len(keys) == rows_max or size >= PIECE_BYTES:
+                        yield keys, bodies
+                        keys, bodies, size = [], [], 0
+                await asyncio.sleep(0)
+        if keys:
+            yield keys, bodies
+
+    async def _check_unsettled(
+        self, table: SnapshotTable, unsettled: dict[bytes, Timestamp]
+    ) -> None:
+        """Rows of the mirror above its resolved timestamp: each as of its own."""
+        now = await self._store.now()
+        keys: list[bytes] = []
+        bodies: list[bytes] = []
+        for key, at in unsettled.items():
+            body = None if at > now else await self._store.snapshot(at).get(key)
+            if body is not None:
+                keys.append(key)
+                bodies.append(body)
+        if unsettled:
+            whole = Bounds(None, None)
+            await self._compare(table, (keys, bodies), whole, settled=False)
+
+
+def _difference(table: TableDescriptor, mismatch: Mismatch) -> Difference:
+    if mismatch.missing:
+        what = "missing in the sink"
+    elif mismatch.surplus:
+        what = "not in the table"
+    else:
+        what = f"differs in {', '.join(mismatch.columns)}"
+    return Difference(table, mismatch.key, what)

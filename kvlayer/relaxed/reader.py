@@ -1,0 +1,415 @@
+"""The reader of a domain's log: from lines in any order to change sets at quiescence points.
+
+A reader knows the store's state at its *position*, the end of an epoch at which the store was
+quiescent. From there it follows the records, each of which begins where the last one ended. When it
+has come to a mark, and has every event of the epochs up to it, it folds them into one change set,
+and the mark's end is its position.
+
+What it lacks it waits for, and names: an epoch without a record, a batch without an event. Doubles
+are dropped. After an epoch that is not complete, as from a domain that it has not seen before, it
+knows no state, until there is a snapshot taken at quiescence.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .errors import ContradictingLines, ForeignDomain, PendingLimit, TooManyEvents
+from .events import CELL, EVENT, LINES, RECORD, SNAPSHOT, Record
+from .fold import CHANGES, fold
+from .ids import HALF, ID_MASK, NO_ID, before
+
+PENDING_BYTES_MAX = 256 * 1024 * 1024
+"""Lines that a reader holds until their mark comes: what a domain writes in its ten minutes."""
+
+_DISTANCE = "distance"
+_BASE_BEHIND = 1 << 62
+"""How far behind the first id seen distances begin, where no position is known: 34 years."""
+
+_EVENT_COLUMNS = ["id", "ordinal", "table", "row", "column", "old", "new"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeSet:
+    """What happened from one quiescence point of a domain to another, `begin` to `end`.
+
+    With `snapshot` it is the whole store at `end`: a cell that it does not name has no value.
+    """
+
+    domain: int
+    begin: int | None
+    end: int
+    changes: pa.Table
+    event_count: int
+    snapshot: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """What is missing of a log: of an epoch's events, or the records from `begin` to `end`.
+
+    `ordinals` are those missing in the midst of a batch, by its id. What they do not account for is
+    the end of a batch, or a whole one.
+    """
+
+    domain: int
+    begin: int
+    end: int
+    expected: int | None
+    found: int
+    ordinals: dict[int, tuple[int, ...]]
+
+    def __str__(self) -> str:
+        epoch = f"epoch {self.begin:016x}-{self.end:016x} of domain {self.domain:016x}"
+        if self.expected is None:
+            return f"{epoch}: no record"
+        named = [
+            f"batch {id:016x} lacks ordinal{'s' * (len(missing) > 1)} "
+            + ", ".join(map(str, missing[:10]))
+            + (" and more" if len(missing) > 10 else "")
+            for id, missing in self.ordinals.items()
+        ]
+        rest = self.expected - self.found - sum(map(len, self.ordinals.values()))
+        if rest:
+            named.append(f"{rest} at the end of a batch")
+        return f"{epoch}: {self.found} of {self.expected} events; {'; '.join(named)}"
+
+
+class Reader:
+    """The lines of one domain, and how far they have been understood.
+
+    `position` is None while no state is known.
+    """
+
+    def __init__(
+        self, domain: int, position: int | None = None, *,
+        pending_bytes_max: int = PENDING_BYTES_MAX,
+    ) -> None:  # fmt: skip
+        self.domain = domain
+        self.position = position
+        self.unknown_since: int | None = None
+        """The begin of the incomplete epoch behind which no state is known."""
+        self._pending_bytes_max = pending_bytes_max
+        self._records: dict[int, Record] = {}
+        self._fresh: list[pa.Table] = []
+        self._events = LINES.empty_table().select(_EVENT_COLUMNS)
+        self.floor = position
+        """The last position known, though the state has become unknown since: nothing that lies
+        before it is of use."""
+        self._base = position or NO_ID
+        self._distances: Sequence[int] = []
+        """How far each event's id is from `_base`, ascending: the order of `_events`."""
+        self._start = 0
+        """Where in `_events` the first is that no change set has held."""
+        self._cells: dict[int, pa.Table] = {}
+        self._snapshots: dict[int, int] = {}
+
+    @property
+    def pending_count(self) -> int:
+        """Events that no change set has held yet."""
+        return self._events.num_rows - self._start + sum(piece.num_rows for piece in self._fresh)
+
+    @property
+    def pending_bytes(self) -> int:
+        pieces = (self._events, *self._fresh, *self._cells.values())
+        return sum(piece.nbytes for piece in pieces)
+
+    def feed(self, lines: pa.Table) -> None:
+        """Takes lines, in any order, any number of times.
+
+        Raises ForeignDomain, ContradictingLines or PendingLimit, and has taken none of them.
+        """
+        domains = _integers(lines.column("domain").unique())
+        if foreign := [each for each in domains if each != self.domain]:
+            raise ForeignDomain(
+                f"a line is of domain {foreign[0]:016x}, and this log is {self.domain:016x}'s"
+            )
+        records = self._agreed(lines.filter(pc.field("kind") == RECORD))
+        events = lines.filter(pc.field("kind") == EVENT).select(_EVENT_COLUMNS)
+        if self.pending_bytes + events.nbytes > self._pending_bytes_max:
+            raise PendingLimit(
+                f"domain {self.domain:016x}: more than {self._pending_bytes_max} bytes of events "
+                "wait for a quiescence mark"
+            )
+        if self._base == NO_ID and lines.num_rows:
+            self._base = (lines.column("id")[0].as_py() - _BASE_BEHIND) & ID_MASK
+        self._records |= records
+        if events.num_rows:
+            self._fresh.append(events)
+        self._take_snapshots(lines)
+
+    def advance(self, *, events_min: int = 0) -> Iterator[ChangeSet]:
+        """Every change set that there is now, in order. Marks are passed over until one has
+        `events_min` events; the last one may have less.
+
+        The position moves when the next change set is asked for. Raises TooManyEvents,
+        ContradictingLines or SurvivorError, and the position stays.
+        """
+        self._merge()
+        while True:
+            if self.position is not None:
+                yield from self._follow(events_min)
+            found = self._snapshot_ahead()
+            if found is None:
+                return
+            yield found
+            self._move(found.end)
+            self._cells.pop(found.end, None)
+            self._snapshots.pop(found.end, None)
+            self.unknown_since = None
+
+    def gaps(self) -> list[Gap]:
+        """What is missing of what the records speak of. With a log that is not at its end, what
+        has not come yet."""
+        self._merge()
+        found: list[Gap] = []
+        records = sorted(self._records.values(), key=lambda each: self._distance(each.begin))
+        if self.position is not None and records and records[0].begin != self.position:
+            found.append(self._no_record(self.position, records[0].begin))
+        for record, following in pairwise(records):
+            if record.end != following.begin:
+                found.append(self._no_record(record.end, following.begin))
+        for record in records:
+            first, last = self._events_of(record)
+            if last - first < record.count and record.complete:
+                found.append(self._missing(record, first, last))
+        return found
+
+    @property
+    def open_since(self) -> int | None:
+        """The begin of the epoch that has no record yet, where there is an event of it."""
+        self._merge()
+        ends = [record.end for record in self._records.values()]
+        begin = max(ends, key=self._distance, default=self.position)
+        if begin is None or self._index(begin) >= len(self._distances):
+            return None
+        return begin
+
+    # Lines
+
+    def _agreed(self, lines: pa.Table) -> dict[int, Record]:
+        """Records by their begin. Raises ContradictingLines."""
+        found: dict[int, Record] = {}
+        for line in lines.select(["begin", "id", "count", "complete"]).to_pylist():
+            begin, end = line["begin"], line["id"]
+            record = Record(
+                domain=self.domain, begin=begin, end=end, count=line["count"],
+                complete=line["complete"],
+            )  # fmt: skip
+            if begin and not before(begin, end):
+                raise ContradictingLines(
+                    f"the record {begin:016x}-{end:016x} ends before it begins"
+                )
+            if self.floor and (begin == NO_ID or before(begin, self.floor)):
+                continue
+            known = found.get(begin, self._records.get(begin, record))
+            if known != record:
+                raise ContradictingLines(f"two records say different things: {known} and {record}")
+            found[begin] = record
+        return found
+
+    def _take_snapshots(self, lines: pa.Table) -> None:
+        heads = lines.filter(pc.field("kind") == SNAPSHOT).select(["id", "count"]).to_pylist()
+        self._snapshots |= {head["id"]: head["count"] for head in heads}
+        cells = lines.filter(pc.field("kind") == CELL)
+        for cut in _integers(cells.column("id").unique()):
+            of_cut = cells.filter(pc.field("id") == pa.scalar(cut, pa.uint64()))
+            kept = of_cut.select(["ordinal", *_EVENT_COLUMNS[2:]])
+            known = self._cells.get(cut)
+            both = kept if known is None else pa.concat_tables([known, kept])
+            self._cells[cut] = both.group_by(both.column_names).aggregate([])
+
+    def _merge(self) -> None:
+        """Puts fresh events in their place, without doubles."""
+        if not self._fresh:
+            return
+        events = pa.concat_tables([self._events.slice(self._start), *self._fresh])
+        self._fresh, self._start, self._base = [], 0, self.floor or self._base
+        distances = pc.subtract(events.column("id"), pa.scalar(self._base, pa.uint64()))
+        events = events.append_column(_DISTANCE, distances)
+        if self.floor:
+            events = events.filter(pc.field(_DISTANCE) < pa.scalar(HALF, pa.uint64()))
+        events = _sorted(events)
+        doubled = _repeats(events)
+        if doubled is not None:
+            events = self._without_doubles(events, doubled)
+        self._distances = _integers(events.column(_DISTANCE))
+        self._events = events.select(_EVENT_COLUMNS)
+
+    def _without_doubles(self, events: pa.Table, doubled: pa.Array[pa.BooleanScalar]) -> pa.Table:
+        """Sorted events, each once. Raises ContradictingLines."""
+        once = events.filter(pc.invert(doubled))
+        rows = events.group_by(events.column_names).aggregate([])
+        if rows.num_rows == once.num_rows:
+            return once
+        keys = rows.group_by(["id", "ordinal"]).aggregate([([], "count_all")])
+        first = keys.filter(pc.field("count_all") > 1).slice(0, 1).to_pylist()[0]
+        raise ContradictingLines(
+            f"event {first['ordinal']} of batch {first['id']:016x} of domain {self.domain:016x} "
+            "has come twice, with different contents"
+        )
+
+    # Moving
+
+    def _follow(self, events_min: int) -> Iterator[ChangeSet]:
+        """The change sets up to what is missing, or to an incomplete epoch."""
+        while self.position is not None:
+            reached = self._reach(events_min)
+            if reached is None:
+                return
+            end, events = reached
+            if end is None:
+                self.unknown_since = self.position
+                self.position = None
+                return
+            if events:
+                yield ChangeSet(
+                    domain=self.domain,
+                    begin=self.position,
+                    end=end,
+                    changes=fold(self._events.slice(self._start, events)),
+                    event_count=events,
+                )
+            self._move(end)
+
+    def _reach(self, events_min: int) -> tuple[int | None, int] | None:
+        """The mark to go to, and how many events lie before it; no mark (None) where an incomplete
+        epoch comes first; None altogether where lines are missing."""
+        assert self.position is not None
+        at, reached = self.position, None
+        while (record := self._records.get(at)) is not None:
+            if not record.complete:
+                return reached or (None, 0)
+            first, last = self._events_of(record)
+            if last - first > record.count:
+                raise TooManyEvents(
+                    f"epoch {record.begin:016x}-{record.end:016x} of domain {self.domain:016x} has "
+                    f"{last - first} events, and its record counts {record.count}"
+                )
+            if last - first < record.count:
+                break
+            at = record.end
+            if record.mark:
+                reached = at, last - self._start
+                if last - self._start >= max(events_min, 1):
+                    break
+        return reached
+
+    def _events_of(self, record: Record) -> tuple[int, int]:
+        """Where the epoch's events are in `_events`."""
+        return max(self._index(record.begin), self._start), self._index(record.end)
+
+    def _index(self, id: int) -> int:
+        """Where the first event is that is not before `id`."""
+        return bisect_left(self._distances, self._distance(id))
+
+    def _distance(self, id: int) -> int:
+        """How far an id is from `_base`; NO_ID comes before all."""
+        return (id - self._base) & ID_MASK if id != NO_ID else -1
+
+    def _move(self, position: int) -> None:
+        """The state at `position` is known: what was before it is of no use."""
+        at = self.position
+        while at != position and at is not None and at in self._records:
+            at = self._records.pop(at).end
+        if at != position:
+            past = [
+                begin
+                for begin in self._records
+                if begin != position and (begin == 0 or before(begin, position))
+            ]
+            for begin in past:
+                del self._records[begin]
+        for cut in [cut for cut in self._snapshots if cut == 0 or before(cut, position)]:
+            self._cells.pop(cut, None)
+            del self._snapshots[cut]
+        self.position = self.floor = position
+        self._start = max(self._start, self._index(position))
+
+    def _snapshot_ahead(self) -> ChangeSet | None:
+        """The newest snapshot that is whole and ahead of the position."""
+        for cut in sorted(self._snapshots, key=self._distance, reverse=True):
+            cells = self._cells.get(cut, LINES.empty_table().select(CHANGES.names))
+            if self._ahead(cut) and cells.num_rows == self._snapshots[cut]:
+                return ChangeSet(
+                    domain=self.domain,
+                    begin=self.position,
+                    end=cut,
+                    changes=cells.select(CHANGES.names).cast(CHANGES),
+                    event_count=0,
+                    snapshot=True,
+                )
+        return None
+
+    def _ahead(self, cut: int) -> bool:
+        if self.floor is None:
+            return True
+        return cut != NO_ID and (self.floor == NO_ID or before(self.floor, cut))
+
+    # What is missing
+
+    def _no_record(self, begin: int, end: int) -> Gap:
+        return Gap(domain=self.domain, begin=begin, end=end, expected=None, found=0, ordinals={})
+
+    def _missing(self, record: Record, first: int, last: int) -> Gap:
+        batches: dict[int, list[int]] = {}
+        of_epoch = self._events.slice(first, last - first).select(["id", "ordinal"])
+        for line in of_epoch.to_pylist():
+            batches.setdefault(line["id"], []).append(line["ordinal"])
+        ordinals = {
+            id: tuple(sorted(set(range(max(there) + 1)) - set(there)))
+            for id, there in batches.items()
+        }
+        return Gap(
+            domain=self.domain,
+            begin=record.begin,
+            end=record.end,
+            expected=record.count,
+            found=last - first,
+            ordinals={id: missing for id, missing in ordinals.items() if missing},
+        )
+
+
+def _sorted(events: pa.Table) -> pa.Table:
+    """By distance and ordinal."""
+    keys = events.select([_DISTANCE, "ordinal"])
+    order = pc.sort_indices(keys, [(_DISTANCE, "ascending"), ("ordinal", "ascending")])
+    return events.take(order).combine_chunks()
+
+
+def _repeats(events: pa.Table) -> pa.Array[pa.BooleanScalar] | None:
+    """Which rows have the key of the row before them; None where none has."""
+    rows = events.num_rows
+    if rows < 2:
+        return None
+    ids, ordinals = _array(events.column("id")), _array(events.column("ordinal"))
+    same = pc.and_(
+        pc.equal(ids.slice(1), ids.slice(0, rows - 1)),
+        pc.equal(ordinals.slice(1), ordinals.slice(0, rows - 1)),
+    )
+    if not pc.any(same).as_py():
+        return None
+    return pa.concat_arrays([pa.array([False]), same])
+
+
+def _array(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
+    chunks: list[pa.Array[Any]] = column.chunks
+    return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+
+
+def _integers(column: pa.ChunkedArray[Any] | pa.Array[Any]) -> Sequence[int]:
+    """Values of uint64, without a copy."""
+    if not len(column):
+        return []
+    array = _array(column) if isinstance(column, pa.ChunkedArray) else column
+    buffer = array.buffers()[1]
+    assert buffer is not None, array.type
+    values = memoryview(buffer).cast("B")
+    return values[array.offset * 8 : (array.offset + len(array)) * 8].cast("Q")

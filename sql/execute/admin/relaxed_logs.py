@@ -1,0 +1,53 @@
+"""SHOW RELAXED LOGS."""
+
+from __future__ import annotations
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.relaxed.logs import RelaxedLog, list_logs
+from ....catalog.rights.privileges import securable
+from ...results.results import INT8, STRING, Result, Row, listing
+from ...runtime.authorization import Actor
+from ..write.relaxed_load import domain_states
+
+COLUMNS = [
+    ("log_name", STRING),
+    ("tables", STRING),
+    ("domain", STRING),
+    ("last_cut", STRING),
+    ("pending_events", INT8),
+    ("open_epoch", STRING),
+    ("gaps", STRING),
+]
+
+
+async def show_relaxed_logs(actor: Actor) -> Result:
+    """A row for each domain; of the logs that have none yet, one without. A user sees those of
+    whose tables it has some right on each."""
+    rows: list[Row] = []
+    for log in await list_logs(actor.reader):
+        names = await _tables(actor, log)
+        if names is None:
+            continue
+        states = await domain_states(actor.services, actor.reader, log)
+        if not states:
+            rows.append((log.name, names, None, None, 0, None, None))
+        for state in states:
+            cut = None if state.position is None else f"{state.position:016x}"
+            gaps = "; ".join(map(str, state.gaps)) or None
+            domain = f"{state.domain:016x}"
+            open_epoch = f"{state.open_since:016x}" if state.open_since is not None else None
+            rows.append((log.name, names, domain, cut, state.pending, open_epoch, gaps))
+    return listing("SHOW RELAXED LOGS", COLUMNS, rows)
+
+
+async def _tables(actor: Actor, log: RelaxedLog) -> str | None:
+    """The names of the log's tables; None where its user may not know of them."""
+    admin, rights = await actor.admin(), await actor.rights()
+    names = []
+    for table_id in log.table_ids:
+        table = await actor.services.catalog.descriptors.read(actor.reader, table_id)
+        assert isinstance(table, TableDescriptor), table_id
+        if not admin and not rights.held(actor.user, securable(table)):
+            return None
+        names.append(table.name)
+    return ", ".join(names)

@@ -1,0 +1,1 @@
+"""Relaxed logs: CREATE and DROP."""

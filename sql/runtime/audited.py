@@ -1,0 +1,63 @@
+"""Which statements the audit log tells of, and what it says of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+
+from ..syntax.names import ObjectName
+from ..syntax.rights_statements import ActAs, RightsChange
+from ..syntax.statements import ControlJobs, CreateChangefeed, SetClusterSetting, VerifyChangefeed
+from ..syntax.user_statements import AlterUser, CreateUser, DropUser
+
+AUDITED = (
+    RightsChange
+    | ActAs
+    | CreateUser
+    | AlterUser
+    | DropUser
+    | CreateChangefeed
+    | ControlJobs
+    | VerifyChangefeed
+    | SetClusterSetting
+)
+"""Changes of users and rights, of who somebody acts as, of feeds and of the cluster's settings."""
+
+_NOT_TOLD = frozenset({"password", "position", "text", "sink", "options"})
+"""Fields that hold secrets, or places in a text that is not told."""
+
+
+def told(statement: object) -> Mapping[str, object]:
+    """The statement's own fields as JSON takes them: without passwords, a sink by its scheme."""
+    facts = _fields(statement)
+    if isinstance(statement, CreateUser | AlterUser):
+        facts |= _fields(statement.options)
+    if isinstance(statement, CreateChangefeed):
+        scheme = "" if statement.sink is None else statement.sink.partition(":")[0]
+        facts |= {"sink": scheme, "options": [option.name for option in statement.options]}
+    return facts
+
+
+def _fields(statement: object) -> dict[str, object]:
+    assert is_dataclass(statement), statement
+    values = {each.name: getattr(statement, each.name) for each in fields(statement)}
+    return {
+        name: _plain(value)
+        for name, value in values.items()
+        if name not in _NOT_TOLD and value not in (None, (), False)
+    }
+
+
+def _plain(value: object) -> object:
+    match value:
+        case str() | int() | None:
+            return value
+        case Enum():
+            return value.value
+        case ObjectName():
+            return str(value)
+        case tuple():
+            return [_plain(each) for each in value]
+        case _:
+            return _fields(value)

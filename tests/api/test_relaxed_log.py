@@ -1,0 +1,226 @@
+"""Relaxed logs in a server: CREATE RELAXED LOG, POST /v1/relaxed, and mirrors of them."""
+
+from __future__ import annotations
+
+import io
+import json
+from base64 import b64encode
+from collections.abc import Sequence
+from random import Random
+
+import httpx2
+import pyarrow as pa
+import pytest
+
+from tailrace.kvlayer.relaxed.events import Event, Line, Record, Snapshot, lines_table
+from tests.harness.http_door import ARROW, JSON_LINES, HttpDoor, problem_of
+from tests.kvlayer.relaxed.relaxed_lines import DOMAIN, Store
+
+CRASHES = "CREATE TABLE crashes (id INT8 PRIMARY KEY, signal INT8, note STRING)"
+START = Snapshot(domain=DOMAIN, cut=0, cells={})
+
+
+@pytest.fixture
+def logged(door: HttpDoor) -> HttpDoor:
+    door.sql(CRASHES)
+    door.sql("CREATE TABLE issues (id INT8 PRIMARY KEY, assignee STRING)")
+    door.sql("CREATE RELAXED LOG d FOR TABLES (crashes, issues)")
+    return door
+
+
+def _post(door: HttpDoor, lines: Sequence[Line], log: str = "d") -> httpx2.Response:
+    buffer = io.BytesIO()
+    table = lines_table(lines)
+    with pa.ipc.new_stream(buffer, table.schema) as writer:
+        writer.write_table(table, max_chunksize=500)
+    headers = {"Content-Type": ARROW}
+    return door.client.post(f"/v1/relaxed/{log}", content=buffer.getvalue(), headers=headers)
+
+
+def _taken(door: HttpDoor, lines: Sequence[Line]) -> dict[str, object]:
+    answer = _post(door, lines)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def _rows(door: HttpDoor) -> list[list[object]]:
+    return door.rows("SELECT id, signal, note FROM crashes ORDER BY id")
+
+
+def _written(store: Store) -> list[list[object]]:
+    """The rows that the store's cells make."""
+    rows: dict[int, list[object]] = {}
+    for (_, row, column), value in store.cells.values.items():
+        cells = rows.setdefault(int(row), [int(row), None, None])
+        cells[1 if column == "signal" else 2] = int(value) if column == "signal" else value.decode()
+    return [rows[key] for key in sorted(rows)]
+
+
+def _event(id: int, column: str, old: bytes | None, new: bytes | None) -> Event:
+    return Event(DOMAIN, id, 0, "crashes", b"1", column, old, new)
+
+
+def _record(begin: int, end: int, count: int) -> Record:
+    return Record(domain=DOMAIN, begin=begin, end=end, count=count)
+
+
+ONE_CELL: tuple[Line, ...] = (
+    START, _event(5, "signal", None, b"6"), _record(0, 6, 1), _record(6, 7, 0),
+)  # fmt: skip
+
+
+def test_change_set_is_rows(logged: HttpDoor) -> None:
+    store = Store()
+    with store.domain.batch():
+        store.write(b"1", "signal", b"6")
+        store.write(b"1", "note", b"segmentation fault")
+        store.write(b"2", "signal", b"11")
+    with store.domain.batch():
+        store.write(b"2", "signal", None)  # the row is gone with its last cell
+    reply = _taken(logged, [START, *store.lines])
+    assert _rows(logged) == [[1, 6, "segmentation fault"]] == _written(store)
+    assert reply["change_sets"] == 2  # the snapshot, and what came behind it
+    assert "commit_timestamp" in reply
+
+
+def test_lines_may_come_in_any_order_and_again(logged: HttpDoor) -> None:
+    store, random = Store(), Random(3)
+    for _ in range(300):
+        store.now += 1000
+        with store.domain.batch():
+            for _ in range(random.randint(1, 3)):
+                new = random.choice((None, b"%d" % random.randrange(99)))
+                store.write(b"%d" % random.randrange(20), random.choice(("signal", "note")), new)
+    lines = [START, *store.lines, *store.lines[:100]]
+    random.shuffle(lines)
+    for start in range(0, len(lines), 150):
+        _taken(logged, lines[start : start + 150])
+    assert _rows(logged) == _written(store)
+    reply = _taken(logged, lines)
+    assert reply["change_sets"] == 0
+    assert _rows(logged) == _written(store)
+
+
+def test_json_lines_are_taken(logged: HttpDoor) -> None:
+    event = {"kind": "event", "domain": DOMAIN, "id": 5, "ordinal": 0, "table": "crashes",
+             "row": b64encode(b"1").decode(), "column": "signal", "old": None,
+             "new": b64encode(b"6").decode()}  # fmt: skip
+    lines = [
+        {"kind": "snapshot", "domain": DOMAIN, "id": 0, "count": 0},
+        event,
+        {"kind": "record", "domain": DOMAIN, "begin": 0, "id": 6, "count": 1, "complete": True},
+        {"kind": "record", "domain": DOMAIN, "begin": 6, "id": 7, "count": 0, "complete": True},
+    ]
+    body = "\n".join(map(json.dumps, lines)).encode()
+    headers = {"Content-Type": JSON_LINES}
+    answer = logged.client.post("/v1/relaxed/d", content=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert _rows(logged) == [[1, 6, None]]
+    wrong = logged.client.post("/v1/relaxed/d", content=b'{"kind": 7}', headers=headers)
+    assert wrong.status_code == 400
+    assert "not a line of a relaxed log" in problem_of(wrong)["title"]
+
+
+def test_nobody_else_writes_the_tables(logged: HttpDoor) -> None:
+    _taken(logged, ONE_CELL)
+    for statement in (
+        "INSERT INTO crashes VALUES (2, 1, 'x')",
+        "UPSERT INTO crashes VALUES (2, 1, 'x')",
+        "UPDATE crashes SET signal = 1",
+        "DELETE FROM crashes",
+        "TRUNCATE crashes",
+        "DROP TABLE crashes",
+    ):
+        problem = logged.refused(statement)
+        assert "is written by relaxed log" in problem["title"], statement
+    loaded = logged.load("crashes", JSON_LINES, b'{"id": 9}')
+    assert "is written by relaxed log" in problem_of(loaded)["title"]
+    assert _rows(logged) == [[1, 6, None]]
+    logged.sql("DROP RELAXED LOG d")
+    logged.sql("DELETE FROM crashes")
+    assert logged.refused("DROP RELAXED LOG d")["sqlstate"] == "42704"
+
+
+def test_pending_lines_outlive_the_nodes_memory(logged: HttpDoor) -> None:
+    """What was taken is durable, though no change set has held it."""
+    _taken(logged, [START, _event(5, "signal", None, b"6"), _record(0, 6, 1)])
+    logged.node.relaxed._domains.clear()  # as a restart would
+    (shown,) = logged.rows("SHOW RELAXED LOGS")
+    assert shown[4] == 1  # pending_events
+    reply = _taken(logged, [_record(6, 7, 0)])
+    assert reply["change_sets"] == 1
+    assert _rows(logged) == [[1, 6, None]]
+    logged.node.relaxed._domains.clear()
+    reply = _taken(logged, [*ONE_CELL, _event(8, "signal", b"6", b"7")])
+    assert reply["change_sets"] == 0
+    assert _rows(logged) == [[1, 6, None]]
+
+
+def test_gaps_are_shown(logged: HttpDoor) -> None:
+    lines: list[Line] = [START, _event(5, "signal", None, b"6"), _record(0, 6, 2), _record(6, 7, 0)]
+    reply = _taken(logged, lines)
+    assert "1 of 2 events" in str(reply["domains"])
+    (shown,) = logged.rows("SHOW RELAXED LOGS")
+    assert shown[:4] == ["d", "crashes, issues", f"{DOMAIN:016x}", "0" * 16]
+    assert "1 of 2 events; 1 at the end of a batch" in shown[6]
+    assert logged.client.get("/v1/relaxed/d").json()["domains"][0]["gaps"]
+
+
+def test_store_written_behind_the_logs_back_is_named(logged: HttpDoor) -> None:
+    _taken(logged, ONE_CELL)
+    lines: list[Line] = [_event(8, "signal", b"99", b"7"), _record(7, 9, 1), _record(9, 10, 0)]
+    problem = problem_of(_post(logged, lines))
+    assert problem["sqlstate"] == "55000"
+    assert "cell \"signal\" of row b'1'" in problem["title"]
+    assert _rows(logged) == [[1, 6, None]]
+
+
+@pytest.mark.parametrize(
+    ("line", "sqlstate", "said"),
+    [
+        (Event(DOMAIN, 5, 0, "walls", b"1", "signal", None, b"6"), "42P01", "walls"),
+        (Event(DOMAIN, 5, 0, "crashes", b"1", "colour", None, b"6"), "42703", "colour"),
+        (Event(DOMAIN, 5, 0, "crashes", b"1", "signal", None, b"six"), "22P02", "signal"),
+        (Event(DOMAIN, 5, 0, "crashes", b"one", "signal", None, b"6"), "22P02", "id"),
+        (Event(DOMAIN, 5, 0, "crashes", b"1", "note", None, b"\xff"), "22021", "note"),
+    ],
+)
+def test_what_does_not_fit_is_named(
+    logged: HttpDoor, line: Event, sqlstate: str, said: str
+) -> None:
+    problem = problem_of(_post(logged, [START, line, _record(0, 6, 1), _record(6, 7, 0)]))
+    assert problem["sqlstate"] == sqlstate, problem
+    assert said in problem["title"]
+    assert _rows(logged) == []
+
+
+def test_tables_that_are_no_cells_are_refused(door: HttpDoor) -> None:
+    door.sql("CREATE TABLE pair (a INT8, b INT8, PRIMARY KEY (a, b))")
+    door.sql("CREATE TABLE strict (a INT8 PRIMARY KEY, b INT8 NOT NULL)")
+    for table, reason in (("pair", "not one column"), ("strict", '"b" is NOT NULL')):
+        problem = door.refused(f"CREATE RELAXED LOG d FOR TABLES ({table})")
+        assert reason in problem["title"]
+    assert _post(door, ONE_CELL).status_code == 404
+
+
+def test_mirror_of_a_log_shows_its_change_sets(logged: HttpDoor) -> None:
+    logged.sql("CREATE CHANGEFEED FOR RELAXED LOG d INTO 'duckdb:///d.duckdb'")
+    _taken(logged, ONE_CELL)
+    logged.wait_for_mirror("d.duckdb")
+    assert logged.mirror_rows("d.duckdb", "SELECT * FROM crashes") == [[1, 6, None]]
+    problem = logged.refused(
+        "CREATE CHANGEFEED FOR RELAXED LOG d INTO 'duckdb:///e.duckdb?apply=row'"
+    )
+    assert "apply=transaction" in problem["title"]
+
+
+def test_incomplete_epoch_needs_a_snapshot(logged: HttpDoor) -> None:
+    """What a dead process may have written is not known: no state is shown until one is."""
+    dead = Record(domain=DOMAIN, begin=7, end=9, count=0, complete=False)
+    after: list[Line] = [_event(11, "signal", b"7", b"8"), _record(9, 12, 1), _record(12, 13, 0)]
+    _taken(logged, [*ONE_CELL, dead, *after])
+    assert _rows(logged) == [[1, 6, None]]
+    assert logged.rows("SHOW RELAXED LOGS")[0][3] is None
+    cells = {("crashes", b"1", "signal"): b"7", ("crashes", b"3", "note"): b"new"}
+    _taken(logged, [Snapshot(domain=DOMAIN, cut=9, cells=cells)])
+    assert _rows(logged) == [[1, 8, None], [3, None, "new"]]

@@ -1,0 +1,114 @@
+"""`wait_for_changefeed`: a program reads its own writes in a mirror."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import tailrace
+from tailrace.api.embedded import AsyncDatabase, aopen
+from tailrace.catalog.values.errors import SQLError
+
+APPLY = ("row", "transaction")
+
+
+async def feed_of(database: AsyncDatabase, apply: str = "row") -> int:
+    await database.sql("CREATE TABLE t (k INT8 PRIMARY KEY, v INT8)")
+    created = await database.sql(
+        f"CREATE CHANGEFEED FOR TABLE t INTO 'duckdb:///m.duckdb?apply={apply}'"
+    )
+    job_id = created.fetchall()[0][0]
+    assert isinstance(job_id, int)
+    return job_id
+
+
+def on_database(folder: Path, work: Callable[[AsyncDatabase], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        async with await aopen(folder / "data") as database:
+            await work(database)
+
+    asyncio.run(whole())
+
+
+@pytest.mark.parametrize("apply", APPLY)
+def test_a_program_reads_its_own_writes(tmp_path: Path, apply: str) -> None:
+    async def scenario(database: AsyncDatabase) -> None:
+        job_id = await feed_of(database, apply)
+        mirror = database.mirror("m.duckdb")
+        for number in range(100):
+            await database.sql("UPSERT INTO t VALUES (1, $1)", [number])
+            await database.sql("SELECT wait_for_changefeed($1)", [job_id])
+            assert (await mirror.sql("SELECT v FROM t")).to_pylist() == [{"v": number}]
+
+    on_database(tmp_path, scenario)
+
+
+def test_it_returns_how_far_the_feed_is(tmp_path: Path) -> None:
+    async def scenario(database: AsyncDatabase) -> None:
+        job_id = await feed_of(database)
+        await database.sql("INSERT INTO t VALUES (1, 1)")
+        [(at,)] = (await database.sql("SELECT cluster_logical_timestamp()")).fetchall()
+        assert isinstance(at, Decimal)
+        for call in (
+            "wait_for_changefeed($1, $2)",
+            "wait_for_changefeed($1, $2, '5s')",
+            "wait_for_changefeed($1, NULL, INTERVAL '5 seconds')",
+            "wait_for_changefeed($1, '5s')",
+        ):
+            given = (job_id, str(at)) if "$2" in call else (job_id,)
+            [(resolved,)] = (await database.sql(f"SELECT {call}", given)).fetchall()
+            assert isinstance(resolved, Decimal)
+            assert resolved >= at or "$2" not in call
+
+    on_database(tmp_path, scenario)
+
+
+def test_waits_that_cannot_end_say_why(tmp_path: Path) -> None:
+    async def scenario(database: AsyncDatabase) -> None:
+        job_id = await feed_of(database)
+
+        async def refused(call: str, *given: object) -> SQLError:
+            with pytest.raises(SQLError) as caught:
+                await asyncio.wait_for(database.sql(f"SELECT {call}", given), 20)
+            return caught.value
+
+        error = await refused("wait_for_changefeed(5)")
+        assert (error.sqlstate, error.message) == ("42704", "job with ID 5 does not exist")
+        error = await refused("wait_for_changefeed($1, 'soon')", job_id)
+        assert error.sqlstate in ("22023", "22007")
+        ahead = f"{int(time.time()) + 3600}000000000.0"
+        error = await refused("wait_for_changefeed($1, $2, '200ms')", job_id, ahead)
+        assert error.sqlstate == "57014"
+        assert "within 0.2 s" in error.message
+        assert error.detail is not None and "running" in error.detail
+
+        waiting = asyncio.create_task(refused("wait_for_changefeed($1, $2)", job_id, ahead))
+        await asyncio.sleep(0.1)
+        async with database.session() as other:
+            await other.sql(f"PAUSE JOB {job_id}")
+        error = await waiting
+        assert error.sqlstate == "55000"
+        assert f"changefeed {job_id} is pause" in error.message
+        await database.sql("UPSERT INTO t VALUES (1, 2)")
+        error = await refused("wait_for_changefeed($1)", job_id)
+        assert error.sqlstate == "55000"
+
+        await database.sql(f"CANCEL JOB {job_id}")
+        error = await refused("wait_for_changefeed($1)", job_id)
+        assert error.sqlstate == "55000"
+        assert "cancel" in error.message
+
+    on_database(tmp_path, scenario)
+
+
+def test_a_transaction_waits_for_nothing(tmp_path: Path) -> None:
+    with tailrace.open(tmp_path / "data") as db:
+        with pytest.raises(tailrace.Error) as caught, db.session() as session:
+            session.sql("BEGIN")
+            session.sql("SELECT wait_for_changefeed(1)")
+        assert getattr(caught.value, "sqlstate", None) == "25001"

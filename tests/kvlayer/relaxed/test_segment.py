@@ -1,0 +1,63 @@
+"""Segments, whole and damaged."""
+
+from pathlib import Path
+
+import pytest
+
+from tailrace.kvlayer.relaxed.errors import SegmentDamaged
+from tailrace.kvlayer.relaxed.events import Event, Line, Record, Snapshot, lines_table
+from tailrace.kvlayer.relaxed.segment import SegmentWriter, read_segment
+
+EVENTS = [
+    Event(7, 5, 0, "crashes", b"1", "signal", None, b"6"),
+    Event(7, 5, 1, "crashes", b"", "signal", b"", None),
+]
+RECORD = Record(domain=7, begin=0, end=6, count=2)
+SNAPSHOT = Snapshot(domain=7, cut=6, cells={("crashes", b"1", "signal"): b"6"})
+
+
+def _written(folder: Path) -> Path:
+    writer = SegmentWriter(folder / "a.relaxed", 7)
+    writer.append(EVENTS)
+    writer.record(RECORD)
+    writer.snapshot(SNAPSHOT)
+    writer.close()
+    return writer.path
+
+
+def test_lines_come_back(tmp_path: Path) -> None:
+    lines: list[Line] = [*EVENTS, RECORD, SNAPSHOT]
+    segment = read_segment(_written(tmp_path))
+    assert segment.domain == 7 and segment.torn_at is None
+    assert segment.lines.equals(lines_table(lines))
+
+
+def test_torn_end_is_found_wherever_it_is(tmp_path: Path) -> None:
+    path = _written(tmp_path)
+    data = path.read_bytes()
+    head = data.index(b"\n") + 1
+    for length in range(head + 1, len(data)):
+        path.write_bytes(data[:length])
+        segment = read_segment(path)
+        whole = segment.torn_at is None
+        assert whole == (length in _frame_ends(data, head)), length
+
+
+def _frame_ends(data: bytes, at: int) -> set[int]:
+    ends = set()
+    while at < len(data):
+        at += 8 + int.from_bytes(data[at : at + 4], "little")
+        ends.add(at)
+    return ends
+
+
+def test_damage_is_named(tmp_path: Path) -> None:
+    path = _written(tmp_path)
+    data = bytearray(path.read_bytes())
+    data[60] ^= 1
+    path.write_bytes(bytes(data))
+    with pytest.raises(SegmentDamaged, match=r"a\.relaxed: the frame at byte \d+"):
+        read_segment(path)
+    path.write_bytes(b"something else")
+    with pytest.raises(SegmentDamaged, match="no segment"):
+        read_segment(path)

@@ -1,0 +1,1 @@
+"""Who may do what: the table of `docs/rights.md`, tried as nobody, as granted, owner and admin."""

@@ -1,0 +1,301 @@
+"""One row for each kind of statement: what it asks for, and how to try it.
+
+`{n}` is a number of the attempt's own, so that each attempt has its own table `t{n}`, and `{user}`
+who attempts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+TABLE = "CREATE TABLE t{n} (k INT8 PRIMARY KEY, v INT8); INSERT INTO t{n} VALUES (1, 1)"
+OWN_TABLE = "ALTER TABLE t{n} OWNER TO {user}"
+OTHER = "CREATE USER other{n}"
+SEQUENCE = "CREATE SEQUENCE s{n}"
+TYPE = "CREATE TYPE y{n} AS ENUM ('a', 'b')"
+VIEW = "CREATE VIEW w{n} AS SELECT k FROM t{n}"
+SCHEMA = "CREATE SCHEMA h{n}"
+OWN_SCHEMA = "ALTER SCHEMA h{n} OWNER TO {user}"
+DATABASE = "CREATE DATABASE d{n}"
+OWN_DATABASE = "ALTER DATABASE d{n} OWNER TO {user}"
+OWN_SEQUENCE = "ALTER SEQUENCE s{n} OWNER TO {user}"
+INDEXED = (TABLE, "CREATE INDEX i{n} ON t{n} (v)")
+SPLIT = (TABLE, "ALTER TABLE t{n} SPLIT AT VALUES (5)")
+LOGGED = (TABLE, "CREATE RELAXED LOG l{n} FOR TABLES (t{n})")
+GRANT_DELETE = "GRANT DELETE ON t{n} TO {user}"
+FEED_OF_OTHER = (
+    TABLE,
+    OTHER,
+    "GRANT CHANGEFEED ON t{n} TO other{n}",
+    "SET ROLE other{n}; CREATE CHANGEFEED FOR TABLE t{n} INTO 'null://'; RESET ROLE",
+)
+PUBLIC_SCHEMA = "CREATE on the schema, which everybody has on `public` until it is revoked"
+OWN_ALONE = "nothing: it lists what its user may know of"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """`sql` is tried; whoever was granted `grants` may. `owning` makes a user the owner of what
+    it is about. `{job}` is the newest job, `{victim}` a session,
+    both of a user without rights. `refusal` is what others are told: 42704 where they may not know
+    that there is such a thing."""
+
+    sql: str
+    needs: str
+    setup: Sequence[str] = (TABLE,)
+    grants: Sequence[str] = ()
+    owning: Sequence[str] = ()
+    everybody: bool = False
+    refusal: str = "42501"
+
+
+def on_table(
+    sql: str,
+    privileges: str,
+    *,
+    setup: Sequence[str] = (TABLE,),
+    grants: Sequence[str] | None = None,
+) -> Row:
+    return Row(
+        sql=sql,
+        needs=f"{privileges} on the table",
+        setup=setup,
+        grants=grants or [f"GRANT {privileges} ON t{{n}} TO {{user}}"],
+        owning=[OWN_TABLE],
+    )
+
+
+def free(sql: str, needs: str = "nothing") -> Row:
+    return Row(sql=sql, needs=needs, everybody=True)
+
+
+def for_system(
+    sql: str, privilege: str, *, setup: Sequence[str] = (), refusal: str = "42501"
+) -> Row:
+    grant = f"GRANT SYSTEM {privilege} TO {{user}}"
+    return Row(
+        sql=sql,
+        needs=f"{privilege} of the system",
+        setup=setup,
+        grants=[grant],
+        refusal=refusal,
+    )
+
+
+ROWS: Sequence[Row] = (
+    on_table("SELECT * FROM t{n}", "SELECT"),
+    on_table("SELECT * FROM t{n} FOR UPDATE", "SELECT, UPDATE"),
+    on_table("INSERT INTO t{n} VALUES (2, 2)", "INSERT"),
+    on_table("UPSERT INTO t{n} VALUES (2, 2)", "SELECT, INSERT, UPDATE"),
+    on_table("UPDATE t{n} SET v = 3", "UPDATE"),
+    on_table("UPDATE t{n} SET v = 3 WHERE k = 1", "SELECT, UPDATE"),
+    on_table("DELETE FROM t{n}", "DELETE"),
+    on_table("DELETE FROM t{n} WHERE k = 1", "SELECT, DELETE"),
+    on_table("WITH gone AS (DELETE FROM t{n} RETURNING k) SELECT * FROM gone", "SELECT, DELETE"),
+    on_table(
+        "MERGE INTO t{n} USING (SELECT 1 AS k) AS s ON t{n}.k = s.k "
+        "WHEN MATCHED THEN UPDATE SET v = 2",
+        "SELECT, UPDATE",
+    ),
+    on_table("EXPLAIN SELECT * FROM t{n}", "SELECT"),
+    on_table("PREPARE p AS SELECT * FROM t{n}; EXECUTE p", "SELECT"),
+    on_table("DECLARE c CURSOR WITH HOLD FOR SELECT * FROM t{n}; FETCH ALL FROM c", "SELECT"),
+    on_table("CREATE TABLE u{n} AS SELECT * FROM t{n}", "SELECT"),
+    on_table("CREATE VIEW w{n} AS SELECT * FROM t{n}", "SELECT"),
+    on_table("TRUNCATE t{n}", "DROP"),
+    on_table("DROP TABLE t{n}", "DROP"),
+    on_table("ALTER TABLE t{n} ADD COLUMN w INT8", "CREATE"),
+    on_table("EXPLAIN (DDL) ALTER TABLE t{n} ADD COLUMN w INT8", "CREATE"),
+    on_table("ALTER TABLE t{n} SET (schema_locked = true)", "CREATE"),
+    on_table("COMMENT ON TABLE t{n} IS 'rows'", "CREATE"),
+    on_table("CREATE INDEX i{n} ON t{n} (v)", "CREATE"),
+    on_table("DROP INDEX t{n}@i{n}", "CREATE", setup=INDEXED),
+    on_table("ALTER INDEX t{n}@i{n} RENAME TO j{n}", "CREATE", setup=INDEXED),
+    on_table("ALTER TABLE t{n} SPLIT AT VALUES (5)", "INSERT"),
+    on_table("ALTER TABLE t{n} UNSPLIT ALL", "INSERT", setup=SPLIT),
+    on_table("SHOW RANGES FROM TABLE t{n}", "SELECT"),
+    on_table("CREATE CHANGEFEED FOR TABLE t{n} INTO 'null://'", "CHANGEFEED"),
+    on_table("CREATE RELAXED LOG l{n} FOR TABLES (t{n})", "CREATE"),
+    on_table("DROP RELAXED LOG l{n}", "CREATE", setup=LOGGED),
+    on_table("CREATE CHANGEFEED FOR RELAXED LOG l{n} INTO 'null://'", "CHANGEFEED", setup=LOGGED),
+    on_table("SHOW CREATE TABLE t{n}", "any privilege", grants=[GRANT_DELETE]),
+    on_table("SHOW COLUMNS FROM t{n}", "any privilege", grants=[GRANT_DELETE]),
+    on_table("SHOW INDEXES FROM t{n}", "any privilege", grants=[GRANT_DELETE]),
+    on_table("SHOW CONSTRAINTS FROM t{n}", "any privilege", grants=[GRANT_DELETE]),
+    Row(
+        sql="CREATE TABLE h{n}.x (k INT8 PRIMARY KEY)",
+        needs="CREATE on the schema",
+        setup=[SCHEMA],
+        grants=["GRANT CREATE, USAGE ON SCHEMA h{n} TO {user}"],
+        owning=[OWN_SCHEMA],
+    ),
+    Row(
+        sql="CREATE TABLE r{n} (k INT8 REFERENCES t{n} (k))",
+        needs="CREATE on the table that it refers to",
+        grants=["GRANT CREATE ON t{n} TO {user}"],
+        owning=[OWN_TABLE],
+    ),
+    Row(sql="DROP SCHEMA h{n}", needs="to own the schema", setup=[SCHEMA], owning=[OWN_SCHEMA]),
+    Row(
+        sql="CREATE SCHEMA d{n}.x",
+        needs="CREATE on the database",
+        setup=[DATABASE],
+        grants=["GRANT CREATE ON DATABASE d{n} TO {user}"],
+        owning=[OWN_DATABASE],
+    ),
+    Row(
+        sql="DROP DATABASE d{n}",
+        needs="DROP on the database",
+        setup=[DATABASE],
+        grants=["GRANT DROP ON DATABASE d{n} TO {user}"],
+        owning=[OWN_DATABASE],
+    ),
+    Row(
+        sql="USE d{n}",
+        needs="CONNECT to the database, which everybody has until it is revoked",
+        setup=[DATABASE, "REVOKE CONNECT ON DATABASE d{n} FROM public"],
+        grants=["GRANT CONNECT ON DATABASE d{n} TO {user}"],
+        owning=[OWN_DATABASE],
+    ),
+    Row(
+        sql="SELECT nextval('s{n}')",
+        needs="USAGE or UPDATE on the sequence",
+        setup=[SEQUENCE],
+        grants=["GRANT USAGE ON SEQUENCE s{n} TO {user}"],
+        owning=[OWN_SEQUENCE],
+    ),
+    Row(
+        sql="ALTER SEQUENCE s{n} INCREMENT 2",
+        needs="CREATE on the sequence",
+        setup=[SEQUENCE],
+        grants=["GRANT CREATE ON SEQUENCE s{n} TO {user}"],
+        owning=[OWN_SEQUENCE],
+    ),
+    Row(
+        sql="DROP SEQUENCE s{n}",
+        needs="DROP on the sequence",
+        setup=[SEQUENCE],
+        grants=["GRANT DROP ON SEQUENCE s{n} TO {user}"],
+        owning=[OWN_SEQUENCE],
+    ),
+    free("CREATE SEQUENCE s{n}", PUBLIC_SCHEMA),
+    free("CREATE TABLE u{n} (k INT8 PRIMARY KEY)", PUBLIC_SCHEMA),
+    free("CREATE TYPE z{n} AS ENUM ('a')", PUBLIC_SCHEMA),
+    *(
+        Row(
+            sql=sql,
+            needs=f"{privilege} on the type",
+            setup=[TYPE],
+            grants=[f"GRANT {privilege} ON TYPE y{{n}} TO {{user}}"],
+            owning=["ALTER TYPE y{n} OWNER TO {user}"],
+        )
+        for sql, privilege in (
+            ("ALTER TYPE y{n} ADD VALUE 'c'", "CREATE"),
+            ("ALTER TYPE y{n} RENAME VALUE 'a' TO 'c'", "CREATE"),
+            ("ALTER TYPE y{n} RENAME TO z{n}", "CREATE"),
+            ("DROP TYPE y{n}", "DROP"),
+        )
+    ),
+    Row(
+        sql="SELECT * FROM w{n}",
+        needs="SELECT on the view, whose owner needs it on what it reads",
+        setup=[TABLE, VIEW],
+        grants=["GRANT SELECT ON w{n} TO {user}"],
+    ),
+    *(
+        Row(
+            sql=sql,
+            needs=f"{privilege} on the view",
+            setup=[TABLE, VIEW],
+            grants=[f"GRANT {privilege} ON w{{n}} TO {{user}}"],
+            owning=["ALTER TABLE w{n} OWNER TO {user}"],
+        )
+        for sql, privilege in (
+            ("ALTER VIEW w{n} RENAME TO x{n}", "CREATE, DROP"),
+            ("DROP VIEW w{n}", "DROP"),
+        )
+    ),
+    for_system("CREATE DATABASE d{n}", "CREATEDB"),
+    for_system("CREATE USER made{n}", "CREATEROLE"),
+    for_system("ALTER USER other{n} PASSWORD 'x'", "CREATEROLE", setup=[OTHER]),
+    for_system("DROP USER other{n}", "CREATEROLE", setup=[OTHER]),
+    for_system("SET CLUSTER SETTING kv.gc.interval = '1h'", "MODIFYCLUSTERSETTING"),
+    for_system("SHOW CLUSTER SETTING kv.gc.interval", "VIEWCLUSTERSETTING"),
+    for_system("CANCEL SESSION '{victim}'", "CANCELQUERY", refusal="42704"),
+    for_system("PAUSE JOB {job}", "CONTROLJOB", setup=FEED_OF_OTHER, refusal="42704"),
+    Row(
+        sql="GRANT SELECT ON t{n} TO other{n}",
+        needs="the privilege WITH GRANT OPTION",
+        setup=[TABLE, OTHER],
+        grants=["GRANT SELECT ON t{n} TO {user} WITH GRANT OPTION"],
+        owning=[OWN_TABLE],
+    ),
+    Row(
+        sql="GRANT role{n} TO other{n}",
+        needs="the role WITH ADMIN OPTION",
+        setup=["CREATE ROLE role{n}", OTHER],
+        grants=["GRANT role{n} TO {user} WITH ADMIN OPTION"],
+    ),
+    Row(
+        sql="ALTER TABLE t{n} OWNER TO role{n}",
+        needs="to own it, and to be a member of the new owner",
+        setup=[TABLE, "CREATE ROLE role{n}; GRANT CREATE ON SCHEMA public TO role{n}"],
+        owning=[OWN_TABLE, "GRANT role{n} TO {user}"],
+    ),
+    Row(
+        sql="REASSIGN OWNED BY other{n} TO other{n}",
+        needs="to be a member of both roles",
+        setup=[OTHER],
+        grants=["GRANT other{n} TO {user}"],
+    ),
+    Row(
+        sql="ALTER DEFAULT PRIVILEGES FOR ROLE other{n} GRANT SELECT ON TABLES TO public",
+        needs="to be a member of the role",
+        setup=[OTHER],
+        grants=["GRANT other{n} TO {user}"],
+    ),
+    Row(
+        sql="SET ROLE other{n}",
+        needs="to be a member of the role",
+        setup=[OTHER],
+        grants=["GRANT other{n} TO {user}"],
+    ),
+    Row(
+        sql="SET SESSION AUTHORIZATION other{n}",
+        needs="to have logged in as an admin",
+        setup=[OTHER],
+    ),
+    *(
+        free(sql, OWN_ALONE)
+        for sql in (
+            "SHOW JOBS",
+            "SHOW RELAXED LOGS",
+            "SHOW SESSIONS",
+            "SHOW QUERIES",
+            "SHOW TABLES",
+            "SHOW SEQUENCES",
+            "SHOW TYPES",
+            "SHOW SCHEMAS",
+            "SHOW DATABASES",
+            "SHOW GRANTS",
+            "SHOW GRANTS ON ROLE admin",
+            "SHOW DEFAULT PRIVILEGES",
+            "SHOW USERS",
+        )
+    ),
+    *(
+        free(sql)
+        for sql in (
+            "SHOW search_path",
+            "SET application_name = 'x'",
+            "ANALYZE t{n}",
+            "BEGIN; SAVEPOINT a; ROLLBACK TO a; RELEASE a; SET TRANSACTION READ ONLY; COMMIT",
+            "BEGIN; ROLLBACK",
+            "SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE",
+            "PREPARE p AS SELECT 1; EXECUTE p; DEALLOCATE p",
+            "DECLARE c CURSOR WITH HOLD FOR SELECT 1; FETCH c; CLOSE c",
+            "DISCARD ALL",
+        )
+    ),
+)
