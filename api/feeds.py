@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from math import inf
 from typing import Any
@@ -21,7 +21,7 @@ from ..catalog.schema_change.job import JOB_KIND as SCHEMA_CHANGE
 from ..catalog.schema_change.payload import decode_change, decode_progress
 from ..catalog.schema_change.status import status_of
 from ..catalog.values.errors import SQLError
-from ..changefeed import JOB_KIND, Changefeeds, FeedStatus
+from ..changefeed import JOB_KIND, Alteration, Changefeeds, FeedStatus
 from ..changefeed import ChangefeedStream as FeedStream
 from ..changefeed.jobs.attempt import retryable
 from ..changefeed.pipeline.live import FeedStopped
@@ -44,7 +44,16 @@ class _Claim:
         self._context = context
         self.job_id = context.job.id
         self.epoch = context.epoch
-        self.payload = context.job.payload
+
+    @property
+    def payload(self) -> bytes:
+        return self._context.payload
+
+    async def payload_changed(self, known: bytes) -> bytes:
+        return await self._context.payload_changed(known)
+
+    async def change_payload(self, change: Callable[[bytes], bytes]) -> bytes:
+        return await self._context.change_payload(change)
 
     async def read_progress(self) -> bytes | None:
         return self._context.progress
@@ -91,6 +100,16 @@ class FeedServices:
 
     async def create(self, transaction: Transaction, request: ChangefeedRequest, sink: str) -> int:
         return await self._feeds.create(transaction, request, sink, user_name=request.user)
+
+    async def alter(
+        self,
+        transaction: Transaction,
+        job_id: int,
+        alterations: Sequence[Alteration],
+        *,
+        at: Timestamp,
+    ) -> str:
+        return await self._feeds.alter(transaction, job_id, alterations, at=at)
 
     async def stream(self, request: ChangefeedRequest) -> ChangefeedStream:
         return ChangefeedStream(CHANGEFEED_COLUMNS, _rows(await self._feeds.stream(request)))

@@ -17,6 +17,16 @@ sinks.
 """
 
 from .feeds import Changefeeds, FeedStatus
+from .jobs.alterations import (
+    AddTarget,
+    Alteration,
+    ControlTarget,
+    DropTarget,
+    SetOptions,
+    TargetAction,
+    TargetName,
+    UnsetOptions,
+)
 from .jobs.reservations import JOB_KIND
 from .jobs.services import ChangefeedServices
 from .pipeline.live import FeedState, FeedStopped, LiveFeed
@@ -25,15 +35,23 @@ from .streams.stream import ChangefeedStream
 
 __all__ = [
     "JOB_KIND",
+    "AddTarget",
+    "Alteration",
     "ChangefeedServices",
     "ChangefeedStream",
     "Changefeeds",
+    "ControlTarget",
+    "DropTarget",
     "FeedState",
     "FeedStatus",
     "FeedStopped",
     "Latency",
     "LiveFeed",
+    "SetOptions",
     "Stage",
     "StageRecorder",
+    "TargetAction",
+    "TargetName",
+    "UnsetOptions",
     "summarize",
 ]

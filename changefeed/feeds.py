@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,6 +11,8 @@ from ..catalog.leases.liveness import node_lives
 from ..catalog.values.errors import SQLError
 from ..kvlayer.clock import ZERO, Timestamp, seconds_between
 from ..kvlayer.txn import Transaction
+from .jobs.alter import alter_changefeed
+from .jobs.alterations import Alteration
 from .jobs.create import FeedRequest, plan_changefeed
 from .jobs.details import UnknownFormat, decode_details, decode_progress, encode_details
 from .jobs.job import ChangefeedJob, Claim
@@ -77,6 +80,17 @@ class Changefeeds:
         )
         payload = encode_details(details)
         return await self._jobs.create(transaction, JOB_KIND, details.statement, payload)
+
+    async def alter(
+        self,
+        transaction: Transaction,
+        job_id: int,
+        alterations: Sequence[Alteration],
+        *,
+        at: Timestamp,
+    ) -> str:
+        """Changes the job in the transaction; returns its new description. Raises SQLError."""
+        return await alter_changefeed(self._services, transaction, job_id, alterations, at=at)
 
     async def stream(self, request: FeedRequest) -> ChangefeedStream:
         """A feed without a sink. Raises SQLError."""

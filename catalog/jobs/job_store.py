@@ -81,6 +81,28 @@ class JobStore:
             created=time_of(drawn),
         )
 
+    async def read(self, transaction: Transaction, job_id: int) -> JobRecord:
+        """A job that has not ended, as the transaction sees it. Raises JobNotFound."""
+        key = job_key(job_id)
+        body = await transaction.get(key)
+        if body is None:
+            raise JobNotFound(job_id)
+        return JobRecord.decode(key, body)
+
+    async def put_payload(
+        self, transaction: Transaction, job: JobRecord, payload: bytes, description: str
+    ) -> None:
+        """What a statement changes of what the job is to do: its holder hears of it at the commit.
+
+        Serializable whatever the transaction's isolation: of two changes of one job, one is made
+        behind the other.
+        """
+        with transaction.tracking(True):
+            current = await self.read(transaction, job.id)
+            assert current.payload == job.payload, job.id
+            key, body = replace(current, payload=payload, description=description).encode()
+            await transaction.put([key], [body])
+
     async def check_claim(self, transaction: Transaction, job: JobRecord) -> None:
         """Makes the transaction one that commits only under the job's claim. Raises JobFenced."""
         key = job_key(job.id)
@@ -228,6 +250,12 @@ class JobStore:
             )
 
         return await self._change(job, change)
+
+    async def change_payload(self, job: JobRecord, change: Callable[[bytes], bytes]) -> JobRecord:
+        """What the holder changes of what the job is to do. Raises JobFenced."""
+        return await self._change(
+            job, lambda current, _: replace(current, payload=change(current.payload))
+        )
 
     async def set_status(self, job: JobRecord, status: str | None) -> JobRecord:
         """What the job has to say while it runs. Raises JobFenced."""

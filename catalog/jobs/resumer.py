@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from ...kvlayer.access import Evaluation, Transaction
@@ -18,11 +21,36 @@ class JobContext:
         self.progress = progress
         self.moved = False
         self.status: str | None = job.error
+        self._changed = asyncio.Event()
 
     @property
     def epoch(self) -> int:
         """The fence: a transactional sink checks it too."""
         return self.job.epoch
+
+    @property
+    def payload(self) -> bytes:
+        """What the job is to do, as far as this node has heard."""
+        return self.job.payload
+
+    def note_payload(self, payload: bytes) -> None:
+        """A statement has changed it."""
+        if payload != self.job.payload:
+            self.job = replace(self.job, payload=payload)
+            self._changed.set()
+            self._changed = asyncio.Event()
+
+    async def payload_changed(self, known: bytes) -> bytes:
+        """The payload, once it is another than `known`."""
+        while self.payload == known:
+            await self._changed.wait()
+        return self.payload
+
+    async def change_payload(self, change: Callable[[bytes], bytes]) -> bytes:
+        """Changes what the job is to do, from what it is by then. Raises JobFenced."""
+        changed = await self._jobs.change_payload(self.job, change)
+        self.note_payload(changed.payload)
+        return changed.payload
 
     async def save_progress(self, progress: bytes) -> None:
         """Makes `progress` what the next claim begins with. Raises JobFenced."""

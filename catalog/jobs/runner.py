@@ -35,6 +35,7 @@ class JobRunner:
         self._fenced = False
         self._changed = asyncio.Event()
         self._work: asyncio.Task[None] | None = None
+        self._context: JobContext | None = None
         self.task = asyncio.create_task(self._run(), name=f"job {job.id}")
 
     @property
@@ -50,7 +51,11 @@ class JobRunner:
             return
         if job.epoch > self._job.epoch or job.claim_session_id is None:
             self.fence()
-        elif job.state is not self._job.state:
+            return
+        self._job = replace(self._job, payload=job.payload)
+        if self._context is not None:
+            self._context.note_payload(job.payload)
+        if job.state is not self._job.state:
             self._job = replace(self._job, state=job.state)
             self._interrupt()
 
@@ -78,7 +83,8 @@ class JobRunner:
         """
         leave()  # it may have been started by a session's statement, whose zone is not the job's
         try:
-            context = JobContext(self._jobs, self._job, await self._jobs.progress(self._job.id))
+            progress = await self._jobs.progress(self._job.id)
+            context = self._context = JobContext(self._jobs, self._job, progress)
             while not self._fenced:
                 self._changed.clear()
                 try:

@@ -51,6 +51,13 @@ class SchemaChangePolicy(Enum):
     STOP = "stop"  # the feed ends with everything before it
 
 
+class DropPolicy(Enum):
+    """What happens when a table of a feed of several was dropped."""
+
+    STOP = "stop"  # the feed ends with everything before it
+    LEAVE = "leave"  # the others go on
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangefeedOptions:
     """The options of one changefeed. Durations are seconds.
@@ -72,6 +79,7 @@ class ChangefeedOptions:
     schema_feed: SchemaFeedKind | None = None
     schema_change_events: SchemaChangeEvents = SchemaChangeEvents.DEFAULT
     schema_change_policy: SchemaChangePolicy = SchemaChangePolicy.BACKFILL
+    on_table_dropped: DropPolicy = DropPolicy.STOP
 
 
 def parse_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
@@ -158,11 +166,17 @@ def _change_policy(options: ChangefeedOptions, name: str, text: str | None) -> C
     return replace(options, schema_change_policy=policy)
 
 
+def _table_dropped(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    policy = _choice(DropPolicy, name, _required(name, text))
+    return replace(options, on_table_dropped=policy)
+
+
 _READERS: dict[str, Reader] = {
     "cursor": _cursor,
     "initial_scan": _initial_scan,
     "min_checkpoint_frequency": _checkpoints,
     "mvcc_timestamp": _mvcc_timestamp,
+    "on_table_dropped": _table_dropped,
     "resolved": _resolved,
     "schema_change_events": _change_events,
     "schema_change_policy": _change_policy,
@@ -198,7 +212,7 @@ def _duration(name: str, text: str) -> float:
         raise _invalid(f"changefeed option {name}: {error}") from None
 
 
-C = TypeVar("C", ScanChoice, SchemaFeedKind, SchemaChangeEvents, SchemaChangePolicy)
+C = TypeVar("C", ScanChoice, SchemaFeedKind, SchemaChangeEvents, SchemaChangePolicy, DropPolicy)
 
 
 def _choice(kind: type[C], name: str, text: str) -> C:

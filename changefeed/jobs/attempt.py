@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.rows.row_codec import RowUnreadable
@@ -17,9 +18,9 @@ from ..contract.options import ChangefeedOptions, ScanChoice
 from ..pipeline.gate import SchemaGate
 from ..pipeline.live import FeedState, LiveFeed
 from ..pipeline.pipeline import Pipeline, RangeDeletion, SinkEnd, TargetStart
-from ..pipeline.progress import part_of, whole
+from ..pipeline.progress import part_of, whole, without
 from ..sinks.protocol import PastUnknown, Sink, SinkError, SinkProgress, SinkRefused
-from ..targets import FeedTarget, TableTarget
+from ..targets import FeedTarget
 from .details import UnknownFormat
 from .services import ChangefeedServices
 
@@ -45,32 +46,32 @@ def retryable(error: BaseException) -> bool:
 class PlannedTarget:
     """A target of a feed, and where it was to begin: with a scan of its rows there if it `scans`.
 
-    A `fresh` one begins there whatever the sink has of it. One that is not `followed` stays where
-    it stands, and nothing of it is read.
+    What lies below `protected_at` may have been collected by now: a target that the sink holds
+    nothing of scans there at the earliest. A `fresh` one begins anew whatever the sink has of it,
+    and of one that is to be shown `again` the rows are scanned where it stands. One that is not
+    `followed` stays there, and nothing of it is read.
     """
 
     target: FeedTarget
     start_at: Timestamp
     scans: bool = True
     fresh: bool = False
+    again: bool = False
     followed: bool = True
+    protected_at: Timestamp = ZERO
+
+    @property
+    def scan_at(self) -> Timestamp:
+        """Where it begins anew."""
+        return max(self.start_at, self.protected_at) if self.scans else self.start_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedPlan:
-    """What stays the same over a feed's attempts.
-
-    What lies below `protected_at` may have been collected by now, so that a target which begins
-    anew scans there.
-    """
+    """What a feed's attempts do, until the feed is altered."""
 
     targets: Sequence[PlannedTarget]
     options: ChangefeedOptions
-    protected_at: Timestamp = ZERO
-
-    def scan_at(self, planned: PlannedTarget) -> Timestamp:
-        """Where a target that the sink holds nothing of begins."""
-        return max(planned.start_at, self.protected_at) if planned.scans else planned.start_at
 
     @property
     def followed(self) -> Sequence[PlannedTarget]:
@@ -89,14 +90,14 @@ def plan_tables(
     return FeedPlan(
         targets=[
             PlannedTarget(
-                target=TableTarget(table_id, services.descriptors),
+                target=services.target(table_id),
                 start_at=start_at,
                 scans=options.initial_scan is not ScanChoice.NO,
+                protected_at=protected_at,
             )
             for table_id in table_ids
         ],
         options=options,
-        protected_at=protected_at,
     )
 
 
@@ -114,9 +115,17 @@ class Destination:
 
 
 async def run_attempt(
-    services: ChangefeedServices, plan: FeedPlan, destination: Destination, live: LiveFeed
+    services: ChangefeedServices,
+    plan: FeedPlan,
+    destination: Destination,
+    live: LiveFeed,
+    *,
+    altered: asyncio.Event | None = None,
 ) -> None:
-    """Runs until it fails or is cancelled, or the feed has done its work.
+    """Runs until it fails or is cancelled, the feed has done its work, or it was `altered`.
+
+    An attempt that returns or raises TargetFailed or TableDropped has flushed all that it emitted,
+    and its progress is saved: another goes on behind it, with nothing twice.
 
     Everything begins where the sink stands by its own record: its tables, the schema feed, the
     scan. The job's copy of the progress may be of a later time, where the sink's target was removed
@@ -127,12 +136,21 @@ async def run_attempt(
     live.state = FeedState.STARTING
     sink = destination.sink
     try:
-        progress = _begin(plan, await _find_progress(services.store, destination))
-        stands = [_stand(plan, planned, progress) for planned in plan.followed]
+        found = await _find_progress(services.store, destination)
+        if found is not None and (left := _without_fresh(plan, found)) is not None:
+            # What the sink has of them goes first: they begin in the next attempt.
+            await sink.open(await _tables_kept(plan, left))
+            await sink.flush(left)
+            await destination.save(left)
+            return
+        progress = _begin(plan, found)
+        stands = [_stand(planned, progress, found) for planned in plan.followed]
         tables = [await stand.planned.target.descriptor_at(stand.at) for stand in stands]
         await sink.open(tables)
         live.note_flushed(progress)
-        await _run_pipeline(services, plan, destination, stands, tables, progress, live=live)
+        await _run_pipeline(
+            services, plan, destination, stands, tables, progress, live=live, altered=altered
+        )
     except BatchTimestampBeforeGC as error:
         if not destination.transactional:
             raise
@@ -157,6 +175,29 @@ async def _find_progress(store: StoreAccess, destination: Destination) -> SinkPr
     return progress
 
 
+def _without_fresh(plan: FeedPlan, found: SinkProgress) -> SinkProgress | None:
+    """What was found without the targets that begin anew, or None where it has nothing of them."""
+    left = list(found.frontier)
+    for planned in plan.targets:
+        if planned.fresh:
+            left = without(left, planned.target.span)
+    if left == list(found.frontier):
+        return None
+    fresh = {planned.target.id for planned in plan.targets if planned.fresh}
+    backfills = tuple(each for each in found.backfills if each.table_id not in fresh)
+    return replace(found, frontier=tuple(left), backfills=backfills)
+
+
+async def _tables_kept(plan: FeedPlan, progress: SinkProgress) -> list[TableDescriptor]:
+    """The followed targets that the progress tells of, as of where they stand."""
+    stands = [
+        _stand(planned, progress, None)
+        for planned in plan.followed
+        if not planned.fresh and part_of(progress.frontier, planned.target.span)
+    ]
+    return [await stand.planned.target.descriptor_at(stand.at) for stand in stands]
+
+
 @dataclass(frozen=True, slots=True)
 class _Stand:
     """Where a target is as an attempt begins: `at` is where its schema is read first."""
@@ -172,9 +213,11 @@ def _begin(plan: FeedPlan, found: SinkProgress | None) -> SinkProgress:
     for planned in plan.targets:
         span = planned.target.span
         entries = [] if found is None or planned.fresh else part_of(found.frontier, span)
-        anew = ZERO if planned.scans else plan.scan_at(planned)
-        frontier += whole(entries or [(span, anew)], span).entries()
-    known = {planned.target.id for planned in plan.targets if not planned.fresh}
+        reached = [at for _, at in entries]
+        if not entries or (planned.again and min(reached) > ZERO):
+            entries = [(span, ZERO if planned.scans or planned.again else planned.scan_at)]
+        frontier += whole(entries, span).entries()
+    known = {each.target.id for each in plan.targets if not (each.fresh or each.again)}
     complete = found is not None and found.scan_complete
     if not complete:
         complete = all(at > ZERO for _, at in frontier)
@@ -191,11 +234,14 @@ def _begin(plan: FeedPlan, found: SinkProgress | None) -> SinkProgress:
     )
 
 
-def _stand(plan: FeedPlan, planned: PlannedTarget, progress: SinkProgress) -> _Stand:
+def _stand(planned: PlannedTarget, progress: SinkProgress, found: SinkProgress | None) -> _Stand:
     """A target that is still to be scanned stands where its scan reads, and one in step with the
     feed where that is resolved: so many of them share a schema feed."""
     reached = [at for _, at in part_of(progress.frontier, planned.target.span)]
-    scan_at = max(reached) or plan.scan_at(planned)
+    stood = [at for _, at in part_of(found.frontier, planned.target.span)] if found else []
+    if planned.again and min(stood, default=ZERO) > ZERO:
+        return _Stand(planned, min(stood), min(stood))
+    scan_at = max(reached) or planned.scan_at
     if min(reached) == ZERO:
         return _Stand(planned, scan_at, scan_at)
     in_step = planned.start_at <= progress.resolved <= min(reached)
@@ -211,6 +257,7 @@ async def _run_pipeline(
     progress: SinkProgress,
     *,
     live: LiveFeed,
+    altered: asyncio.Event | None,
 ) -> None:
     async with AsyncExitStack() as schemas:
         gates = await _open_gates(services, plan.options, stands, schemas)
@@ -236,6 +283,7 @@ async def _run_pipeline(
             options=plan.options,
             live=live,
             pace=services.pace,
+            stop=altered,
         )
         await pipeline.run()
 

@@ -12,10 +12,10 @@ from ...kvlayer.clock import Timestamp, format_timestamp
 from ...kvlayer.protected_timestamp import ProtectionRefused
 from ...kvlayer.settings import declare_duration
 from ...kvlayer.txn import Transaction
-from ..contract.options import parse_options
+from ..contract.options import ScanChoice, parse_options
 from ..sinks.protocol import SinkRefused
 from ..sinks.worker import WorkerKind
-from ..targets import FeedTarget, TableTarget
+from ..targets import FeedTarget
 from .details import ChangefeedDetails, TargetDetails
 from .places import claim_place
 from .reservations import PROTECTION_OWNER, check_free
@@ -83,7 +83,12 @@ async def plan_changefeed(
         store_id=services.store.id,
         node_id=services.node_id,
         targets=tuple(
-            TargetDetails(table_id=table.id, name=name)
+            TargetDetails(
+                table_id=table.id,
+                name=name,
+                start_at=start_at,
+                scans=options.initial_scan is not ScanChoice.NO,
+            )
             for table, name in zip(request.tables, request.names, strict=True)
         ),
         sink_uri=sink_uri,
@@ -92,7 +97,7 @@ async def plan_changefeed(
         user_name=user_name,
         owner_logs_in=services.rights.current.may_log_in(user_name),
         start_at=start_at,
-        protection_id=await _protect(
+        protection_id=await protect(
             services, transaction, targets_of(services, request.tables), start_at
         ),
     )
@@ -104,7 +109,7 @@ async def check_start(
     services: ChangefeedServices, request: FeedRequest, cursor: Timestamp | None
 ) -> None:
     """Raises SQLError where a feed cannot follow these tables, or not from there."""
-    _check_tables(request)
+    check_tables(request.tables, request.names, request.at)
     if cursor is not None:
         await _check_cursor(services, request.tables, cursor)
         for table, name in zip(request.tables, request.names, strict=True):
@@ -113,16 +118,17 @@ async def check_start(
                 raise SQLError("42P01", f'table "{name}" does not exist as of cursor {shown}')
 
 
-def _check_tables(request: FeedRequest) -> None:
-    assert request.tables, "the grammar asks for a table"
+def check_tables(tables: Sequence[TableDescriptor], names: Sequence[str], at: Timestamp) -> None:
+    """Raises SQLError where a feed cannot follow these tables from `at` on."""
+    assert tables, "the grammar asks for a table"
     seen: set[int] = set()
-    for table, name in zip(request.tables, request.names, strict=True):
+    for table, name in zip(tables, names, strict=True):
         if table.id < FIRST_USER_ID:
             raise SQLError("0A000", f'changefeeds on system tables are not supported: "{name}"')
         if table.id in seen:
             raise SQLError("42712", f'table "{name}" is named more than once')
         seen.add(table.id)
-        if table.modification_time >= request.at:
+        if table.modification_time >= at:
             # It is not there as of the feed's start; and to look would be to wait for ourselves.
             raise SQLError(
                 "0A000",
@@ -156,15 +162,16 @@ def targets_of(
     services: ChangefeedServices, tables: Sequence[TableDescriptor]
 ) -> Sequence[FeedTarget]:
     """The targets that tables are to a feed."""
-    return [TableTarget(table.id, services.descriptors) for table in tables]
+    return [services.target(table.id) for table in tables]
 
 
-async def _protect(
+async def protect(
     services: ChangefeedServices,
     transaction: Transaction,
     targets: Sequence[FeedTarget],
     start_at: Timestamp,
 ) -> bytes:
+    """Keeps what a feed will read of these targets. Raises SQLError where that is gone already."""
     try:
         return await services.protections.protect(
             transaction,

@@ -1,8 +1,10 @@
 """Details: what a changefeed's job row says of it, in bytes.
 
-`ChangefeedDetails` is written once, with the job. `encode_progress` is the job's copy of how far
-the feed has come, and `with_end` adds how it ended: from then on what the feed held is released,
-and nothing of it runs again. All begin with a format number, so that a later version can tell.
+`ChangefeedDetails` is written with the job, and again by ALTER CHANGEFEED and by the feed itself
+when one of its targets has begun, failed or was dropped. `encode_progress` is the job's copy of
+how far the feed has come, and `with_end` adds how it ended: from then on what the feed held is
+released, and nothing of it runs again. All begin with a format number, so that a later version can
+tell.
 """
 
 from __future__ import annotations
@@ -15,10 +17,14 @@ from ...catalog.store.node_ids import FIRST_NODE_ID
 from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.span import Span
 from ..contract.boundary_kind import BoundaryKind
-from ..contract.options import ChangefeedOptions, parse_options
+from ..contract.options import ChangefeedOptions, ScanChoice, parse_options
 from ..sinks.protocol import BackfillProgress, SinkProgress
+from ..targets import TargetState
 
-FORMAT = 1
+DETAILS_FORMAT = 2
+"""Format 1 had one start for all targets, and no states."""
+
+PROGRESS_FORMAT = 1
 
 
 class UnknownFormat(Exception):
@@ -26,21 +32,35 @@ class UnknownFormat(Exception):
 
 
 class TargetDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """A table that a feed follows: by its id, whatever it is called later."""
+    """A table that a feed follows: by its id, whatever it is called later.
+
+    It begins at `start_at`, with its rows as of then if it `scans`. `fresh` and `again` are what
+    the feed has still to begin: the target anew, whatever the sink has of it, or its rows once more
+    as of where it stands.
+    """
 
     table_id: int
     name: str
-    """Its full name when the feed was created, for show."""
+    """Its full name when it joined the feed, for show."""
+    start_at: Timestamp = ZERO
+    scans: bool = True
+    state: TargetState = TargetState.RUNNING
+    """RUNNING, or why the feed does not follow it."""
+    error: str | None = None
+    fresh: bool = False
+    again: bool = False
+    protection_id: bytes = b""
+    """The protected timestamp that keeps what is not read of it; empty: it is the feed's own."""
 
 
 class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
     """What a changefeed is: its tables, its sink and its options, as they were asked for.
 
-    `start_at` is the cursor where one was given, else the time of the statement: the initial scan
-    reads there, and changes are those above it.
+    `start_at` is the cursor where one was given, else the time of the statement: the targets that
+    the feed began with are scanned there, and their changes are those above it.
     """
 
-    format: int = FORMAT
+    format: int = DETAILS_FORMAT
     store_id: str
     targets: tuple[TargetDetails, ...]
     sink_uri: str
@@ -54,10 +74,51 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
     """The protected timestamp that keeps what the feed has not read yet."""
     node_id: int = FIRST_NODE_ID
     """The node where it was created: a target that is that node's file is written there alone."""
+    once: tuple[int, ...] = ()
+    """The ids of tables that ALTER CHANGEFEED has dropped from the feed: of these the sink may
+    still hold something that is the feed's."""
 
     @property
     def parsed_options(self) -> ChangefeedOptions:
         return parse_options(self.options)
+
+    @property
+    def followed(self) -> tuple[TargetDetails, ...]:
+        return tuple(target for target in self.targets if target.state.followed)
+
+    @property
+    def protections(self) -> dict[bytes, list[TargetDetails]]:
+        """The records of protected timestamps that the feed needs, and the targets that each is
+        for."""
+        found: dict[bytes, list[TargetDetails]] = {self.protection_id: []}
+        for target in self.targets:
+            found.setdefault(target.protection_id or self.protection_id, []).append(target)
+        return found
+
+    def target(self, table_id: int) -> TargetDetails | None:
+        return next((each for each in self.targets if each.table_id == table_id), None)
+
+    def with_target(self, changed: TargetDetails) -> ChangefeedDetails:
+        targets = tuple(
+            changed if each.table_id == changed.table_id else each for each in self.targets
+        )
+        return msgspec.structs.replace(self, targets=targets)
+
+    def begun(self) -> ChangefeedDetails:
+        """The same, with nothing that is still to begin."""
+        targets = tuple(
+            msgspec.structs.replace(each, fresh=False, again=False) for each in self.targets
+        )
+        return msgspec.structs.replace(self, targets=targets)
+
+    def asks_more_than(self, earlier: ChangefeedDetails) -> bool:
+        """Whether a feed that runs by `earlier` is to do something else."""
+        if self.begun() != earlier.begun():
+            return True
+        pairs = zip(self.targets, earlier.targets, strict=True)
+        return any(
+            (now.fresh and not was.fresh) or (now.again and not was.again) for now, was in pairs
+        )
 
 
 class _Entry(msgspec.Struct, array_like=True, frozen=True):
@@ -75,7 +136,7 @@ class _Backfill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Progress(msgspec.Struct, frozen=True, kw_only=True):
-    format: int = FORMAT
+    format: int = PROGRESS_FORMAT
     frontier: list[_Entry]
     resolved: Timestamp
     scan_complete: bool
@@ -97,8 +158,17 @@ def encode_details(details: ChangefeedDetails) -> bytes:
 def decode_details(payload: bytes) -> ChangefeedDetails:
     """Raises UnknownFormat."""
     details = _details_decoder.decode(payload)
-    _check(details.format, "details")
-    return details
+    _check(details.format, DETAILS_FORMAT, "details")
+    return details if details.format == DETAILS_FORMAT else _from_format_1(details)
+
+
+def _from_format_1(details: ChangefeedDetails) -> ChangefeedDetails:
+    scans = details.parsed_options.initial_scan is not ScanChoice.NO
+    targets = tuple(
+        msgspec.structs.replace(target, start_at=details.start_at, scans=scans)
+        for target in details.targets
+    )
+    return msgspec.structs.replace(details, format=DETAILS_FORMAT, targets=targets)
 
 
 def encode_progress(progress: SinkProgress) -> bytes:
@@ -124,7 +194,7 @@ def encode_progress(progress: SinkProgress) -> bytes:
 def decode_progress(data: bytes) -> SinkProgress:
     """Raises UnknownFormat."""
     progress = _progress_decoder.decode(data)
-    _check(progress.format, "progress")
+    _check(progress.format, PROGRESS_FORMAT, "progress")
     return SinkProgress(
         frontier=tuple(
             (Span(entry.start, entry.end), entry.timestamp) for entry in progress.frontier
@@ -155,10 +225,10 @@ def decode_end(data: bytes | None) -> str | None:
     if not data:
         return None
     progress = _progress_decoder.decode(data)
-    _check(progress.format, "progress")
+    _check(progress.format, PROGRESS_FORMAT, "progress")
     return progress.end
 
 
-def _check(found: int, what: str) -> None:
-    if found != FORMAT:
-        raise UnknownFormat(f"changefeed {what} of format {found}, this program reads {FORMAT}")
+def _check(found: int, newest: int, what: str) -> None:
+    if not 1 <= found <= newest:
+        raise UnknownFormat(f"changefeed {what} of format {found}, this program reads {newest}")

@@ -15,17 +15,34 @@ as everything else of a job is, and nothing of the feed runs meanwhile, which wo
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from typing import Protocol
+
+import msgspec
 
 from ...catalog.jobs import JobFenced
 from ...kvlayer.clock import ZERO, Timestamp, duration
 from ...kvlayer.errors import StoreClosed
+from ...kvlayer.span import Span
+from ...schemafeed.feed import TableDropped
+from ..contract.options import DropPolicy
 from ..pipeline.live import FeedState, LiveFeed
-from ..sinks.protocol import FeedIdentity, SinkContext, SinkProgress, SinkRefused
+from ..pipeline.pipeline import TargetFailed
+from ..pipeline.progress import part_of
+from ..sinks.protocol import FeedIdentity, SinkContext, SinkKind, SinkProgress, SinkRefused
 from ..sinks.worker import WorkerFeed, WorkerKind
-from .attempt import Destination, plan_tables, retryable, run_attempt
+from ..targets import TargetState
+from .attempt import Destination, FeedPlan, PlannedTarget, retryable, run_attempt
 from .create import PROTECTION_MAX_AGE
-from .details import decode_details, decode_end, decode_progress, encode_progress, with_end
+from .details import (
+    TargetDetails,
+    decode_details,
+    decode_end,
+    decode_progress,
+    encode_details,
+    encode_progress,
+    with_end,
+)
 from .feed_rights import check_feed_rights
 from .services import ChangefeedServices
 
@@ -49,6 +66,14 @@ class Claim(Protocol):
 
     async def read_progress(self) -> bytes | None: ...
 
+    async def payload_changed(self, known: bytes) -> bytes:
+        """The payload, once it is another than `known`: the feed was altered."""
+        ...
+
+    async def change_payload(self, change: Callable[[bytes], bytes]) -> bytes:
+        """Changes the payload, from what it is by then. Raises when the claim was lost."""
+        ...
+
     async def save_progress(self, progress: bytes) -> None:
         """Compare-and-set on the epoch. Raises when the claim was lost."""
         ...
@@ -66,7 +91,7 @@ class ChangefeedJob:
         self._claim = claim
         self._live = live
         self._details = decode_details(claim.payload)
-        self._protected_at = ZERO
+        self._protected_at: dict[bytes, Timestamp] = {}
         self._identity = FeedIdentity(
             store_id=services.store.id, job_id=claim.job_id, epoch=claim.epoch
         )
@@ -82,7 +107,7 @@ class ChangefeedJob:
         if ended is None:
             try:
                 self._check_store()
-                await self._services.rights.during(self._check_rights, self._attempt)
+                await self._services.rights.during(self._check_rights, self._attempts)
             except (StoreClosed, JobFenced, asyncio.CancelledError):
                 self._live.state = FeedState.WAITING
                 raise
@@ -100,12 +125,61 @@ class ChangefeedJob:
         """The job was cancelled, and no attempt is running."""
         await self._let_go("the job was canceled")
 
-    async def _attempt(self) -> None:
-        services, details, options = self._services, self._details, self._details.parsed_options
-        kind = services.kinds.kind_of(details.sink_uri)
+    async def _attempts(self) -> None:
+        """One attempt after another, each with the targets that the feed has by then."""
+        kind = self._services.kinds.kind_of(self._details.sink_uri)
         if isinstance(kind, WorkerKind):
             await self._run_worker(kind)
             return
+        while True:
+            self._details = details = decode_details(self._claim.payload)
+            altered = asyncio.Event()
+            watching = asyncio.create_task(self._watch(altered))
+            try:
+                await self._attempt(kind, altered)
+            except TargetFailed as failed:
+                await self._leave(failed.target_id, TargetState.FAILED, failed.cause)
+            except TableDropped as dropped:
+                if details.parsed_options.on_table_dropped is DropPolicy.STOP:
+                    raise
+                await self._leave(dropped.table_id, TargetState.DROPPED, dropped)
+            else:
+                fresh = any(target.fresh for target in details.followed)
+                if not altered.is_set() and not fresh:
+                    return
+            finally:
+                watching.cancel()
+
+    async def _watch(self, altered: asyncio.Event) -> None:
+        """Sets `altered` when the feed is to do something else than its attempt does."""
+        known = self._claim.payload
+        while True:
+            if decode_details(known).asks_more_than(self._details):
+                altered.set()
+                return
+            known = await self._claim.payload_changed(known)
+
+    async def _leave(self, table_id: int, state: TargetState, why: Exception) -> None:
+        """A target can be followed no further: the others go on without it, if there are any.
+
+        Raises `why` where there are none.
+        """
+        if all(target.table_id == table_id for target in self._details.followed):
+            raise why
+
+        def change(payload: bytes) -> bytes:
+            details = decode_details(payload)
+            target = details.target(table_id)
+            if target is None:
+                return payload  # dropped from the feed meanwhile
+            left = msgspec.structs.replace(target, state=state, error=str(why))
+            return encode_details(details.with_target(left))
+
+        await self._claim.change_payload(change)
+        self._services.store.metrics.add("changefeed_targets_left_total")
+
+    async def _attempt(self, kind: SinkKind, altered: asyncio.Event) -> None:
+        services, details, options = self._services, self._details, self._details.parsed_options
         found = await self._claim.read_progress()
         sink = kind.create(
             details.sink_uri,
@@ -117,6 +191,11 @@ class ChangefeedJob:
                 settings=services.store.settings,
                 metrics=services.store.metrics,
                 options=options,
+                kept=frozenset(
+                    target.table_id
+                    for target in details.targets
+                    if not (target.state.followed or target.state.final)
+                ),
             ),
         )
         destination = Destination(
@@ -127,15 +206,24 @@ class ChangefeedJob:
             known=decode_progress(found) if found else None,
             save=self._save,
         )
-        self._protected_at = await self._read_protection()
-        plan = plan_tables(
-            services,
-            [target.table_id for target in details.targets],
-            start_at=details.start_at,
+        self._protected_at = {each: await self._read(each) for each in details.protections}
+        plan = FeedPlan(
+            targets=[
+                PlannedTarget(
+                    target=services.target(target.table_id),
+                    start_at=target.start_at,
+                    scans=target.scans,
+                    fresh=target.fresh,
+                    again=target.again,
+                    followed=target.state.followed,
+                    protected_at=self._protected_at[target.protection_id or details.protection_id],
+                )
+                for target in details.targets
+                if not target.state.final
+            ],
             options=options,
-            protected_at=self._protected_at,
         )
-        await run_attempt(services, plan, destination, self._live)
+        await run_attempt(services, plan, destination, self._live, altered=altered)
 
     async def _run_worker(self, kind: WorkerKind) -> None:
         details = self._details
@@ -164,34 +252,70 @@ class ChangefeedJob:
 
     async def _save(self, progress: SinkProgress) -> None:
         await self._claim.save_progress(encode_progress(progress))
+        await self._note_begun(progress)
         age = self._services.store.settings.get(PROTECTION_MAX_AGE)
         behind = min(PROTECTION_SECONDS, age / 4) if age else PROTECTION_SECONDS
-        if progress.resolved - self._protected_at > duration(seconds=behind):
-            await self._protect(progress.resolved)
+        least = min(self._protected_at.values(), default=ZERO)
+        if progress.resolved - least > duration(seconds=behind):
+            for record_id, targets in self._details.protections.items():
+                reached = self._needed_from(targets, progress)
+                if reached - self._protected_at.get(record_id, ZERO) > duration(seconds=behind):
+                    await self._protect(record_id, reached)
 
-    async def _read_protection(self) -> Timestamp:
-        """Above it, nothing that the feed reads may have been collected."""
-        store = self._services.store
-        record = await self._services.protections.read(
-            store.snapshot(await store.now()), self._details.protection_id
+    def _needed_from(self, targets: Sequence[TargetDetails], progress: SinkProgress) -> Timestamp:
+        """What the feed has still to read of these targets lies above it."""
+        spans = [
+            self._services.target(target.table_id).span
+            for target in targets
+            if not target.state.final
+        ]
+        return min(
+            (at for part, at in progress.frontier if any(map(part.overlaps, spans))),
+            default=progress.resolved,
         )
+
+    async def _note_begun(self, progress: SinkProgress) -> None:
+        """What the sink shows to have begun is not begun anew by another attempt."""
+        begun = {
+            target.table_id
+            for target in self._details.followed
+            if (target.fresh or target.again)
+            and _begun(self._services.target(target.table_id).span, progress)
+        }
+        if not begun:
+            return
+        known = self._details
+
+        def change(payload: bytes) -> bytes:
+            details = decode_details(payload)
+            for target in known.targets:
+                if target.table_id in begun and details.target(target.table_id) == target:
+                    begins = msgspec.structs.replace(target, fresh=False, again=False)
+                    details = details.with_target(begins)
+            return encode_details(details)
+
+        self._details = decode_details(change(encode_details(known)))
+        await self._claim.change_payload(change)
+
+    async def _read(self, record_id: bytes) -> Timestamp:
+        """Above it, nothing that the record protects may have been collected."""
+        store = self._services.store
+        record = await self._services.protections.read(store.snapshot(await store.now()), record_id)
         return ZERO if record is None else record.timestamp
 
-    async def _protect(self, resolved: Timestamp) -> None:
+    async def _protect(self, record_id: bytes, reached: Timestamp) -> None:
         transaction = self._services.store.begin()
         try:
-            await self._services.protections.advance(
-                transaction, self._details.protection_id, resolved
-            )
+            await self._services.protections.advance(transaction, record_id, reached)
             await transaction.commit()
         except BaseException:
             await transaction.rollback()
             raise
-        self._protected_at = resolved
+        self._protected_at[record_id] = reached
 
     async def _check_rights(self) -> None:
         details = self._details
-        tables = [target.table_id for target in details.targets]
+        tables = [target.table_id for target in details.followed]
         await check_feed_rights(
             self._services, details.user_name, tables, logs_in=details.owner_logs_in
         )
@@ -212,10 +336,11 @@ class ChangefeedJob:
         """
         await self._claim.save_progress(with_end(await self._claim.read_progress(), why))
         self._live.stop()
-        services, details = self._services, self._details
+        services, details = self._services, decode_details(self._claim.payload)
         transaction = services.store.begin()
         try:
-            await services.protections.release(transaction, details.protection_id)
+            for record_id in details.protections:
+                await services.protections.release(transaction, record_id)
             await transaction.commit()
         except BaseException:
             await transaction.rollback()
@@ -223,3 +348,8 @@ class ChangefeedJob:
         kind = services.kinds.kind_of(details.sink_uri)
         if not kind.local or details.node_id == services.node_id:
             await kind.release(details.sink_uri, self._identity)
+
+
+def _begun(span: Span, progress: SinkProgress) -> bool:
+    """Whether the progress holds anything of what lies in `span`."""
+    return any(at > ZERO for _, at in part_of(progress.frontier, span))

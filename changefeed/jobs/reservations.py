@@ -27,9 +27,14 @@ PROTECTION_OWNER = "changefeed"
 
 
 async def check_free(
-    services: ChangefeedServices, transaction: Transaction, details: ChangefeedDetails
+    services: ChangefeedServices,
+    transaction: Transaction,
+    details: ChangefeedDetails,
+    *,
+    job_id: int | None = None,
 ) -> None:
-    """Raises SQLError 55000 where another feed has what this one would have to itself."""
+    """Raises SQLError 55000 where another feed than `job_id` has what this one would have to
+    itself."""
     wanted = await _reserved(services, transaction, details)
     if not wanted:
         return
@@ -37,9 +42,9 @@ async def check_free(
         rows = await transaction.scan(JOBS.primary_span)
     for key, body in rows:
         job = JobRecord.decode(key, body)
-        if job.kind != JOB_KIND:
+        if job.kind != JOB_KIND or job.id == job_id:
             continue
-        taken = wanted & await _reserved_by(services, transaction, job)
+        taken = wanted & await _reserved_by(services, transaction, job, details.node_id)
         if taken:
             raise SQLError(
                 "55000",
@@ -68,7 +73,7 @@ async def release_orphans(services: ChangefeedServices) -> int:
         owned = {record.id for record in found if record.owner == PROTECTION_OWNER}
         if owned:
             for key, body in await transaction.scan(JOBS.primary_span):
-                owned.discard(_protection_of(JobRecord.decode(key, body)))
+                owned -= _protections_of(JobRecord.decode(key, body))
         for record_id in owned:
             await services.protections.release(transaction, record_id)
         await transaction.commit()
@@ -78,20 +83,20 @@ async def release_orphans(services: ChangefeedServices) -> int:
     return len(owned)
 
 
-def _protection_of(job: JobRecord) -> bytes:
-    """The record that a feed's job still needs, if it is one."""
+def _protections_of(job: JobRecord) -> set[bytes]:
+    """The records that a feed's job still needs, if it is one."""
     if job.kind != JOB_KIND or job.state.final:
-        return b""
-    return decode_details(job.payload).protection_id
+        return set()
+    return set(decode_details(job.payload).protections)
 
 
 async def _reserved_by(
-    services: ChangefeedServices, transaction: Transaction, job: JobRecord
+    services: ChangefeedServices, transaction: Transaction, job: JobRecord, node_id: int
 ) -> frozenset[str]:
-    """What a job of this node has; a path is another file on another node."""
+    """What a job of that node has; a path is another file on another node."""
     try:
         details = decode_details(job.payload)
-        if details.node_id == services.node_id:
+        if details.node_id == node_id:
             return await _reserved(services, transaction, details)
     except (UnknownFormat, SQLError):
         pass  # it cannot run here as things stand, and what it has made its file tells

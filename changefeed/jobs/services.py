@@ -19,6 +19,7 @@ from ...schemafeed.rangefeed import RangeFeedSchemaFeed
 from ..contract.options import SchemaFeedKind
 from ..pipeline.idle_pace import IdlePace
 from ..sinks import SinkKinds
+from ..targets import FeedTarget, TableTarget
 
 SCHEMA_FEED = declare_choice(
     "changefeed.schema_feed",
@@ -48,6 +49,10 @@ class ChangefeedServices:
     rights: RightsWatcher
     node_id: int = FIRST_NODE_ID
     pace: IdlePace = field(default_factory=IdlePace)
+
+    def target(self, table_id: int) -> FeedTarget:
+        """What a feed follows under that id."""
+        return TableTarget(table_id, self.descriptors)
 
     def schema_feed(self, kind: SchemaFeedKind | None = None) -> SchemaFeed:
         """A schema feed of that kind, or of the cluster's, not started."""

@@ -126,7 +126,7 @@ class InitialScan:
     ) -> None:
         """`pause` is awaited after each slice, of at most `rows_max` rows: what lets others run."""
         self._reader = reader
-        self._target = target
+        self.target = target
         self._emitter = emitter
         self._at = at
         self._gate = gate
@@ -137,7 +137,7 @@ class InitialScan:
 
     async def run(self) -> None:
         """Scans what is not scanned yet."""
-        target = self._target
+        target = self.target
         unscanned = self._progress.unscanned(target.id)
         if not unscanned:
             return

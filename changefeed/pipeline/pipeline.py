@@ -23,9 +23,11 @@ from functools import partial
 from typing import Protocol
 
 from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.rows.row_codec import RowUnreadable
 from ...kvlayer.access import ClockReading
 from ...kvlayer.background import give_way
 from ...kvlayer.clock import Timestamp
+from ...kvlayer.errors import BatchTimestampBeforeGC
 from ...kvlayer.events import DeleteRange
 from ...kvlayer.settings import Settings
 from ...kvlayer.span import Span
@@ -90,11 +92,28 @@ class TargetStart:
     scan_at: Timestamp
 
 
+class TargetFailed(Exception):
+    """One of a feed's targets cannot be followed any further. Everything before that is in the
+    sink, and the others stand where they had come to."""
+
+    def __init__(self, target_id: int, cause: Exception) -> None:
+        super().__init__(f"target {target_id}: {cause}")
+        self.target_id = target_id
+        self.cause = cause
+
+
 class RangeDeletion(Exception):
     """A whole span of a table was deleted at once, which a feed of rows cannot follow."""
 
     def __init__(self, span: Span) -> None:
         super().__init__(f"the rows of {span} were deleted as a range")
+
+
+End = TableDropped | SchemaChangeEnd | TargetFailed | None
+"""Why an attempt has ended: None where it has done its work, or was told to stop."""
+
+TARGET_FAILURES = (RowUnreadable, BatchTimestampBeforeGC)
+"""What is wrong with one target's rows, where it comes from reading those."""
 
 
 class Pipeline:
@@ -110,7 +129,10 @@ class Pipeline:
         options: ChangefeedOptions,
         live: LiveFeed,
         pace: IdlePace,
+        stop: asyncio.Event | None = None,
     ) -> None:
+        """When `stop` is set, what was emitted is flushed, and `run` returns."""
+        self._stop = stop
         self._source = source
         self._starts = {each.target.id: each for each in starts}
         self._options = options
@@ -144,14 +166,14 @@ class Pipeline:
         self._helpers: dict[int, set[asyncio.Task[None]]] = {}
         """Scans and backfills, by target."""
         self._tasks: asyncio.TaskGroup
-        self._ended: asyncio.Future[TableDropped | SchemaChangeEnd | None]
+        self._ended: asyncio.Future[End]
         self._ended = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
         """Runs until something fails, or to the end of the scan where that is all there is.
 
-        Raises the first failure itself, whatever else failed in its wake; TableDropped when all
-        that came before the drop is in the sink.
+        Raises the first failure itself, whatever else failed in its wake; TableDropped,
+        SchemaChangeEnd and TargetFailed when all that came before is in the sink.
         """
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -169,8 +191,10 @@ class Pipeline:
         writer = tasks.create_task(self._writer.run())
         checkpointer = tasks.create_task(self._checkpointer.run())
         beginning = tasks.create_task(self._begin())
+        stopping = tasks.create_task(self._stop_when_told())
         ended_by = await self._ended
         beginning.cancel()
+        stopping.cancel()
         for reader in self._readers:
             reader.stop()
         helpers = [task for each in self._helpers.values() for task in each]
@@ -183,6 +207,11 @@ class Pipeline:
         if ended_by is not None:
             raise ended_by
 
+    async def _stop_when_told(self) -> None:
+        if self._stop is not None:
+            await self._stop.wait()
+            self._end(None)
+
     async def _begin(self) -> None:
         """The initial scan where it is not complete, then the span feed of the targets in step; a
         target that is behind goes its own way at once."""
@@ -191,22 +220,29 @@ class Pipeline:
         together = [each for each in starts if each not in apart]
         for start in apart:
             self._help(start.target.id, self._catch_up(start))
-        if not self.progress.scan_complete:
+        if together and not self.progress.scan_complete:
             self._live.state = FeedState.INITIAL_SCAN
             for start in together:
-                await self._scan(start).run()
+                await self._scanned(self._scan(start))
             self.progress.complete_scan()
         if self._options.initial_scan is ScanChoice.ONLY:
             self._end(None)
             return
-        self._live.state = FeedState.CATCH_UP
+        self._live.state = FeedState.CATCH_UP if starts else FeedState.STEADY
         if together:
             self._read(together)
 
     async def _catch_up(self, start: TargetStart) -> None:
         """Scans a target that is behind, where it is to be, and reads on from there."""
-        await self._scan(start, beside_others=True).run()
+        await self._scanned(self._scan(start, beside_others=True))
         self._read([start])
+
+    async def _scanned(self, scan: InitialScan) -> None:
+        try:
+            await scan.run()
+        except TARGET_FAILURES as error:
+            self._fail(scan.target.id, error)
+            await asyncio.Event().wait()  # the attempt ends, and cancels this
 
     def _read(self, starts: Sequence[TargetStart]) -> None:
         """A reader of its own for these targets, from where their progress stands."""
@@ -339,6 +375,9 @@ class Pipeline:
                 wait_until_behind=self._writer.wait_until_behind,
             )
             await scan.run(backfill)
+        except TARGET_FAILURES as error:
+            self._fail(start.target.id, error)
+            await asyncio.Event().wait()  # the attempt ends, and cancels this
         finally:
             self._live.backfills -= 1
         lane = self._lanes[backfill.table.id]
@@ -377,7 +416,7 @@ class Pipeline:
         self._live.state = FeedState.STEADY
 
     def note_deletion(self, lane: TableLane, event: DeleteRange) -> None:
-        raise RangeDeletion(event.span)
+        self._fail(lane.table_id, RangeDeletion(event.span))
 
     async def wait_for_room(self) -> None:
         """Beyond the limit of what waits at boundaries, lanes forget it; beyond that of what goes
@@ -405,6 +444,9 @@ class Pipeline:
         except (TableDropped, SchemaChangeEnd) as end:
             self._end(end)
             return LaneState.BLOCKED
+        except TARGET_FAILURES as error:
+            self._fail(lane.table_id, error)
+            return LaneState.BLOCKED
 
     async def _prove(self, lane: TableLane) -> bool:
         """Waits for the proof that the lane waits for; False when the feed has ended."""
@@ -417,7 +459,14 @@ class Pipeline:
             pass
         return True
 
-    def _end(self, why: TableDropped | SchemaChangeEnd | None) -> None:
+    def _fail(self, target_id: int, error: Exception) -> None:
+        """Ends the attempt, so that another goes on without the target. Raises the error where
+        there is no other target."""
+        if len(self._starts) == 1:
+            raise error
+        self._end(TargetFailed(target_id, error))
+
+    def _end(self, why: End) -> None:
         """Nothing more is to be read: what was emitted is flushed, and the attempt ends."""
         if not self._ended.done():
             self._ended.set_result(why)

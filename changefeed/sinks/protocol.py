@@ -66,15 +66,21 @@ class BackfillProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkProgress:
-    """How far a feed has come: its frontier, whole, and the resolved timestamp (its low water).
+    """How far a feed has come: its frontier, whole, and the resolved timestamp.
 
-    The frontier of a table with a backfill stands below that schema event.
+    That is the low water of the targets that count for it. A target whose part of the frontier is
+    below is behind: it joined the feed later, or is paused, and its rows are not yet as of the
+    resolved timestamp. The frontier of a table with a backfill stands below that schema event.
     """
 
     frontier: tuple[tuple[Span, Timestamp], ...]
     resolved: Timestamp
     scan_complete: bool
     backfills: tuple[BackfillProgress, ...] = ()
+
+    def low_water(self, span: Span) -> Timestamp:
+        """How far all of `span` has come, of which the frontier tells."""
+        return min(at for part, at in self.frontier if part.overlaps(span))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +112,9 @@ class Sink(Protocol):
     async def open(self, tables: Sequence[TableDescriptor]) -> None:
         """Prepares the sink for these tables, which are as of where it stands.
 
-        A transactional sink that holds no progress begins anew. Raises SinkRefused when the target
-        belongs to another feed.
+        A transactional sink that holds no progress begins anew. What it has of a table that is
+        neither among these nor `kept` is the feed's no longer: it stays as it is, for whoever wants
+        it. Raises SinkRefused when the target belongs to another feed.
         """
         ...
 
@@ -143,7 +150,9 @@ class Sink(Protocol):
 class SinkContext:
     """What a sink may use of the store that feeds it. Stage times come from `clock.wall`.
 
-    `position` says how far this process has been given the store's log.
+    `position` says how far this process has been given the store's log. `kept` are the ids of
+    tables that belong to the feed and that it does not follow now: `Sink.open` is not told of them,
+    and what the sink has of them stays the feed's.
     """
 
     identity: FeedIdentity
@@ -153,6 +162,7 @@ class SinkContext:
     settings: Settings
     metrics: Metrics
     options: ChangefeedOptions
+    kept: frozenset[int] = frozenset()
 
 
 class SinkKind(Protocol):

@@ -28,7 +28,7 @@ from ..jobs.feed_rights import check_feed_rights
 from ..jobs.services import ChangefeedServices
 from ..pipeline.boundary import SchemaChangeEnd
 from ..pipeline.live import FeedState, LiveFeed
-from ..pipeline.pipeline import RangeDeletion
+from ..pipeline.pipeline import RangeDeletion, TargetFailed
 from ..sinks.protocol import SinkProgress
 from ..sinks.sinkless import ChangefeedRow, SinklessSink
 from .stream_protection import StreamProtection, protect_stream
@@ -141,6 +141,8 @@ class ChangefeedStream:
             try:
                 await run_attempt(self._services, self._plan, destination, self.live)
                 return
+            except TargetFailed as failed:
+                raise failed.cause from failed  # a stream is of all its tables
             except Exception as error:
                 if isinstance(error, StoreClosed) or not retryable(error):
                     raise

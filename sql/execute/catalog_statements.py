@@ -6,6 +6,7 @@ and return when what they began can be seen.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from ...catalog.descriptors.descriptor import Descriptor
@@ -21,6 +22,7 @@ from ..runtime.relations import LeaseScope
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction
 from ..syntax import statements
+from ..syntax.changefeed_statements import AlterChangefeed
 from ..syntax.schema_statements import (
     AlterCommand,
     AlterTable,
@@ -31,6 +33,7 @@ from ..syntax.schema_statements import (
 )
 from ..syntax.statements import AlterTableSet
 from ..variables.variables import NEW_TABLES_LOCKED, SERIAL_NORMALIZATION, SessionVariables
+from .admin.alter_feed import alter_changefeed
 from .admin.feeds import create_changefeed
 from .ddl.ddl import DDL, locked_unless_said, run_ddl, wait_until_seen
 from .ddl.ddl_needs import check_ddl
@@ -147,24 +150,50 @@ async def begin_changefeed(
     user: str,
 ) -> Result:
     """CREATE CHANGEFEED into a sink: its job, which starts when the transaction has committed."""
+    return await _serializably(
+        services,
+        opened,
+        lambda transaction, scope: create_changefeed(
+            services, statement, transaction, scope, database, user
+        ),
+    )
+
+
+async def alter_feed(
+    services: Services,
+    statement: AlterChangefeed,
+    opened: OpenTransaction | None,
+    database: str,
+    user: str,
+) -> Result:
+    """ALTER CHANGEFEED: whoever runs the job hears of it when the transaction has committed."""
+    return await _serializably(
+        services,
+        opened,
+        lambda transaction, scope: alter_changefeed(
+            services, statement, transaction, scope, database, user
+        ),
+    )
+
+
+async def _serializably(
+    services: Services,
+    opened: OpenTransaction | None,
+    work: Callable[[Transaction, LeaseScope], Awaitable[Result]],
+) -> Result:
+    """What `work` does in the open transaction, whatever its isolation, or in one of its own."""
     if opened is not None:
 
-        async def work() -> Result:
+        async def tracked() -> Result:
             with opened.transaction.tracking(True):
-                return await create_changefeed(
-                    services, statement, opened.transaction, opened.scope, database, user
-                )
+                return await work(opened.transaction, opened.scope)
 
-        return await opened.statement(work)
+        return await opened.statement(tracked)
 
     result, _, _ = await attempts(
         services,
         lambda scope: in_transaction(
-            services.store,
-            scope,
-            lambda transaction: create_changefeed(
-                services, statement, transaction, scope, database, user
-            ),
+            services.store, scope, lambda transaction: work(transaction, scope)
         ),
     )
     return result

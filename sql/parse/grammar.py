@@ -29,6 +29,7 @@ from ..syntax.statements import (
 )
 from . import copy, cursors, prepared, transactions
 from .admin import feeds, maintenance, rights, show, users
+from .admin.alter_feed import alter_changefeed
 from .admin.refused import refusal
 from .cursor import Cursor, LexemeKind, syntax_error
 from .ddl import alter, relaxed_logs, sequences, tables, types, views
@@ -206,6 +207,7 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("drop", "view"): views.drop_view,
     ("alter", "type"): rights.alter_type,
     ("drop", "type"): types.drop_type,
+    ("alter", "changefeed"): alter_changefeed,
     ("create", "relaxed", "log"): relaxed_logs.create_relaxed_log,
     ("drop", "relaxed", "log"): relaxed_logs.drop_relaxed_log,
     ("create", "changefeed"): feeds.create_changefeed,

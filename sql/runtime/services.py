@@ -15,6 +15,7 @@ from ...catalog.rights.rights_watcher import RightsWatcher
 from ...catalog.rights.users import ROOT
 from ...catalog.schema_change.jobs import SchemaChanges
 from ...catalog.store.catalog import Catalog
+from ...changefeed import Alteration
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.txn import Transaction
@@ -62,6 +63,17 @@ class Changefeeds(Protocol):
         ...
 
     async def stream(self, request: ChangefeedRequest) -> ChangefeedStream: ...
+
+    async def alter(
+        self,
+        transaction: Transaction,
+        job_id: int,
+        alterations: Sequence[Alteration],
+        *,
+        at: Timestamp,
+    ) -> str:
+        """Changes a feed's job in the transaction; returns its new description."""
+        ...
 
     async def verify(
         self, job_id: int, *, at_resolved: bool, repairs: bool

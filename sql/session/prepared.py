@@ -44,6 +44,7 @@ from ..runtime.plan_cache import Prepared, zoned
 from ..runtime.planning import lengthy_relations, planned
 from ..runtime.relations import LeaseScope, changed_tables, resolve_all
 from ..runtime.services import Services
+from ..syntax.changefeed_statements import AlterChangefeed
 from ..syntax.cursor_statements import DeclareCursor
 from ..syntax.merge_statements import Merge
 from ..syntax.statements import (
@@ -294,6 +295,8 @@ def joins_batch(statement: Statement | None) -> bool:
             return as_of is None
         case CreateChangefeed(sink=sink):
             return sink is not None
+        case AlterChangefeed():
+            return True
         case ExecutePrepared():
             return True
         case Explain(analyze=analyze):

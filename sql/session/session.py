@@ -26,6 +26,7 @@ from ..execute.admin.listings import Listing, run_listing
 from ..execute.admin.session_calls import CallingSession
 from ..execute.admin.users import UserChange, change_user
 from ..execute.catalog_statements import (
+    alter_feed,
     as_variables_say,
     begin_changefeed,
     change_catalog,
@@ -51,6 +52,7 @@ from ..runtime.plan_cache import Prepared
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction, lock_timeout
 from ..syntax import statements
+from ..syntax.changefeed_statements import AlterChangefeed
 from ..syntax.cursor_statements import CursorStatement, FetchCursor
 from ..syntax.merge_statements import Merge
 from ..syntax.rights_statements import ActAs, RightsChange
@@ -450,6 +452,11 @@ class Session:
                 return await self._list(statement, parameters)
             case statements.CreateChangefeed():
                 return await self._run_changefeed(statement)
+            case AlterChangefeed():
+                self._transactions.refuse_read_only("ALTER CHANGEFEED")
+                return await alter_feed(
+                    self._services, statement, self._open, self.database, self.user
+                )
             case statements.ShowJobs():
                 reader = self._transactions.reader
                 return await list_jobs(self._services, statement, self.user, reader)

@@ -13,6 +13,7 @@ from enum import Enum
 from sqlglot import exp
 
 from .as_of_clause import AsOf
+from .changefeed_statements import AlterChangefeed
 from .conflict_clause import OnConflict, Overriding
 from .copy_options import CopyOptions
 from .cursor_statements import CursorStatement
@@ -378,6 +379,7 @@ Statement = (
     | PlannedStatement
     | TransactionStatement
     | CreateChangefeed
+    | AlterChangefeed
     | ShowJobs
     | ControlJobs
     | VerifyChangefeed

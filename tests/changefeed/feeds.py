@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -38,10 +38,27 @@ class MemoryClaim:
         self.job_id = job_id
         self.epoch = 1
         self.payload = payload
+        self._changed = asyncio.Event()
         self.progress: bytes | None = None
 
     async def read_progress(self) -> bytes | None:
         return self.progress
+
+    def alter(self, payload: bytes) -> None:
+        """What a statement does."""
+        self.payload = payload
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def payload_changed(self, known: bytes) -> bytes:
+        while self.payload == known:
+            await self._changed.wait()
+        return self.payload
+
+    async def change_payload(self, change: Callable[[bytes], bytes]) -> bytes:
+        await asyncio.sleep(0.001)
+        self.alter(change(self.payload))
+        return self.payload
 
     async def save_progress(self, progress: bytes) -> None:
         await asyncio.sleep(0.001)

@@ -25,6 +25,7 @@ from tailrace.catalog.schema_change.type_change import TypeChanger
 from tailrace.catalog.store.catalog import Catalog
 from tailrace.catalog.store.descriptor_store import DescriptorStore
 from tailrace.catalog.values.errors import SQLError
+from tailrace.changefeed import Alteration
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.txn import Transaction
@@ -54,6 +55,7 @@ class RecordedFeeds:
     def __init__(self) -> None:
         self.requests: list[tuple[ChangefeedRequest, str | None]] = []
         self.controlled: list[tuple[int, JobAction]] = []
+        self.altered: list[tuple[int, Alteration]] = []
 
     async def create(self, transaction: Transaction, request: ChangefeedRequest, sink: str) -> int:
         self.requests.append((request, sink))
@@ -67,6 +69,17 @@ class RecordedFeeds:
                 yield (name,)
 
         return ChangefeedStream([ResultColumn("table", STRING)], rows())
+
+    async def alter(
+        self,
+        transaction: Transaction,
+        job_id: int,
+        alterations: Sequence[Alteration],
+        *,
+        at: Timestamp,
+    ) -> str:
+        self.altered += [(job_id, alteration) for alteration in alterations]
+        return self.requests[job_id - 1][0].statement
 
     async def verify(
         self, job_id: int, *, at_resolved: bool, repairs: bool

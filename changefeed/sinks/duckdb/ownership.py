@@ -252,6 +252,15 @@ def release_job(cursor: duckdb.DuckDBPyConnection, job_id: int) -> None:
     cursor.execute(f"DELETE FROM {SCHEMA}.progress WHERE job_id = $1", [job_id])
 
 
+def release_others(
+    cursor: duckdb.DuckDBPyConnection, job_id: int, table_ids: Sequence[int]
+) -> None:
+    """Gives a job's mirrors of other tables than these free. Their rows stay."""
+    others = f"job_id = {job_id:d} AND NOT list_contains($1::bigint[], table_id)"
+    cursor.execute(f"DELETE FROM {SCHEMA}.tombstones WHERE {others}", [list(table_ids)])
+    cursor.execute(f"UPDATE {SCHEMA}.mirrors SET job_id = NULL WHERE {others}", [list(table_ids)])
+
+
 def _version(descriptor: TableDescriptor) -> tuple[int, int, bytes]:
     return descriptor.id, descriptor.version, encode_descriptor(descriptor)
 

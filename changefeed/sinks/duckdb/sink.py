@@ -23,7 +23,14 @@ from .files import DuckDBFiles
 from .mirror_file import MirrorFile, run_whole
 from .mirror_table import MirrorTable
 from .orphans import Lives, release_orphans
-from .ownership import MirrorRow, check_file, has_schema, prepare_file, prepare_mirror
+from .ownership import (
+    MirrorRow,
+    check_file,
+    has_schema,
+    prepare_file,
+    prepare_mirror,
+    release_others,
+)
 from .progress_table import Fenced, ProgressRow
 from .stage import drop_stages
 from .staged_table import StagedTable, held, hide
@@ -68,6 +75,7 @@ class DuckDBSink:
         self._lives = lives
         self._identity = context.identity
         self._position = context.position
+        self._kept = context.kept
         self._wall = context.clock.wall
         self._file: MirrorFile | None = None
         self._cursor: duckdb.DuckDBPyConnection | None = None
@@ -198,6 +206,8 @@ class DuckDBSink:
                     f"mirror file {self._target.path}: an earlier attempt of job "
                     f"{identity.job_id} has written to it while this one began"
                 )
+            kept = [*self._kept, *(table.id for table in tables)]
+            release_others(cursor, identity.job_id, kept)
             schemas = [
                 TableSchema(table, name=names[table.id], job_id=identity.job_id) for table in tables
             ]

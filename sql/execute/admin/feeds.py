@@ -195,7 +195,7 @@ async def control_jobs(services: Services, statement: ControlJobs, user: str) ->
         jobs = {job.id: job for job in await services.jobs.find(statement.job_ids)}
         for job_id in statement.job_ids:
             if not rights.admin(user):
-                _check_control(rights, user, job_id, jobs.get(job_id))
+                check_control(rights, user, job_id, jobs.get(job_id))
             if resumes and job_id in jobs:
                 await _check_owner(services, rights, jobs[job_id])
     for job_id in statement.job_ids:
@@ -212,7 +212,7 @@ async def verify_changefeed(services: Services, statement: VerifyChangefeed, use
     rights = services.rights.current
     if not rights.admin(user):
         jobs = await services.jobs.find([statement.job_id])
-        _check_control(rights, user, statement.job_id, jobs[0] if jobs else None)
+        check_control(rights, user, statement.job_id, jobs[0] if jobs else None)
         for job in jobs:
             if (job.user_name or ROOT) not in rights.roles_of(user):
                 await _check_tables(services, job, user, Privilege.SELECT)
@@ -257,7 +257,7 @@ async def _check_owner(services: Services, rights: Rights, job: JobSummary) -> N
             )
 
 
-def _check_control(rights: Rights, user: str, job_id: int, job: JobSummary | None) -> None:
+def check_control(rights: Rights, user: str, job_id: int, job: JobSummary | None) -> None:
     """Of a job that one may not even see it is not told that it exists."""
     held = rights.held(user, SYSTEM)
     owner = ROOT if job is None else job.user_name or ROOT

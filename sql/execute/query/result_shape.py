@@ -9,6 +9,7 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ...plan.plans import MergePlan, Plan, SelectPlan, WithPlan
 from ...results.results import INT8, STRING, ResultColumn
+from ...syntax.changefeed_statements import AlterChangefeed
 from ...syntax.statements import (
     CreateChangefeed,
     Explain,
@@ -59,6 +60,8 @@ def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | Non
             return CHANGEFEED_COLUMNS
         case CreateChangefeed():
             return (ResultColumn("job_id", INT8),)
+        case AlterChangefeed():
+            return (ResultColumn("job_id", INT8), ResultColumn("job_description", STRING))
         case VerifyChangefeed():
             return VERIFY_COLUMNS
         case Explain():

@@ -49,3 +49,26 @@ CANCEL 12
 ----
 position 8: syntax error at or near "12" (SQLSTATE 42601)
 HINT: Expected JOB.
+
+ALTER CHANGEFEED 12 ADD refunds, s.t WITH initial_scan DROP orders SET resolved = '1s', updated UNSET diff
+----
+AlterChangefeed(job_id=12, clauses=(AddTables(tables=(ObjectName(parts=('refunds'), position=25), ObjectName(parts=('s', 't'), position=34)), options=(Option(name='initial_scan', value=None, position=43))), DropTables(tables=(ObjectName(parts=('orders'), position=61))), SetFeedOptions(options=(Option(name='resolved', value='1s', position=72), Option(name='updated', value=None, position=89))), UnsetFeedOptions(names=('diff'))))
+
+ALTER CHANGEFEED 12 PAUSE TABLE t RESUME TABLE u RESCAN TABLE v
+----
+AlterChangefeed(job_id=12, clauses=(ControlTables(action='PAUSE', tables=(ObjectName(parts=('t'), position=33))), ControlTables(action='RESUME', tables=(ObjectName(parts=('u'), position=48))), ControlTables(action='RESCAN', tables=(ObjectName(parts=('v'), position=63)))))
+
+ALTER CHANGEFEED 12
+----
+position 20: syntax error at end of input (SQLSTATE 42601)
+HINT: Expected ADD, DROP, SET, UNSET, PAUSE TABLE, RESUME TABLE or RESCAN TABLE.
+
+ALTER CHANGEFEED 12 PAUSE t
+----
+position 27: syntax error at or near "t" (SQLSTATE 42601)
+HINT: Expected TABLE.
+
+ALTER CHANGEFEED j ADD t
+----
+position 18: syntax error at or near "j" (SQLSTATE 42601)
+HINT: Expected a job's id.

@@ -1,0 +1,152 @@
+"""ALTER CHANGEFEED."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....catalog.rights.privileges import Privilege
+from ....catalog.rights.users import ROOT
+from ....catalog.values.errors import SQLError
+from ....changefeed import (
+    AddTarget,
+    Alteration,
+    ControlTarget,
+    DropTarget,
+    SetOptions,
+    TargetAction,
+    TargetName,
+    UnsetOptions,
+)
+from ....kvlayer.access import Transaction
+from ...results.results import INT8, STRING, Result, listing
+from ...runtime.authorization import Actor
+from ...runtime.relations import LeaseScope, find_table, full_name, resolve_all
+from ...runtime.services import Services
+from ...syntax.changefeed_statements import (
+    AddTables,
+    AlterChangefeed,
+    ControlTables,
+    DropTables,
+    FeedClause,
+    SetFeedOptions,
+    UnsetFeedOptions,
+)
+from ...syntax.names import ObjectName, Option
+from .feeds import check_control
+
+SCAN_OPTIONS = {
+    ("initial_scan", None): True,
+    ("initial_scan", "yes"): True,
+    ("initial_scan", "no"): False,
+    ("no_initial_scan", None): False,
+}
+
+
+async def alter_changefeed(
+    services: Services,
+    statement: AlterChangefeed,
+    transaction: Transaction,
+    scope: LeaseScope,
+    database: str,
+    user: str = ROOT,
+) -> Result:
+    """The job's id and its new description. Does not commit."""
+    rights = services.rights.current
+    if not rights.admin(user):
+        found = {job.id: job for job in await services.jobs.find([statement.job_id])}
+        check_control(rights, user, statement.job_id, found.get(statement.job_id))
+    actor = Actor(services, user, database, transaction)
+    alterations: list[Alteration] = []
+    for clause in statement.clauses:
+        alterations += await _alterations(actor, clause, scope)
+    description = await services.changefeeds.alter(
+        transaction, statement.job_id, alterations, at=transaction.read_timestamp
+    )
+    columns = [("job_id", INT8), ("job_description", STRING)]
+    return listing("ALTER CHANGEFEED", columns, [(statement.job_id, description)])
+
+
+async def _alterations(actor: Actor, clause: FeedClause, scope: LeaseScope) -> Sequence[Alteration]:
+    match clause:
+        case AddTables():
+            return await _added(actor, clause, scope)
+        case DropTables(tables=tables):
+            return [DropTarget(await _named(actor, name)) for name in tables]
+        case ControlTables(action=action, tables=tables):
+            chosen = TargetAction(action)
+            return [ControlTarget(chosen, await _named(actor, name)) for name in tables]
+        case SetFeedOptions(options=options):
+            _refuse_twice([(option.name, option.position) for option in options])
+            return [SetOptions({option.name: option.value for option in options})]
+        case UnsetFeedOptions(names=names):
+            return [UnsetOptions(names)]
+
+
+async def _added(actor: Actor, clause: AddTables, scope: LeaseScope) -> Sequence[AddTarget]:
+    transaction = actor.reader
+    relations = await resolve_all(
+        actor.services,
+        transaction,
+        clause.tables,
+        actor.database,
+        scope,
+        transaction.read_timestamp,
+        transaction,
+    )
+    scans = _scans(clause.options)
+    added: list[AddTarget] = []
+    for name in clause.tables:
+        table = relations[name.parts]
+        if table.view is not None:
+            raise SQLError(
+                "42809",
+                f'ALTER CHANGEFEED cannot target view "{name}"',
+                hint="A changefeed is of tables: name those that the view reads.",
+                position=name.position,
+            )
+        try:
+            await actor.need_table(table, Privilege.CHANGEFEED)
+        except SQLError as error:
+            raise SQLError(
+                "42501",
+                f'user "{actor.user}" requires the CHANGEFEED privilege on all target tables '
+                "to be able to run an enterprise changefeed",
+                detail=f"{error.message}.",
+            ) from error
+        added.append(AddTarget(table, str(full_name(name, actor.database)), scans))
+    return added
+
+
+def _scans(options: Sequence[Option]) -> bool | None:
+    """Whether the tables are scanned, where the clause says so."""
+    chosen: set[bool] = set()
+    for option in options:
+        scans = SCAN_OPTIONS.get((option.name, option.value))
+        if scans is None:
+            raise SQLError(
+                "22023",
+                f"ADD takes initial_scan, initial_scan = 'no' or no_initial_scan, not "
+                f"{option.name}{'' if option.value is None else f' = {option.value!r}'}",
+                hint="What is of the whole feed goes behind SET.",
+                position=option.position,
+            )
+        chosen.add(scans)
+    if len(chosen) > 1:
+        raise SQLError("22023", "initial_scan and no_initial_scan exclude each other")
+    return chosen.pop() if chosen else None
+
+
+def _refuse_twice(options: Sequence[tuple[str, int]]) -> None:
+    seen: set[str] = set()
+    for name, position in options:
+        if name in seen:
+            message = f'option "{name}" specified more than once'
+            raise SQLError("42601", message, position=position)
+        seen.add(name)
+
+
+async def _named(actor: Actor, name: ObjectName) -> TargetName:
+    """A target by what has its name now; a table that is gone by the name that it had."""
+    table = await find_table(actor.services, actor.reader, name, actor.database, views=True)
+    shown = str(full_name(name, actor.database))
+    return TargetName(None if table is None else table.id, shown)

@@ -1,0 +1,49 @@
+"""ALTER CHANGEFEED, as the parser hands it on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .names import ObjectName, Option
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddTables:
+    """ADD t, … [WITH initial_scan | no_initial_scan]."""
+
+    tables: tuple[ObjectName, ...]
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropTables:
+    tables: tuple[ObjectName, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlTables:
+    """`action` is PAUSE, RESUME or RESCAN."""
+
+    action: str
+    tables: tuple[ObjectName, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetFeedOptions:
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnsetFeedOptions:
+    names: tuple[str, ...]
+
+
+FeedClause = AddTables | DropTables | ControlTables | SetFeedOptions | UnsetFeedOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterChangefeed:
+    """The clauses in their order; at least one."""
+
+    job_id: int
+    clauses: tuple[FeedClause, ...]

@@ -1,0 +1,195 @@
+"""ALTER CHANGEFEED on running and paused feeds: the whole house, on real threads and files."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tailrace.api.embedded import AsyncDatabase, aopen
+from tailrace.catalog.values.errors import SQLError
+
+MIRROR = "mirror.duckdb"
+
+
+class Feed:
+    """A feed of `orders` into a mirror, with `refunds` beside it."""
+
+    def __init__(self, database: AsyncDatabase, job_id: int) -> None:
+        self.database = database
+        self.job_id = job_id
+
+    async def sql(self, text: str) -> list[tuple[object, ...]]:
+        return [tuple(row) for row in (await self.database.sql(text)).fetchall()]
+
+    async def alter(self, clauses: str) -> list[tuple[object, ...]]:
+        return await self.sql(f"ALTER CHANGEFEED {self.job_id} {clauses}")
+
+    async def refused(self, clauses: str) -> SQLError:
+        with pytest.raises(SQLError) as caught:
+            await self.alter(clauses)
+        return caught.value
+
+    async def caught_up(self) -> None:
+        feed = self.database.feed(self.job_id)
+        async with asyncio.timeout(30):
+            await feed.wait_until(await self.database.node.store.now())
+
+    async def equal(self, table: str) -> None:
+        """Waits until the mirror shows the table's rows."""
+        expected = (await self.database.sql(f"SELECT * FROM {table} ORDER BY k")).arrow()
+        async with asyncio.timeout(30):
+            while True:
+                await self.caught_up()
+                try:
+                    found = await self.shown(table)
+                except Exception:  # the table is not there yet
+                    found = []
+                if found == expected.to_pylist():
+                    return
+                await asyncio.sleep(0.02)
+
+    async def shown(self, table: str) -> list[dict[str, object]]:
+        mirror = self.database.mirror(MIRROR)
+        return (await mirror.sql(f"SELECT * FROM {table} ORDER BY k")).to_pylist()
+
+
+async def open_feed(path: Path) -> Feed:
+    database = await aopen(path / "data")
+    for table in ("orders", "refunds"):
+        await database.sql(f"CREATE TABLE {table} (k INT8 PRIMARY KEY, v STRING)")
+        await database.sql(
+            f"INSERT INTO {table} SELECT i, 'old' FROM generate_series(1, 100) AS t(i)"
+        )
+    created = await database.sql(f"CREATE CHANGEFEED FOR orders INTO 'duckdb:///{MIRROR}'")
+    job_id = created.fetchall()[0][0]
+    assert isinstance(job_id, int)
+    return Feed(database, job_id)
+
+
+def test_a_table_joins_and_leaves_a_running_feed(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        feed = await open_feed(tmp_path)
+        async with feed.database:
+            await feed.equal("orders")
+            [(job_id, description)] = await feed.alter("ADD refunds WITH initial_scan")
+            assert job_id == feed.job_id
+            assert "defaultdb.public.orders, defaultdb.public.refunds INTO" in str(description)
+            await feed.sql("UPDATE refunds SET v = 'new' WHERE k < 10")
+            await feed.sql("DELETE FROM orders WHERE k = 7")
+            await feed.equal("refunds")
+            await feed.equal("orders")
+            await feed.alter("DROP refunds")
+            await feed.sql("DELETE FROM refunds WHERE k < 50")
+            await feed.sql("INSERT INTO orders VALUES (101, 'more')")
+            await feed.equal("orders")
+            assert len(await feed.shown("refunds")) == 100
+            await feed.alter("ADD refunds")
+            await feed.equal("refunds")
+            await feed.alter("DROP refunds ADD refunds")
+            await feed.sql("DELETE FROM refunds WHERE k < 60")
+            await feed.equal("refunds")
+            await feed.equal("orders")
+
+    asyncio.run(scenario())
+
+
+def test_a_paused_feed_is_altered_all_the_same(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        feed = await open_feed(tmp_path)
+        async with feed.database:
+            await feed.alter("ADD refunds")
+            await feed.equal("refunds")
+            await feed.sql(f"PAUSE JOB {feed.job_id}")
+            await feed.alter("DROP refunds")
+            await feed.sql("DELETE FROM refunds WHERE k < 50")
+            await feed.alter("ADD refunds SET resolved = '1s'")
+            await feed.sql("UPDATE orders SET v = 'new' WHERE k < 5")
+            await asyncio.sleep(0.5)
+            await feed.sql(f"RESUME JOB {feed.job_id}")
+            await feed.equal("refunds")
+            await feed.equal("orders")
+
+    asyncio.run(scenario())
+
+
+def test_a_target_is_paused_resumed_and_rescanned(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        feed = await open_feed(tmp_path)
+        async with feed.database:
+            await feed.alter("ADD refunds")
+            await feed.equal("refunds")
+            await feed.alter("PAUSE TABLE refunds")
+            await feed.sql("UPDATE orders SET v = 'new'")
+            await feed.equal("orders")
+            await feed.sql("DELETE FROM refunds WHERE k < 50")
+            await feed.sql("DELETE FROM orders WHERE k < 50")
+            await feed.equal("orders")
+            assert len(await feed.shown("refunds")) == 100
+            assert (await feed.refused("RESCAN TABLE refunds")).sqlstate == "55000"
+            before = feed.database.feed(feed.job_id).scanned_rows
+            await feed.alter("RESUME TABLE refunds")
+            await feed.equal("refunds")
+            assert feed.database.feed(feed.job_id).scanned_rows == before
+            await feed.alter("RESCAN TABLE refunds")
+            async with asyncio.timeout(30):
+                while feed.database.feed(feed.job_id).scanned_rows < before + 51:
+                    await asyncio.sleep(0.02)
+            await feed.sql("DELETE FROM refunds WHERE k = 60")
+            await feed.equal("refunds")
+            await feed.equal("orders")
+
+    asyncio.run(scenario())
+
+
+def test_what_cannot_be_altered_is_refused_by_name(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        feed = await open_feed(tmp_path)
+        async with feed.database:
+            await feed.sql("CREATE VIEW shown AS SELECT k FROM orders")
+            for clauses, sqlstate, words in [
+                ("ADD orders", "42710", "already watched"),
+                ("ADD refunds, refunds", "42710", "already watched"),
+                ("ADD nothing", "42P01", "nothing"),
+                ("ADD shown", "42809", "view"),
+                ("ADD refunds WITH diff", "22023", "diff"),
+                ("ADD refunds WITH initial_scan, no_initial_scan", "22023", "exclude"),
+                ("DROP refunds", "42704", "not watched"),
+                ("DROP orders", "22023", "all targets"),
+                ("SET cursor = '1'", "22023", "cursor"),
+                ("SET initial_scan = 'only'", "22023", "initial_scan"),
+                ("SET sink = 'null://'", "22023", "sink"),
+                ("SET nonsense", "22023", "nonsense"),
+                ("SET resolved = 'soon'", "22023", "resolved"),
+                ("SET updated, updated", "42601", "more than once"),
+                ("UNSET nonsense", "22023", "nonsense"),
+                ("RESUME TABLE orders", "55000", "running"),
+            ]:
+                error = await feed.refused(clauses)
+                assert (error.sqlstate, words in error.message) == (sqlstate, True), error
+            await feed.equal("orders")
+            with pytest.raises(SQLError, match="does not exist"):
+                await feed.sql("ALTER CHANGEFEED 12 ADD refunds")
+            await feed.sql(f"CANCEL JOB {feed.job_id}")
+            async with asyncio.timeout(10):
+                while (await feed.refused("ADD refunds")).sqlstate != "55000":
+                    await asyncio.sleep(0.02)
+
+    asyncio.run(scenario())
+
+
+def test_a_feed_goes_on_when_a_table_of_it_is_dropped(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        feed = await open_feed(tmp_path)
+        async with feed.database:
+            await feed.alter("ADD refunds SET on_table_dropped = 'leave'")
+            await feed.equal("refunds")
+            await feed.sql("DROP TABLE refunds")
+            await feed.sql("INSERT INTO orders VALUES (101, 'more')")
+            await feed.equal("orders")
+            await feed.alter("UNSET on_table_dropped")
+            await feed.sql("INSERT INTO orders VALUES (102, 'more')")
+            await feed.equal("orders")
+
+    asyncio.run(scenario())
