@@ -129,6 +129,7 @@ def test_long_transaction_holds_resolved_but_not_rows() -> None:
     async def scenario() -> None:
         async with open_feed(sim, locked=True) as (table, feed), feed.running():
             await feed.live.wait_until(await table.write((1, "warm")))
+            table.catalog.store.settings.set("kv.transaction.buffer_bytes", "0")
             slow = asyncio.create_task(table.write_slowly((9, "slow"), 2.0))
             await asyncio.sleep(0.1)
             feed.live.stages.clear()

@@ -228,6 +228,12 @@ ROWS: Sequence[Row] = (
     for_system("SHOW CLUSTER SETTING kv.gc.interval", "VIEWCLUSTERSETTING"),
     for_system("CANCEL SESSION '{victim}'", "CANCELQUERY", refusal="42704"),
     for_system("PAUSE JOB {job}", "CONTROLJOB", setup=FEED_OF_OTHER, refusal="42704"),
+    for_system(
+        "ALTER CHANGEFEED {job} SET resolved = '1s'",
+        "CONTROLJOB",
+        setup=FEED_OF_OTHER,
+        refusal="42704",
+    ),
     Row(
         sql="VERIFY CHANGEFEED {job}",
         needs="CONTROLJOB of the system, and SELECT on the tables",

@@ -25,6 +25,7 @@ from tailrace.changefeed.jobs.services import ChangefeedServices
 from tailrace.changefeed.pipeline.idle_pace import IdlePace
 from tailrace.changefeed.pipeline.live import LiveFeed
 from tailrace.changefeed.sinks.protocol import SinkError, SinkProgress
+from tailrace.changefeed.targets import FeedTarget, TableTarget
 from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.errors import Deadlock, LockTimeout, RetryableTransaction
 from tailrace.kvlayer.settings import Settings
@@ -162,6 +163,9 @@ class _Services:
     leases: Any
     watch: FeedWatch
     pace: IdlePace
+
+    def target(self, table_id: int) -> FeedTarget:
+        return TableTarget(table_id, self.descriptors)
 
     def schema_feed(self, kind: SchemaFeedKind | None = None) -> SchemaFeed:
         if kind is SchemaFeedKind.RANGEFEED:
