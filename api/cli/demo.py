@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from ..demo.report import DemoOutcome
+from ..demo.report import DemoOutcome, print_next
 from ..demo.run import run_demo
 from ..demo.spark_run import LakeOutcome, run_spark_demo
 
@@ -48,6 +48,7 @@ def demo(
             outcome = asyncio.run(run_spark_demo(place, console))
         else:
             outcome = asyncio.run(run_demo(place, console, rate=rate, stay=stay))
+    print_next(console, folder)
     if json_line:
         print(
             json.dumps(
