@@ -142,7 +142,7 @@ def test_killed_at_random_a_client_has_each_version_once() -> None:
             await node.sql(SUBSCRIBED)
             writing = asyncio.create_task(write(node))
             client, deaths = Client(), 0
-            while not writing.done() or len(client.processed) < 50 + 120:
+            while not writing.done() or client.resolved < writing.result():
                 session = node.session()
                 client.begin_again()
                 reading = asyncio.create_task(read(session, client))
@@ -151,17 +151,19 @@ def test_killed_at_random_a_client_has_each_version_once() -> None:
                 reading.cancel()
                 await asyncio.wait([reading])
                 await session.close()
-            await writing
             assert deaths > 10, deaths
             (written,) = await node.rows("SELECT count(*), count(DISTINCT k) FROM t")
             assert written == (50, 50)
             assert len(client.processed) == len(set(client.processed)) == 50 + 120
 
-    async def write(node: SqlNode) -> None:
-        """Versions, each of a transaction of its own."""
+    async def write(node: SqlNode) -> Decimal:
+        """Versions, each of a transaction of its own; returns a timestamp behind the last."""
         for number in range(120):
             await node.sql("UPSERT INTO t VALUES ($1, $2)", 1 + number % 50, str(number))
             await asyncio.sleep(random.expovariate(10.0))
+        ((behind,),) = await node.rows("SELECT cluster_logical_timestamp()")
+        assert isinstance(behind, Decimal)
+        return behind
 
     async def read(session: Session, client: Client) -> None:
         while True:
