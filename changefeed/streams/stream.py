@@ -12,7 +12,7 @@ read is protected from garbage collection, and an error that another attempt may
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from ...catalog.jobs import BACKOFF_MAX, BACKOFF_MIN, Backoff
 from ...catalog.rights.privileges import Privilege
@@ -21,7 +21,7 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, format_timestamp
 from ...kvlayer.errors import StoreClosed
 from ...schemafeed.feed import SchemaFeedError, TableDropped
-from ..contract.options import parse_options
+from ..contract.options import ChangefeedOptions, parse_options
 from ..jobs.attempt import Destination, FeedPlan, plan_tables, retryable, run_attempt
 from ..jobs.create import FeedRequest, check_start
 from ..jobs.feed_rights import check_feed_rights
@@ -62,6 +62,11 @@ class ChangefeedStream:
         self._protection = protection
         self._progress: SinkProgress | None = None
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether `take` has rows to return at once."""
+        return self._sink.ready
 
     async def take(self) -> list[ChangefeedRow]:
         """The next rows, as they came together; an empty list when the feed has ended.
@@ -162,12 +167,24 @@ async def open_stream(services: ChangefeedServices, request: FeedRequest) -> Cha
     parsed = parse_options(request.options)
     await check_start(services, request, parsed.cursor)
     start_at = request.at if parsed.cursor is None else parsed.cursor
-    protection = await protect_stream(services, request.tables, start_at)
-    plan = plan_tables(
-        services, [table.id for table in request.tables], start_at=start_at, options=parsed
-    )
-    sink = SinklessSink(services.store.clock.wall, parsed)
-    return ChangefeedStream(services, plan, sink, protection, request.user)
+    table_ids = [table.id for table in request.tables]
+    return await stream_from(services, table_ids, start_at, parsed, request.user)
+
+
+async def stream_from(
+    services: ChangefeedServices,
+    table_ids: Sequence[int],
+    start_at: Timestamp,
+    options: ChangefeedOptions,
+    user: str,
+) -> ChangefeedStream:
+    """A sinkless feed of tables that are there as of `start_at`, not entered yet. Raises SQLError
+    where what it has to read is collected already."""
+    plan = plan_tables(services, table_ids, start_at=start_at, options=options)
+    spans = [planned.target.span for planned in plan.targets]
+    protection = await protect_stream(services, spans, start_at)
+    sink = SinklessSink(services.store.clock.wall, options)
+    return ChangefeedStream(services, plan, sink, protection, user)
 
 
 def _told(error: Exception) -> Exception:
