@@ -21,7 +21,9 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, format_timestamp
 from ...kvlayer.errors import StoreClosed
 from ...schemafeed.feed import SchemaFeedError, TableDropped
-from ..contract.options import parse_options
+from ..contract.message_form import Format
+from ..contract.options import NOT_SUPPORTED, check_effective, parse_options
+from ..encode import Topics
 from ..jobs.attempt import Destination, FeedPlan, plan_tables, retryable, run_attempt
 from ..jobs.create import FeedRequest, check_start
 from ..jobs.feed_rights import check_feed_rights
@@ -30,7 +32,7 @@ from ..pipeline.boundary import SchemaChangeEnd
 from ..pipeline.live import FeedState, LiveFeed
 from ..pipeline.pipeline import RangeDeletion, TargetFailed
 from ..sinks.protocol import SinkProgress
-from ..sinks.sinkless import ChangefeedRow, SinklessSink
+from ..sinks.sinkless import OBEYED, ChangefeedRow, SinklessSink
 from .stream_protection import StreamProtection, protect_stream
 
 STREAM_JOB_ID = 0
@@ -134,7 +136,7 @@ class ChangefeedStream:
             destination = Destination(
                 sink=self._sink,
                 transactional=False,
-                columnar=False,
+                columnar=True,
                 known=began_at,
                 save=self._save,
             )
@@ -160,13 +162,26 @@ class ChangefeedStream:
 async def open_stream(services: ChangefeedServices, request: FeedRequest) -> ChangefeedStream:
     """Starts a sinkless feed. Raises SQLError on a request that will not do."""
     parsed = parse_options(request.options)
+    check_effective(request.options, OBEYED, "sinkless")
+    if parsed.format is not Format.JSON:
+        raise SQLError(
+            NOT_SUPPORTED,
+            f"a sinkless changefeed has no messages in format {parsed.format.value}",
+            hint="Leave the option format out, or name a sink of files.",
+        )
     await check_start(services, request, parsed.cursor)
     start_at = request.at if parsed.cursor is None else parsed.cursor
     protection = await protect_stream(services, request.tables, start_at)
     plan = plan_tables(
         services, [table.id for table in request.tables], start_at=start_at, options=parsed
     )
-    sink = SinklessSink(services.store.clock.wall, parsed)
+    topics = Topics(
+        full_names={
+            table.id: name for table, name in zip(request.tables, request.names, strict=True)
+        },
+        full_table_name=parsed.full_table_name,
+    )
+    sink = SinklessSink(services.store.clock.wall, parsed, topics)
     return ChangefeedStream(services, plan, sink, protection, request.user)
 
 
