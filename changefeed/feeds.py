@@ -269,6 +269,6 @@ class Changefeeds:
             full_table_names=names,
             table_ids=tuple(target.table_id for target in details.targets),
             topics=tuple(name.rpartition(".")[2] for name in names),
-            format="json",
+            format=details.parsed_options.format.value,
             user_name=details.user_name,
         )

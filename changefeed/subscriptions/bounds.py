@@ -119,7 +119,7 @@ class SubscriptionBounds:
     ) -> int:
         """Bytes of the keys and values that were committed to its tables in between."""
         total = 0
-        for table_id in subscription.definition.table_ids:
+        for table_id in subscription.definition.tables:
             span = self._services.target(table_id).span
             async for versions in self._services.store.versions(span, after, upto):
                 total += sum(len(key) + len(value or b"") for key, _, value in versions)

@@ -35,7 +35,7 @@ class SubscriptionReader:
         subscription.check_live()
         stream = await stream_from(
             services,
-            subscription.definition.table_ids,
+            subscription.definition.tables,
             subscription.position,
             subscription.options,
             user,

@@ -19,6 +19,7 @@ from ...kvlayer.span import Span
 from ..contract.options import ChangefeedOptions, ScanChoice, parse_options
 from ..jobs.create import FeedRequest, check_start, targets_of
 from ..jobs.services import ChangefeedServices
+from ..streams.stream import stream_options
 
 MAX_AGE = declare_duration(
     "changefeed.subscription.max_age",
@@ -39,10 +40,9 @@ class Reader(Protocol):
 
 
 class Definition(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
-    """What CREATE SUBSCRIPTION said: tables by id, with their full names as of then."""
+    """What CREATE SUBSCRIPTION said: its tables by id, with their full names as of then."""
 
-    table_ids: list[int]
-    table_names: list[str]
+    tables: dict[int, str]
     options: dict[str, str | None]
     start_at: Timestamp
     protection_id: bytes
@@ -110,7 +110,7 @@ async def create_subscription(
     fit, and what `check_start` raises."""
     if await transaction.get(_rows.encode_key((name,))) is not None:
         raise SQLError("42710", f'subscription "{name}" already exists')
-    options = parse_options(request.options)
+    options = stream_options(request.options)
     if options.initial_scan is ScanChoice.ONLY:
         raise SQLError(
             "22023",
@@ -130,8 +130,7 @@ async def create_subscription(
     except ProtectionRefused as refused:
         raise SQLError("22023", f"subscription cannot start: {refused}") from refused
     definition = Definition(
-        table_ids=[table.id for table in request.tables],
-        table_names=list(request.names),
+        tables={table.id: name for table, name in zip(request.tables, request.names, strict=True)},
         options=dict(request.options),
         start_at=start_at,
         protection_id=protection_id,

@@ -111,7 +111,7 @@ async def show_subscriptions(actor: Actor) -> Result:
         (
             each.name,
             each.owner,
-            ", ".join(each.definition.table_names),
+            ", ".join(each.definition.tables.values()),
             None if each.acknowledged is None else format_timestamp(each.acknowledged),
             seconds_between(each.position, now),
             "standing" if each.error is None else f"failed: {each.error}",
