@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,6 +12,7 @@ from ..catalog.leases.liveness import node_lives
 from ..catalog.values.errors import SQLError
 from ..kvlayer.clock import ZERO, Timestamp, seconds_between
 from ..kvlayer.txn import Transaction
+from .insight import FeedPosition, SpanLag, StageReport, feed_lag, stage_reports
 from .jobs.alter import alter_changefeed
 from .jobs.alterations import Alteration
 from .jobs.create import FeedRequest, plan_changefeed
@@ -212,6 +214,36 @@ class Changefeeds:
                 "change",
                 hint=f"RESUME JOB {job_id}, or repair when its backfill has ended.",
             ) from error
+
+    async def latency(self, job_id: int) -> list[StageReport]:
+        """What each stage of a feed takes, and what waits in it now.
+
+        Of a feed that does not run here it tells what was measured when it last did.
+        """
+        store = self._services.store
+        now = await store.now()
+        return stage_reports(self.watch(job_id), now, store.clock.wall.monotonic_ns())
+
+    async def lag(
+        self, job_id: int, payload: bytes, saved: bytes | None, *, halted: str | None
+    ) -> list[SpanLag]:
+        """How far each span of a feed is behind.
+
+        `halted` is the job's state where it is not to run; `saved` is the job's progress, which
+        counts where the feed runs on another node.
+        """
+        details, live = decode_details(payload), self._live.get(job_id)
+        progress = None if live is None or not live.here else live.progress
+        if progress is None and saved is not None:
+            progress = decode_progress(saved)
+        services = self._services
+        return await feed_lag(
+            FeedPosition(details=details, progress=progress, live=live, halted=halted),
+            [services.target(target.table_id) for target in details.targets],
+            services.store,
+            services.store.clock.last,
+            asyncio.get_running_loop().time(),
+        )
 
     def close(self) -> None:
         """The node stops: who waits for a feed here is told so. Jobs go on elsewhere, or later."""

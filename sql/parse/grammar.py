@@ -236,6 +236,8 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("show", "system", "grants"): rights.show_system_grants,
     ("show", "default", "privileges"): rights.show_default_privileges,
     ("show", "relaxed", "logs"): relaxed_logs.show_relaxed_logs,
+    ("show", "changefeed", "latency"): feeds.show_feed_latency,
+    ("show", "changefeed", "lag"): feeds.show_feed_lag,
     ("show",): feeds.show,
     ("set", "constraints"): lambda cursor: Discard(target=set_constraints(cursor)),
     ("set",): feeds.set_statement,

@@ -13,7 +13,7 @@ from enum import Enum
 from sqlglot import exp
 
 from .as_of_clause import AsOf
-from .changefeed_statements import AlterChangefeed
+from .changefeed_statements import AlterChangefeed, ShowFeedLag, ShowFeedLatency
 from .conflict_clause import OnConflict, Overriding
 from .copy_options import CopyOptions
 from .cursor_statements import CursorStatement
@@ -380,6 +380,8 @@ Statement = (
     | TransactionStatement
     | CreateChangefeed
     | AlterChangefeed
+    | ShowFeedLag
+    | ShowFeedLatency
     | ShowJobs
     | ControlJobs
     | VerifyChangefeed

@@ -234,6 +234,17 @@ ROWS: Sequence[Row] = (
         setup=FEED_OF_OTHER,
         refusal="42704",
     ),
+    *(
+        Row(
+            sql=f"SHOW CHANGEFEED {what} {{job}}",
+            needs="VIEWJOB of the system, and SELECT on the tables",
+            setup=FEED_OF_OTHER,
+            grants=["GRANT SYSTEM VIEWJOB TO {user}", "GRANT SELECT ON t{n} TO {user}"],
+            owning=["GRANT other{n} TO {user}"],
+            refusal="42704",
+        )
+        for what in ("LATENCY", "LAG")
+    ),
     Row(
         sql="VERIFY CHANGEFEED {job}",
         needs="CONTROLJOB of the system, and SELECT on the tables",

@@ -187,6 +187,20 @@ async def check_sees_job(services: Services, user: str, job_id: int) -> None:
         raise SQLError("42704", f"job with ID {job_id} does not exist")
 
 
+async def check_reads_feed(services: Services, user: str, job_id: int) -> None:
+    """Raises SQLError 42704 where the user sees no such job in SHOW JOBS, and 42501 where another
+    user's feed is of tables that this one may not SELECT: what is told of it holds keys."""
+    rights = services.rights.current
+    if rights.admin(user):
+        return
+    jobs = [job for job in await services.jobs.find([job_id]) if _sees(rights, user, job)]
+    if not jobs:
+        raise SQLError("42704", f"job with ID {job_id} does not exist")
+    for job in jobs:
+        if (job.user_name or ROOT) not in rights.roles_of(user):
+            await _check_tables(services, job, user, Privilege.SELECT)
+
+
 async def control_jobs(services: Services, statement: ControlJobs, user: str) -> Result:
     """Raises SQLError 42501 for a job of another user, where CONTROLJOB is missing."""
     rights = services.rights.current

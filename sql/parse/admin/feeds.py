@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import TokenType
 
+from ...syntax.changefeed_statements import ShowFeedLag, ShowFeedLatency
 from ...syntax.names import ObjectName
 from ...syntax.statements import (
     ControlJobs,
@@ -75,6 +76,18 @@ def verify_changefeed(cursor: Cursor) -> VerifyChangefeed:
     repairs = cursor.accept_words("repair")
     cursor.expect_end()
     return VerifyChangefeed(job_id=job_id, at_resolved=at_resolved, repairs=repairs)
+
+
+def show_feed_latency(cursor: Cursor) -> ShowFeedLatency:
+    job_id = cursor.integer("a job's id")
+    cursor.expect_end()
+    return ShowFeedLatency(job_id=job_id)
+
+
+def show_feed_lag(cursor: Cursor) -> ShowFeedLag:
+    job_id = cursor.integer("a job's id")
+    cursor.expect_end()
+    return ShowFeedLag(job_id=job_id)
 
 
 def show(cursor: Cursor) -> Statement:

@@ -20,6 +20,19 @@ CREATE CHANGEFEED t
 position 19: syntax error at or near "t" (SQLSTATE 42601)
 HINT: Expected FOR.
 
+SHOW CHANGEFEED LATENCY 7
+----
+ShowFeedLatency(job_id=7)
+
+SHOW CHANGEFEED LAG 7
+----
+ShowFeedLag(job_id=7)
+
+SHOW CHANGEFEED LAG
+----
+position 20: syntax error at end of input (SQLSTATE 42601)
+HINT: Expected a job's id.
+
 SHOW CHANGEFEED JOBS
 ----
 ShowJobs(changefeeds_only=True, job_id=None)
