@@ -167,6 +167,14 @@ class FeedServices:
             raise SQLError("55000", str(error)) from error
         return [(each.table.name, each.shown_key, each.what) for each in found]
 
+    async def explain(
+        self, transaction: Transaction, request: ChangefeedRequest, sink: str | None
+    ) -> Sequence[tuple[str, str]]:
+        return await self._feeds.explain(transaction, request, sink)
+
+    async def sample(self, request: ChangefeedRequest, count: int) -> Sequence[Row]:
+        return await self._feeds.sample(request, count)
+
     async def latency(self, job_id: int) -> Sequence[FeedStage]:
         """See `sql.runtime.services.Changefeeds`."""
         job = await self._found(job_id)

@@ -12,10 +12,19 @@ from ..catalog.leases.liveness import node_lives
 from ..catalog.values.errors import SQLError
 from ..kvlayer.clock import ZERO, Timestamp, seconds_between
 from ..kvlayer.txn import Transaction
-from .insight import FeedPosition, SpanLag, StageReport, feed_lag, stage_reports
+from .contract.options import parse_options
+from .insight import (
+    Fact,
+    FeedPosition,
+    SpanLag,
+    StageReport,
+    explain_feed,
+    feed_lag,
+    stage_reports,
+)
 from .jobs.alter import alter_changefeed
 from .jobs.alterations import Alteration
-from .jobs.create import FeedRequest, plan_changefeed
+from .jobs.create import FeedRequest, check_start, plan_changefeed
 from .jobs.details import UnknownFormat, decode_details, decode_progress, encode_details
 from .jobs.job import ChangefeedJob, Claim
 from .jobs.reservations import JOB_KIND, release_orphans
@@ -24,6 +33,8 @@ from .jobs.waits import FeedWaits
 from .pipeline.live import FeedState, LiveFeed
 from .sinks.duckdb import DuckDBKind
 from .sinks.protocol import SinkError, SinkRefused
+from .sinks.sinkless import ChangefeedRow
+from .streams.sample import sample
 from .streams.stream import ChangefeedStream, open_stream
 from .verify import Difference, NotTaken, SchemaAhead, Verification, repair
 
@@ -97,6 +108,23 @@ class Changefeeds:
     async def stream(self, request: FeedRequest) -> ChangefeedStream:
         """A feed without a sink. Raises SQLError."""
         return await open_stream(self._services, request)
+
+    async def explain(
+        self, transaction: Transaction, request: FeedRequest, sink: str | None
+    ) -> list[Fact]:
+        """What such a feed would do. What is wrong with it is said as at its creation: roll the
+        transaction back. Raises SQLError."""
+        if sink is None:
+            await check_start(self._services, request, parse_options(request.options).cursor)
+        else:
+            await plan_changefeed(
+                self._services, transaction, request, sink, user_name=request.user
+            )
+        return await explain_feed(self._services, request, sink)
+
+    async def sample(self, request: FeedRequest, count: int) -> list[ChangefeedRow]:
+        """Up to `count` messages that such a feed would send now. Raises SQLError."""
+        return await sample(await open_stream(self._services, request), count, request.at)
 
     # For the job registry
 

@@ -111,6 +111,19 @@ class Changefeeds(Protocol):
         table. Raises SQLError."""
         ...
 
+    async def explain(
+        self, transaction: Transaction, request: ChangefeedRequest, sink: str | None
+    ) -> Sequence[tuple[str, str]]:
+        """What a feed would do, property by property.
+
+        It is refused as at its creation, for which it writes in the transaction: roll that back.
+        """
+        ...
+
+    async def sample(self, request: ChangefeedRequest, count: int) -> Sequence[Row]:
+        """Up to `count` messages that a feed would send of what is there now."""
+        ...
+
     async def latency(self, job_id: int) -> Sequence[FeedStage]:
         """Where a feed's rows spend their time. Raises SQLError: 0A000 for a feed that runs on
         another node."""

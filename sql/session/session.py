@@ -31,6 +31,7 @@ from ..execute.catalog_statements import (
     as_variables_say,
     begin_changefeed,
     change_catalog,
+    explain_feed,
     stream_changefeed,
 )
 from ..execute.ddl.ddl import DDL
@@ -453,6 +454,9 @@ class Session:
                 return await self._list(statement, parameters)
             case statements.CreateChangefeed():
                 return await self._run_changefeed(statement)
+            case statements.ExplainChangefeed():
+                self._transactions.refuse_block("EXPLAIN CHANGEFEED")
+                return await explain_feed(self._services, statement, self.database, self.user)
             case AlterChangefeed():
                 self._transactions.refuse_read_only("ALTER CHANGEFEED")
                 return await alter_feed(

@@ -316,6 +316,14 @@ class Explain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainChangefeed:
+    """EXPLAIN CHANGEFEED; `sample` is how many messages are asked for, None for facts alone."""
+
+    changefeed: CreateChangefeed
+    sample: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prepare:
     """`text` is the inner statement, with blanks in front so that its positions are true."""
 
@@ -376,6 +384,7 @@ Statement = (
     | ShowRanges
     | SchemaStatement
     | ExplainChange
+    | ExplainChangefeed
     | PlannedStatement
     | TransactionStatement
     | CreateChangefeed

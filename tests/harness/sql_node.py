@@ -88,6 +88,14 @@ class RecordedFeeds:
     ) -> Sequence[tuple[str, str, str]]:
         return [("t", "k=1", "differs in v")]
 
+    async def explain(
+        self, transaction: Transaction, request: ChangefeedRequest, sink: str | None
+    ) -> Sequence[tuple[str, str]]:
+        return [("sink", str(sink))]
+
+    async def sample(self, request: ChangefeedRequest, count: int) -> Sequence[Row]:
+        return []
+
     async def latency(self, job_id: int) -> Sequence[FeedStage]:
         return [FeedStage(name="sink", commits=1, percentiles_ms=(1.0, 2.0, 3.0, 4.0))]
 

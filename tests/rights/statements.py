@@ -120,6 +120,8 @@ ROWS: Sequence[Row] = (
     on_table("ALTER TABLE t{n} UNSPLIT ALL", "INSERT", setup=SPLIT),
     on_table("SHOW RANGES FROM TABLE t{n}", "SELECT"),
     on_table("CREATE CHANGEFEED FOR TABLE t{n} INTO 'null://'", "CHANGEFEED"),
+    on_table("EXPLAIN CHANGEFEED FOR TABLE t{n} INTO 'null://'", "CHANGEFEED"),
+    on_table("EXPLAIN CHANGEFEED FOR TABLE t{n} WITH sample = 1", "SELECT"),
     on_table("CREATE RELAXED LOG l{n} FOR TABLES (t{n})", "CREATE"),
     on_table("DROP RELAXED LOG l{n}", "CREATE", setup=LOGGED),
     on_table("CREATE CHANGEFEED FOR RELAXED LOG l{n} INTO 'null://'", "CHANGEFEED", setup=LOGGED),
