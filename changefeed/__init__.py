@@ -33,6 +33,13 @@ from .jobs.services import ChangefeedServices
 from .pipeline.live import FeedState, FeedStopped, LiveFeed
 from .pipeline.stage_times import Latency, Milestone, Stage, StageRecorder, summarize
 from .streams.stream import ChangefeedStream
+from .subscriptions import (
+    Subscription,
+    SubscriptionReader,
+    find_subscription,
+    give_subscriptions,
+    list_subscriptions,
+)
 
 __all__ = [
     "JOB_KIND",
@@ -54,8 +61,13 @@ __all__ = [
     "Stage",
     "StageRecorder",
     "StageReport",
+    "Subscription",
+    "SubscriptionReader",
     "TargetAction",
     "TargetName",
     "UnsetOptions",
+    "find_subscription",
+    "give_subscriptions",
+    "list_subscriptions",
     "summarize",
 ]

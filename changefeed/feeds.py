@@ -12,7 +12,6 @@ from ..catalog.leases.liveness import node_lives
 from ..catalog.values.errors import SQLError
 from ..kvlayer.clock import ZERO, Timestamp, seconds_between
 from ..kvlayer.txn import Transaction
-from .contract.options import parse_options
 from .insight import (
     Fact,
     FeedPosition,
@@ -35,7 +34,15 @@ from .sinks.duckdb import DuckDBKind
 from .sinks.protocol import SinkError, SinkRefused
 from .sinks.sinkless import ChangefeedRow
 from .streams.sample import sample
-from .streams.stream import ChangefeedStream, open_stream
+from .streams.stream import ChangefeedStream, open_stream, stream_options
+from .subscriptions import (
+    Subscription,
+    SubscriptionBounds,
+    SubscriptionReader,
+    acknowledge,
+    create_subscription,
+    drop_subscription,
+)
 from .verify import Difference, NotTaken, SchemaAhead, Verification, repair
 
 HOME_FIRST_SECONDS = 1.0
@@ -76,6 +83,7 @@ class Changefeeds:
         self._jobs = jobs
         self._live: dict[int, LiveFeed] = {}
         self.waits = FeedWaits(services.store, self.watch)
+        self.subscription_bounds = SubscriptionBounds(services)
 
     # For SQL
 
@@ -115,7 +123,8 @@ class Changefeeds:
         """What such a feed would do. What is wrong with it is said as at its creation: roll the
         transaction back. Raises SQLError."""
         if sink is None:
-            await check_start(self._services, request, parse_options(request.options).cursor)
+            options = stream_options(request.options)
+            await check_start(self._services, request, options.cursor)
         else:
             await plan_changefeed(
                 self._services, transaction, request, sink, user_name=request.user
@@ -124,7 +133,25 @@ class Changefeeds:
 
     async def sample(self, request: FeedRequest, count: int) -> list[ChangefeedRow]:
         """Up to `count` messages that such a feed would send now. Raises SQLError."""
-        return await sample(await open_stream(self._services, request), count, request.at)
+        return await sample(self._services, request, count)
+
+    async def subscribe(self, transaction: Transaction, request: FeedRequest, name: str) -> None:
+        """Writes a subscription in the transaction. Raises SQLError."""
+        await create_subscription(self._services, transaction, request, name)
+
+    async def read_subscription(self, subscription: Subscription, user: str) -> SubscriptionReader:
+        """A reader from the subscription's position on. Raises SQLError."""
+        return await SubscriptionReader.open(self._services, subscription, user)
+
+    async def acknowledge(
+        self, transaction: Transaction, subscription: Subscription, upto: Timestamp
+    ) -> None:
+        """Moves the position in the transaction. Raises SQLError."""
+        await acknowledge(self._services, transaction, subscription, upto)
+
+    async def unsubscribe(self, transaction: Transaction, subscription: Subscription) -> None:
+        """Removes the subscription in the transaction."""
+        await drop_subscription(self._services, transaction, subscription)
 
     # For the job registry
 
@@ -302,6 +329,6 @@ class Changefeeds:
             full_table_names=names,
             table_ids=tuple(target.table_id for target in details.targets),
             topics=tuple(name.rpartition(".")[2] for name in names),
-            format="json",
+            format=details.parsed_options.format.value,
             user_name=details.user_name,
         )

@@ -15,7 +15,7 @@ from ...catalog.rights.rights_watcher import RightsWatcher
 from ...catalog.rights.users import ROOT
 from ...catalog.schema_change.jobs import SchemaChanges
 from ...catalog.store.catalog import Catalog
-from ...changefeed import Alteration
+from ...changefeed import Alteration, Subscription, SubscriptionReader
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.span import Span
@@ -132,6 +132,24 @@ class Changefeeds(Protocol):
     async def lag(self, job_id: int) -> Sequence[FeedSpan]:
         """How far each span of a feed is behind."""
         ...
+
+    async def subscribe(
+        self, transaction: Transaction, request: ChangefeedRequest, name: str
+    ) -> None:
+        """Writes a subscription in the transaction. Raises SQLError."""
+        ...
+
+    async def read_subscription(self, subscription: Subscription, user: str) -> SubscriptionReader:
+        """A reader from the subscription's position on, to be closed. Raises SQLError."""
+        ...
+
+    async def acknowledge(
+        self, transaction: Transaction, subscription: Subscription, upto: Timestamp
+    ) -> None:
+        """Moves the subscription's position in the transaction. Raises SQLError."""
+        ...
+
+    async def unsubscribe(self, transaction: Transaction, subscription: Subscription) -> None: ...
 
     async def wait(self, job_id: int, until: Timestamp, *, seconds: float | None) -> Timestamp:
         """Returns the feed's resolved timestamp when its sink holds everything at or below `until`,
