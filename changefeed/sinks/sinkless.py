@@ -101,6 +101,11 @@ class SinklessSink:
         self._ended = True
         self._arrived.set()
 
+    @property
+    def ready(self) -> bool:
+        """Whether there are rows to take."""
+        return bool(self._waiting)
+
     async def take(self) -> list[ChangefeedRow]:
         """The next rows, as they came together; an empty list when the feed has ended."""
         while not self._waiting:
