@@ -38,7 +38,7 @@ from ...runtime.relations import LeaseScope
 from ...runtime.services import Services
 from .relaxed_rows import apply_change_set
 
-EVENTS_WANTED = 1000
+EVENTS_WANTED = 10000
 """Quiescence points are passed over until a change set has so many events."""
 
 PIECE_ROWS = 10_000
