@@ -26,6 +26,7 @@ BENCHMARKS = (
     "ycsb",
     "leases",
     "jobs",
+    "relaxed",
     "cli",
     "spark",
 )

@@ -10,27 +10,29 @@ and those of one thread are by processor time, so that other processes of the ma
 - `write_with_log_over_without`: the time of a cell's exchange in a batch of ten of a domain that
   processes share, over that of the exchange alone. `event_overhead_us` is the difference.
 - `reader_over_arrow_fold`: events read, checked and folded, over the fold of all of them.
-- `load_over_copy`: rows that change sets bring into a server, over the same rows by COPY.
+- `load_over_copy`: rows that change sets bring into a server, over the same rows by COPY, each by
+  its own door.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from threading import Lock, Thread
 from typing import TypeVar
 
+import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.outcome import print_outcome
+from benchmarks.servers import tailrace_server
+from tailrace.api.cli.relaxed import LINES_PER_REQUEST, send
 from tailrace.api.demo.crashes.writers import CrashStore
-from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.kvlayer.relaxed.attachment import LocalAttachment, MemoryLog
 from tailrace.kvlayer.relaxed.domain import Domain
 from tailrace.kvlayer.relaxed.events import EVENT, Snapshot, lines_table
@@ -45,9 +47,7 @@ THREADS = 16
 IDS = 100_000
 WRITES = 20_000
 BATCH = 10
-LINES_PER_FEED = 50_000
-"""As many as `tailrace relaxed load` sends at once."""
-
+Client = psycopg.Connection[tuple[object, ...]]
 T = TypeVar("T")
 
 COLUMNS = ("signal", "frames", "pid", "issue")
@@ -197,21 +197,27 @@ def _fold(events: pa.Table) -> None:
 
 def _read(lines: pa.Table) -> None:
     reader, seen = Reader(DOMAIN, 0), 0
-    for start in range(0, lines.num_rows, LINES_PER_FEED):
-        reader.feed(lines.slice(start, LINES_PER_FEED))
+    for start in range(0, lines.num_rows, LINES_PER_REQUEST):
+        reader.feed(lines.slice(start, LINES_PER_REQUEST))
         for change_set in reader.advance(events_min=EVENTS_WANTED):
             seen += change_set.event_count
     assert reader.pending_count == 0 and not reader.gaps(), seen
 
 
-async def measure_load(folder: Path, rounds: int, rows: int) -> dict[str, float]:
-    """Each row's cells are written once. Both tables are new for each round."""
+def measure_load(rounds: int, rows: int) -> dict[str, float]:
+    """Each row's cells are written once. Tables are new for each round."""
     lines = written_log(rows * len(COLUMNS), rows)
+    text = "".join(f"{number}" + f"\t{number}" * len(COLUMNS) + "\n" for number in range(rows))
     loaded, copied = [], []
-    async with await aopen(folder) as database:
-        for number in range(rounds):
-            copied.append(rows / await _copy(database, f"copied_{number}", rows))
-            loaded.append(rows / await _load(database, number, lines, rows))
+    with (
+        tempfile.TemporaryDirectory(prefix="tailrace-relaxed-") as name,
+        tailrace_server(Path(name)) as (url, port),
+    ):
+        where = f"host=127.0.0.1 port={port} user=root dbname=defaultdb"
+        with psycopg.connect(where, autocommit=True) as client:
+            for number in range(rounds):
+                copied.append(rows / _copy(client, number, text.encode()))
+                loaded.append(rows / _load(client, url, number, lines))
     return {
         "load_rows_per_s": max(loaded),
         "copy_rows_per_s": max(copied),
@@ -219,36 +225,34 @@ async def measure_load(folder: Path, rounds: int, rows: int) -> dict[str, float]
     }
 
 
-def _columns() -> str:
-    return "id INT8 PRIMARY KEY, " + ", ".join(f"{column} INT8" for column in COLUMNS)
-
-
-async def _copy(database: AsyncDatabase, table: str, rows: int) -> float:
-    """COPY's own way of taking rows that come in columns. Seconds."""
-    await database.sql(f"CREATE TABLE {table} ({_columns()})")
-    ids = pa.array(range(rows), pa.int64())
-    data = pa.table({"id": ids, **dict.fromkeys(COLUMNS, ids)})
+def _copy(client: Client, number: int, text: bytes) -> float:
+    """Seconds of one COPY into a new table."""
+    client.execute(_create(f"copied_{number}"))
     began = time.perf_counter()
-    await database.load(table, data)
+    with client.cursor() as cursor, cursor.copy(f"COPY copied_{number} FROM STDIN") as copy:
+        copy.write(text)
     return time.perf_counter() - began
 
 
-async def _load(database: AsyncDatabase, number: int, lines: pa.Table, rows: int) -> float:
-    await database.sql(f"CREATE TABLE crashes ({_columns()})")
-    await database.sql(f"CREATE RELAXED LOG log_{number} FOR TABLES (crashes)")
-
-    async def batches() -> AsyncIterator[pa.RecordBatch]:
-        for batch in lines.to_batches(max_chunksize=LINES_PER_FEED):
-            yield batch
-
+def _load(client: Client, url: str, number: int, lines: pa.Table) -> float:
+    """Seconds of what `tailrace relaxed load` does with a segment, into a new table."""
+    client.execute(_create("crashes"))
+    client.execute(f"CREATE RELAXED LOG log_{number} FOR TABLES (crashes)".encode())
     began = time.perf_counter()
-    await database.node.relaxed.load(f"log_{number}", batches())
+    for start in range(0, lines.num_rows, LINES_PER_REQUEST):
+        send(url, f"log_{number}", lines.slice(start, LINES_PER_REQUEST))
     seconds = time.perf_counter() - began
-    counted = await database.sql("SELECT count(*) FROM crashes")
-    assert counted.fetchall() == [(rows,)], counted
-    await database.sql(f"DROP RELAXED LOG log_{number}")
-    await database.sql("DROP TABLE crashes")
+    (found,) = client.execute("SELECT count(*), count(issue) FROM crashes").fetchall()
+    copied = client.execute(f"SELECT count(*), count(issue) FROM copied_{number}".encode())
+    assert [found] == copied.fetchall(), found
+    client.execute(f"DROP RELAXED LOG log_{number}".encode())
+    client.execute("DROP TABLE crashes")
     return seconds
+
+
+def _create(table: str) -> bytes:
+    columns = ", ".join(f"{column} INT8" for column in COLUMNS)
+    return f"CREATE TABLE {table} (id INT8 PRIMARY KEY, {columns})".encode()
 
 
 def main() -> None:
@@ -261,9 +265,7 @@ def main() -> None:
     arguments = parser.parse_args()
     metrics = measure_ids(arguments.rounds) | measure_writes(arguments.rounds)
     metrics |= measure_reader(arguments.rounds, written_log(arguments.events, 1000))
-    with tempfile.TemporaryDirectory(prefix="tailrace-relaxed-") as name:
-        folder = Path(name) / "data"
-        metrics |= asyncio.run(measure_load(folder, arguments.rounds, arguments.rows))
+    metrics |= measure_load(arguments.rounds, arguments.rows)
     print_outcome("relaxed", metrics)
 
 

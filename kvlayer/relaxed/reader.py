@@ -226,6 +226,9 @@ class Reader:
         return Record(domain=self.domain, begin=begin, end=end, count=count, complete=complete)
 
     def _take_snapshots(self, lines: pa.Table) -> None:
+        kinds = lines.column("kind").unique().to_pylist()
+        if SNAPSHOT not in kinds and CELL not in kinds:
+            return
         heads = lines.filter(pc.field("kind") == SNAPSHOT).select(["id", "count"]).to_pylist()
         self._snapshots |= {head["id"]: head["count"] for head in heads}
         cells = lines.filter(pc.field("kind") == CELL)

@@ -104,10 +104,14 @@ class RelaxedLogs:
         async with self._locks.setdefault(log.id, asyncio.Lock()):
             async for batch in lines:
                 table = _as_lines(batch)
-                for domain in table.column("domain").unique().to_pylist():
+                found = table.column("domain").unique().to_pylist()
+                for domain in found:
                     assert isinstance(domain, int), domain
                     domains.add(domain)
-                    of_domain = table.filter(pc.field("domain") == pa.scalar(domain, pa.uint64()))
+                    of_domain = table
+                    if len(found) > 1:
+                        its = pc.field("domain") == pa.scalar(domain, pa.uint64())
+                        of_domain = table.filter(its)
                     made, at = await self._take(log, domain, of_domain)
                     sets, last = sets + made, max(last, at)
                 taken += table.num_rows
