@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from ..demo.crashes.run import CrashOutcome, run_crash_demo
-from ..demo.report import DemoOutcome
+from ..demo.report import DemoOutcome, print_next
 from ..demo.run import run_demo
 from ..demo.spark_run import LakeOutcome, run_spark_demo
 
@@ -62,6 +62,7 @@ def demo(
             outcome = asyncio.run(run_spark_demo(place, console))
         else:
             outcome = asyncio.run(run_demo(place, console, rate=rate, stay=stay))
+    print_next(console, folder)
     if json_line:
         print(json.dumps({"benchmark": name, "metrics": outcome.metrics()}), flush=True)
     if outcome.differences:
