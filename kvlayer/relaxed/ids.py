@@ -39,6 +39,11 @@ def stamped(nanoseconds: int) -> int:
     return ((nanoseconds << 32) // _NS) & _CLEAR_COUNTER
 
 
+def seconds_of(id: int) -> float:
+    """Seconds since the Unix epoch at which an id was drawn."""
+    return id / (1 << 32)
+
+
 def following(last: int, nanoseconds: int) -> int:
     """The id to draw behind `last`, at this time. `last` is NO_ID for the first."""
     drawn = ((nanoseconds << 32) // _NS) & _CLEAR_COUNTER  # `stamped`, without the call

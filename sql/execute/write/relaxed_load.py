@@ -89,6 +89,8 @@ class RelaxedLogs:
         self._services = services
         self._locks: dict[int, asyncio.Lock] = {}
         self._domains: dict[tuple[int, int], _Domain] = {}
+        self._names: dict[int, str] = {}
+        """What logs were called when they were last loaded here."""
 
     async def load(
         self, name: str, lines: AsyncIterable[pa.RecordBatch], *, user: str = ROOT
@@ -130,6 +132,13 @@ class RelaxedLogs:
         reader = self._services.store.snapshot(await self._services.store.now())
         return await domain_states(self._services, reader, log)
 
+    def loaded_here(self) -> list[tuple[str, DomainState]]:
+        """The logs that this node has in memory, by the names under which they were loaded."""
+        return [
+            (self._names[log_id], _state(domain, known.reader))
+            for (log_id, domain), known in self._domains.items()
+        ]
+
     async def _check_rights(self, log: RelaxedLog, user: str) -> None:
         """Whoever loads a log writes its tables."""
         services = self._services
@@ -142,6 +151,7 @@ class RelaxedLogs:
 
     async def _take(self, log: RelaxedLog, domain: int, lines: pa.Table) -> tuple[int, Timestamp]:
         """Feeds a domain's reader, commits what change sets there are, keeps the rest."""
+        self._names[log.id] = log.name
         known = self._domains.get((log.id, domain))
         if known is None:
             known = await load_domain(self._services, log, domain)

@@ -120,7 +120,7 @@ class RelaxedSource(TableSource):
             self.note(at, changed)
         self._shown = rows
 
-    async def _send(self, lines: list[Line], random: Random) -> Timestamp | None:
+    async def _send(self, lines: Sequence[Line], random: Random) -> Timestamp | None:
         """Loads lines, some of them again. The commit timestamp of the change set they made."""
         doubled = random.choices(self._sent, k=3) if self._sent else []
         self._sent += lines
