@@ -48,9 +48,12 @@ IDS = 100_000
 WRITES = 20_000
 BATCH = 10
 Client = psycopg.Connection[tuple[object, ...]]
-T = TypeVar("T")
-
 COLUMNS = ("signal", "frames", "pid", "issue")
+
+LOADED_BATCH = 25 * len(COLUMNS)
+"""Cells of a batch of the log that is loaded: 25 rows are filled at once."""
+
+T = TypeVar("T")
 
 
 class LockedCounter:
@@ -152,9 +155,9 @@ def _write(store: CrashStore) -> None:
                 domain.write(exchange, "crashes", b"%d" % (number % 64), "signal", b"%d" % number)
 
 
-def written_log(events: int, rows: int) -> pa.Table:
-    """A log in batches of ten cells, each at rest behind it, over so many rows. Every row has been
-    written at its end."""
+def written_log(events: int, rows: int, batch: int = BATCH) -> pa.Table:
+    """A log in batches of so many cells, each at rest behind it, over so many rows. Every row has
+    been written at its end."""
     log, random, now_ns = MemoryLog(), Random(7), machine_clock()
 
     def renew() -> LocalAttachment:
@@ -170,9 +173,9 @@ def written_log(events: int, rows: int) -> pa.Table:
         return old
 
     places = [(row, column) for row in range(rows) for column in COLUMNS]
-    for start in range(0, events, BATCH):
+    for start in range(0, events, batch):
         with domain.batch():
-            for number in range(start, start + BATCH):
+            for number in range(start, start + batch):
                 row, column = places[number % len(places)]
                 new = b"%d" % random.randrange(1 << 20)
                 domain.write(exchange, "crashes", b"%d" % row, column, new)
@@ -206,7 +209,7 @@ def _read(lines: pa.Table) -> None:
 
 def measure_load(rounds: int, rows: int) -> dict[str, float]:
     """Each row's cells are written once. Tables are new for each round."""
-    lines = written_log(rows * len(COLUMNS), rows)
+    lines = written_log(rows * len(COLUMNS), rows, LOADED_BATCH)
     text = "".join(f"{number}" + f"\t{number}" * len(COLUMNS) + "\n" for number in range(rows))
     loaded, copied = [], []
     with (

@@ -38,8 +38,12 @@ from ...runtime.relations import LeaseScope
 from ...runtime.services import Services
 from .relaxed_rows import apply_change_set
 
-EVENTS_WANTED = 10000
-"""Quiescence points are passed over until a change set has so many events."""
+EVENTS_WANTED = 4000
+"""Quiescence points are passed over until a change set has so many events. Folding them is one step
+of the loop: some milliseconds."""
+
+FED_ROWS = 2500
+"""Lines that a reader takes in one step."""
 
 PIECE_ROWS = 10_000
 """Lines of one pending value."""
@@ -158,7 +162,9 @@ class RelaxedLogs:
             self._domains[log.id, domain] = known
         sets, last = 0, ZERO
         try:
-            known.reader.feed(lines)
+            for start in range(0, lines.num_rows, FED_ROWS):
+                known.reader.feed(lines.slice(start, FED_ROWS))
+                await asyncio.sleep(0)
             for change_set in known.reader.advance(events_min=EVENTS_WANTED):
                 last = await self._commit(log, change_set)
                 sets += 1
