@@ -313,7 +313,7 @@ async def _open_gates(
 
 def check_progress(progress: SinkProgress, now: Timestamp) -> None:
     """Raises SinkRefused when `progress` is ahead of the clock."""
-    ahead = max(progress.resolved, *[at for _, at in progress.frontier])
+    ahead = max([progress.resolved, *(at for _, at in progress.frontier)])
     if ahead > now:
         raise SinkRefused(
             f"the sink's progress {format_timestamp(ahead)} is ahead of this store's clock "
