@@ -27,14 +27,8 @@ from .execute.query.duckdb import Analytics
 from .execute.write.load import LoadMode, LoadReport, load
 from .results.result_batches import ResultBatches
 from .results.results import ClosedOnError, Result, ResultColumn, Row
-from .runtime.services import (
-    ChangefeedRequest,
-    Changefeeds,
-    ChangefeedStream,
-    Jobs,
-    JobSummary,
-    Services,
-)
+from .runtime.jobs import Jobs, JobSummary
+from .runtime.services import ChangefeedRequest, Changefeeds, ChangefeedStream, Services
 from .session.session import Session
 from .session.session_state import SessionState
 

@@ -160,6 +160,12 @@ class ChangefeedStream:
 async def open_stream(services: ChangefeedServices, request: FeedRequest) -> ChangefeedStream:
     """Starts a sinkless feed. Raises SQLError on a request that will not do."""
     parsed = parse_options(request.options)
+    if parsed.paused:
+        raise SQLError(
+            "22023",
+            "a changefeed without a sink cannot be paused",
+            hint="Ask for it when its rows are wanted.",
+        )
     await check_start(services, request, parsed.cursor)
     start_at = request.at if parsed.cursor is None else parsed.cursor
     protection = await protect_stream(services, request.tables, start_at)

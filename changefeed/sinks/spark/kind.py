@@ -22,7 +22,7 @@ from .lake_record import LakeRecord
 from .location import LakeLocation
 from .masters import MASTERS, check_master
 
-OPTIONS = ("cursor", "initial_scan", "min_checkpoint_frequency")
+OPTIONS = ("cursor", "initial_scan", "min_checkpoint_frequency", "paused")
 """What a lake's feed can be told. Rows bear their operation and commit timestamp in any case."""
 
 

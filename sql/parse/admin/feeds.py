@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import TokenType
 
-from ...syntax.names import ObjectName
+from ....catalog.values.errors import SQLError
+from ...syntax.names import ObjectName, Option
 from ...syntax.statements import (
+    AwaitJobs,
     ControlJobs,
     CreateChangefeed,
     JobAction,
+    Query,
     SetClusterSetting,
     ShowClusterSettings,
     ShowColumns,
@@ -24,10 +27,14 @@ from ...syntax.statements import (
 from .. import transactions
 from ..cursor import Cursor, LexemeKind
 from ..ddl.ranges import show_ranges
+from ..queries import parse_query
 
 
 def create_changefeed(cursor: Cursor) -> CreateChangefeed:
-    """`FOR [TABLE] name, … | RELAXED LOG name [INTO 'uri'] [WITH option [= value], …]`"""
+    """`FOR [TABLE] name, … | RELAXED LOG name [INTO 'uri'] [WITH option [= value], …]`, where INTO
+    and WITH stand before or behind FOR."""
+    sink, options = _into(cursor, None), _with(cursor, ())
+    sink = _into(cursor, sink)
     cursor.expect_words("for")
     log: str | None = None
     tables: list[ObjectName] = []
@@ -35,37 +42,81 @@ def create_changefeed(cursor: Cursor) -> CreateChangefeed:
         log = cursor.identifier("a relaxed log's name")
     else:
         cursor.accept_words("table")
-        tables.append(cursor.object_name("a table's name"))
+        tables.append(_table(cursor))
         while cursor.accept_symbol(","):
             cursor.accept_words("table")
-            tables.append(cursor.object_name("a table's name"))
-    sink = cursor.string("the sink's URI") if cursor.accept_words("into") else None
-    options = []
-    if cursor.accept_words("with"):
-        parenthesized = cursor.accept_symbol("(")
-        options.append(cursor.option())
-        while cursor.accept_symbol(","):
-            options.append(cursor.option())
-        if parenthesized:
-            cursor.expect_symbol(")")
+            tables.append(_table(cursor))
+    sink = _into(cursor, sink)
+    options = _with(cursor, options)
+    sink = _into(cursor, sink)
     cursor.expect_end()
     return CreateChangefeed(
         tables=tuple(tables),
         sink=sink,
-        options=tuple(options),
+        options=options,
         text=cursor.statement_text,
         relaxed_log=log,
     )
 
 
+def _table(cursor: Cursor) -> ObjectName:
+    name = cursor.object_name("a table's name")
+    if cursor.at_words("family"):
+        raise SQLError(
+            "0A000",
+            "changefeeds of column families are not supported",
+            hint=f"A table's rows are stored whole: a changefeed of {name} tells of all columns.",
+            position=cursor.position,
+        )
+    return name
+
+
+def _into(cursor: Cursor, known: str | None) -> str | None:
+    """INTO, if it stands here and has not stood before."""
+    if known is not None or not cursor.accept_words("into"):
+        return known
+    return cursor.string("the sink's URI")
+
+
+def _with(cursor: Cursor, known: tuple[Option, ...]) -> tuple[Option, ...]:
+    """`WITH option, …`, `WITH (option, …)` or `[WITH] OPTIONS (option, …)`, if it stands here."""
+    if known:
+        return known
+    begun = cursor.accept_words("with")
+    bracketed = cursor.accept_words("options")
+    if not (begun or bracketed):
+        return ()
+    if bracketed:
+        cursor.expect_symbol("(")
+    else:
+        bracketed = cursor.accept_symbol("(")
+    options = [cursor.option()]
+    while cursor.accept_symbol(","):
+        options.append(cursor.option())
+    if bracketed:
+        cursor.expect_symbol(")")
+    return tuple(options)
+
+
 def control_jobs(cursor: Cursor, action: JobAction) -> ControlJobs:
+    """`JOB id`, `JOBS id, …` or `JOBS query`."""
     if not cursor.accept_words("jobs"):
         cursor.expect_words("job")
+    ids, query = _jobs(cursor)
+    return ControlJobs(action=action, job_ids=ids, query=query)
+
+
+def _jobs(cursor: Cursor) -> tuple[tuple[int, ...], Query | None]:
+    """The ids of jobs, or the query that finds them, to the end of the statement."""
+    if not cursor.finished:
+        rest = cursor.tokens[cursor.current.token_index :]
+        if rest[0].token_type in QUERY_TOKENS:
+            return (), parse_query(cursor.text, rest)
     ids = [cursor.integer("a job's id")]
     while cursor.accept_symbol(","):
         ids.append(cursor.integer("a job's id"))
     cursor.expect_end()
-    return ControlJobs(action=action, job_ids=tuple(ids))
+    return tuple(ids), None
 
 
 def verify_changefeed(cursor: Cursor) -> VerifyChangefeed:
@@ -85,11 +136,18 @@ def show(cursor: Cursor) -> Statement:
 
 def _shown(cursor: Cursor) -> Statement:
     position = cursor.position
+    if cursor.accept_words("jobs", "when", "complete") or cursor.accept_words(
+        "job", "when", "complete"
+    ):
+        ids, query = _jobs(cursor)
+        cursor.skip_to_token(len(cursor.tokens))
+        return AwaitJobs(job_ids=ids, query=query)
     for words, only in ((("changefeed",), True), ((), False)):
         if cursor.accept_words(*words, "jobs"):
-            return ShowJobs(changefeeds_only=only, job_id=None)
+            return ShowJobs(changefeeds_only=only, job_id=None, watched=only and _watched(cursor))
         if cursor.accept_words(*words, "job"):
-            return ShowJobs(changefeeds_only=only, job_id=cursor.integer("a job's id"))
+            job_id = cursor.integer("a job's id")
+            return ShowJobs(changefeeds_only=only, job_id=job_id, watched=only and _watched(cursor))
     if cursor.accept_words("cluster", "settings") or cursor.accept_words(
         "all", "cluster", "settings"
     ):
@@ -129,6 +187,10 @@ def _shown(cursor: Cursor) -> Statement:
     if cursor.current.kind is LexemeKind.WORD:
         return ShowSession(name=cursor.dotted_name("what to show"), position=position)
     cursor.fail(expected="TABLES, DATABASES, COLUMNS, CREATE TABLE, JOBS or CLUSTER SETTINGS")
+
+
+def _watched(cursor: Cursor) -> bool:
+    return cursor.accept_words("with", "watched_tables")
 
 
 def set_statement(cursor: Cursor) -> Statement:
