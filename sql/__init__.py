@@ -28,7 +28,14 @@ from .execute.write.load import LoadMode, LoadReport, load
 from .results.result_batches import ResultBatches
 from .results.results import ClosedOnError, Result, ResultColumn, Row
 from .runtime.jobs import Jobs, JobSummary
-from .runtime.services import ChangefeedRequest, Changefeeds, ChangefeedStream, Services
+from .runtime.services import (
+    ChangefeedRequest,
+    Changefeeds,
+    ChangefeedStream,
+    FeedSpan,
+    FeedStage,
+    Services,
+)
 from .session.session import Session
 from .session.session_state import SessionState
 
@@ -38,6 +45,8 @@ __all__ = [
     "ChangefeedStream",
     "Changefeeds",
     "ClosedOnError",
+    "FeedSpan",
+    "FeedStage",
     "JobSummary",
     "Jobs",
     "LoadMode",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ...catalog.rights.rights import read_rights
 from ...kvlayer.clock import format_timestamp
 from ..results.as_of import datetime_of
-from ..results.results import INT8, STRING, TIMESTAMPTZ, Row
+from ..results.results import FLOAT8, INT8, STRING, TIMESTAMPTZ, Row
 from ..runtime.introspection_context import IntrospectionContext
 from ..runtime.jobs import JobSummary, sees
 from .virtual_table import VirtualTable, virtual_columns
@@ -28,7 +28,7 @@ JOB_COLUMNS = virtual_columns(
     error=STRING,
 )
 
-CHANGEFEED_COLUMNS = virtual_columns(
+FEED_JOB_COLUMNS = virtual_columns(
     job_id=INT8,
     description=STRING,
     user_name=STRING,
@@ -45,8 +45,10 @@ CHANGEFEED_COLUMNS = virtual_columns(
     full_table_names=STRING,
     topics=STRING,
     format=STRING,
+    lag_seconds=FLOAT8,
+    catch_up_seconds=FLOAT8,
 )
-"""The anchor's columns."""
+"""The anchor's columns, and how late each feed is."""
 
 
 def job_rows(jobs: Sequence[JobSummary]) -> Sequence[Row]:
@@ -69,7 +71,7 @@ def job_rows(jobs: Sequence[JobSummary]) -> Sequence[Row]:
 
 
 def changefeed_rows(jobs: Sequence[JobSummary]) -> Sequence[Row]:
-    """A row of CHANGEFEED_COLUMNS for each."""
+    """A row of FEED_JOB_COLUMNS for each."""
     return [
         (
             job.id,
@@ -88,6 +90,8 @@ def changefeed_rows(jobs: Sequence[JobSummary]) -> Sequence[Row]:
             job.tables,
             job.topics,
             job.format,
+            job.lag_seconds,
+            job.catch_up_seconds,
         )
         for job in jobs
     ]
@@ -113,7 +117,7 @@ JOBS = (
         id=-108,
         schema="tailrace_internal",
         name="changefeed_jobs",
-        columns=CHANGEFEED_COLUMNS,
+        columns=FEED_JOB_COLUMNS,
         rows=_changefeed_jobs,
     ),
 )

@@ -35,6 +35,8 @@ class JobSummary:
     format: str | None = None
     sink: str | None = None
     resolved: Timestamp | None = None
+    lag_seconds: float | None = None
+    catch_up_seconds: float | None = None
     watched: str | None = None
     """The feed's tables, each with what it is doing and how far it has come."""
 

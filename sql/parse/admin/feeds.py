@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot.tokenizer_core import TokenType
 
 from ....catalog.values.errors import SQLError
+from ...syntax.changefeed_statements import ShowFeedLag, ShowFeedLatency
 from ...syntax.names import ObjectName, Option
 from ...syntax.statements import (
     AwaitJobs,
     ControlJobs,
     CreateChangefeed,
+    ExplainChangefeed,
     JobAction,
     Query,
     SetClusterSetting,
@@ -33,30 +37,49 @@ from ..queries import parse_query
 def create_changefeed(cursor: Cursor) -> CreateChangefeed:
     """`FOR [TABLE] name, … | RELAXED LOG name [INTO 'uri'] [WITH option [= value], …]`, where INTO
     and WITH stand before or behind FOR."""
-    sink, options = _into(cursor, None), _with(cursor, ())
+    sink, options = _into(cursor, None), with_options(cursor)
     sink = _into(cursor, sink)
     cursor.expect_words("for")
     log: str | None = None
-    tables: list[ObjectName] = []
+    tables: tuple[ObjectName, ...] = ()
     if cursor.accept_words("relaxed", "log"):
         log = cursor.identifier("a relaxed log's name")
     else:
-        cursor.accept_words("table")
-        tables.append(_table(cursor))
-        while cursor.accept_symbol(","):
-            cursor.accept_words("table")
-            tables.append(_table(cursor))
+        tables = feed_tables(cursor)
     sink = _into(cursor, sink)
-    options = _with(cursor, options)
+    options = with_options(cursor, options)
     sink = _into(cursor, sink)
     cursor.expect_end()
     return CreateChangefeed(
-        tables=tuple(tables),
-        sink=sink,
-        options=options,
-        text=cursor.statement_text,
-        relaxed_log=log,
+        tables=tables, sink=sink, options=options, text=cursor.statement_text, relaxed_log=log
     )
+
+
+def explain_changefeed(cursor: Cursor) -> ExplainChangefeed:
+    """As CREATE CHANGEFEED, with one option more: `sample = n`."""
+    changefeed = create_changefeed(cursor)
+    samples = [option for option in changefeed.options if option.name == "sample"]
+    options = tuple(option for option in changefeed.options if option.name != "sample")
+    if not samples:
+        return ExplainChangefeed(changefeed=changefeed, sample=None)
+    value = samples[-1].value
+    if len(samples) > 1 or value is None or not value.isdecimal() or not 0 < int(value) <= 1_000:
+        raise SQLError(
+            "22023",
+            "sample takes how many messages to show: from 1 to 1000",
+            position=samples[-1].position,
+        )
+    return ExplainChangefeed(changefeed=replace(changefeed, options=options), sample=int(value))
+
+
+def feed_tables(cursor: Cursor) -> tuple[ObjectName, ...]:
+    """`[TABLE] name, …`"""
+    cursor.accept_words("table")
+    tables = [_table(cursor)]
+    while cursor.accept_symbol(","):
+        cursor.accept_words("table")
+        tables.append(_table(cursor))
+    return tuple(tables)
 
 
 def _table(cursor: Cursor) -> ObjectName:
@@ -78,7 +101,7 @@ def _into(cursor: Cursor, known: str | None) -> str | None:
     return cursor.string("the sink's URI")
 
 
-def _with(cursor: Cursor, known: tuple[Option, ...]) -> tuple[Option, ...]:
+def with_options(cursor: Cursor, known: tuple[Option, ...] = ()) -> tuple[Option, ...]:
     """`WITH option, …`, `WITH (option, …)` or `[WITH] OPTIONS (option, …)`, if it stands here."""
     if known:
         return known
@@ -126,6 +149,18 @@ def verify_changefeed(cursor: Cursor) -> VerifyChangefeed:
     repairs = cursor.accept_words("repair")
     cursor.expect_end()
     return VerifyChangefeed(job_id=job_id, at_resolved=at_resolved, repairs=repairs)
+
+
+def show_feed_latency(cursor: Cursor) -> ShowFeedLatency:
+    job_id = cursor.integer("a job's id")
+    cursor.expect_end()
+    return ShowFeedLatency(job_id=job_id)
+
+
+def show_feed_lag(cursor: Cursor) -> ShowFeedLag:
+    job_id = cursor.integer("a job's id")
+    cursor.expect_end()
+    return ShowFeedLag(job_id=job_id)
 
 
 def show(cursor: Cursor) -> Statement:
