@@ -23,7 +23,11 @@ from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.catalog.store.descriptor_store import DescriptorStore
 from tailrace.changefeed import Changefeeds
 from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind
-from tailrace.changefeed.contract.options import SchemaFeedKind
+from tailrace.changefeed.contract.options import (
+    PIPELINE_OPTIONS,
+    ChangefeedOptions,
+    SchemaFeedKind,
+)
 from tailrace.changefeed.jobs.alterations import (
     AddTarget,
     Alteration,
@@ -320,12 +324,15 @@ class StormKind:
 
     transactional = True
     local = False
+    obeys = PIPELINE_OPTIONS
 
     def __init__(self, feed: StormFeed, node: SqlNode) -> None:
         self._feed = feed
         self._node = node
         self.columnar = feed.mirror is not None
         self.follows_schema = feed.follows
+
+    def check_options(self, options: ChangefeedOptions) -> None: ...
 
     async def validate(
         self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str
