@@ -32,6 +32,7 @@ from .jobs.services import ChangefeedServices
 from .pipeline.live import FeedState, FeedStopped, LiveFeed
 from .pipeline.stage_times import Latency, Stage, StageRecorder, summarize
 from .streams.stream import ChangefeedStream
+from .targets import KeyspacePart
 
 __all__ = [
     "JOB_KIND",
@@ -45,6 +46,7 @@ __all__ = [
     "FeedState",
     "FeedStatus",
     "FeedStopped",
+    "KeyspacePart",
     "Latency",
     "LiveFeed",
     "SetOptions",

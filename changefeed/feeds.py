@@ -177,6 +177,8 @@ class Changefeeds:
         kind = self._services.kinds.kind_of(details.sink_uri)
         if not isinstance(kind, DuckDBKind):
             raise SQLError("0A000", "only mirrors in DuckDB files can be verified")
+        if any(target.keyspace is not None for target in details.targets):
+            raise SQLError("0A000", "only mirrors of tables can be verified, and not of a keyspace")
         if details.node_id != self._services.node_id:
             raise SQLError(
                 "0A000",

@@ -6,6 +6,9 @@ to its predecessor and its successor because
 1. a version that changes the lock bit changes nothing else, and
 2. a locked descriptor is followed by nothing but its unlocking, or by a version that is logically
    equal to it (a comment, a foreign key that goes, or the job that will unlock it).
+
+A raw keyspace is locked for as long as it is there: nothing of it changes, and dropped it has no
+more rows to decode.
 """
 
 from __future__ import annotations
@@ -60,6 +63,8 @@ def changes_lock(before: Descriptor | None, after: Descriptor) -> bool:
 
 
 def _check_lock(before: TableDescriptor, after: TableDescriptor) -> None:
+    if before.keyspace is not None and after.dropped:
+        return
     if before.locked and after.dropped:
         raise locked_error(before)
     if before.locked and after.locked and not logically_equal(before, after):

@@ -78,24 +78,23 @@ class FeedPlan:
         return [planned for planned in self.targets if planned.followed]
 
 
-def plan_tables(
-    services: ChangefeedServices,
-    table_ids: Sequence[int],
+def plan_targets(
+    targets: Sequence[FeedTarget],
     *,
     start_at: Timestamp,
     options: ChangefeedOptions,
     protected_at: Timestamp = ZERO,
 ) -> FeedPlan:
-    """A feed of tables that all begin at one timestamp."""
+    """A feed of targets that all begin at one timestamp."""
     return FeedPlan(
         targets=[
             PlannedTarget(
-                target=services.target(table_id),
+                target=target,
                 start_at=start_at,
                 scans=options.initial_scan is not ScanChoice.NO,
                 protected_at=protected_at,
             )
-            for table_id in table_ids
+            for target in targets
         ],
         options=options,
     )

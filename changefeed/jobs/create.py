@@ -8,14 +8,15 @@ from typing import Protocol
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.system_tables import FIRST_USER_ID
 from ...catalog.values.errors import SQLError
-from ...kvlayer.clock import Timestamp, format_timestamp
+from ...kvlayer.clock import Timestamp, duration, format_timestamp
 from ...kvlayer.protected_timestamp import ProtectionRefused
+from ...kvlayer.raw import START_WINDOW
 from ...kvlayer.settings import declare_duration
 from ...kvlayer.txn import Transaction
 from ..contract.options import ScanChoice, parse_options
 from ..sinks.protocol import SinkRefused
 from ..sinks.worker import WorkerKind
-from ..targets import FeedTarget
+from ..targets import FeedTarget, KeyspacePart
 from .details import ChangefeedDetails, TargetDetails
 from .places import claim_place
 from .reservations import PROTECTION_OWNER, check_free
@@ -53,6 +54,11 @@ class FeedRequest(Protocol):
     @property
     def user(self) -> str: ...
 
+    @property
+    def keyspace(self) -> KeyspacePart | None:
+        """Which keys, where the one table is a raw keyspace."""
+        ...
+
 
 async def plan_changefeed(
     services: ChangefeedServices,
@@ -88,6 +94,7 @@ async def plan_changefeed(
                 name=name,
                 start_at=start_at,
                 scans=options.initial_scan is not ScanChoice.NO,
+                keyspace=request.keyspace,
             )
             for table, name in zip(request.tables, request.names, strict=True)
         ),
@@ -97,9 +104,7 @@ async def plan_changefeed(
         user_name=user_name,
         owner_logs_in=services.rights.current.may_log_in(user_name),
         start_at=start_at,
-        protection_id=await protect(
-            services, transaction, targets_of(services, request.tables), start_at
-        ),
+        protection_id=await protect(services, transaction, targets_of(services, request), start_at),
     )
     await check_free(services, transaction, details)
     return details
@@ -111,7 +116,7 @@ async def check_start(
     """Raises SQLError where a feed cannot follow these tables, or not from there."""
     check_tables(request.tables, request.names, request.at)
     if cursor is not None:
-        await _check_cursor(services, request.tables, cursor)
+        await _check_cursor(services, request, cursor)
         for table, name in zip(request.tables, request.names, strict=True):
             if await services.descriptors.read_at(table.id, cursor) is None:
                 shown = format_timestamp(cursor)
@@ -138,15 +143,22 @@ def check_tables(tables: Sequence[TableDescriptor], names: Sequence[str], at: Ti
 
 
 async def _check_cursor(
-    services: ChangefeedServices, tables: Sequence[TableDescriptor], cursor: Timestamp
+    services: ChangefeedServices, request: FeedRequest, cursor: Timestamp
 ) -> None:
-    shown = format_timestamp(cursor)
-    if cursor > await services.store.now():
+    shown, now = format_timestamp(cursor), await services.store.now()
+    if cursor > now:
         raise SQLError("22023", f"changefeed cursor {shown} is in the future")
+    window = services.store.settings.get(START_WINDOW)
+    if request.keyspace is not None and cursor <= now - duration(seconds=window):
+        raise SQLError(
+            "22023",
+            f"changefeed cursor {shown} lies further back than {START_WINDOW.name} ({window:g} s)",
+            hint="Deletions are not kept for ever. Start without a cursor, with an initial scan.",
+        )
     # Other tables may be collected further: what counts is what the feed reads.
     spans = [
         target.rows_span(table)
-        for target, table in zip(targets_of(services, tables), tables, strict=True)
+        for target, table in zip(targets_of(services, request), request.tables, strict=True)
     ]
     threshold = await services.store.gc_threshold_over(spans)
     if cursor <= threshold:
@@ -158,11 +170,16 @@ async def _check_cursor(
         )
 
 
-def targets_of(
-    services: ChangefeedServices, tables: Sequence[TableDescriptor]
-) -> Sequence[FeedTarget]:
-    """The targets that tables are to a feed."""
-    return [services.target(table.id) for table in tables]
+def targets_of(services: ChangefeedServices, request: FeedRequest) -> Sequence[FeedTarget]:
+    """The targets that the tables of a request are to its feed. Raises SQLError 22023."""
+    try:
+        return [services.target(table.id, request.keyspace) for table in request.tables]
+    except ValueError:
+        raise SQLError(
+            "22023",
+            f'no key of keyspace "{request.names[0]}" lies between the keys that are given',
+            hint="FROM is the first key, and TO the first behind the last.",
+        ) from None
 
 
 async def protect(

@@ -22,8 +22,8 @@ from ...kvlayer.clock import Timestamp, format_timestamp
 from ...kvlayer.errors import StoreClosed
 from ...schemafeed.feed import SchemaFeedError, TableDropped
 from ..contract.options import parse_options
-from ..jobs.attempt import Destination, FeedPlan, plan_tables, retryable, run_attempt
-from ..jobs.create import FeedRequest, check_start
+from ..jobs.attempt import Destination, FeedPlan, plan_targets, retryable, run_attempt
+from ..jobs.create import FeedRequest, check_start, targets_of
 from ..jobs.feed_rights import check_feed_rights
 from ..jobs.services import ChangefeedServices
 from ..pipeline.boundary import SchemaChangeEnd
@@ -162,10 +162,9 @@ async def open_stream(services: ChangefeedServices, request: FeedRequest) -> Cha
     parsed = parse_options(request.options)
     await check_start(services, request, parsed.cursor)
     start_at = request.at if parsed.cursor is None else parsed.cursor
-    protection = await protect_stream(services, request.tables, start_at)
-    plan = plan_tables(
-        services, [table.id for table in request.tables], start_at=start_at, options=parsed
-    )
+    targets = targets_of(services, request)
+    protection = await protect_stream(services, targets, start_at)
+    plan = plan_targets(targets, start_at=start_at, options=parsed)
     sink = SinklessSink(services.store.clock.wall, parsed)
     return ChangefeedStream(services, plan, sink, protection, request.user)
 

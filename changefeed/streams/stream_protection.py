@@ -11,14 +11,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import KVError
 from ...kvlayer.protected_timestamp import ProtectionRefused
-from ..jobs.create import targets_of
 from ..jobs.services import ChangefeedServices
+from ..targets import FeedTarget
 
 MAX_AGE_SECONDS = 600.0
 """How long a stream whose node has died holds garbage collection back."""
@@ -60,15 +59,15 @@ class StreamProtection:
 
 
 async def protect_stream(
-    services: ChangefeedServices, tables: Sequence[TableDescriptor], start_at: Timestamp
+    services: ChangefeedServices, targets: Sequence[FeedTarget], start_at: Timestamp
 ) -> StreamProtection:
-    """Protects the tables from `start_at` on. Raises SQLError where that is collected already."""
+    """Protects the targets from `start_at` on. Raises SQLError where that is collected already."""
     try:
         async with _committed(services) as transaction:
             record_id = await services.protections.protect(
                 transaction,
                 owner="sinkless changefeed",
-                spans=[target.span for target in targets_of(services, tables)],
+                spans=[target.span for target in targets],
                 timestamp=start_at,
                 max_age_seconds=MAX_AGE_SECONDS,
             )

@@ -6,9 +6,9 @@
 
 Every seed is a store alone under load and misfortune (`kv_run`), which is cheap. Every tenth is
 also a whole stack with a feed into a mirror (`random_run`), a lease between two nodes
-(`two_nodes`), schema changes on several nodes under feeds (`schema_storm`), and a relaxed store
-and the readers of its log (`relaxed_run`); `--kind` chooses one of them for every seed. Ends with
-status 1 if a seed failed.
+(`two_nodes`), schema changes on several nodes under feeds (`schema_storm`), a relaxed store and the
+readers of its log (`relaxed_run`), and raw keyspaces (`raw_run`); `--kind` chooses one of them for
+every seed. Ends with status 1 if a seed failed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pathlib import Path
 
 from tests.simulation.kv_run import run_store
 from tests.simulation.random_run import run_seed
+from tests.simulation.raw_run import run_raw
 from tests.simulation.relaxed_run import run_relaxed
 from tests.simulation.schema_storm import run_storm
 from tests.simulation.two_nodes import run_two_nodes
@@ -45,6 +46,7 @@ KINDS: Mapping[str, Callable[[int], object]] = {
     "nodes": run_two_nodes,
     "schemas": run_storm,
     "relaxed": run_relaxed,
+    "raw": run_raw,
 }
 
 

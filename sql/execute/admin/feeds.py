@@ -13,6 +13,7 @@ from ....catalog.rights.rights import Rights
 from ....catalog.rights.users import ROOT
 from ....catalog.values.errors import SQLError
 from ....changefeed import JOB_KIND as CHANGEFEED_KIND
+from ....changefeed import KeyspacePart
 from ....kvlayer.access import Transaction
 from ....kvlayer.errors import KVError
 from ...plan.needs import missing, needs_on
@@ -29,6 +30,7 @@ from ...syntax.statements import (
     ShowJobs,
     VerifyChangefeed,
 )
+from ..ddl.keyspaces import check_keyspace
 from ..ddl.ownership import own_jobs
 from ..query.result_shape import VERIFY_COLUMNS
 from .show import show_changefeed_jobs, show_jobs
@@ -59,8 +61,17 @@ async def create_changefeed(
     if statement.relaxed_log is not None:
         statement = await _of_log(services, statement, statement.relaxed_log, transaction)
     relations = await resolve_all(
-        services, transaction, statement.tables, database, scope, at, transaction
+        services,
+        transaction,
+        statement.tables,
+        database,
+        scope,
+        at,
+        transaction,
+        keyspaces=statement.keyspace is not None,
     )
+    if statement.keyspace is not None:
+        check_keyspace(relations[statement.keyspace.name.parts], statement.keyspace.name)
     tables = [relations[name.parts] for name in statement.tables]
     await _check_rights(Actor(services, user, database, transaction), statement, tables)
     seen: set[int] = set()
@@ -83,6 +94,9 @@ async def create_changefeed(
         statement=statement.text,
         at=at,
         user=user,
+        keyspace=None
+        if statement.keyspace is None
+        else KeyspacePart(statement.keyspace.start, statement.keyspace.end),
     )
     if statement.sink is None:
         stream = await services.changefeeds.stream(request)

@@ -121,7 +121,7 @@ async def drop_schema(
         raise SQLError(
             "42501", 'the schema "public" cannot be dropped', position=statement.position
         )
-    tables = await catalog.list_tables(transaction, parent, name, views=True)
+    tables = await catalog.list_tables(transaction, parent, name, views=True, keyspaces=True)
     others = await _others(services, transaction, parent, name)
     if (tables or others) and not statement.cascade:
         raise _not_empty("schema", name, [*tables, *others], statement.position)
@@ -156,7 +156,9 @@ async def drop_database(
     tables = [
         table
         for schema in schemas
-        for table in await catalog.list_tables(transaction, name, schema, views=True)
+        for table in await catalog.list_tables(
+            transaction, name, schema, views=True, keyspaces=True
+        )
     ]
     others = await _others(services, transaction, name)
     if (tables or others) and not statement.cascade:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import TokenType
 
+from ...syntax.keyspace_statements import KeyspaceFeed
 from ...syntax.names import ObjectName
 from ...syntax.statements import (
     ControlJobs,
@@ -23,16 +24,22 @@ from ...syntax.statements import (
 )
 from .. import transactions
 from ..cursor import Cursor, LexemeKind
+from ..ddl.keyspaces import keyspace_feed
 from ..ddl.ranges import show_ranges
 
 
 def create_changefeed(cursor: Cursor) -> CreateChangefeed:
-    """`FOR [TABLE] name, … | RELAXED LOG name [INTO 'uri'] [WITH option [= value], …]`"""
+    """`FOR [TABLE] name, … | RELAXED LOG name | KEYSPACE name [FROM key] [TO key]`, and behind it
+    `[INTO 'uri'] [WITH option [= value], …]`"""
     cursor.expect_words("for")
     log: str | None = None
+    keyspace: KeyspaceFeed | None = None
     tables: list[ObjectName] = []
     if cursor.accept_words("relaxed", "log"):
         log = cursor.identifier("a relaxed log's name")
+    elif cursor.accept_words("keyspace"):
+        keyspace = keyspace_feed(cursor)
+        tables.append(keyspace.name)
     else:
         cursor.accept_words("table")
         tables.append(cursor.object_name("a table's name"))
@@ -55,6 +62,7 @@ def create_changefeed(cursor: Cursor) -> CreateChangefeed:
         options=tuple(options),
         text=cursor.statement_text,
         relaxed_log=log,
+        keyspace=keyspace,
     )
 
 
