@@ -227,15 +227,32 @@ class Node:
         )
 
     async def read_mirror(
-        self, location: str, sql: str, parameters: Sequence[object] = (), *, user: str = ROOT
+        self,
+        location: str,
+        sql: str,
+        parameters: Sequence[object] = (),
+        *,
+        user: str = ROOT,
+        wait_for: Timestamp | None = None,
     ) -> pa.Table:
         """The rows of one SELECT of DuckDB's SQL on a mirror: a statement of a session of its own,
-        which is listed, cancelled and timed as any other. Raises SQLError."""
+        which is listed, cancelled and timed as any other, and begins when the mirror's feeds hold
+        everything at or below `wait_for`. Raises SQLError, 55000 for a feed that does not run."""
         session = self.session(user=user)
+
+        async def read() -> pa.Table:
+            try:
+                if wait_for is not None:
+                    for job_id in await self._feeds_into(location):
+                        await self.services.changefeeds.wait(job_id, wait_for, seconds=None)
+            except SQLError:
+                # Who may not read the mirror hears that, and nothing of its feeds.
+                await self._mirror_rows(location, "SELECT 1", (), user)
+                raise
+            return await self._mirror_rows(location, sql, parameters, user)
+
         try:
-            return await session.run_apart(
-                sql, lambda: self._mirror_rows(location, sql, parameters, user)
-            )
+            return await session.run_apart(sql, read)
         finally:
             await session.close()
 
@@ -278,18 +295,25 @@ class Node:
 
     async def wait_for_mirror(self, location: str, until: Timestamp | None) -> Timestamp:
         """Waits until all feeds into a mirror hold everything at or below `until` (now if None)."""
-        path = self._files.locations.read_target(location)
         at = await self.store.now() if until is None else until
-        for job in await self.jobs.list():
-            if (
-                job.kind == JOB_KIND
-                and not job.state.final
-                and self.feeds.runs_here(job.id, job.payload)
-            ):
-                sink = self.feeds.status(job.id, job.payload, None).sink_uri
-                if sink.startswith(MIRROR_SCHEME) and self._path_of(sink) == path:
-                    await self.feed(job.id).wait_until(at)
+        for job_id in await self._feeds_into(location):
+            await self.feed(job_id).wait_until(at)
         return at
+
+    async def _feeds_into(self, location: str) -> list[int]:
+        """The jobs of this node that feed the mirror and have not ended."""
+        path = self._files.locations.read_target(location)
+        return [
+            job.id
+            for job in await self.jobs.list()
+            if job.kind == JOB_KIND
+            and not job.state.final
+            and self.feeds.runs_here(job.id, job.payload)
+            and self._feeds_file(self.feeds.status(job.id, job.payload, None).sink_uri, path)
+        ]
+
+    def _feeds_file(self, sink: str, path: Path) -> bool:
+        return sink.startswith(MIRROR_SCHEME) and self._path_of(sink) == path
 
     def _path_of(self, sink: str) -> Path:
         return self._files.locations.target(sink).path
@@ -380,6 +404,8 @@ async def _start_jobs(
     alone = isinstance(store, Store)  # nobody else has begun to write
     if alone:
         await feeds.release_orphans()
+        feeds.subscription_bounds.start()
+        closing.push_async_callback(feeds.subscription_bounds.close)
     await feeds.waits.start(alone=alone)
     closing.push_async_callback(feeds.waits.close)
     await registry.start()

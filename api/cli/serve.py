@@ -24,6 +24,7 @@ from ..pgwire.authentication import Method
 from ..pgwire.options import postgres_options
 from ..tuned_process import tuned_process
 from .joining import join_target, open_node, rpc_address
+from .server_log import LogLevel, log_to, server_log
 
 ROOT_PASSWORD = "TAILRACE_ROOT_PASSWORD"
 
@@ -69,11 +70,18 @@ def serve(
         Path | None,
         typer.Option(help="The file join.token of the store's data folder, or a copy (mode 600)."),
     ] = None,
+    log_level: Annotated[
+        LogLevel, typer.Option(help="`info` has each HTTP request, too.")
+    ] = LogLevel.WARNING,
+    log_file: Annotated[
+        Path | None, typer.Option(help="Where the log is appended; without it standard error.")
+    ] = None,
 ) -> None:
     """Serve a store, or join one that is served, over HTTP and the Postgres protocol.
 
     TAILRACE_ROOT_PASSWORD gives root a password where it has none, so that it can log in.
     """
+    log_to(log_file, log_level)
     bounds = door_bounds(raise_limit())
     web = replace(http_options(host, insecure=insecure, cert=cert, key=key), bounds=bounds.http)
     postgres = postgres_options(
@@ -136,9 +144,11 @@ async def _serve(
             for door in (listener, pg):  # so that who connects upon the next line is not refused
                 door.listen()
             print(f"tailrace: ready on {url}", flush=True)
+            server_log.info("serves %s at %s, and Postgres at %s", node.store.id, url, pg_shown)
             async with serve_postgres(node, pg, postgres):
                 with tuned_process():
                     await server.run()
         finally:
             await server.close()
             await node.close()
+            server_log.info("has closed %s", node.store.id)

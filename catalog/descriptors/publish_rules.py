@@ -6,9 +6,6 @@ to its predecessor and its successor because
 1. a version that changes the lock bit changes nothing else, and
 2. a locked descriptor is followed by nothing but its unlocking, or by a version that is logically
    equal to it (a comment, a foreign key that goes, or the job that will unlock it).
-
-A raw keyspace is locked for as long as it is there: nothing of it changes, and dropped it has no
-more rows to decode.
 """
 
 from __future__ import annotations
@@ -21,6 +18,9 @@ from .relaxed_tables import refuse_other_writers
 from .system_tables import FIRST_USER_ID
 
 LOCK_PARAMETER = "changefeed_optimized"
+
+COLUMNS_MAX = 1600
+"""Columns of a table, as in PostgreSQL."""
 
 LOCK_ALONE = "25001"
 """The SQLSTATE of a lock change that does not stand alone: active_sql_transaction, which PostgreSQL
@@ -53,6 +53,12 @@ def check_successor(before: Descriptor | None, after: Descriptor) -> None:
         _check_lock(before, after)
 
 
+def check_width(columns: int) -> None:
+    """Raises SQLError 54011 for more columns than a table may have."""
+    if columns > COLUMNS_MAX:
+        raise SQLError("54011", f"tables can have at most {COLUMNS_MAX} columns")
+
+
 def changes_lock(before: Descriptor | None, after: Descriptor) -> bool:
     """Whether publishing `after` locks or unlocks; a table created locked changes no lock."""
     return (
@@ -63,8 +69,6 @@ def changes_lock(before: Descriptor | None, after: Descriptor) -> bool:
 
 
 def _check_lock(before: TableDescriptor, after: TableDescriptor) -> None:
-    if before.keyspace is not None and after.dropped:
-        return
     if before.locked and after.dropped:
         raise locked_error(before)
     if before.locked and after.locked and not logically_equal(before, after):

@@ -21,12 +21,8 @@ def plan(targets: Sequence[Target], *, locked: bool) -> tuple[Stage, ...]:
     ways = [list(way(target)) for target in targets]
     position = [_start(target) for target in targets]
     stages = _stages(targets, ways, position)
-    dropped = [
-        t.element for t in targets if isinstance(t.element, FactsElement) if t.element.dropped
-    ]
-    if any(element.keyspace for element in dropped):  # whose lock stands for its one schema
-        return _marked(stages)
-    if dropped and locked:  # there is nothing to lock again
+    drops = any(isinstance(t.element, FactsElement) and t.element.dropped for t in targets)
+    if drops and locked:  # there is nothing to lock again
         return _marked([VersionStage(lock=False), *stages])
     return _with_lock(stages, locked)
 

@@ -16,11 +16,11 @@ from ...kvlayer.span import Span
 from ...schemafeed.feed import SchemaFeedError
 from ..contract.options import ChangefeedOptions, ScanChoice
 from ..pipeline.gate import SchemaGate
-from ..pipeline.live import FeedState, LiveFeed
+from ..pipeline.live import LiveFeed
 from ..pipeline.pipeline import Pipeline, RangeDeletion, SinkEnd, TargetStart
 from ..pipeline.progress import part_of, whole, without
 from ..sinks.protocol import PastUnknown, Sink, SinkError, SinkProgress, SinkRefused
-from ..targets import FeedTarget
+from ..targets import FeedTarget, KeyspacePart
 from .details import UnknownFormat
 from .services import ChangefeedServices
 
@@ -78,23 +78,25 @@ class FeedPlan:
         return [planned for planned in self.targets if planned.followed]
 
 
-def plan_targets(
-    targets: Sequence[FeedTarget],
+def plan_tables(
+    services: ChangefeedServices,
+    table_ids: Sequence[int],
     *,
     start_at: Timestamp,
     options: ChangefeedOptions,
     protected_at: Timestamp = ZERO,
+    keyspace: KeyspacePart | None = None,
 ) -> FeedPlan:
-    """A feed of targets that all begin at one timestamp."""
+    """A feed of tables, or of a part of a `keyspace`, that all begin at one timestamp."""
     return FeedPlan(
         targets=[
             PlannedTarget(
-                target=target,
+                target=services.target(table_id, keyspace),
                 start_at=start_at,
                 scans=options.initial_scan is not ScanChoice.NO,
                 protected_at=protected_at,
             )
-            for target in targets
+            for table_id in table_ids
         ],
         options=options,
     )
@@ -132,7 +134,7 @@ async def run_attempt(
 
     Raises SinkRefused also when the sink stands where this store has never been.
     """
-    live.state = FeedState.STARTING
+    live.begin_attempt()
     sink = destination.sink
     try:
         found = await _find_progress(services.store, destination)

@@ -13,7 +13,8 @@ from ...kvlayer.protected_timestamp import ProtectionRefused
 from ...kvlayer.raw import START_WINDOW
 from ...kvlayer.settings import declare_duration
 from ...kvlayer.txn import Transaction
-from ..contract.options import ScanChoice, parse_options
+from ..contract.options import ScanChoice, check_effective, parse_options
+from ..sinks.kinds import scheme_of
 from ..sinks.protocol import SinkRefused
 from ..sinks.worker import WorkerKind
 from ..targets import FeedTarget, KeyspacePart
@@ -77,8 +78,15 @@ async def plan_changefeed(
     options = parse_options(request.options)
     kind = services.kinds.kind_of(sink_uri)
     start_at = request.at if options.cursor is None else options.cursor
-    if isinstance(kind, WorkerKind):
-        kind.check_options(request.options)
+    check_effective(request.options, kind.obeys, scheme_of(sink_uri))
+    if not isinstance(kind, WorkerKind):
+        kind.check_options(options)
+    elif request.keyspace is not None:
+        raise SQLError(
+            "0A000",
+            f"a keyspace cannot be followed into {scheme_of(sink_uri)}",
+            hint="A lake is read from tables. INTO 'duckdb:///…' keeps a mirror of the keyspace.",
+        )
     await check_start(services, request, options.cursor)
     await claim_place(services, transaction, sink_uri, user_name)
     try:
@@ -104,7 +112,9 @@ async def plan_changefeed(
         user_name=user_name,
         owner_logs_in=services.rights.current.may_log_in(user_name),
         start_at=start_at,
-        protection_id=await protect(services, transaction, targets_of(services, request), start_at),
+        protection_id=await protect(
+            services, transaction, targets_of(services, request.tables, request.keyspace), start_at
+        ),
     )
     await check_free(services, transaction, details)
     return details
@@ -156,10 +166,8 @@ async def _check_cursor(
             hint="Deletions are not kept for ever. Start without a cursor, with an initial scan.",
         )
     # Other tables may be collected further: what counts is what the feed reads.
-    spans = [
-        target.rows_span(table)
-        for target, table in zip(targets_of(services, request), request.tables, strict=True)
-    ]
+    targets = targets_of(services, request.tables, request.keyspace)
+    spans = [target.rows_span(table) for target, table in zip(targets, request.tables, strict=True)]
     threshold = await services.store.gc_threshold_over(spans)
     if cursor <= threshold:
         raise SQLError(
@@ -170,14 +178,18 @@ async def _check_cursor(
         )
 
 
-def targets_of(services: ChangefeedServices, request: FeedRequest) -> Sequence[FeedTarget]:
-    """The targets that the tables of a request are to its feed. Raises SQLError 22023."""
+def targets_of(
+    services: ChangefeedServices,
+    tables: Sequence[TableDescriptor],
+    keyspace: KeyspacePart | None = None,
+) -> Sequence[FeedTarget]:
+    """The targets that tables, or a part of a `keyspace`, are to a feed. Raises SQLError 22023."""
     try:
-        return [services.target(table.id, request.keyspace) for table in request.tables]
+        return [services.target(table.id, keyspace) for table in tables]
     except ValueError:
         raise SQLError(
             "22023",
-            f'no key of keyspace "{request.names[0]}" lies between the keys that are given',
+            f'no key of keyspace "{tables[0].name}" lies between the keys that are given',
             hint="FROM is the first key, and TO the first behind the last.",
         ) from None
 

@@ -16,8 +16,8 @@ from ...kvlayer.access import Transaction
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import KVError
 from ...kvlayer.protected_timestamp import ProtectionRefused
+from ...kvlayer.span import Span
 from ..jobs.services import ChangefeedServices
-from ..targets import FeedTarget
 
 MAX_AGE_SECONDS = 600.0
 """How long a stream whose node has died holds garbage collection back."""
@@ -59,15 +59,15 @@ class StreamProtection:
 
 
 async def protect_stream(
-    services: ChangefeedServices, targets: Sequence[FeedTarget], start_at: Timestamp
+    services: ChangefeedServices, spans: Sequence[Span], start_at: Timestamp
 ) -> StreamProtection:
-    """Protects the targets from `start_at` on. Raises SQLError where that is collected already."""
+    """Protects the spans from `start_at` on. Raises SQLError where that is collected already."""
     try:
         async with _committed(services) as transaction:
             record_id = await services.protections.protect(
                 transaction,
                 owner="sinkless changefeed",
-                spans=[target.span for target in targets],
+                spans=spans,
                 timestamp=start_at,
                 max_age_seconds=MAX_AGE_SECONDS,
             )

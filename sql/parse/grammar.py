@@ -18,6 +18,7 @@ from ..syntax.statements import (
     DropTable,
     Explain,
     ExplainChange,
+    ExplainChangefeed,
     Insert,
     InsertMode,
     JobAction,
@@ -28,7 +29,7 @@ from ..syntax.statements import (
     WithWrites,
 )
 from . import copy, cursors, prepared, transactions
-from .admin import feeds, maintenance, rights, show, users
+from .admin import feeds, maintenance, rights, show, subscriptions, users
 from .admin.alter_feed import alter_changefeed
 from .admin.refused import refusal
 from .cursor import Cursor, LexemeKind, syntax_error
@@ -102,7 +103,7 @@ def _statement(text: str, tokens: list[Token]) -> Statement:
     raise _unknown(cursor)
 
 
-def _explain(text: str, tokens: list[Token]) -> Explain | ExplainChange:
+def _explain(text: str, tokens: list[Token]) -> Explain | ExplainChange | ExplainChangefeed:
     if len(tokens) == 1:
         end = tokens[0].end + 1
         raise syntax_error(text, end, end, hint="Expected a statement.")
@@ -118,6 +119,11 @@ def _explain(text: str, tokens: list[Token]) -> Explain | ExplainChange:
             hint="EXPLAIN (DDL) takes ALTER TABLE, CREATE INDEX, DROP INDEX, DROP TABLE and "
             "TRUNCATE.",
         )
+    if "changefeed" in words[:2]:
+        cursor = Cursor(text, tokens[1:])
+        cursor.accept_words("create")
+        if cursor.accept_words("changefeed"):
+            return feeds.explain_changefeed(cursor)
     analyze, told = explain_options(text, tokens[1:])
     if told == len(tokens) - 1:
         end = tokens[-1].end + 1
@@ -213,6 +219,10 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("create", "keyspace"): keyspaces.create_keyspace,
     ("drop", "keyspace"): keyspaces.drop_keyspace,
     ("create", "changefeed"): feeds.create_changefeed,
+    ("create", "subscription"): subscriptions.create_subscription,
+    ("drop", "subscription"): subscriptions.drop_subscription,
+    ("acknowledge", "subscription"): subscriptions.acknowledge_subscription,
+    ("show", "subscriptions"): subscriptions.show_subscriptions,
     ("experimental", "changefeed"): feeds.create_changefeed,
     ("cancel",): show.cancel,
     ("verify", "changefeed"): feeds.verify_changefeed,
@@ -239,6 +249,8 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("show", "default", "privileges"): rights.show_default_privileges,
     ("show", "relaxed", "logs"): relaxed_logs.show_relaxed_logs,
     ("show", "keyspaces"): keyspaces.show_keyspaces,
+    ("show", "changefeed", "latency"): feeds.show_feed_latency,
+    ("show", "changefeed", "lag"): feeds.show_feed_lag,
     ("show",): feeds.show,
     ("set", "constraints"): lambda cursor: Discard(target=set_constraints(cursor)),
     ("set",): feeds.set_statement,

@@ -15,9 +15,10 @@ from ...catalog.rights.rights_watcher import RightsWatcher
 from ...catalog.rights.users import ROOT
 from ...catalog.schema_change.jobs import SchemaChanges
 from ...catalog.store.catalog import Catalog
-from ...changefeed import Alteration, KeyspacePart
+from ...changefeed import Alteration, KeyspacePart, Subscription, SubscriptionReader
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
+from ...kvlayer.span import Span
 from ...kvlayer.txn import Transaction
 from ..analyze.default_expressions import StoreGenerators
 from ..analyze.scalars import Generators
@@ -57,6 +58,34 @@ class ChangefeedStream:
     rows: AsyncGenerator[Row, None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedStage:
+    """A stage of a feed: what `commits` took in it, and what waits there now, if anything does."""
+
+    name: str
+    commits: int = 0
+    percentiles_ms: tuple[float | None, float | None, float | None, float | None] = (None,) * 4
+    """p50, p95, p99 and the greatest."""
+    waiting: int | None = None
+    waited_ms: float | None = None
+    table_id: int | None = None
+    span: Span | None = None
+    waits_for: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedSpan:
+    """A span of one of a feed's tables; `resolved` is None while it is not scanned."""
+
+    table_id: int
+    table: str
+    state: str
+    span: Span
+    resolved: Timestamp | None
+    lag_seconds: float
+    catch_up_seconds: float | None
+
+
 class Changefeeds(Protocol):
     """Makes changefeeds. Bad options, sinks and cursors are SQLErrors that leave nothing behind."""
 
@@ -83,6 +112,46 @@ class Changefeeds(Protocol):
         """The table, the key and what differs, for each row of a feed's sink that is not as in its
         table. Raises SQLError."""
         ...
+
+    async def explain(
+        self, transaction: Transaction, request: ChangefeedRequest, sink: str | None
+    ) -> Sequence[tuple[str, str]]:
+        """What a feed would do, property by property.
+
+        It is refused as at its creation, for which it writes in the transaction: roll that back.
+        """
+        ...
+
+    async def sample(self, request: ChangefeedRequest, count: int) -> Sequence[Row]:
+        """Up to `count` messages that a feed would send of what is there now."""
+        ...
+
+    async def latency(self, job_id: int) -> Sequence[FeedStage]:
+        """Where a feed's rows spend their time. Raises SQLError: 0A000 for a feed that runs on
+        another node."""
+        ...
+
+    async def lag(self, job_id: int) -> Sequence[FeedSpan]:
+        """How far each span of a feed is behind."""
+        ...
+
+    async def subscribe(
+        self, transaction: Transaction, request: ChangefeedRequest, name: str
+    ) -> None:
+        """Writes a subscription in the transaction. Raises SQLError."""
+        ...
+
+    async def read_subscription(self, subscription: Subscription, user: str) -> SubscriptionReader:
+        """A reader from the subscription's position on, to be closed. Raises SQLError."""
+        ...
+
+    async def acknowledge(
+        self, transaction: Transaction, subscription: Subscription, upto: Timestamp
+    ) -> None:
+        """Moves the subscription's position in the transaction. Raises SQLError."""
+        ...
+
+    async def unsubscribe(self, transaction: Transaction, subscription: Subscription) -> None: ...
 
     async def wait(self, job_id: int, until: Timestamp, *, seconds: float | None) -> Timestamp:
         """Returns the feed's resolved timestamp when its sink holds everything at or below `until`,
@@ -112,6 +181,8 @@ class JobSummary:
     format: str | None = None
     sink: str | None = None
     resolved: Timestamp | None = None
+    lag_seconds: float | None = None
+    catch_up_seconds: float | None = None
 
 
 class Jobs(Protocol):

@@ -16,6 +16,7 @@ from ...catalog.values.session_zone import SessionZone
 from ...kvlayer.errors import KVError
 from ..analyze.parameters import check_parameters
 from ..execute.admin.cluster_settings import set_cluster_setting
+from ..execute.admin.feed_reports import show_feed_lag, show_feed_latency
 from ..execute.admin.feeds import (
     check_sink_options,
     control_jobs,
@@ -24,12 +25,15 @@ from ..execute.admin.feeds import (
 )
 from ..execute.admin.listings import Listing, run_listing
 from ..execute.admin.session_calls import CallingSession
+from ..execute.admin.subscriptions import SubscriptionReaders
 from ..execute.admin.users import UserChange, change_user
 from ..execute.catalog_statements import (
     alter_feed,
     as_variables_say,
     begin_changefeed,
     change_catalog,
+    change_subscriptions,
+    explain_feed,
     stream_changefeed,
 )
 from ..execute.ddl.ddl import DDL
@@ -52,11 +56,12 @@ from ..runtime.plan_cache import Prepared
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction, lock_timeout
 from ..syntax import statements
-from ..syntax.changefeed_statements import AlterChangefeed
+from ..syntax.changefeed_statements import AlterChangefeed, ShowFeedLag, ShowFeedLatency
 from ..syntax.cursor_statements import CursorStatement, FetchCursor
 from ..syntax.merge_statements import Merge
 from ..syntax.rights_statements import ActAs, RightsChange
 from ..syntax.statements import PlannedStatement
+from ..syntax.subscription_statements import FetchSubscription, SubscriptionChange
 from ..syntax.transaction_statements import TransactionStatement
 from ..variables.client_variables import APPLICATION_NAME
 from ..variables.variables import STATEMENT_TIMEOUT, SessionVariables
@@ -96,6 +101,7 @@ class Session:
         self.cursors = Cursors(
             lambda: self._open, self._run_text, services.waiting_results.of(user)
         )
+        self._subscriptions = SubscriptionReaders(services)
         self._calls = CallingSession(services, self, self._transactions)
         self.activity = Activity(services.sessions.next_number(), user, services.store)
         services.sessions.add(self)
@@ -377,6 +383,7 @@ class Session:
         """Rolls back what is open."""
         self._services.sessions.remove(self)
         await self.cursors.close_all()
+        await self._subscriptions.close()
         await self._transactions.close()
 
     async def _run_at(self, asked: Asked) -> Result:
@@ -452,6 +459,17 @@ class Session:
                 return await self._list(statement, parameters)
             case statements.CreateChangefeed():
                 return await self._run_changefeed(statement)
+            case statements.ExplainChangefeed():
+                self._transactions.refuse_block("EXPLAIN CHANGEFEED")
+                return await explain_feed(self._services, statement, self.database, self.user)
+            case _ if isinstance(statement, SubscriptionChange):
+                self._transactions.refuse_read_only("a change of subscriptions")
+                return await change_subscriptions(
+                    self._services, statement, self._open, self.database, self.user
+                )
+            case FetchSubscription():
+                async with self._acting() as actor:
+                    return await self._subscriptions.fetch(actor, statement)
             case AlterChangefeed():
                 self._transactions.refuse_read_only("ALTER CHANGEFEED")
                 return await alter_feed(
@@ -460,6 +478,10 @@ class Session:
             case statements.ShowJobs():
                 reader = self._transactions.reader
                 return await list_jobs(self._services, statement, self.user, reader)
+            case ShowFeedLatency(job_id=job_id):
+                return await show_feed_latency(self._services, job_id, self.user)
+            case ShowFeedLag(job_id=job_id):
+                return await show_feed_lag(self._services, job_id, self.user)
             case statements.ControlJobs():
                 self._transactions.refuse_block(f"{statement.action.value} JOB")
                 return await control_jobs(self._services, statement, self.user)
@@ -540,7 +562,7 @@ class Session:
         return await change_catalog(self._services, statement, self._open, self.database, self.user)
 
     async def _run_changefeed(self, statement: statements.CreateChangefeed) -> Result:
-        check_sink_options(statement)
+        check_sink_options(statement.options)
         if statement.sink is None:
             self._transactions.refuse_block("a changefeed without a sink")
             return await stream_changefeed(self._services, statement, self.database, self.user)
@@ -555,6 +577,7 @@ class Session:
             await self._transactions.discard()
             act_as_login(self.variables)
             self.variables.reset("all")
+            await self._subscriptions.close()
         if target in ("DISCARD ALL", "CLOSE CURSOR ALL"):
             await self.cursors.close_all()
         if target in ("DISCARD ALL", "DISCARD PLANS"):

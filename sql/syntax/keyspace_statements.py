@@ -16,7 +16,7 @@ class CreateKeyspace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropKeyspace:
-    names: tuple[ObjectName, ...]
+    name: ObjectName
     if_exists: bool
 
 

@@ -13,7 +13,7 @@ from enum import Enum
 from sqlglot import exp
 
 from .as_of_clause import AsOf
-from .changefeed_statements import AlterChangefeed
+from .changefeed_statements import AlterChangefeed, ShowFeedLag, ShowFeedLatency
 from .conflict_clause import OnConflict, Overriding
 from .copy_options import CopyOptions
 from .cursor_statements import CursorStatement
@@ -35,6 +35,7 @@ from .schema_statements import (
     TableConstraint,
 )
 from .show_statements import Cancel, ShowObjects
+from .subscription_statements import FetchSubscription, ShowSubscriptions, SubscriptionChange
 from .transaction_statements import TransactionStatement
 from .type_statements import SequenceStatement, TypeStatement
 from .user_statements import UserStatement
@@ -319,6 +320,14 @@ class Explain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainChangefeed:
+    """EXPLAIN CHANGEFEED; `sample` is how many messages are asked for, None for facts alone."""
+
+    changefeed: CreateChangefeed
+    sample: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prepare:
     """`text` is the inner statement, with blanks in front so that its positions are true."""
 
@@ -379,10 +388,13 @@ Statement = (
     | ShowRanges
     | SchemaStatement
     | ExplainChange
+    | ExplainChangefeed
     | PlannedStatement
     | TransactionStatement
     | CreateChangefeed
     | AlterChangefeed
+    | ShowFeedLag
+    | ShowFeedLatency
     | ShowJobs
     | ControlJobs
     | VerifyChangefeed
@@ -406,6 +418,9 @@ Statement = (
     | ShowRelaxedLogs
     | KeyspaceStatement
     | ShowKeyspaces
+    | SubscriptionChange
+    | FetchSubscription
+    | ShowSubscriptions
     | RightsStatement
     | ShowObjects
     | Cancel

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tailrace.api.cli.app import app
 from tailrace.api.cli.lazy_group import read_settings
-from tailrace.api.cli.main import app
+from tailrace.api.cli.server_log import LogLevel, log_to
 from tailrace.api.refusal import NodeRefused
 
 HEAVY = ("duckdb", "fastapi", "grpc", "pyarrow", "rocksdict", "sqlglot")
@@ -34,6 +35,51 @@ def test_help_loads_no_engine() -> None:
 def test_each_command_has_its_help(command: str) -> None:
     told = CliRunner().invoke(app, [command, "--help"])
     assert told.exit_code == 0 and "Usage" in told.output
+
+
+INTERRUPTED = """
+import signal, sys
+imports = 0
+def interrupt(event, arguments):
+    global imports
+    imports += event == "import"
+    if event == "import" and imports == place:
+        signal.raise_signal(signal.SIGINT)
+from tailrace.api.cli import main
+place = int(sys.argv.pop(1))
+sys.argv.append("doctor")
+sys.addaudithook(interrupt)
+main()
+"""
+
+
+@pytest.mark.parametrize("place", [1, 50, 150, 300])
+def test_an_interruption_while_it_loads_leaves_no_traceback(place: int) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, str(place)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
+def test_the_log_has_its_file_and_its_level(tmp_path: Path) -> None:
+    path = tmp_path / "server.log"
+    program = (
+        "import logging, pathlib, sys; from tailrace.api.cli.server_log import *; "
+        "log_to(pathlib.Path(sys.argv[1]), LogLevel.INFO); server_log.info('told'); "
+        "server_log.debug('not told')"
+    )
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", program, str(path)], check=True)
+    assert [line.split(" ", 2)[2] for line in path.read_text().splitlines()] == [
+        "INFO tailrace: told",
+        "INFO tailrace: told",
+    ]
+    with pytest.raises(NodeRefused, match="cannot log to"):
+        log_to(tmp_path, LogLevel.INFO)
+
+
+def test_demos_are_one_at_a_time() -> None:
+    told = CliRunner().invoke(app, ["demo", "--relaxed", "--spark"])
+    assert told.exit_code == 2 and "choose one" in told.output
 
 
 def test_version_is_the_distributions() -> None:

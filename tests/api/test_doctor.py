@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tailrace.api.cli.main import app
+from tailrace.api.cli.app import app
 from tests.harness.java import fake_java
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.harness.http_door import HttpDoor, problem_of
 
 
@@ -36,6 +38,29 @@ def test_mirror_is_read_while_it_is_fed(door: HttpDoor) -> None:
     door.wait_for_mirror("m.duckdb")
     assert door.mirror_rows("m.duckdb", "SELECT * FROM t") == [[1, "1.5"]]
     assert door.mirror_rows("duckdb:///m.duckdb", "SELECT [k, NULL] FROM t") == [[[1, None]]]
+
+
+@pytest.mark.parametrize("present", [True, False])
+def test_a_read_of_a_mirror_waits_for_what_was_written(door: HttpDoor, present: bool) -> None:
+    door.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
+    door.sql("CREATE CHANGEFEED FOR t INTO 'duckdb:///m.duckdb'")
+    asked = {"mirror": "m.duckdb", "sql": "SELECT count(*) FROM t"}
+    for count in range(1, 6):
+        at = door.sql("INSERT INTO t VALUES ($1)", count)[-1]["commit_timestamp"]
+        answer = door.post("/v1/mirrors/sql", {**asked, "wait_for": "now" if present else at})
+        assert answer.json()["rows"] == [[count]]
+
+
+def test_a_wait_for_a_mirror_that_will_not_come_is_refused(door: HttpDoor) -> None:
+    door.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
+    (job,) = door.rows("CREATE CHANGEFEED FOR t INTO 'duckdb:///m.duckdb'")[0]
+    door.wait_for_mirror("m.duckdb")
+    asked = {"mirror": "m.duckdb", "sql": "SELECT 1"}
+    problem = problem_of(door.post("/v1/mirrors/sql", {**asked, "wait_for": "yesterday"}))
+    assert problem["title"].startswith("wait_for: 'yesterday' is not a timestamp")
+    door.sql(f"PAUSE JOB {job}")
+    problem = problem_of(door.post("/v1/mirrors/sql", {**asked, "wait_for": "now"}))
+    assert (problem["sqlstate"], str(job) in problem["title"]) == ("55000", True)
 
 
 def test_mirrors_are_only_read(door: HttpDoor) -> None:

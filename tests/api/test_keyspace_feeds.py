@@ -185,6 +185,29 @@ def test_a_dropped_keyspace_ends_its_feed(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_feed_is_explained(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with source(tmp_path) as on:
+            await on.keyspace.put_many([(key, b"1") for key in (b"a", b"b", b"c")])
+            await on.keyspace.delete(b"b")
+            feed = "CHANGEFEED FOR KEYSPACE ks"
+            told = await on.database.sql(f"EXPLAIN {feed} FROM 'a' TO 'c'")
+            facts = {row[0]: str(row[1]) for row in told.fetchall()}
+            name = "defaultdb.public.ks"
+            assert "/61" in facts[f"{name}: span"]
+            assert facts[f"{name}: initial scan"].startswith("1 rows")
+            sampled = await on.database.sql(f"EXPLAIN {feed} WITH sample = 9")
+            assert [row[0] for row in sampled.fetchall()] == ["ks", "ks"]
+            job_id = await on.feed(f"FROM 'a' INTO 'duckdb:///{MIRROR}'")
+            await on.caught_up(job_id)
+            ((_, state, span, *_),) = (
+                await on.database.sql(f"SHOW CHANGEFEED LAG {job_id}")
+            ).fetchall()
+            assert (state, "/Keyspace/" in str(span)) == ("running", True)
+
+    asyncio.run(main())
+
+
 def test_bad_feeds_are_refused(tmp_path: Path) -> None:
     async def main() -> None:
         async with source(tmp_path) as on:

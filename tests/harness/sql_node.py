@@ -25,7 +25,7 @@ from tailrace.catalog.schema_change.type_change import TypeChanger
 from tailrace.catalog.store.catalog import Catalog
 from tailrace.catalog.store.descriptor_store import DescriptorStore
 from tailrace.catalog.values.errors import SQLError
-from tailrace.changefeed import Alteration
+from tailrace.changefeed import Alteration, Subscription, SubscriptionReader
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.txn import Transaction
@@ -33,6 +33,8 @@ from tailrace.sql import (
     Analytics,
     ChangefeedRequest,
     ChangefeedStream,
+    FeedSpan,
+    FeedStage,
     JobSummary,
     Result,
     ResultColumn,
@@ -81,10 +83,40 @@ class RecordedFeeds:
         self.altered += [(job_id, alteration) for alteration in alterations]
         return self.requests[job_id - 1][0].statement
 
+    async def subscribe(
+        self, transaction: Transaction, request: ChangefeedRequest, name: str
+    ) -> None:
+        self.requests.append((request, name))
+
+    async def read_subscription(self, subscription: Subscription, user: str) -> SubscriptionReader:
+        raise AssertionError("nothing runs here that could be read")
+
+    async def acknowledge(
+        self, transaction: Transaction, subscription: Subscription, upto: Timestamp
+    ) -> None:
+        raise AssertionError("nothing is written here that could be acknowledged")
+
+    async def unsubscribe(self, transaction: Transaction, subscription: Subscription) -> None:
+        raise AssertionError("nothing is written here that could be dropped")
+
     async def verify(
         self, job_id: int, *, at_resolved: bool, repairs: bool
     ) -> Sequence[tuple[str, str, str]]:
         return [("t", "k=1", "differs in v")]
+
+    async def explain(
+        self, transaction: Transaction, request: ChangefeedRequest, sink: str | None
+    ) -> Sequence[tuple[str, str]]:
+        return [("sink", str(sink))]
+
+    async def sample(self, request: ChangefeedRequest, count: int) -> Sequence[Row]:
+        return []
+
+    async def latency(self, job_id: int) -> Sequence[FeedStage]:
+        return [FeedStage(name="sink", commits=1, percentiles_ms=(1.0, 2.0, 3.0, 4.0))]
+
+    async def lag(self, job_id: int) -> Sequence[FeedSpan]:
+        return []
 
     async def wait(self, job_id: int, until: Timestamp, *, seconds: float | None) -> Timestamp:
         return until

@@ -36,6 +36,10 @@ MIRROR_OF_OTHER = (
     FEED_OF_OTHER[-1].replace("null://", "duckdb:///r{n}.duckdb"),
 )
 PUBLIC_SCHEMA = "CREATE on the schema, which everybody has on `public` until it is revoked"
+SUBSCRIBED_BY_OTHER = (
+    *FEED_OF_OTHER[:-1],
+    "SET ROLE other{n}; CREATE SUBSCRIPTION b{n} FOR t{n} WITH initial_scan = 'no'; RESET ROLE",
+)
 OWN_ALONE = "nothing: it lists what its user may know of"
 
 
@@ -130,6 +134,23 @@ ROWS: Sequence[Row] = (
     on_table("ALTER TABLE t{n} UNSPLIT ALL", "INSERT", setup=SPLIT),
     on_table("SHOW RANGES FROM TABLE t{n}", "SELECT"),
     on_table("CREATE CHANGEFEED FOR TABLE t{n} INTO 'null://'", "CHANGEFEED"),
+    on_table("EXPLAIN CHANGEFEED FOR TABLE t{n} INTO 'null://'", "CHANGEFEED"),
+    on_table("EXPLAIN CHANGEFEED FOR TABLE t{n} WITH sample = 1", "SELECT"),
+    on_table("CREATE SUBSCRIPTION b{n} FOR t{n}", "SELECT"),
+    *(
+        Row(
+            sql=sql,
+            needs="to be a member of its owner",
+            setup=SUBSCRIBED_BY_OTHER,
+            owning=["GRANT other{n} TO {user}"],
+            refusal="42704",
+        )
+        for sql in (
+            "FETCH ALL FROM SUBSCRIPTION b{n} WITH timeout = '1ms'",
+            "ACKNOWLEDGE SUBSCRIPTION b{n} UP TO '-1us'",
+            "DROP SUBSCRIPTION b{n}",
+        )
+    ),
     on_table("CREATE RELAXED LOG l{n} FOR TABLES (t{n})", "CREATE"),
     on_table("DROP RELAXED LOG l{n}", "CREATE", setup=LOGGED),
     on_table("CREATE CHANGEFEED FOR RELAXED LOG l{n} INTO 'null://'", "CHANGEFEED", setup=LOGGED),
@@ -259,6 +280,17 @@ ROWS: Sequence[Row] = (
         setup=FEED_OF_OTHER,
         refusal="42704",
     ),
+    *(
+        Row(
+            sql=f"SHOW CHANGEFEED {what} {{job}}",
+            needs="VIEWJOB of the system, and SELECT on the tables",
+            setup=FEED_OF_OTHER,
+            grants=["GRANT SYSTEM VIEWJOB TO {user}", "GRANT SELECT ON t{n} TO {user}"],
+            owning=["GRANT other{n} TO {user}"],
+            refusal="42704",
+        )
+        for what in ("LATENCY", "LAG")
+    ),
     Row(
         sql="VERIFY CHANGEFEED {job}",
         needs="CONTROLJOB of the system, and SELECT on the tables",
@@ -315,6 +347,7 @@ ROWS: Sequence[Row] = (
             "SHOW JOBS",
             "SHOW RELAXED LOGS",
             "SHOW KEYSPACES",
+            "SHOW SUBSCRIPTIONS",
             "SHOW SESSIONS",
             "SHOW QUERIES",
             "SHOW TABLES",

@@ -16,7 +16,7 @@ from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.catalog.store.descriptor_store import DescriptorStore
 from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind
 from tailrace.changefeed.contract.options import ChangefeedOptions, SchemaFeedKind
-from tailrace.changefeed.jobs.attempt import Destination, plan_targets, retryable, run_attempt
+from tailrace.changefeed.jobs.attempt import Destination, plan_tables, retryable, run_attempt
 from tailrace.changefeed.jobs.services import ChangefeedServices
 from tailrace.changefeed.pipeline.boundary import SchemaChangeEnd
 from tailrace.changefeed.pipeline.live import LiveFeed
@@ -313,8 +313,9 @@ class StormFeed:
         mirrored = self.mirror is not None
         await run_attempt(
             services,
-            plan_targets(
-                [services.target(table_id) for table_id in self.models],
+            plan_tables(
+                services,
+                list(self.models),
                 start_at=record.scan_at,
                 options=ChangefeedOptions(
                     schema_feed=self.kind, min_checkpoint_frequency=self.min_checkpoint_frequency

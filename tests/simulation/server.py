@@ -20,7 +20,7 @@ from tailrace.catalog.store.live_leases import DescriptorLeased
 from tailrace.catalog.values.column_types import Datum
 from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed.contract.options import ChangefeedOptions, SchemaFeedKind
-from tailrace.changefeed.jobs.attempt import Destination, plan_targets, run_attempt
+from tailrace.changefeed.jobs.attempt import Destination, plan_tables, run_attempt
 from tailrace.changefeed.jobs.services import ChangefeedServices
 from tailrace.changefeed.pipeline.idle_pace import IdlePace
 from tailrace.changefeed.pipeline.live import LiveFeed
@@ -225,8 +225,9 @@ class Server:
             services.pace.enter()
         await run_attempt(
             cast(ChangefeedServices, services),
-            plan_targets(
-                [services.target(world.table_id)],
+            plan_tables(
+                cast(ChangefeedServices, services),
+                [world.table_id],
                 start_at=world.scan_at,
                 options=ChangefeedOptions(schema_feed=self.schema_feed),
             ),

@@ -11,6 +11,7 @@ from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
 from ....catalog.values.errors import SQLError
+from ....kvlayer.clock import Timestamp, parse_timestamp
 from ....sql import Result, SessionState
 from ....sql.syntax.statements import CreateChangefeed
 from ...node import Node
@@ -67,11 +68,25 @@ def sql_routes(node: Node, held: HeldTransactions) -> APIRouter:
     async def read_mirror(request: Request) -> Response:
         """Runs one SELECT of DuckDB's SQL on a mirror, which may be fed meanwhile."""
         asked = await read_json(request, MirrorRequest)
-        read = node.read_mirror(asked.mirror, asked.sql, asked.params, user=user_of(request))
+        until = None if asked.wait_for is None else await _timestamp(node, asked.wait_for)
+        read = node.read_mirror(
+            asked.mirror, asked.sql, asked.params, user=user_of(request), wait_for=until
+        )
         table = await while_connected(request, read)
         return reply(encode_table(table), table.num_rows)
 
     return router
+
+
+async def _timestamp(node: Node, text: str) -> Timestamp:
+    """What a mirror is waited for. Raises SQLError 22023."""
+    if text == "now":
+        return await node.store.now()
+    try:
+        return parse_timestamp(text)
+    except ValueError as error:
+        hint = 'Send the commit_timestamp of an earlier reply, or "now".'
+        raise SQLError("22023", f"wait_for: {error}", hint=hint) from error
 
 
 def accepted(request: Request) -> str:
@@ -148,7 +163,7 @@ async def _refuse_streams(node: Node, text: str) -> None:
             error = SQLError(
                 "0A000",
                 "a changefeed without a sink cannot be streamed over this door",
-                hint="Give it a sink: INTO 'duckdb:///mirror.duckdb'. The embedded API streams.",
+                hint="Give it a sink: INTO 'duckdb:///mirror.duckdb', or GET /v1/changes?table=….",
             )
             error.statement = place
             raise error

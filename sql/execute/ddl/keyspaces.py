@@ -26,8 +26,7 @@ _MICROSECONDS = 1_000_000
 async def check_keyspaces(actor: Actor, statement: KeyspaceStatement) -> None:
     """Raises SQLError 42501."""
     if isinstance(statement, DropKeyspace):
-        for each in statement.names:
-            await actor.need_named(each, Privilege.DROP, keyspaces=True)
+        await actor.need_named(statement.name, Privilege.DROP, keyspaces=True)
         return
     name = await new_table_name(actor.services, actor.reader, statement.name, actor.database)
     descriptors = actor.services.catalog.descriptors
@@ -99,29 +98,25 @@ async def _drop(
     scope: LeaseScope,
     database: str,
 ) -> Result:
-    found: list[TableDescriptor] = []
-    for name in statement.names:
-        table = await find_table(
-            services,
-            transaction,
-            name,
-            database,
-            views=True,
-            keyspaces=True,
-            if_exists=statement.if_exists,
-        )
-        if table is None:
-            if not statement.if_exists:
-                raise unknown_relation(name)
-            continue
-        check_keyspace(table, name)
-        found.append(table)
+    name = statement.name
+    table = await find_table(
+        services,
+        transaction,
+        name,
+        database,
+        views=True,
+        keyspaces=True,
+        if_exists=statement.if_exists,
+    )
+    if table is None:
+        if not statement.if_exists:
+            raise unknown_relation(name)
+        notice = f'keyspace "{name}" does not exist, skipping'
+        return Result(tag="DROP KEYSPACE", notice=notice)
+    check_keyspace(table, name)
     changer = SchemaChangeStatements(services, transaction, scope, database)
-    for table in found:
-        await changer.drop(table, "DROP KEYSPACE")
-    missing = len(statement.names) - len(found)
-    notice = f"{missing} of the keyspaces did not exist, skipping" if missing else None
-    return Result(tag="DROP KEYSPACE", notice=notice)
+    await changer.drop(table, "DROP KEYSPACE")
+    return Result(tag="DROP KEYSPACE")
 
 
 def check_keyspace(table: TableDescriptor, name: ObjectName | str) -> None:

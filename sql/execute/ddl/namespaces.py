@@ -60,6 +60,14 @@ async def _drop_all(
     """Drops tables, those first that refer to others, and the views among them. Raises 2BP01 where
     another table refers, or a view reads one."""
     given = list(tables)
+    for table in given:
+        if table.keyspace is not None:
+            # Its lock goes first, in a transaction of its own.
+            raise SQLError(
+                "2BP01",
+                f'{what} cannot drop keyspace "{table.name}"',
+                hint=f"Run DROP KEYSPACE {table.name} first, as a statement of its own.",
+            )
     left = {table.id: table for table in given if table.view is None}
     views = ViewStatements(services, transaction, scope, database)
     await views.drop([table for table in given if table.view is not None], cascade=cascade)

@@ -13,11 +13,13 @@ from ...syntax.changefeed_statements import AlterChangefeed
 from ...syntax.statements import (
     CreateChangefeed,
     Explain,
+    ExplainChangefeed,
     SplitAt,
     Statement,
     UnsplitAt,
     VerifyChangefeed,
 )
+from ...syntax.subscription_statements import FetchSubscription
 
 
 def plain_columns(plan: Plan) -> tuple[ResultColumn, ...] | None:
@@ -56,10 +58,12 @@ def _shape(column: ResultColumn) -> tuple[str, TypeKind]:
 def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | None:
     """The columns of a statement that no plan is made for; None where only a run can tell."""
     match statement:
-        case CreateChangefeed(sink=None):
+        case CreateChangefeed(sink=None) | FetchSubscription():
             return CHANGEFEED_COLUMNS
         case CreateChangefeed():
             return (ResultColumn("job_id", INT8),)
+        case ExplainChangefeed(sample=sample):
+            return EXPLAIN_COLUMNS if sample is None else CHANGEFEED_COLUMNS
         case AlterChangefeed():
             return (ResultColumn("job_id", INT8), ResultColumn("job_description", STRING))
         case VerifyChangefeed():

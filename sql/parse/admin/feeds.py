@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot.tokenizer_core import TokenType
 
+from ....catalog.values.errors import SQLError
+from ...syntax.changefeed_statements import ShowFeedLag, ShowFeedLatency
 from ...syntax.keyspace_statements import KeyspaceFeed
-from ...syntax.names import ObjectName
+from ...syntax.names import ObjectName, Option
 from ...syntax.statements import (
     ControlJobs,
     CreateChangefeed,
+    ExplainChangefeed,
     JobAction,
     SetClusterSetting,
     ShowClusterSettings,
@@ -34,36 +39,65 @@ def create_changefeed(cursor: Cursor) -> CreateChangefeed:
     cursor.expect_words("for")
     log: str | None = None
     keyspace: KeyspaceFeed | None = None
-    tables: list[ObjectName] = []
+    tables: tuple[ObjectName, ...] = ()
     if cursor.accept_words("relaxed", "log"):
         log = cursor.identifier("a relaxed log's name")
     elif cursor.accept_words("keyspace"):
         keyspace = keyspace_feed(cursor)
-        tables.append(keyspace.name)
+        tables = (keyspace.name,)
     else:
-        cursor.accept_words("table")
-        tables.append(cursor.object_name("a table's name"))
-        while cursor.accept_symbol(","):
-            cursor.accept_words("table")
-            tables.append(cursor.object_name("a table's name"))
+        tables = feed_tables(cursor)
     sink = cursor.string("the sink's URI") if cursor.accept_words("into") else None
-    options = []
-    if cursor.accept_words("with"):
-        parenthesized = cursor.accept_symbol("(")
-        options.append(cursor.option())
-        while cursor.accept_symbol(","):
-            options.append(cursor.option())
-        if parenthesized:
-            cursor.expect_symbol(")")
+    options = with_options(cursor)
     cursor.expect_end()
     return CreateChangefeed(
-        tables=tuple(tables),
+        tables=tables,
         sink=sink,
-        options=tuple(options),
+        options=options,
         text=cursor.statement_text,
         relaxed_log=log,
         keyspace=keyspace,
     )
+
+
+def explain_changefeed(cursor: Cursor) -> ExplainChangefeed:
+    """As CREATE CHANGEFEED, with one option more: `sample = n`."""
+    changefeed = create_changefeed(cursor)
+    samples = [option for option in changefeed.options if option.name == "sample"]
+    options = tuple(option for option in changefeed.options if option.name != "sample")
+    if not samples:
+        return ExplainChangefeed(changefeed=changefeed, sample=None)
+    value = samples[-1].value
+    if len(samples) > 1 or value is None or not value.isdecimal() or not 0 < int(value) <= 1_000:
+        raise SQLError(
+            "22023",
+            "sample takes how many messages to show: from 1 to 1000",
+            position=samples[-1].position,
+        )
+    return ExplainChangefeed(changefeed=replace(changefeed, options=options), sample=int(value))
+
+
+def feed_tables(cursor: Cursor) -> tuple[ObjectName, ...]:
+    """`[TABLE] name, …`"""
+    cursor.accept_words("table")
+    tables = [cursor.object_name("a table's name")]
+    while cursor.accept_symbol(","):
+        cursor.accept_words("table")
+        tables.append(cursor.object_name("a table's name"))
+    return tuple(tables)
+
+
+def with_options(cursor: Cursor) -> tuple[Option, ...]:
+    """`[WITH [(] option [= value], … [)]]`"""
+    if not cursor.accept_words("with"):
+        return ()
+    parenthesized = cursor.accept_symbol("(")
+    options = [cursor.option()]
+    while cursor.accept_symbol(","):
+        options.append(cursor.option())
+    if parenthesized:
+        cursor.expect_symbol(")")
+    return tuple(options)
 
 
 def control_jobs(cursor: Cursor, action: JobAction) -> ControlJobs:
@@ -83,6 +117,18 @@ def verify_changefeed(cursor: Cursor) -> VerifyChangefeed:
     repairs = cursor.accept_words("repair")
     cursor.expect_end()
     return VerifyChangefeed(job_id=job_id, at_resolved=at_resolved, repairs=repairs)
+
+
+def show_feed_latency(cursor: Cursor) -> ShowFeedLatency:
+    job_id = cursor.integer("a job's id")
+    cursor.expect_end()
+    return ShowFeedLatency(job_id=job_id)
+
+
+def show_feed_lag(cursor: Cursor) -> ShowFeedLag:
+    job_id = cursor.integer("a job's id")
+    cursor.expect_end()
+    return ShowFeedLag(job_id=job_id)
 
 
 def show(cursor: Cursor) -> Statement:

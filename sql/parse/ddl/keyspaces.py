@@ -32,13 +32,11 @@ def create_keyspace(cursor: Cursor) -> CreateKeyspace:
 
 
 def drop_keyspace(cursor: Cursor) -> DropKeyspace:
-    """`[IF EXISTS] name, …`"""
+    """`[IF EXISTS] name`"""
     if_exists = cursor.accept_words("if", "exists")
-    names = [cursor.object_name(_NAME)]
-    while cursor.accept_symbol(","):
-        names.append(cursor.object_name(_NAME))
+    name = cursor.object_name(_NAME)
     cursor.expect_end()
-    return DropKeyspace(names=tuple(names), if_exists=if_exists)
+    return DropKeyspace(name=name, if_exists=if_exists)
 
 
 def show_keyspaces(cursor: Cursor) -> ShowKeyspaces:

@@ -25,7 +25,7 @@ from tailrace.catalog.rows.row_codec import RowCodec
 from tailrace.catalog.values.column_types import ColumnType, Datum
 from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind
 from tailrace.changefeed.contract.options import ChangefeedOptions
-from tailrace.changefeed.jobs.attempt import Destination, plan_targets, run_attempt
+from tailrace.changefeed.jobs.attempt import Destination, plan_tables, run_attempt
 from tailrace.changefeed.jobs.reservations import lives
 from tailrace.changefeed.jobs.services import ChangefeedServices
 from tailrace.changefeed.pipeline.live import LiveFeed
@@ -250,8 +250,9 @@ class Follower:
             protections=ProtectedTimestamps(store),
             rights=RightsWatcher(store),
         )
-        plan = plan_targets(
-            [services.target(source.id) for source in self.sources],
+        plan = plan_tables(
+            services,
+            [source.id for source in self.sources],
             start_at=self.start_at,
             options=self.options,
             protected_at=self.protected_at,

@@ -20,6 +20,19 @@ CREATE CHANGEFEED t
 position 19: syntax error at or near "t" (SQLSTATE 42601)
 HINT: Expected FOR.
 
+SHOW CHANGEFEED LATENCY 7
+----
+ShowFeedLatency(job_id=7)
+
+SHOW CHANGEFEED LAG 7
+----
+ShowFeedLag(job_id=7)
+
+SHOW CHANGEFEED LAG
+----
+position 20: syntax error at end of input (SQLSTATE 42601)
+HINT: Expected a job's id.
+
 SHOW CHANGEFEED JOBS
 ----
 ShowJobs(changefeeds_only=True, job_id=None)
@@ -72,3 +85,48 @@ ALTER CHANGEFEED j ADD t
 ----
 position 18: syntax error at or near "j" (SQLSTATE 42601)
 HINT: Expected a job's id.
+
+EXPLAIN CHANGEFEED FOR TABLE t INTO 'null://' WITH updated, sample = 3
+----
+ExplainChangefeed(changefeed=CreateChangefeed(tables=(ObjectName(parts=('t'), position=30)), sink='null://', options=(Option(name='updated', value=None, position=52)), text="CHANGEFEED FOR TABLE t INTO 'null://' WITH updated, sample = 3", relaxed_log=None, keyspace=None), sample=3)
+
+EXPLAIN CREATE CHANGEFEED FOR t
+----
+ExplainChangefeed(changefeed=CreateChangefeed(tables=(ObjectName(parts=('t'), position=31)), sink=None, options=(), text='CREATE CHANGEFEED FOR t', relaxed_log=None, keyspace=None), sample=None)
+
+EXPLAIN CHANGEFEED FOR t WITH sample = 'many'
+----
+position 31: sample takes how many messages to show: from 1 to 1000 (SQLSTATE 22023)
+
+CREATE SUBSCRIPTION IF NOT EXISTS s FOR TABLE a, b.c WITH (updated, resolved = '1s')
+----
+CreateSubscription(name='s', tables=(ObjectName(parts=('a'), position=47), ObjectName(parts=('b', 'c'), position=50)), options=(Option(name='updated', value=None, position=60), Option(name='resolved', value='1s', position=69)), if_not_exists=True, text="CREATE SUBSCRIPTION IF NOT EXISTS s FOR TABLE a, b.c WITH (updated, resolved = '1s')", position=35)
+
+DROP SUBSCRIPTION IF EXISTS s
+----
+DropSubscription(name='s', if_exists=True, position=29)
+
+FETCH 100 FROM SUBSCRIPTION s WITH (timeout = '5s')
+----
+FetchSubscription(name='s', count=100, timeout=Option(name='timeout', value='5s', position=37), position=29)
+
+FETCH ALL FROM SUBSCRIPTION s
+----
+FetchSubscription(name='s', count=None, timeout=None, position=29)
+
+FETCH LAST FROM SUBSCRIPTION s
+----
+position 30: syntax error at or near "s" (SQLSTATE 42601)
+HINT: A subscription is read forwards: FETCH 100, or FETCH ALL.
+
+FETCH NEXT FROM subscription
+----
+FetchCursor(name='subscription', origin=HERE, count=1, single=False, backward=False, moves=False, position=17)
+
+ACKNOWLEDGE SUBSCRIPTION s UP TO 1795423823000000000.0000000001
+----
+AcknowledgeSubscription(name='s', upto='1795423823000000000.0000000001', position=26)
+
+SHOW SUBSCRIPTIONS
+----
+ShowSubscriptions()

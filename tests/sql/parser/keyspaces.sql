@@ -17,11 +17,11 @@ HINT: Expected a keyspace's name.
 
 DROP KEYSPACE sessions
 ----
-DropKeyspace(names=(ObjectName(parts=('sessions'), position=15)), if_exists=False)
+DropKeyspace(name=ObjectName(parts=('sessions'), position=15), if_exists=False)
 
-drop keyspace if exists a, b.c
+drop keyspace if exists b.c
 ----
-DropKeyspace(names=(ObjectName(parts=('a'), position=25), ObjectName(parts=('b', 'c'), position=28)), if_exists=True)
+DropKeyspace(name=ObjectName(parts=('b', 'c'), position=25), if_exists=True)
 
 SHOW KEYSPACES
 ----
