@@ -38,6 +38,8 @@ from ..changefeed.sinks import SinkKinds, default_kinds
 from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader, MirrorSources
 from ..changefeed.sinks.duckdb.files import READ_LANES
 from ..changefeed.sinks.locations import SCHEME, MirrorLocations
+from ..changefeed.sinks.postgres import SCHEMES as POSTGRES_SCHEMES
+from ..changefeed.sinks.postgres import PostgresKind
 from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, LakeServer, SparkKind
 from ..changefeed.sinks.worker_tokens import WorkerTokens
 from ..kvlayer.access import StoreAccess
@@ -445,9 +447,12 @@ def _sink_kinds(
     worker_tokens: WorkerTokens,
     store: StoreAccess,
 ) -> SinkKinds:
-    """Every sink that a node can feed: those without files, DuckDB mirrors, each lake format."""
+    """Every sink that a node can feed: those that need nothing, mirrors, each lake format."""
     kinds = default_kinds()
     kinds.register(SCHEME, DuckDBKind(files, partial(lives, store)))
+    postgres = PostgresKind(partial(lives, store))
+    for scheme in POSTGRES_SCHEMES:
+        kinds.register(scheme, postgres)
     lakes = SparkKind(options.mirror_roots, offload, options.server, worker_tokens, store.settings)
     for format in FORMATS:
         kinds.register(f"{SCHEME_PREFIX}{format}", lakes)
