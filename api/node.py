@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from secrets import token_urlsafe
+from secrets import token_bytes, token_urlsafe
 
 import pyarrow as pa
 
@@ -32,6 +32,7 @@ from ..catalog.store.node_ids import FIRST_NODE_ID
 from ..catalog.store.secrets import store_secret
 from ..catalog.values.errors import SQLError
 from ..changefeed import JOB_KIND, Changefeeds, ChangefeedServices, LiveFeed
+from ..changefeed.connections import Sealer
 from ..changefeed.export import Positions
 from ..changefeed.jobs.reservations import lives
 from ..changefeed.sinks import SinkKinds, default_kinds
@@ -67,6 +68,7 @@ from .node_folder import NodeFolder
 from .passwords import Guesses, Passwords
 from .refusal import NodeRefused
 from .rpc import JoinToken, JoinTokenError, RpcServer, StoreService
+from .secret_key import secret_key
 from .served_store import MIRROR_FOLDER, open_storage, start_store
 
 MIRROR_SCHEME = f"{SCHEME}:"
@@ -90,6 +92,8 @@ class NodeOptions:
 
     mirror_roots: tuple[Path, ...] = ()
     server: LakeServer | None = None
+    secret_key_file: Path | None = None
+    """The key of sinks' secrets; without it, one in the node's own folder."""
 
 
 class Node:
@@ -309,7 +313,7 @@ class Node:
             if job.kind == JOB_KIND
             and not job.state.final
             and self.feeds.runs_here(job.id, job.payload)
-            and self._feeds_file(self.feeds.status(job.id, job.payload, None).sink_uri, path)
+            and self._feeds_file(self.feeds.status(job.id, job.payload, None).target_uri, path)
         ]
 
     def _feeds_file(self, sink: str, path: Path) -> bool:
@@ -352,6 +356,7 @@ async def _assemble(
             offload=offload,
             protections=ProtectedTimestamps(store, always=PROTECTED_WITH_ALL),
             rights=rights,
+            sealer=Sealer(secret_key(folder, options.secret_key_file), token_bytes),
             node_id=node_id,
         ),
         registry,

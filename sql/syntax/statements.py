@@ -15,6 +15,7 @@ from sqlglot import exp
 from .as_of_clause import AsOf
 from .changefeed_statements import AlterChangefeed
 from .conflict_clause import OnConflict, Overriding
+from .connection_statements import ConnectionChange, ShowConnections
 from .copy_options import CopyOptions
 from .cursor_statements import CursorStatement
 from .maintenance_statements import Maintain
@@ -403,6 +404,8 @@ Statement = (
     | RelaxedStatement
     | ShowRelaxedLogs
     | SubscriptionChange
+    | ConnectionChange
+    | ShowConnections
     | FetchSubscription
     | ShowSubscriptions
     | RightsStatement

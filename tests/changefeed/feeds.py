@@ -19,6 +19,7 @@ from tailrace.kvlayer.txn import Transaction
 from tests.changefeed.model import Target, TargetSink
 from tests.changefeed.table import Table
 from tests.harness.nodes import CatalogFixture, Node, open_nodes
+from tests.harness.secrets import sealer
 from tests.harness.simulation import Simulation
 
 
@@ -27,7 +28,6 @@ class Request:
     tables: Sequence[TableDescriptor]
     names: Sequence[str]
     options: Mapping[str, str | None]
-    statement: str
     at: Timestamp
     user: str = "root"
 
@@ -69,12 +69,14 @@ class MemoryClaim:
 class MemoryJobs:
     def __init__(self) -> None:
         self.claims: dict[int, MemoryClaim] = {}
+        self.descriptions: dict[int, str] = {}
 
     async def create(
         self, transaction: Transaction, kind: str, description: str, payload: bytes
     ) -> int:
         job_id = len(self.claims) + 1
         self.claims[job_id] = MemoryClaim(job_id, payload)
+        self.descriptions[job_id] = description
         return job_id
 
 
@@ -145,6 +147,7 @@ class FeedBench:
             protections=self.protections,
             node_id=node.session.node_id,
             rights=RightsWatcher(catalog.store),
+            sealer=sealer(),
         )
         self.jobs = MemoryJobs()
         self.feeds = Changefeeds(self.services, self.jobs)
@@ -154,7 +157,6 @@ class FeedBench:
             tables=[self.table.descriptor],
             names=["defaultdb.public.orders"],
             options=options,
-            statement="CREATE CHANGEFEED FOR TABLE orders INTO 'target://a?secret=1'",
             at=self.store.clock.now(),
         )
 

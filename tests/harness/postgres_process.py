@@ -82,15 +82,16 @@ class PostgresProcess:
 
     def kill(self) -> None:
         """Without a word. Its backends find out by themselves."""
-        self._end("kill")
+        self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        self._end("terminate")
+        """In order, and without waiting for its clients."""
+        self._end(signal.SIGINT)
 
-    def _end(self, how: str) -> None:
+    def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None
         assert process is not None, "not running"
-        getattr(process, how)()
+        process.send_signal(how)
         process.wait()
 
     @property

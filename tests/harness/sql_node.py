@@ -81,6 +81,24 @@ class RecordedFeeds:
         self.altered += [(job_id, alteration) for alteration in alterations]
         return self.requests[job_id - 1][0].statement
 
+    async def create_connection(
+        self, transaction: Transaction, name: str, uri: str, user: str
+    ) -> None:
+        raise AssertionError("no sink can be reached here")
+
+    async def alter_connection(
+        self, transaction: Transaction, name: str, uri: str, user: str
+    ) -> None:
+        raise AssertionError("no sink can be reached here")
+
+    async def give_connection(
+        self, transaction: Transaction, name: str, owner: str, user: str
+    ) -> None:
+        raise AssertionError("no sink can be reached here")
+
+    async def drop_connection(self, transaction: Transaction, name: str, user: str) -> None:
+        raise AssertionError("no sink can be reached here")
+
     async def subscribe(
         self, transaction: Transaction, request: ChangefeedRequest, name: str
     ) -> None:

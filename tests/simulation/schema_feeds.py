@@ -26,6 +26,7 @@ from tailrace.kvlayer.access import StoreAccess
 from tailrace.kvlayer.clock import Timestamp, WallClock
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.schemafeed import TableEvent
+from tests.harness.secrets import sealer
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode
 from tests.simulation.key_order import KeyOrder
@@ -302,6 +303,7 @@ class StormFeed:
             offload=self._sim.offload,
             protections=ProtectedTimestamps(node.store),
             rights=node.services.rights,
+            sealer=sealer(),
         )
 
         async def save(progress: SinkProgress) -> None: ...

@@ -210,6 +210,34 @@ def test_odd_passwords_and_addresses_are_understood(
     assert "kana" not in str(server.sql("SHOW CHANGEFEED JOBS")) + str(server.sql("SHOW JOBS"))
 
 
+def test_documented_statements_do_what_they_say(
+    server: ServerProcess, postgres: PostgresProcess
+) -> None:
+    """Those of docs/sinks.md, word for word but for the port."""
+    text = Path("docs/sinks.md").read_text().replace(":5432", f":{postgres.port}")
+    blocks = [block.partition("```")[0] for block in text.split("```sql\n")[1:]]
+    [connections, mirror] = blocks
+    postgres.rows("CREATE DATABASE mirror")
+    postgres.rows("CREATE ROLE app SUPERUSER LOGIN PASSWORD 'secret'")
+    server.sql("CREATE TABLE orders (id INT8 PRIMARY KEY); INSERT INTO orders VALUES (1)")
+    made, feed, moved, shown, dropped = [each for each in connections.split(";\n") if each]
+    [result] = server.sql(mirror)
+    server.wait_for_feeds(now(server))
+    with postgres.connect("mirror") as client:
+        assert client.execute("SELECT id FROM orders").fetchall() == [(1,)]
+    server.sql(f"CANCEL JOB {result['rows'][0][0]}")
+    while "canceled" not in str(server.sql("SHOW CHANGEFEED JOBS")):
+        time.sleep(0.05)
+    server.sql(made)
+    [result] = server.sql(feed)
+    postgres.rows("ALTER ROLE app PASSWORD 'rotated'")
+    server.sql(moved)
+    assert "app:redacted@127.0.0.1" in str(server.rows(shown))
+    server.sql(f"CANCEL JOB {result['rows'][0][0]}")
+    while server.client.post(f"{server.url}/v1/sql", json={"sql": dropped}).status_code != 200:
+        time.sleep(0.05)
+
+
 def test_later_failures_are_retried_and_shown(
     server: ServerProcess, postgres: PostgresProcess
 ) -> None:

@@ -87,7 +87,6 @@ async def create_changefeed(
         tables=tables,
         names=[str(full_name(name, database)) for name in statement.tables],
         options={option.name: option.value for option in statement.options},
-        statement=statement.text,
         at=at,
         user=user,
     )

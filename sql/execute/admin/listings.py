@@ -9,6 +9,7 @@ from ....catalog.rights.privileges import Privilege
 from ...results.results import Result
 from ...runtime.authorization import Actor, check_show
 from ...runtime.relations import LeaseScope
+from ...syntax.connection_statements import ShowConnections
 from ...syntax.relaxed_statements import ShowRelaxedLogs
 from ...syntax.rights_statements import RightsListing
 from ...syntax.show_statements import Cancel, ShowObjects
@@ -17,6 +18,7 @@ from ...syntax.subscription_statements import ShowSubscriptions
 from ...syntax.user_statements import ShowUsers
 from ..ddl.ddl_needs import check_ddl
 from ..ddl.schema_changes import SchemaChangeStatements
+from .connections import show_connections
 from .ranges import RangeStatement, run_ranges
 from .relaxed_logs import show_relaxed_logs
 from .show import Show, run_show
@@ -29,6 +31,7 @@ Listing = (
     Show
     | ShowRelaxedLogs
     | ShowSubscriptions
+    | ShowConnections
     | ShowUsers
     | RightsListing
     | ShowObjects
@@ -48,6 +51,8 @@ async def run_listing(
             return await show_relaxed_logs(actor)
         case ShowSubscriptions():
             return await show_subscriptions(actor)
+        case ShowConnections():
+            return await show_connections(actor, statement)
         case Cancel():
             return await cancel(actor, statement)
         case ExplainChange():

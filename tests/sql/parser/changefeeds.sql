@@ -105,3 +105,36 @@ AcknowledgeSubscription(name='s', upto='1795423823000000000.0000000001', positio
 SHOW SUBSCRIPTIONS
 ----
 ShowSubscriptions()
+
+CREATE EXTERNAL CONNECTION IF NOT EXISTS mirror AS 'postgres://app:secret@host/db'
+----
+CreateConnection(name='mirror', uri='postgres://app:secret@host/db', if_not_exists=True, position=42)
+
+CREATE EXTERNAL CONNECTION 'mirror' AS 'null://'
+----
+CreateConnection(name='mirror', uri='null://', if_not_exists=False, position=28)
+
+CREATE EXTERNAL CONNECTION mirror 'postgres://app:secret@host/db'
+----
+position 35: syntax error at or near "'postgres://app:redacted@host/db'" (SQLSTATE 42601)
+HINT: Expected AS.
+
+ALTER EXTERNAL CONNECTION IF EXISTS mirror AS 'null://'
+----
+AlterConnection(name='mirror', uri='null://', owner=None, if_exists=True, position=37)
+
+ALTER EXTERNAL CONNECTION mirror OWNER TO feeders
+----
+AlterConnection(name='mirror', uri=None, owner='feeders', if_exists=False, position=27)
+
+DROP EXTERNAL CONNECTION IF EXISTS mirror
+----
+DropConnection(name='mirror', if_exists=True, position=36)
+
+SHOW EXTERNAL CONNECTIONS
+----
+ShowConnections(name=None)
+
+SHOW EXTERNAL CONNECTION mirror
+----
+ShowConnections(name='mirror')
