@@ -33,6 +33,8 @@ from tailrace.sql import (
     Analytics,
     ChangefeedRequest,
     ChangefeedStream,
+    FeedSpan,
+    FeedStage,
     JobSummary,
     Result,
     ResultColumn,
@@ -79,7 +81,7 @@ class RecordedFeeds:
         at: Timestamp,
     ) -> str:
         self.altered += [(job_id, alteration) for alteration in alterations]
-        return self.requests[job_id - 1][0].statement
+        return f"changefeed {job_id}"
 
     async def create_connection(
         self, transaction: Transaction, name: str, uri: str, user: str
@@ -120,6 +122,20 @@ class RecordedFeeds:
     ) -> Sequence[tuple[str, str, str]]:
         return [("t", "k=1", "differs in v")]
 
+    async def explain(
+        self, transaction: Transaction, request: ChangefeedRequest, sink: str | None
+    ) -> Sequence[tuple[str, str]]:
+        return [("sink", str(sink))]
+
+    async def sample(self, request: ChangefeedRequest, count: int) -> Sequence[Row]:
+        return []
+
+    async def latency(self, job_id: int) -> Sequence[FeedStage]:
+        return [FeedStage(name="sink", commits=1, percentiles_ms=(1.0, 2.0, 3.0, 4.0))]
+
+    async def lag(self, job_id: int) -> Sequence[FeedSpan]:
+        return []
+
     async def wait(self, job_id: int, until: Timestamp, *, seconds: float | None) -> Timestamp:
         return until
 
@@ -128,7 +144,7 @@ class RecordedFeeds:
             JobSummary(
                 id=number,
                 kind="changefeed",
-                description=request.statement,
+                description=f"changefeed {number}",
                 state="running",
                 created=datetime(2026, 1, 1, tzinfo=UTC),
                 finished=None,

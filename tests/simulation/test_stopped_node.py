@@ -60,7 +60,6 @@ async def stream_on(sim: Simulation, node: SqlNode) -> ChangefeedStream:
         tables=[await table_of(node)],
         names=["defaultdb.public.t"],
         options={"updated": None},
-        statement="CREATE CHANGEFEED FOR TABLE t WITH updated",
         at=await node.store.now(),
     )
     return await open_stream(services, request)

@@ -1,14 +1,14 @@
 CREATE CHANGEFEED FOR TABLE orders INTO 'duckdb:///mirror.duckdb' WITH updated, resolved = '1s', initial_scan = 'no'
 ----
-CreateChangefeed(tables=(ObjectName(parts=('orders'), position=29)), sink='duckdb:///mirror.duckdb', options=(Option(name='updated', value=None, position=72), Option(name='resolved', value='1s', position=81), Option(name='initial_scan', value='no', position=98)), text="CREATE CHANGEFEED FOR TABLE orders INTO 'duckdb:///mirror.duckdb' WITH updated, resolved = '1s', initial_scan = 'no'", relaxed_log=None)
+CreateChangefeed(tables=(ObjectName(parts=('orders'), position=29)), sink='duckdb:///mirror.duckdb', options=(Option(name='updated', value=None, position=72), Option(name='resolved', value='1s', position=81), Option(name='initial_scan', value='no', position=98)), relaxed_log=None)
 
 create changefeed for a, table b.c
 ----
-CreateChangefeed(tables=(ObjectName(parts=('a'), position=23), ObjectName(parts=('b', 'c'), position=32)), sink=None, options=(), text='create changefeed for a, table b.c', relaxed_log=None)
+CreateChangefeed(tables=(ObjectName(parts=('a'), position=23), ObjectName(parts=('b', 'c'), position=32)), sink=None, options=(), relaxed_log=None)
 
 EXPERIMENTAL CHANGEFEED FOR t WITH (updated, cursor = '1.0')
 ----
-CreateChangefeed(tables=(ObjectName(parts=('t'), position=29)), sink=None, options=(Option(name='updated', value=None, position=37), Option(name='cursor', value='1.0', position=46)), text="EXPERIMENTAL CHANGEFEED FOR t WITH (updated, cursor = '1.0')", relaxed_log=None)
+CreateChangefeed(tables=(ObjectName(parts=('t'), position=29)), sink=None, options=(Option(name='updated', value=None, position=37), Option(name='cursor', value='1.0', position=46)), relaxed_log=None)
 
 CREATE CHANGEFEED FOR t INTO mirror
 ----
@@ -19,6 +19,19 @@ CREATE CHANGEFEED t
 ----
 position 19: syntax error at or near "t" (SQLSTATE 42601)
 HINT: Expected FOR.
+
+SHOW CHANGEFEED LATENCY 7
+----
+ShowFeedLatency(job_id=7)
+
+SHOW CHANGEFEED LAG 7
+----
+ShowFeedLag(job_id=7)
+
+SHOW CHANGEFEED LAG
+----
+position 20: syntax error at end of input (SQLSTATE 42601)
+HINT: Expected a job's id.
 
 SHOW CHANGEFEED JOBS
 ----
@@ -73,9 +86,21 @@ ALTER CHANGEFEED j ADD t
 position 18: syntax error at or near "j" (SQLSTATE 42601)
 HINT: Expected a job's id.
 
+EXPLAIN CHANGEFEED FOR TABLE t INTO 'null://' WITH updated, sample = 3
+----
+ExplainChangefeed(changefeed=CreateChangefeed(tables=(ObjectName(parts=('t'), position=30)), sink='null://', options=(Option(name='updated', value=None, position=52)), relaxed_log=None), sample=3)
+
+EXPLAIN CREATE CHANGEFEED FOR t
+----
+ExplainChangefeed(changefeed=CreateChangefeed(tables=(ObjectName(parts=('t'), position=31)), sink=None, options=(), relaxed_log=None), sample=None)
+
+EXPLAIN CHANGEFEED FOR t WITH sample = 'many'
+----
+position 31: sample takes how many messages to show: from 1 to 1000 (SQLSTATE 22023)
+
 CREATE SUBSCRIPTION IF NOT EXISTS s FOR TABLE a, b.c WITH (updated, resolved = '1s')
 ----
-CreateSubscription(name='s', tables=(ObjectName(parts=('a'), position=47), ObjectName(parts=('b', 'c'), position=50)), options=(Option(name='updated', value=None, position=60), Option(name='resolved', value='1s', position=69)), if_not_exists=True, text="CREATE SUBSCRIPTION IF NOT EXISTS s FOR TABLE a, b.c WITH (updated, resolved = '1s')", position=35)
+CreateSubscription(name='s', tables=(ObjectName(parts=('a'), position=47), ObjectName(parts=('b', 'c'), position=50)), options=(Option(name='updated', value=None, position=60), Option(name='resolved', value='1s', position=69)), if_not_exists=True, position=35)
 
 DROP SUBSCRIPTION IF EXISTS s
 ----
