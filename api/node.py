@@ -455,7 +455,7 @@ def _sink_kinds(
     store: StoreAccess,
     node_id: int,
 ) -> SinkKinds:
-    """Every sink that a node can feed: those that need nothing, mirrors, lakes, folders of files."""
+    """Every sink that a node can feed: mirrors, lakes, folders of files, and nothing."""
     kinds = default_kinds()
     kinds.register(SCHEME, DuckDBKind(files, partial(lives, store)))
     postgres = PostgresKind(partial(lives, store))
