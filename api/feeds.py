@@ -125,6 +125,24 @@ class FeedServices:
     async def stream(self, request: ChangefeedRequest) -> ChangefeedStream:
         return ChangefeedStream(CHANGEFEED_COLUMNS, _rows(await self._feeds.stream(request)))
 
+    async def create_connection(
+        self, transaction: Transaction, name: str, uri: str, user: str
+    ) -> None:
+        await self._feeds.create_connection(transaction, name, uri, user)
+
+    async def alter_connection(
+        self, transaction: Transaction, name: str, uri: str, user: str
+    ) -> None:
+        await self._feeds.alter_connection(transaction, name, uri, user)
+
+    async def give_connection(
+        self, transaction: Transaction, name: str, owner: str, user: str
+    ) -> None:
+        await self._feeds.give_connection(transaction, name, owner, user)
+
+    async def drop_connection(self, transaction: Transaction, name: str, user: str) -> None:
+        await self._feeds.drop_connection(transaction, name, user)
+
     async def subscribe(
         self, transaction: Transaction, request: ChangefeedRequest, name: str
     ) -> None:

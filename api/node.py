@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from secrets import token_urlsafe
+from secrets import token_bytes, token_urlsafe
 
 import pyarrow as pa
 
@@ -32,6 +32,7 @@ from ..catalog.store.node_ids import FIRST_NODE_ID
 from ..catalog.store.secrets import store_secret
 from ..catalog.values.errors import SQLError
 from ..changefeed import JOB_KIND, Changefeeds, ChangefeedServices, LiveFeed
+from ..changefeed.connections import Sealer
 from ..changefeed.export import Positions
 from ..changefeed.jobs.reservations import lives
 from ..changefeed.sinks import SinkKinds, default_kinds
@@ -40,6 +41,8 @@ from ..changefeed.sinks.duckdb.files import READ_LANES
 from ..changefeed.sinks.files import SCHEMES as FILES_SCHEMES
 from ..changefeed.sinks.files import FilesKind
 from ..changefeed.sinks.locations import SCHEME, MirrorLocations
+from ..changefeed.sinks.postgres import SCHEMES as POSTGRES_SCHEMES
+from ..changefeed.sinks.postgres import PostgresKind
 from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, LakeServer, SparkKind
 from ..changefeed.sinks.worker_tokens import WorkerTokens
 from ..kvlayer.access import StoreAccess
@@ -68,6 +71,7 @@ from .node_folder import NodeFolder
 from .passwords import Guesses, Passwords
 from .refusal import NodeRefused
 from .rpc import JoinToken, JoinTokenError, RpcServer, StoreService
+from .secret_key import secret_key
 from .served_store import MIRROR_FOLDER, open_storage, start_store
 
 MIRROR_SCHEME = f"{SCHEME}:"
@@ -91,6 +95,8 @@ class NodeOptions:
 
     mirror_roots: tuple[Path, ...] = ()
     server: LakeServer | None = None
+    secret_key_file: Path | None = None
+    """The key of sinks' secrets; without it, one in the node's own folder."""
 
 
 class Node:
@@ -311,7 +317,7 @@ class Node:
             if job.kind == JOB_KIND
             and not job.state.final
             and self.feeds.runs_here(job.id, job.payload)
-            and self._feeds_file(self.feeds.status(job.id, job.payload, None).sink_uri, path)
+            and self._feeds_file(self.feeds.status(job.id, job.payload, None).target_uri, path)
         ]
 
     def _feeds_file(self, sink: str, path: Path) -> bool:
@@ -354,6 +360,7 @@ async def _assemble(
             offload=offload,
             protections=ProtectedTimestamps(store, always=PROTECTED_WITH_ALL),
             rights=rights,
+            sealer=Sealer(secret_key(folder, options.secret_key_file), token_bytes),
             node_id=node_id,
         ),
         registry,
@@ -450,10 +457,12 @@ def _sink_kinds(
     store: StoreAccess,
     node_id: int,
 ) -> SinkKinds:
-    """Every sink that a node can feed: those without files, DuckDB mirrors, each lake format,
-    folders of files."""
+    """Every sink that a node can feed: mirrors, lakes, folders of files, and nothing."""
     kinds = default_kinds()
     kinds.register(SCHEME, DuckDBKind(files, partial(lives, store)))
+    postgres = PostgresKind(partial(lives, store))
+    for scheme in POSTGRES_SCHEMES:
+        kinds.register(scheme, postgres)
     lakes = SparkKind(options.mirror_roots, offload, options.server, worker_tokens, store.settings)
     for format in FORMATS:
         kinds.register(f"{SCHEME_PREFIX}{format}", lakes)

@@ -16,6 +16,7 @@ durable. It must never know SQL, sessions or protocols.
 sinks.
 """
 
+from .connections import give_connections, list_connections
 from .feeds import Changefeeds, FeedStatus
 from .insight import SpanLag, StageReport
 from .jobs.alterations import (
@@ -69,7 +70,9 @@ __all__ = [
     "TargetName",
     "UnsetOptions",
     "find_subscription",
+    "give_connections",
     "give_subscriptions",
+    "list_connections",
     "list_subscriptions",
     "summarize",
 ]

@@ -24,7 +24,14 @@ from .insight import (
 )
 from .jobs.alter import alter_changefeed
 from .jobs.alterations import Alteration
+from .jobs.connection_feeds import (
+    alter_connection,
+    create_connection,
+    drop_connection,
+    give_connection,
+)
 from .jobs.create import FeedRequest, check_start, plan_changefeed
+from .jobs.description import describe
 from .jobs.details import (
     TargetDetails,
     UnknownFormat,
@@ -90,6 +97,8 @@ class FeedStatus:
     topics: tuple[str, ...]
     format: str
     user_name: str
+    target_uri: str
+    """What stands behind an external connection; else the same as `sink_uri`."""
 
 
 class Changefeeds:
@@ -120,7 +129,7 @@ class Changefeeds:
         return await self._jobs.create(
             transaction,
             JOB_KIND,
-            details.statement,
+            describe(details),
             payload,
             paused=details.parsed_options.paused,
         )
@@ -136,6 +145,28 @@ class Changefeeds:
         """Changes the job in the transaction; returns its new description. Raises SQLError."""
         return await alter_changefeed(self._services, transaction, job_id, alterations, at=at)
 
+    async def create_connection(
+        self, transaction: Transaction, name: str, uri: str, user: str
+    ) -> None:
+        """Writes an external connection in the transaction. Raises SQLError."""
+        await create_connection(self._services, transaction, name, uri, user)
+
+    async def alter_connection(
+        self, transaction: Transaction, name: str, uri: str, user: str
+    ) -> None:
+        """Gives a connection, and the feeds that use it, another URI. Raises SQLError."""
+        await alter_connection(self._services, transaction, name, uri, user)
+
+    async def give_connection(
+        self, transaction: Transaction, name: str, owner: str, user: str
+    ) -> None:
+        """Makes a role a connection's owner. Raises SQLError."""
+        await give_connection(self._services, transaction, name, owner, user)
+
+    async def drop_connection(self, transaction: Transaction, name: str, user: str) -> None:
+        """Raises SQLError."""
+        await drop_connection(self._services, transaction, name, user)
+
     async def stream(self, request: FeedRequest) -> ChangefeedStream:
         """A feed without a sink. Raises SQLError."""
         return await open_stream(self._services, request)
@@ -149,9 +180,10 @@ class Changefeeds:
             options = stream_options(request.options)
             await check_start(self._services, request, options.cursor)
         else:
-            await plan_changefeed(
+            details = await plan_changefeed(
                 self._services, transaction, request, sink, user_name=request.user
             )
+            sink = details.sink_uri
         return await explain_feed(self._services, request, sink)
 
     async def sample(self, request: FeedRequest, count: int) -> list[ChangefeedRow]:
@@ -193,12 +225,15 @@ class Changefeeds:
     def runs_here(self, job_id: int, payload: bytes) -> bool:
         """Whether this node may run the feed.
 
-        A mirror stays with the node that holds its file. Any other feed belongs first to the node
-        where it was created, and to whoever finds it free when that one has not taken it.
+        A mirror stays with the node that holds its file, and secrets with nodes that have their
+        key. Any other feed belongs first to the node where it was created, and to whoever finds it
+        free when that one has not taken it.
         """
         details = decode_details(payload)
         if details.node_id == self._services.node_id:
             return True
+        if details.sealed_uri and not self._services.sealer.opens(details.sealed_uri):
+            return False
         if self._services.kinds.kind_of(details.sink_uri).local:
             return False
         created_at = Timestamp(job_id)  # ids of jobs are drawn from the clock
@@ -344,14 +379,14 @@ class Changefeeds:
         )
         known = saved if live is None or live.progress is None else live.progress
         names = tuple(target.name for target in details.targets)
-        kind = self._services.kinds.kind_of(details.sink_uri)
         return FeedStatus(
             running_status=FeedState.WAITING.value
             if live is None
             else live.describe(self._services.store.clock.last, resolved or details.start_at),
             resolved=resolved,
             start_at=details.start_at,
-            sink_uri=kind.redacted(details.sink_uri),
+            sink_uri=details.shown_sink,
+            target_uri=details.sink_uri,
             full_table_names=names,
             table_ids=tuple(target.table_id for target in details.targets),
             watched="; ".join(

@@ -70,6 +70,13 @@ def serve(
         Path | None,
         typer.Option(help="The file join.token of the store's data folder, or a copy (mode 600)."),
     ] = None,
+    secret_key_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="The key of sinks' secrets (32 bytes in base64, mode 600), where it is not the "
+            "file secret.key of the data folder."
+        ),
+    ] = None,
     log_level: Annotated[
         LogLevel, typer.Option(help="`info` has each HTTP request, too.")
     ] = LogLevel.WARNING,
@@ -90,7 +97,11 @@ def serve(
     rpc = rpc_address(rpc_host, rpc_port)
     listener = bind(host, port)
     url = url_of(host, listener, web.scheme)
-    options = NodeOptions(mirror_roots=tuple(mirror_root or ()), server=server_for_lakes(url, web))
+    options = NodeOptions(
+        mirror_roots=tuple(mirror_root or ()),
+        server=server_for_lakes(url, web),
+        secret_key_file=secret_key_file,
+    )
     target = join_target(join, join_token, rpc_port)
     opening = partial(open_node, folder, options, rpc, target)
     serving = _serve(

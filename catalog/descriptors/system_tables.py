@@ -19,6 +19,7 @@
     secrets            (name) -> value                                see `secrets`
     sink_places        (node_id, path) -> owner                       see `targets.places` of feeds
     feed_waits         (job_id, ticket) -> wanted                      see `jobs.waits` of feeds
+    external_connections  name -> owner, uri, sealed      see `connections` of feeds
     subscriptions      name -> owner, definition, acknowledged, error  see `subscriptions` of feeds
 
 They live in the same key space as all tables, under ids below `FIRST_USER_ID`, are read and written
@@ -172,6 +173,14 @@ SUBSCRIPTIONS = _table(
     nullable="acknowledged error",
 )
 
+EXTERNAL_CONNECTIONS = _table(
+    42,
+    "external_connections",
+    {"name": _STRING},
+    {"owner": _STRING, "uri": _STRING, "sealed": _BYTES},
+    nullable="sealed",
+)
+
 SYSTEM_TABLES = (
     DESCRIPTOR,
     NAMESPACE,
@@ -193,6 +202,7 @@ SYSTEM_TABLES = (
     SINK_PLACES,
     FEED_WAITS,
     SUBSCRIPTIONS,
+    EXTERNAL_CONNECTIONS,
 )
 
 INITIAL_DESCRIPTORS: tuple[Descriptor, ...] = (

@@ -45,6 +45,7 @@ class Privilege(IntFlag):
     VIEWCLUSTERSETTING = 1 << 21
     VIEWACTIVITY = 1 << 22  # the sessions and statements of others
     CANCELQUERY = 1 << 23  # and to end them
+    EXTERNALCONNECTION = 1 << 24  # to make external connections
 
 
 class SecurableKind(Enum):
@@ -71,7 +72,8 @@ ALL_OF: dict[SecurableKind, Privilege] = {
     | Privilege.MODIFYCLUSTERSETTING
     | Privilege.VIEWCLUSTERSETTING
     | Privilege.VIEWACTIVITY
-    | Privilege.CANCELQUERY,
+    | Privilege.CANCELQUERY
+    | Privilege.EXTERNALCONNECTION,
     SecurableKind.DATABASE: Privilege.CONNECT | Privilege.CREATE | Privilege.DROP,
     SecurableKind.SCHEMA: Privilege.CREATE | Privilege.USAGE,
     SecurableKind.TABLE: ROW_PRIVILEGES | Privilege.CREATE | Privilege.DROP,

@@ -34,9 +34,11 @@ from .alterations import (
     UnsetOptions,
 )
 from .create import check_tables, protect
+from .description import describe
 from .details import ChangefeedDetails, TargetDetails, decode_details, encode_details
 from .reservations import JOB_KIND, check_free
 from .services import ChangefeedServices
+from .sink_uris import whole_uri
 
 FIXED_OPTIONS = {
     "cursor": "Each table has its own start: ADD begins at the statement's time.",
@@ -78,7 +80,7 @@ async def alter_changefeed(
     for alteration in alterations:
         await altering.carry_out(alteration)
     details = await altering.finish()
-    description = describe(services, details)
+    description = describe(details)
     await jobs.put_payload(transaction, job, encode_details(details), description)
     return description
 
@@ -93,18 +95,6 @@ async def _feed_job(jobs: JobStore, transaction: Transaction, job_id: int) -> Jo
     if job.state.final or job.state is JobState.CANCEL_REQUESTED:
         raise JobStateRefused(job_id, job.state, "be altered")
     return job
-
-
-def describe(services: ChangefeedServices, details: ChangefeedDetails) -> str:
-    """The statement that would create the feed as it is now, without secrets."""
-    kind = services.kinds.kind_of(details.sink_uri)
-    names = ", ".join(target.name for target in details.targets)
-    text = f"CREATE CHANGEFEED FOR TABLE {names} INTO '{kind.redacted(details.sink_uri)}'"
-    options = [
-        name if value is None else f"{name} = '{'redacted' if 'auth' in name else value}'"
-        for name, value in sorted(details.options.items())
-    ]
-    return f"{text} WITH {', '.join(options)}" if options else text
 
 
 class _Altering:
@@ -260,7 +250,9 @@ class _Altering:
         if not self._kind.local or details.node_id == services.node_id:
             try:
                 if new:
-                    await self._kind.validate(details.sink_uri, new, store_id=services.store.id)
+                    await self._kind.validate(
+                        whole_uri(services, details), new, store_id=services.store.id
+                    )
             except SinkRefused as refused:
                 raise SQLError("55000", str(refused)) from refused
         await check_free(services, self._transaction, details, job_id=self._job_id)

@@ -15,13 +15,14 @@ from ...kvlayer.settings import declare_duration
 from ...kvlayer.txn import Transaction
 from ..contract.options import ScanChoice, check_effective, parse_options
 from ..sinks.kinds import scheme_of
-from ..sinks.protocol import SinkRefused
+from ..sinks.protocol import SinkError, SinkRefused
 from ..sinks.worker import WorkerKind
 from ..targets import FeedTarget, KeyspacePart
 from .details import ChangefeedDetails, TargetDetails
 from .places import claim_place
 from .reservations import PROTECTION_OWNER, check_free
 from .services import ChangefeedServices
+from .sink_uris import FeedSink, find_sink
 
 PROTECTION_MAX_AGE = declare_duration(
     "changefeed.protect_timestamp.max_age",
@@ -45,9 +46,6 @@ class FeedRequest(Protocol):
 
     @property
     def options(self) -> Mapping[str, str | None]: ...
-
-    @property
-    def statement(self) -> str: ...
 
     @property
     def at(self) -> Timestamp: ...
@@ -76,9 +74,10 @@ async def plan_changefeed(
     SQLError for anything about the request that will not do.
     """
     options = parse_options(request.options)
-    kind = services.kinds.kind_of(sink_uri)
+    sink = await _find_sink(services, transaction, sink_uri, user_name)
+    kind = services.kinds.kind_of(sink.uri)
     start_at = request.at if options.cursor is None else options.cursor
-    check_effective(request.options, kind.obeys, scheme_of(sink_uri))
+    check_effective(request.options, kind.obeys, scheme_of(sink.uri))
     if not isinstance(kind, WorkerKind):
         kind.check_options(options)
     elif request.keyspace is not None:
@@ -88,9 +87,9 @@ async def plan_changefeed(
             hint="A lake is read from tables. INTO 'duckdb:///…' keeps a mirror of the keyspace.",
         )
     await check_start(services, request, options.cursor)
-    await claim_place(services, transaction, sink_uri, user_name)
+    await claim_place(services, transaction, sink.uri, user_name)
     try:
-        await kind.validate(sink_uri, request.tables, store_id=services.store.id)
+        await kind.validate(sink.uri, request.tables, store_id=services.store.id)
     except SinkRefused as refused:
         raise SQLError("55000", str(refused)) from refused
     details = ChangefeedDetails(
@@ -106,9 +105,10 @@ async def plan_changefeed(
             )
             for table, name in zip(request.tables, request.names, strict=True)
         ),
-        sink_uri=sink_uri,
+        sink_uri=sink.shown,
+        sealed_uri=sink.sealed,
+        connection=sink.connection,
         options=dict(request.options),
-        statement=request.statement.replace(sink_uri, kind.redacted(sink_uri)),
         user_name=user_name,
         owner_logs_in=services.rights.current.may_log_in(user_name),
         start_at=start_at,
@@ -118,6 +118,15 @@ async def plan_changefeed(
     )
     await check_free(services, transaction, details)
     return details
+
+
+async def _find_sink(
+    services: ChangefeedServices, transaction: Transaction, uri: str, user: str
+) -> FeedSink:
+    try:
+        return await find_sink(services, transaction, uri, user)
+    except SinkError as error:
+        raise SQLError("58030", str(error)) from error
 
 
 async def check_start(

@@ -66,8 +66,8 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
     store_id: str
     targets: tuple[TargetDetails, ...]
     sink_uri: str
+    """As anybody may see it: where it holds a secret, `sealed_uri` is the whole."""
     options: Mapping[str, str | None]
-    statement: str
     user_name: str
     owner_logs_in: bool = False
     """Whether the owner could log in when the feed was made: then it ends with the login."""
@@ -76,9 +76,17 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
     """The protected timestamp that keeps what the feed has not read yet."""
     node_id: int = FIRST_NODE_ID
     """The node where it was created: a target that is that node's file is written there alone."""
+    sealed_uri: bytes = b""
+    connection: str = ""
+    """The external connection that the feed was created into."""
     once: tuple[int, ...] = ()
     """The ids of tables that ALTER CHANGEFEED has dropped from the feed: of these the sink may
     still hold something that is the feed's."""
+
+    @property
+    def shown_sink(self) -> str:
+        """The sink as the feed's owner named it, without secrets."""
+        return f"external://{self.connection}" if self.connection else self.sink_uri
 
     @property
     def parsed_options(self) -> ChangefeedOptions:

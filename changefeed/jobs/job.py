@@ -53,6 +53,7 @@ from .details import (
 )
 from .feed_rights import check_feed_rights
 from .services import ChangefeedServices
+from .sink_uris import whole_uri
 
 PROTECTION_SECONDS = 60.0
 """How far the resolved timestamp runs ahead of the protected one before that one follows: little
@@ -195,7 +196,7 @@ class ChangefeedJob:
         found = await self._claim.read_progress()
         known = decode_progress(found) if found else None
         sink = kind.create(
-            details.sink_uri,
+            whole_uri(services, details),
             SinkContext(
                 identity=self._identity,
                 position=lambda: services.store.position,
@@ -247,7 +248,7 @@ class ChangefeedJob:
         found = await self._claim.read_progress()
         feed = WorkerFeed(
             identity=self._identity,
-            uri=details.sink_uri,
+            uri=whole_uri(self._services, details),
             table_id=details.targets[0].table_id,
             user=details.user_name,
             start_at=details.start_at,
@@ -363,7 +364,7 @@ class ChangefeedJob:
             raise
         kind = services.kinds.kind_of(details.sink_uri)
         if not kind.local or details.node_id == services.node_id:
-            await kind.release(details.sink_uri, self._identity)
+            await kind.release(whole_uri(services, details), self._identity)
 
 
 def _begun(span: Span, progress: SinkProgress) -> bool:

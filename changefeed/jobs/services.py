@@ -16,6 +16,7 @@ from ...schemafeed.feed import DelegateSchemaFeed, SchemaFeed
 from ...schemafeed.leasing import LeasingSchemaFeed
 from ...schemafeed.polling import PollingSchemaFeed
 from ...schemafeed.rangefeed import RangeFeedSchemaFeed
+from ..connections import Sealer
 from ..contract.options import SchemaFeedKind
 from ..pipeline.idle_pace import IdlePace
 from ..sinks import SinkKinds
@@ -47,6 +48,7 @@ class ChangefeedServices:
     offload: Offload
     protections: ProtectedTimestamps
     rights: RightsWatcher
+    sealer: Sealer
     node_id: int = FIRST_NODE_ID
     pace: IdlePace = field(default_factory=IdlePace)
 

@@ -23,6 +23,7 @@ from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction
 from ..syntax import statements
 from ..syntax.changefeed_statements import AlterChangefeed
+from ..syntax.connection_statements import ConnectionChange
 from ..syntax.schema_statements import (
     AlterCommand,
     AlterTable,
@@ -35,6 +36,7 @@ from ..syntax.statements import AlterTableSet
 from ..syntax.subscription_statements import SubscriptionChange
 from ..variables.variables import NEW_TABLES_LOCKED, SERIAL_NORMALIZATION, SessionVariables
 from .admin.alter_feed import alter_changefeed
+from .admin.connections import change_connection
 from .admin.feeds import create_changefeed, explain_changefeed
 from .admin.subscriptions import change_subscription
 from .ddl.ddl import DDL, locked_unless_said, run_ddl, wait_until_seen
@@ -192,6 +194,23 @@ async def change_subscriptions(
         opened,
         lambda transaction, scope: change_subscription(
             Actor(services, user, database, transaction), statement, scope
+        ),
+    )
+
+
+async def change_connections(
+    services: Services,
+    statement: ConnectionChange,
+    opened: OpenTransaction | None,
+    database: str,
+    user: str,
+) -> Result:
+    """CREATE, ALTER and DROP EXTERNAL CONNECTION, with what becomes of the feeds that use it."""
+    return await _serializably(
+        services,
+        opened,
+        lambda transaction, _: change_connection(
+            Actor(services, user, database, transaction), statement
         ),
     )
 

@@ -13,6 +13,7 @@ from typing import NoReturn
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
+from ...catalog.values.shown_text import shown_text
 from ..syntax.names import ObjectName, Option
 from .lexer import is_string
 
@@ -229,6 +230,6 @@ class Cursor:
 
 def syntax_error(text: str, start: int, end: int, *, hint: str | None = None) -> SQLError:
     """What is said of a syntax error at `text[start:end]`; an empty range is the end of input."""
-    near = text[start:end]
+    near = shown_text(text[start:end])
     message = f'syntax error at or near "{near}"' if near else "syntax error at end of input"
     return SQLError("42601", message, hint=hint, position=start + 1)

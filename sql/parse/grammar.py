@@ -29,7 +29,7 @@ from ..syntax.statements import (
     WithWrites,
 )
 from . import copy, cursors, prepared, transactions
-from .admin import feeds, maintenance, rights, show, subscriptions, users
+from .admin import connections, feeds, maintenance, rights, show, subscriptions, users
 from .admin.alter_feed import alter_changefeed
 from .admin.refused import refusal
 from .cursor import Cursor, LexemeKind, syntax_error
@@ -223,6 +223,11 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("drop", "subscription"): subscriptions.drop_subscription,
     ("acknowledge", "subscription"): subscriptions.acknowledge_subscription,
     ("show", "subscriptions"): subscriptions.show_subscriptions,
+    ("create", "external", "connection"): connections.create_connection,
+    ("alter", "external", "connection"): connections.alter_connection,
+    ("drop", "external", "connection"): connections.drop_connection,
+    ("show", "external", "connections"): connections.show_connections,
+    ("show", "external", "connection"): connections.show_connection,
     ("experimental", "changefeed"): feeds.create_changefeed,
     ("cancel",): show.cancel,
     ("verify", "changefeed"): feeds.verify_changefeed,

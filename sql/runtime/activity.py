@@ -10,7 +10,6 @@ A node knows its own sessions. Ids are of that node and that run of it; they are
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from types import TracebackType
@@ -18,6 +17,7 @@ from typing import Protocol
 
 from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
+from ...catalog.values.shown_text import shown_text
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
 from ..results.as_of import datetime_of
@@ -25,16 +25,6 @@ from .advisory_locks import AdvisoryLock
 
 STATEMENT_SHOWN_MAX = 10_000
 """Characters of a statement that are shown: a load of megabytes is known by how it begins."""
-
-
-_PASSWORD = re.compile(
-    r"""(\bpassword(?:\s|--[^\n]*\n|/\*.*?\*/)*)
-    (?: (?:E|N|U&)? '(?:[^'\\]|''|\\.)*(?:'|\\?$)
-      | \$(?P<tag>\w*)\$ .*? (?:\$(?P=tag)\$|$) )""",
-    re.IGNORECASE | re.DOTALL | re.VERBOSE,
-)
-"""A literal behind the word, in any of its forms. Read without a parser, which a text that is wrong
-would fail: it may hide more than a password, and never less."""
 
 
 class Activity:
@@ -233,10 +223,10 @@ class SessionView(Protocol):
 
 
 def shown(text: str | None) -> str:
-    """The beginning of a statement, without passwords."""
+    """The beginning of a statement, without secrets."""
     if text is None:
         return ""
-    return _PASSWORD.sub(r"\1'********'", text[: 2 * STATEMENT_SHOWN_MAX])[:STATEMENT_SHOWN_MAX]
+    return shown_text(text[: 2 * STATEMENT_SHOWN_MAX])[:STATEMENT_SHOWN_MAX]
 
 
 def started(activity: Activity) -> datetime | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 
+from ..syntax.connection_statements import AlterConnection, ConnectionChange, CreateConnection
 from ..syntax.names import ObjectName
 from ..syntax.rights_statements import ActAs, RightsChange
 from ..syntax.statements import ControlJobs, CreateChangefeed, SetClusterSetting, VerifyChangefeed
@@ -20,13 +21,14 @@ AUDITED = (
     | DropUser
     | CreateChangefeed
     | CreateSubscription
+    | ConnectionChange
     | ControlJobs
     | VerifyChangefeed
     | SetClusterSetting
 )
 """Changes of users and rights, of who somebody acts as, of feeds and of the cluster's settings."""
 
-_NOT_TOLD = frozenset({"password", "position", "text", "sink", "options", "query"})
+_NOT_TOLD = frozenset({"password", "position", "text", "sink", "options", "query", "uri"})
 """Fields that hold secrets, or places in a text that is not told."""
 
 
@@ -38,6 +40,8 @@ def told(statement: object) -> Mapping[str, object]:
     if isinstance(statement, CreateChangefeed):
         scheme = "" if statement.sink is None else statement.sink.partition(":")[0]
         facts |= {"sink": scheme, "options": [option.name for option in statement.options]}
+    if isinstance(statement, CreateConnection | AlterConnection) and statement.uri is not None:
+        facts["sink"] = statement.uri.partition(":")[0]
     return facts
 
 

@@ -42,7 +42,6 @@ class ChangefeedRequest:
     tables: Sequence[TableDescriptor]
     names: Sequence[str]
     options: Mapping[str, str | None]
-    statement: str
     at: Timestamp
     user: str = ROOT
     keyspace: KeyspacePart | None = None
@@ -149,6 +148,26 @@ class Changefeeds(Protocol):
     ) -> None:
         """Moves the subscription's position in the transaction. Raises SQLError."""
         ...
+
+    async def create_connection(
+        self, transaction: Transaction, name: str, uri: str, user: str
+    ) -> None:
+        """Writes an external connection in the transaction. Raises SQLError."""
+        ...
+
+    async def alter_connection(
+        self, transaction: Transaction, name: str, uri: str, user: str
+    ) -> None:
+        """Gives a connection, and the feeds that use it, another URI. Raises SQLError."""
+        ...
+
+    async def give_connection(
+        self, transaction: Transaction, name: str, owner: str, user: str
+    ) -> None:
+        """Makes a role a connection's owner. Raises SQLError."""
+        ...
+
+    async def drop_connection(self, transaction: Transaction, name: str, user: str) -> None: ...
 
     async def unsubscribe(self, transaction: Transaction, subscription: Subscription) -> None: ...
 

@@ -35,6 +35,7 @@ from ..execute.catalog_statements import (
     as_variables_say,
     begin_changefeed,
     change_catalog,
+    change_connections,
     change_subscriptions,
     explain_feed,
     stream_changefeed,
@@ -60,6 +61,7 @@ from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction, lock_timeout
 from ..syntax import statements
 from ..syntax.changefeed_statements import AlterChangefeed, ShowFeedLag, ShowFeedLatency
+from ..syntax.connection_statements import ConnectionChange
 from ..syntax.cursor_statements import CursorStatement, FetchCursor
 from ..syntax.merge_statements import Merge
 from ..syntax.rights_statements import ActAs, RightsChange
@@ -469,6 +471,11 @@ class Session:
             case _ if isinstance(statement, SubscriptionChange):
                 self._transactions.refuse_read_only("a change of subscriptions")
                 return await change_subscriptions(
+                    self._services, statement, self._open, self.database, self.user
+                )
+            case _ if isinstance(statement, ConnectionChange):
+                self._transactions.refuse_read_only("a change of external connections")
+                return await change_connections(
                     self._services, statement, self._open, self.database, self.user
                 )
             case FetchSubscription():

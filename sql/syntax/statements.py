@@ -15,6 +15,7 @@ from sqlglot import exp
 from .as_of_clause import AsOf
 from .changefeed_statements import AlterChangefeed, ShowFeedLag, ShowFeedLatency
 from .conflict_clause import OnConflict, Overriding
+from .connection_statements import ConnectionChange, ShowConnections
 from .copy_options import CopyOptions
 from .cursor_statements import CursorStatement
 from .keyspace_statements import KeyspaceFeed, KeyspaceStatement, ShowKeyspaces
@@ -215,7 +216,7 @@ PlannedStatement = Query | Insert | Update | Delete | WithWrites | Merge
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateChangefeed:
-    """`sink` is None for a feed whose rows go to the client; `text` is the statement as written.
+    """`sink` is None for a feed whose rows go to the client.
 
     With `relaxed_log` the tables are those of that log; with `keyspace` it is the only one.
     """
@@ -223,7 +224,6 @@ class CreateChangefeed:
     tables: tuple[ObjectName, ...]
     sink: str | None
     options: tuple[Option, ...]
-    text: str
     relaxed_log: str | None = None
     keyspace: KeyspaceFeed | None = None
 
@@ -433,6 +433,8 @@ Statement = (
     | KeyspaceStatement
     | ShowKeyspaces
     | SubscriptionChange
+    | ConnectionChange
+    | ShowConnections
     | FetchSubscription
     | ShowSubscriptions
     | RightsStatement

@@ -13,7 +13,6 @@ class CreateSubscription:
     tables: tuple[ObjectName, ...]
     options: tuple[Option, ...]
     if_not_exists: bool
-    text: str
     position: int
 
 

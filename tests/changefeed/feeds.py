@@ -19,6 +19,7 @@ from tailrace.kvlayer.txn import Transaction
 from tests.changefeed.model import Target, TargetSink
 from tests.changefeed.table import Table
 from tests.harness.nodes import CatalogFixture, Node, open_nodes
+from tests.harness.secrets import sealer
 from tests.harness.simulation import Simulation
 
 
@@ -27,7 +28,6 @@ class Request:
     tables: Sequence[TableDescriptor]
     names: Sequence[str]
     options: Mapping[str, str | None]
-    statement: str
     at: Timestamp
     user: str = "root"
     keyspace: KeyspacePart | None = None
@@ -70,6 +70,7 @@ class MemoryClaim:
 class MemoryJobs:
     def __init__(self) -> None:
         self.claims: dict[int, MemoryClaim] = {}
+        self.descriptions: dict[int, str] = {}
 
     async def create(
         self,
@@ -83,6 +84,7 @@ class MemoryJobs:
         assert not paused, "these jobs run at once"
         job_id = len(self.claims) + 1
         self.claims[job_id] = MemoryClaim(job_id, payload)
+        self.descriptions[job_id] = description
         return job_id
 
 
@@ -153,6 +155,7 @@ class FeedBench:
             protections=self.protections,
             node_id=node.session.node_id,
             rights=RightsWatcher(catalog.store),
+            sealer=sealer(),
         )
         self.jobs = MemoryJobs()
         self.feeds = Changefeeds(self.services, self.jobs)
@@ -162,7 +165,6 @@ class FeedBench:
             tables=[self.table.descriptor],
             names=["defaultdb.public.orders"],
             options=options,
-            statement="CREATE CHANGEFEED FOR TABLE orders INTO 'target://a?secret=1'",
             at=self.store.clock.now(),
         )
 

@@ -24,7 +24,6 @@ DETAILS = ChangefeedDetails(
     targets=(TargetDetails(table_id=104, name="defaultdb.public.orders"),),
     sink_uri="null://",
     options={"resolved": "1s", "updated": None},
-    statement="CREATE CHANGEFEED FOR TABLE orders INTO 'null://'",
     user_name="root",
     start_at=Timestamp(1 << 60),
     protection_id=b"id",

@@ -203,7 +203,8 @@ def test_status_shows_no_secrets() -> None:
             assert status.full_table_names == ("defaultdb.public.orders",)
             assert status.topics == ("orders",)
             assert status.running_status == "waiting to run"
-            assert "secret" not in decode_details(claim.payload).statement
+            assert b"secret" not in claim.payload
+            assert "secret" not in bench.jobs.descriptions[job_id]
 
     sim = Simulation(9)
     sim.run(scenario())
@@ -261,7 +262,6 @@ def test_table_named_twice_is_refused() -> None:
                 tables=[table, table],
                 names=["orders", "orders"],
                 options={},
-                statement="",
                 at=bench.store.clock.now(),
             )
             with pytest.raises(SQLError, match="more than once"):

@@ -18,6 +18,7 @@ from tailrace.changefeed import Changefeeds, ChangefeedServices
 from tailrace.changefeed.sinks import default_kinds
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps, records
 from tailrace.sql import Row, Session
+from tests.harness.secrets import sealer
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 
@@ -37,6 +38,7 @@ async def node_with_feeds(sim: Simulation) -> AsyncIterator[tuple[SqlNode, Chang
             offload=sim.offload,
             protections=ProtectedTimestamps(node.store),
             rights=node.services.rights,
+            sealer=sealer(),
         )
         feeds = Changefeeds(services, node.registry)
         adapter = FeedServices(feeds, node.registry, 1, node.store)

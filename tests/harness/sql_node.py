@@ -81,7 +81,25 @@ class RecordedFeeds:
         at: Timestamp,
     ) -> str:
         self.altered += [(job_id, alteration) for alteration in alterations]
-        return self.requests[job_id - 1][0].statement
+        return f"changefeed {job_id}"
+
+    async def create_connection(
+        self, transaction: Transaction, name: str, uri: str, user: str
+    ) -> None:
+        raise AssertionError("no sink can be reached here")
+
+    async def alter_connection(
+        self, transaction: Transaction, name: str, uri: str, user: str
+    ) -> None:
+        raise AssertionError("no sink can be reached here")
+
+    async def give_connection(
+        self, transaction: Transaction, name: str, owner: str, user: str
+    ) -> None:
+        raise AssertionError("no sink can be reached here")
+
+    async def drop_connection(self, transaction: Transaction, name: str, user: str) -> None:
+        raise AssertionError("no sink can be reached here")
 
     async def subscribe(
         self, transaction: Transaction, request: ChangefeedRequest, name: str
@@ -126,7 +144,7 @@ class RecordedFeeds:
             JobSummary(
                 id=number,
                 kind="changefeed",
-                description=request.statement,
+                description=f"changefeed {number}",
                 state="running",
                 created=datetime(2026, 1, 1, tzinfo=UTC),
                 finished=None,

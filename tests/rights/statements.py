@@ -40,6 +40,11 @@ SUBSCRIBED_BY_OTHER = (
     *FEED_OF_OTHER[:-1],
     "SET ROLE other{n}; CREATE SUBSCRIPTION b{n} FOR t{n} WITH initial_scan = 'no'; RESET ROLE",
 )
+CONNECTED_BY_OTHER = (
+    OTHER,
+    "CREATE EXTERNAL CONNECTION x{n} AS 'null://'",
+    "ALTER EXTERNAL CONNECTION x{n} OWNER TO other{n}",
+)
 OWN_ALONE = "nothing: it lists what its user may know of"
 
 
@@ -149,6 +154,26 @@ ROWS: Sequence[Row] = (
             "FETCH ALL FROM SUBSCRIPTION b{n} WITH timeout = '1ms'",
             "ACKNOWLEDGE SUBSCRIPTION b{n} UP TO '-1us'",
             "DROP SUBSCRIPTION b{n}",
+        )
+    ),
+    Row(
+        sql="CREATE EXTERNAL CONNECTION x{n} AS 'null://'",
+        needs="SYSTEM EXTERNALCONNECTION",
+        grants=["GRANT SYSTEM EXTERNALCONNECTION TO {user}"],
+    ),
+    *(
+        Row(
+            sql=sql,
+            needs="to be a member of its owner",
+            setup=CONNECTED_BY_OTHER,
+            owning=["GRANT other{n} TO {user}"],
+            refusal="42704",
+        )
+        for sql in (
+            "ALTER EXTERNAL CONNECTION x{n} AS 'null://'",
+            "ALTER EXTERNAL CONNECTION x{n} OWNER TO {user}",
+            "DROP EXTERNAL CONNECTION x{n}",
+            "SHOW EXTERNAL CONNECTION x{n}",
         )
     ),
     on_table("CREATE RELAXED LOG l{n} FOR TABLES (t{n})", "CREATE"),
@@ -353,6 +378,7 @@ ROWS: Sequence[Row] = (
             "SHOW RELAXED LOGS",
             "SHOW KEYSPACES",
             "SHOW SUBSCRIPTIONS",
+            "SHOW EXTERNAL CONNECTIONS",
             "SHOW SESSIONS",
             "SHOW QUERIES",
             "SHOW TABLES",

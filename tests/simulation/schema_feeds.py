@@ -60,6 +60,7 @@ from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.schemafeed import TableEvent
 from tailrace.schemafeed.feed import TableDropped
 from tailrace.sql import ChangefeedRequest
+from tests.harness.secrets import sealer
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode
 from tests.simulation.key_order import KeyOrder
@@ -433,6 +434,7 @@ class StormFeed:
             offload=self._sim.offload,
             protections=ProtectedTimestamps(node.store),
             rights=node.services.rights,
+            sealer=sealer(),
         )
         return Changefeeds(services, node.registry)
 
@@ -461,7 +463,6 @@ class StormFeed:
                 "min_checkpoint_frequency": self.checkpoints,
                 "on_table_dropped": "leave",
             },
-            statement="CREATE CHANGEFEED",
             at=at,
             user="root",
         )

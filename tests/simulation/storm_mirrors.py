@@ -22,8 +22,8 @@ from pathlib import Path
 from tailrace.catalog.values.column_types import Datum
 from tailrace.changefeed.contract.changes import ChangeBatch
 from tailrace.changefeed.pipeline.progress import part_of
-from tailrace.changefeed.sinks.duckdb.progress_table import decode_frontier
 from tailrace.changefeed.sinks.locations import Apply
+from tailrace.changefeed.sinks.mirror.progress_encoding import decode_frontier
 from tailrace.changefeed.sinks.protocol import (
     FeedIdentity,
     Sink,

@@ -19,6 +19,7 @@ from tailrace.kvlayer.clock import ZERO, Timestamp, parse_timestamp
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.kvlayer.store import Store
 from tailrace.sql import ChangefeedRequest
+from tests.harness.secrets import sealer
 from tests.harness.sim_network import SimNetwork
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_services
@@ -53,12 +54,12 @@ async def stream_on(sim: Simulation, node: SqlNode) -> ChangefeedStream:
         offload=sim.offload,
         protections=ProtectedTimestamps(node.store),
         rights=node.services.rights,
+        sealer=sealer(),
     )
     request = ChangefeedRequest(
         tables=[await table_of(node)],
         names=["defaultdb.public.t"],
         options={"updated": None},
-        statement="CREATE CHANGEFEED FOR TABLE t WITH updated",
         at=await node.store.now(),
     )
     return await open_stream(services, request)

@@ -22,8 +22,8 @@ from starlette.exceptions import HTTPException
 
 from ....catalog.rights.privileges import Privilege
 from ....kvlayer.clock import Timestamp, format_timestamp, parse_timestamp
-from ....sql.execute.ddl.keyspaces import whole_seconds
 from ....sql.execute.write.keyspaces import OpenedKeyspace
+from ....sql.runtime.keyspaces import whole_seconds
 from ...node import Node
 from ..access import user_of
 from ..bodies import (

@@ -17,9 +17,10 @@ from ....catalog.rows.row_codec import codec_for
 from ....catalog.values.column_types import Datum
 from ....kvlayer.clock import ZERO, Timestamp
 from ....kvlayer.keys import index_prefix
+from ..mirror.conform import KEY_PREFIX_LENGTH
 from ..protocol import SinkError
 from .ownership import MirrorRow, rows_of
-from .table_schema import COMMIT_TIMESTAMP, KEY, KEY_PREFIX_LENGTH, SCHEMA, TableSchema
+from .table_schema import COMMIT_TIMESTAMP, KEY, SCHEMA, TableSchema
 
 SOURCE = "verified_source"
 STORE_KEY = "_store_key"

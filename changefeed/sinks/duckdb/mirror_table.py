@@ -20,12 +20,12 @@ from ....kvlayer.clock import Timestamp
 from ....kvlayer.keys import index_prefix
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
+from ..mirror.conform import KEY_PREFIX_LENGTH, conform
 from ..protocol import SinkProgress
-from .conform import conform
 from .ownership import MirrorRow, save_mirror
 from .pending import ColumnChanges, PendingChanges, RowChanges
 from .schema_step import SchemaStep, plan_step, same_shape, turn_over
-from .table_schema import KEY_PREFIX_LENGTH, TableSchema
+from .table_schema import TableSchema
 from .table_work import TableWork
 from .table_writer import TableWriter
 from .tombstones import Tombstone, Tombstones

@@ -23,7 +23,8 @@ from ....catalog.values.arrow_columns import AnyArray, datum_array
 from ....catalog.values.column_types import Datum
 from ....kvlayer.clock import Timestamp
 from ...contract.changes import ChangeBatch
-from .table_schema import KEY_PREFIX_LENGTH, TableSchema
+from ..mirror.conform import KEY_PREFIX_LENGTH
+from .table_schema import TableSchema
 
 ROWWISE_MAX = 3
 """Up to this many changes are applied one by one: an Arrow statement costs as much as three."""

@@ -10,23 +10,24 @@ until the first progress is saved.
 `incarnation` and `log_index` are how far the feed's process had been given the store's log when it
 saved: a store in whose past that does not lie was put back from an older copy.
 
-`frontier` is a msgpack array of [start, end, distance], the distance of a span's timestamp being
-counted from `resolved`. A feed in step with its tables stands everywhere at `resolved`, so that its
-frontier stays the same bytes, and a commit writes one column less.
+`frontier` and `backfills` are bytes of `mirror.progress_encoding`.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-
 import duckdb
-import msgspec
 
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.history import StorePosition
-from ....kvlayer.span import Span
-from ...contract.boundary_kind import BoundaryKind
-from ..protocol import BackfillProgress, FeedIdentity, SinkProgress, SinkRefused, SinkStand
+from ..mirror.progress_encoding import (
+    Fenced,
+    decode_backfills,
+    decode_frontier,
+    encode_backfills,
+    encode_frontier,
+    wall_datetime,
+)
+from ..protocol import FeedIdentity, SinkProgress, SinkStand
 
 DDL = """
 CREATE TABLE _tailrace.progress (
@@ -42,57 +43,6 @@ CREATE TABLE _tailrace.progress (
     updated_at TIMESTAMP WITH TIME ZONE NOT NULL
 )
 """
-
-_UNIX = datetime(1970, 1, 1, tzinfo=UTC)
-_Entries = list[tuple[bytes, bytes, int]]
-_Backfills = list[tuple[int, int, str, bytes, bool]]
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_Entries).decode
-_decode_backfills = msgspec.msgpack.Decoder(_Backfills).decode
-
-
-class Fenced(SinkRefused):
-    """A greater epoch of the same job has opened the sink."""
-
-
-def wall_datetime(unix_us: int) -> datetime:
-    return _UNIX + timedelta(microseconds=unix_us)
-
-
-def encode_frontier(progress: SinkProgress) -> bytes:
-    resolved = progress.resolved
-    return _encode([(span.start, span.end, ts - resolved) for span, ts in progress.frontier])
-
-
-def decode_frontier(data: bytes, resolved: Timestamp) -> tuple[tuple[Span, Timestamp], ...]:
-    return tuple(
-        (Span(start, end), Timestamp(resolved + distance)) for start, end, distance in _decode(data)
-    )
-
-
-def encode_backfills(progress: SinkProgress) -> bytes | None:
-    """None where there are none, as nearly always."""
-    if not progress.backfills:
-        return None
-    return _encode(
-        [
-            (each.table_id, each.at, each.kind.value, each.position, each.done)
-            for each in progress.backfills
-        ]
-    )
-
-
-def decode_backfills(data: bytes | None) -> tuple[BackfillProgress, ...]:
-    return tuple(
-        BackfillProgress(
-            table_id=table_id,
-            at=Timestamp(at),
-            kind=BoundaryKind(kind),
-            position=position,
-            done=done,
-        )
-        for table_id, at, kind, position, done in _decode_backfills(data or _encode([]))
-    )
 
 
 class ProgressRow:

@@ -18,6 +18,7 @@ from ....kvlayer.clock import ZERO, Timestamp
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
 from ..locations import Apply, MirrorTarget
+from ..mirror.progress_encoding import Fenced
 from ..protocol import SinkContext, SinkError, SinkProgress, SinkRefused, SinkStand
 from .files import DuckDBFiles
 from .mirror_file import MirrorFile, run_whole
@@ -31,7 +32,7 @@ from .ownership import (
     prepare_mirror,
     release_others,
 )
-from .progress_table import Fenced, ProgressRow
+from .progress_table import ProgressRow
 from .stage import drop_stages
 from .staged_table import StagedTable, held, hide
 from .table_schema import TableSchema, mirror_names

@@ -29,13 +29,12 @@ from ....catalog.rows.row_codec import codec_for
 from ....catalog.values.column_types import Datum
 from ....catalog.values.duckdb_values import parameter_writer
 from ....catalog.values.type_kinds import FLOATS, TypeKind
-from ....kvlayer.keys import index_prefix
+from ..mirror.conform import KEY_PREFIX_LENGTH
 from ..protocol import SinkRefused
 
 SCHEMA = "_tailrace"
 COMMIT_TIMESTAMP = "_commit_timestamp"
 KEY = "_key"
-KEY_PREFIX_LENGTH = len(index_prefix(1, 1))
 
 
 def quoted(name: str) -> str:

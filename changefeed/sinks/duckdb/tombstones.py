@@ -18,8 +18,9 @@ import duckdb
 import pyarrow as pa
 
 from ....kvlayer.clock import ZERO, Timestamp
+from ..mirror.conform import KEY_PREFIX_LENGTH
 from .arrow_source import ArrowSource
-from .table_schema import KEY_PREFIX_LENGTH, SCHEMA
+from .table_schema import SCHEMA
 
 ROWWISE_MAX = 4
 """Up to this many tombstones go in as parameters, which for few is faster than Arrow."""

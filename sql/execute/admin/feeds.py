@@ -23,6 +23,7 @@ from ...results.errors import from_kv
 from ...results.results import INT8, STRING, Result, Row, listing
 from ...runtime.authorization import Actor, current_rights, require
 from ...runtime.jobs import JobSummary, sees
+from ...runtime.keyspaces import check_keyspace
 from ...runtime.relations import LeaseScope, full_name, resolve_all
 from ...runtime.services import ChangefeedRequest, Services
 from ...syntax.names import ObjectName, Option
@@ -35,7 +36,6 @@ from ...syntax.statements import (
     ShowJobs,
     VerifyChangefeed,
 )
-from ..ddl.keyspaces import check_keyspace
 from ..ddl.ownership import own_jobs
 from ..query.result_shape import CHANGEFEED_COLUMNS, EXPLAIN_COLUMNS, VERIFY_COLUMNS
 
@@ -146,7 +146,6 @@ async def _requested(
         tables=tables,
         names=[str(full_name(name, database)) for name in statement.tables],
         options={option.name: option.value for option in statement.options},
-        statement=statement.text,
         at=at,
         user=user,
         keyspace=None

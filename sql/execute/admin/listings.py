@@ -9,6 +9,7 @@ from ....catalog.rights.privileges import Privilege
 from ...results.results import Result
 from ...runtime.authorization import Actor, check_show
 from ...runtime.relations import LeaseScope
+from ...syntax.connection_statements import ShowConnections
 from ...syntax.keyspace_statements import ShowKeyspaces
 from ...syntax.relaxed_statements import ShowRelaxedLogs
 from ...syntax.rights_statements import RightsListing
@@ -18,6 +19,7 @@ from ...syntax.subscription_statements import ShowSubscriptions
 from ...syntax.user_statements import ShowUsers
 from ..ddl.ddl_needs import check_ddl
 from ..ddl.schema_changes import SchemaChangeStatements
+from .connections import show_connections
 from .keyspaces import show_keyspaces
 from .ranges import RangeStatement, run_ranges
 from .relaxed_logs import show_relaxed_logs
@@ -32,6 +34,7 @@ Listing = (
     | ShowRelaxedLogs
     | ShowKeyspaces
     | ShowSubscriptions
+    | ShowConnections
     | ShowUsers
     | RightsListing
     | ShowObjects
@@ -53,6 +56,8 @@ async def run_listing(
             return await show_keyspaces(actor)
         case ShowSubscriptions():
             return await show_subscriptions(actor)
+        case ShowConnections():
+            return await show_connections(actor, statement)
         case Cancel():
             return await cancel(actor, statement)
         case ExplainChange():

@@ -139,7 +139,6 @@ async def _create(actor: Actor, statement: CreateSubscription, scope: LeaseScope
         tables=tables,
         names=[str(full_name(name, actor.database)) for name in statement.tables],
         options={option.name: option.value for option in statement.options},
-        statement=statement.text,
         at=at,
         user=actor.user,
     )

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.keyspace import Keyspace
 from ....catalog.rights.privileges import Privilege
 from ....catalog.values.errors import SQLError
-from ....catalog.values.interval_text import read_interval
 from ....kvlayer.access import Transaction
-from ....kvlayer.raw import TTL_SECONDS_MAX
 from ...results.results import Result
 from ...runtime.authorization import Actor
+from ...runtime.keyspaces import check_keyspace, whole_seconds
 from ...runtime.relations import LeaseScope, find_table, unknown_relation
 from ...runtime.services import Services
 from ...syntax.keyspace_statements import DropKeyspace, KeyspaceStatement
-from ...syntax.names import ObjectName, Option
+from ...syntax.names import Option
 from .new_names import new_table_name
 from .schema_changes import SchemaChangeStatements
-
-_MICROSECONDS = 1_000_000
 
 
 async def check_keyspaces(actor: Actor, statement: KeyspaceStatement) -> None:
@@ -75,22 +71,6 @@ def _keyspace(options: Sequence[Option]) -> Keyspace:
     return Keyspace(ttl_seconds=ttl)
 
 
-def whole_seconds(text: str | None, position: int | None = None) -> int:
-    """A time to live. Raises SQLError 22023 where it is none, or out of range."""
-    try:
-        seconds = read_interval(text or "").length / _MICROSECONDS
-    except SQLError as error:
-        raise SQLError("22023", f"ttl: {error.message}", position=position) from error
-    if not 1 <= seconds <= TTL_SECONDS_MAX or seconds != int(seconds):
-        raise SQLError(
-            "22023",
-            f"ttl {text!r} is out of range",
-            hint=f"A time to live is whole seconds, from 1 to {TTL_SECONDS_MAX}: '90s', '1h'.",
-            position=position,
-        )
-    return int(seconds)
-
-
 async def _drop(
     services: Services,
     statement: DropKeyspace,
@@ -117,15 +97,3 @@ async def _drop(
     changer = SchemaChangeStatements(services, transaction, scope, database)
     await changer.drop(table, "DROP KEYSPACE")
     return Result(tag="DROP KEYSPACE")
-
-
-def check_keyspace(table: TableDescriptor, name: ObjectName | str) -> None:
-    """Raises SQLError 42809 where the name is that of a table or a view."""
-    if table.keyspace is None:
-        kind = "table" if table.view is None else "view"
-        raise SQLError(
-            "42809",
-            f'"{name}" is a {kind}, not a keyspace',
-            hint="SHOW KEYSPACES lists the keyspaces.",
-            position=name.position if isinstance(name, ObjectName) else None,
-        )

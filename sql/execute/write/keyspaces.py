@@ -22,9 +22,9 @@ from ....kvlayer.raw import RawKeyspace
 from ...plan.needs import needs_on
 from ...results.errors import from_kv
 from ...runtime.authorization import require
+from ...runtime.keyspaces import check_keyspace
 from ...runtime.relations import LeaseScope
 from ...runtime.services import Services
-from ..ddl.keyspaces import check_keyspace
 
 OpenedKeyspace = AbstractAsyncContextManager[RawKeyspace]
 

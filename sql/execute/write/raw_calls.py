@@ -9,7 +9,7 @@ from ....catalog.rights.privileges import Privilege
 from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
 from ....kvlayer.clock import Timestamp, format_timestamp
-from ..ddl.keyspaces import whole_seconds
+from ...runtime.keyspaces import whole_seconds
 from .keyspaces import OpenedKeyspace, RawKeyspaces
 
 

@@ -57,12 +57,7 @@ def create_changefeed(cursor: Cursor) -> CreateChangefeed:
     sink = _into(cursor, sink)
     cursor.expect_end()
     return CreateChangefeed(
-        tables=tables,
-        sink=sink,
-        options=options,
-        text=cursor.statement_text,
-        relaxed_log=log,
-        keyspace=keyspace,
+        tables=tables, sink=sink, options=options, relaxed_log=log, keyspace=keyspace
     )
 
 

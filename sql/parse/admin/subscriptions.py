@@ -28,7 +28,6 @@ def create_subscription(cursor: Cursor) -> CreateSubscription:
         tables=tables,
         options=options,
         if_not_exists=if_not_exists,
-        text=cursor.statement_text,
         position=position,
     )
 

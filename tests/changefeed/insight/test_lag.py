@@ -47,7 +47,6 @@ def details(**states: TargetState) -> ChangefeedDetails:
         ),
         sink_uri="null://",
         options={},
-        statement="",
         user_name="root",
         start_at=at(0),
         protection_id=b"",

@@ -39,6 +39,7 @@ from tailrace.kvlayer.txn import Evaluation
 from tailrace.schemafeed import TableEvent
 from tests.harness.descriptors import INT8
 from tests.harness.nodes import CatalogFixture, Node, open_nodes
+from tests.harness.secrets import sealer
 from tests.harness.simulation import Simulation
 
 FILE = "mirror.duckdb"
@@ -249,6 +250,7 @@ class Follower:
             offload=self._sim.offload,
             protections=ProtectedTimestamps(store),
             rights=RightsWatcher(store),
+            sealer=sealer(),
         )
         plan = plan_tables(
             services,

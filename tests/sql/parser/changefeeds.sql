@@ -1,14 +1,22 @@
 CREATE CHANGEFEED FOR TABLE orders INTO 'duckdb:///mirror.duckdb' WITH updated, resolved = '1s', initial_scan = 'no'
 ----
-CreateChangefeed(tables=(ObjectName(parts=('orders'), position=29)), sink='duckdb:///mirror.duckdb', options=(Option(name='updated', value=None, position=72), Option(name='resolved', value='1s', position=81), Option(name='initial_scan', value='no', position=98)), text="CREATE CHANGEFEED FOR TABLE orders INTO 'duckdb:///mirror.duckdb' WITH updated, resolved = '1s', initial_scan = 'no'", relaxed_log=None, keyspace=None)
+CreateChangefeed(tables=(ObjectName(parts=('orders'), position=29)), sink='duckdb:///mirror.duckdb', options=(Option(name='updated', value=None, position=72), Option(name='resolved', value='1s', position=81), Option(name='initial_scan', value='no', position=98)), relaxed_log=None, keyspace=None)
 
 create changefeed for a, table b.c
 ----
-CreateChangefeed(tables=(ObjectName(parts=('a'), position=23), ObjectName(parts=('b', 'c'), position=32)), sink=None, options=(), text='create changefeed for a, table b.c', relaxed_log=None, keyspace=None)
+CreateChangefeed(tables=(ObjectName(parts=('a'), position=23), ObjectName(parts=('b', 'c'), position=32)), sink=None, options=(), relaxed_log=None, keyspace=None)
 
 EXPERIMENTAL CHANGEFEED FOR t WITH (updated, cursor = '1.0')
 ----
-CreateChangefeed(tables=(ObjectName(parts=('t'), position=29)), sink=None, options=(Option(name='updated', value=None, position=37), Option(name='cursor', value='1.0', position=46)), text="EXPERIMENTAL CHANGEFEED FOR t WITH (updated, cursor = '1.0')", relaxed_log=None, keyspace=None)
+CreateChangefeed(tables=(ObjectName(parts=('t'), position=29)), sink=None, options=(Option(name='updated', value=None, position=37), Option(name='cursor', value='1.0', position=46)), relaxed_log=None, keyspace=None)
+
+create changefeed for a, table b.c
+----
+CreateChangefeed(tables=(ObjectName(parts=('a'), position=23), ObjectName(parts=('b', 'c'), position=32)), sink=None, options=(), relaxed_log=None, keyspace=None)
+
+EXPERIMENTAL CHANGEFEED FOR t WITH (updated, cursor = '1.0')
+----
+CreateChangefeed(tables=(ObjectName(parts=('t'), position=29)), sink=None, options=(Option(name='updated', value=None, position=37), Option(name='cursor', value='1.0', position=46)), relaxed_log=None, keyspace=None)
 
 CREATE CHANGEFEED FOR t INTO mirror
 ----
@@ -88,19 +96,19 @@ HINT: Expected a job's id.
 
 CREATE CHANGEFEED INTO 'null://' WITH updated FOR t
 ----
-CreateChangefeed(tables=(ObjectName(parts=('t'), position=51)), sink='null://', options=(Option(name='updated', value=None, position=39)), text="CREATE CHANGEFEED INTO 'null://' WITH updated FOR t", relaxed_log=None)
+CreateChangefeed(tables=(ObjectName(parts=('t'), position=51)), sink='null://', options=(Option(name='updated', value=None, position=39)), relaxed_log=None, keyspace=None)
 
 CREATE CHANGEFEED WITH (paused) INTO 'null://' FOR TABLE t, u
 ----
-CreateChangefeed(tables=(ObjectName(parts=('t'), position=58), ObjectName(parts=('u'), position=61)), sink='null://', options=(Option(name='paused', value=None, position=25)), text="CREATE CHANGEFEED WITH (paused) INTO 'null://' FOR TABLE t, u", relaxed_log=None)
+CreateChangefeed(tables=(ObjectName(parts=('t'), position=58), ObjectName(parts=('u'), position=61)), sink='null://', options=(Option(name='paused', value=None, position=25)), relaxed_log=None, keyspace=None)
 
 CREATE CHANGEFEED FOR t WITH OPTIONS (updated) INTO 'null://'
 ----
-CreateChangefeed(tables=(ObjectName(parts=('t'), position=23)), sink='null://', options=(Option(name='updated', value=None, position=39)), text="CREATE CHANGEFEED FOR t WITH OPTIONS (updated) INTO 'null://'", relaxed_log=None)
+CreateChangefeed(tables=(ObjectName(parts=('t'), position=23)), sink='null://', options=(Option(name='updated', value=None, position=39)), relaxed_log=None, keyspace=None)
 
 CREATE CHANGEFEED FOR t INTO 'null://' OPTIONS (updated, resolved = '1s')
 ----
-CreateChangefeed(tables=(ObjectName(parts=('t'), position=23)), sink='null://', options=(Option(name='updated', value=None, position=49), Option(name='resolved', value='1s', position=58)), text="CREATE CHANGEFEED FOR t INTO 'null://' OPTIONS (updated, resolved = '1s')", relaxed_log=None)
+CreateChangefeed(tables=(ObjectName(parts=('t'), position=23)), sink='null://', options=(Option(name='updated', value=None, position=49), Option(name='resolved', value='1s', position=58)), relaxed_log=None, keyspace=None)
 
 CREATE CHANGEFEED FOR t OPTIONS updated
 ----
@@ -165,11 +173,15 @@ HINT: In brackets stand SHOW JOBS and SHOW CHANGEFEED JOBS.
 
 EXPLAIN CHANGEFEED FOR TABLE t INTO 'null://' WITH updated, sample = 3
 ----
-ExplainChangefeed(changefeed=CreateChangefeed(tables=(ObjectName(parts=('t'), position=30)), sink='null://', options=(Option(name='updated', value=None, position=52)), text="CHANGEFEED FOR TABLE t INTO 'null://' WITH updated, sample = 3", relaxed_log=None, keyspace=None), sample=3)
+ExplainChangefeed(changefeed=CreateChangefeed(tables=(ObjectName(parts=('t'), position=30)), sink='null://', options=(Option(name='updated', value=None, position=52)), relaxed_log=None, keyspace=None), sample=3)
 
 EXPLAIN CREATE CHANGEFEED FOR t
 ----
-ExplainChangefeed(changefeed=CreateChangefeed(tables=(ObjectName(parts=('t'), position=31)), sink=None, options=(), text='CREATE CHANGEFEED FOR t', relaxed_log=None, keyspace=None), sample=None)
+ExplainChangefeed(changefeed=CreateChangefeed(tables=(ObjectName(parts=('t'), position=31)), sink=None, options=(), relaxed_log=None, keyspace=None), sample=None)
+
+EXPLAIN CREATE CHANGEFEED FOR t
+----
+ExplainChangefeed(changefeed=CreateChangefeed(tables=(ObjectName(parts=('t'), position=31)), sink=None, options=(), relaxed_log=None, keyspace=None), sample=None)
 
 EXPLAIN CHANGEFEED FOR t WITH sample = 'many'
 ----
@@ -177,7 +189,7 @@ position 31: sample takes how many messages to show: from 1 to 1000 (SQLSTATE 22
 
 CREATE SUBSCRIPTION IF NOT EXISTS s FOR TABLE a, b.c WITH (updated, resolved = '1s')
 ----
-CreateSubscription(name='s', tables=(ObjectName(parts=('a'), position=47), ObjectName(parts=('b', 'c'), position=50)), options=(Option(name='updated', value=None, position=60), Option(name='resolved', value='1s', position=69)), if_not_exists=True, text="CREATE SUBSCRIPTION IF NOT EXISTS s FOR TABLE a, b.c WITH (updated, resolved = '1s')", position=35)
+CreateSubscription(name='s', tables=(ObjectName(parts=('a'), position=47), ObjectName(parts=('b', 'c'), position=50)), options=(Option(name='updated', value=None, position=60), Option(name='resolved', value='1s', position=69)), if_not_exists=True, position=35)
 
 DROP SUBSCRIPTION IF EXISTS s
 ----
@@ -207,3 +219,36 @@ AcknowledgeSubscription(name='s', upto='1795423823000000000.0000000001', positio
 SHOW SUBSCRIPTIONS
 ----
 ShowSubscriptions()
+
+CREATE EXTERNAL CONNECTION IF NOT EXISTS mirror AS 'postgres://app:secret@host/db'
+----
+CreateConnection(name='mirror', uri='postgres://app:secret@host/db', if_not_exists=True, position=42)
+
+CREATE EXTERNAL CONNECTION 'mirror' AS 'null://'
+----
+CreateConnection(name='mirror', uri='null://', if_not_exists=False, position=28)
+
+CREATE EXTERNAL CONNECTION mirror 'postgres://app:secret@host/db'
+----
+position 35: syntax error at or near "'postgres://app:redacted@host/db'" (SQLSTATE 42601)
+HINT: Expected AS.
+
+ALTER EXTERNAL CONNECTION IF EXISTS mirror AS 'null://'
+----
+AlterConnection(name='mirror', uri='null://', owner=None, if_exists=True, position=37)
+
+ALTER EXTERNAL CONNECTION mirror OWNER TO feeders
+----
+AlterConnection(name='mirror', uri=None, owner='feeders', if_exists=False, position=27)
+
+DROP EXTERNAL CONNECTION IF EXISTS mirror
+----
+DropConnection(name='mirror', if_exists=True, position=36)
+
+SHOW EXTERNAL CONNECTIONS
+----
+ShowConnections(name=None)
+
+SHOW EXTERNAL CONNECTION mirror
+----
+ShowConnections(name='mirror')

@@ -22,7 +22,8 @@ from ....catalog.values.column_types import Datum
 from ....catalog.values.physical import physical_of
 from ....kvlayer.keys import index_prefix
 from ...contract.changes import ChangeBatch
-from .table_schema import KEY_PREFIX_LENGTH
+
+KEY_PREFIX_LENGTH = len(index_prefix(1, 1))
 
 
 def conform(batch: ChangeBatch, table: TableDescriptor) -> ChangeBatch:

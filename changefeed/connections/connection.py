@@ -1,0 +1,92 @@
+"""External connections: sink URIs that have a name, an owner, and secrets of their own.
+
+    CREATE EXTERNAL CONNECTION mirror AS 'postgres://app:secret@db.example/mirror'
+    CREATE CHANGEFEED FOR TABLE orders INTO 'external://mirror'
+
+    system.external_connections    name -> owner, uri (shown), sealed (or NULL)
+
+Who is a member of the owner uses a connection without ever seeing its secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from ...catalog.descriptors.system_tables import EXTERNAL_CONNECTIONS
+from ...catalog.rows.row_codec import codec_for
+from ...catalog.values.errors import SQLError
+from ...kvlayer.access import Transaction
+from ...kvlayer.span import Span
+
+SCHEME = "external"
+
+_rows = codec_for(EXTERNAL_CONNECTIONS)
+
+
+class Reader(Protocol):
+    """A transaction or a snapshot, as far as connections are read."""
+
+    async def get(self, key: bytes) -> bytes | None: ...
+    async def scan(self, span: Span) -> Sequence[tuple[bytes, bytes]]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalConnection:
+    """`uri` is the sink's URI as anybody may see it; `sealed` the whole one where that differs."""
+
+    name: str
+    owner: str
+    uri: str
+    sealed: bytes | None
+
+
+def connection_name(uri: str) -> str | None:
+    """The name in `external://name`, or None for the URI of a sink. Raises SQLError 22023."""
+    scheme, separator, name = uri.partition("://")
+    if not separator or scheme.lower() != SCHEME:
+        return None
+    if not name or "/" in name or "?" in name:
+        raise SQLError(
+            "22023",
+            f"{uri!r} names no external connection",
+            hint="Write external://name; parameters belong to the connection's own URI.",
+        )
+    return name
+
+
+async def find_connection(reader: Reader, name: str) -> ExternalConnection | None:
+    key = _rows.encode_key((name,))
+    body = await reader.get(key)
+    return None if body is None else _decode(key, body)
+
+
+async def list_connections(reader: Reader) -> list[ExternalConnection]:
+    """All connections, by name."""
+    return [_decode(*row) for row in await reader.scan(EXTERNAL_CONNECTIONS.primary_span)]
+
+
+async def put_connection(transaction: Transaction, connection: ExternalConnection) -> None:
+    key, body = _rows.encode_row(
+        (connection.name, connection.owner, connection.uri, connection.sealed)
+    )
+    await transaction.put([key], [body])
+
+
+async def remove_connection(transaction: Transaction, name: str) -> None:
+    await transaction.delete([_rows.encode_key((name,))])
+
+
+async def give_connections(transaction: Transaction, owners: Collection[str], to: str) -> None:
+    """Gives the connections of some roles to another one."""
+    for connection in await list_connections(transaction):
+        if connection.owner in owners:
+            await put_connection(transaction, replace(connection, owner=to))
+
+
+def _decode(key: bytes, body: bytes) -> ExternalConnection:
+    name, owner, uri, sealed = _rows.decode_row(key, body)
+    assert isinstance(name, str) and isinstance(owner, str) and isinstance(uri, str), name
+    assert sealed is None or isinstance(sealed, bytes), name
+    return ExternalConnection(name=name, owner=owner, uri=uri, sealed=sealed)

@@ -1,0 +1,236 @@
+"""One table of a mirror: what waits for the next flush, and how it is written.
+
+Rows and schema events gather in the order in which they came, as *parts*:
+
+    rows under v1 | ADD COLUMN at 100 | rows under v2, late ones of v1 among them, conformed
+
+A flush carries out the parts one after the other, in one transaction with everything else of the
+feed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from ....kvlayer.clock import Timestamp
+from ....kvlayer.keys import table_span
+from ....schemafeed.table_events import TableEvent
+from ...contract.changes import ChangeBatch
+from ..mirror.conform import conform
+from ..protocol import FeedIdentity, SinkProgress
+from .connection import Connection
+from .own_tables import MirrorRow, save_mirror
+from .pending import PendingChanges, TableChanges
+from .schema_step import SchemaStep, plan_step, turn_over
+from .table_schema import TableSchema, same_shape
+from .table_writer import FEW, TableWriter
+from .tombstones import Tombstones
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFlush:
+    """What one transaction does to one mirror table. `row_count` bounds its changes from above.
+
+    `saves` tells that the database is to say something else of the table then.
+    """
+
+    table: MirrorTable
+    parts: Sequence[PendingChanges | SchemaStep]
+    rows: TableSchema
+    staged_at: Timestamp | None
+    floor_version: int
+    turns_over: bool
+    saves: bool
+
+    @property
+    def row_count(self) -> int:
+        return sum(len(part) for part in self.parts if isinstance(part, PendingChanges))
+
+    @property
+    def small(self) -> bool:
+        """Whether all of it is a few rows."""
+        return not self.saves and self.row_count <= FEW
+
+
+class MirrorTable:
+    """A mirror table. What is asked for in `write_few` and `write` is of the flush's transaction;
+    all else never waits."""
+
+    def __init__(self, row: MirrorRow, identity: FeedIdentity, *, empty: bool) -> None:
+        """`empty`: it was made just now."""
+        self._identity = identity
+        self._place = TableSchema(row.descriptor, schema=row.schema, rows=row.name)
+        self.schema = TableSchema(row.descriptor, schema=row.rows_schema, rows=row.rows_table)
+        self._pending = PendingChanges(self.schema)
+        self._parts: list[PendingChanges | SchemaStep] = []
+        self._passed: list[ChangeBatch] = []
+        """Batches from below the floor: their rows are in the table, or of no matter to it."""
+        self._staged_at = row.staged_at
+        self._floor_version = row.floor_version
+        self._version_due = False
+        self._scanned_up_to: bytes | None = b"" if empty else None
+        """While the table has rows of one scan alone, the greatest of their keys."""
+
+    @property
+    def table_id(self) -> int:
+        return self.schema.descriptor.id
+
+    def add(self, batch: ChangeBatch) -> None:
+        """Changes of the table, under its version now, an earlier one, or a locked neighbour."""
+        descriptor, current = batch.descriptor, self.schema.descriptor
+        if descriptor is not current:
+            if descriptor.version < self._floor_version:
+                self._passed.append(batch)
+                return
+            if not same_shape(current, descriptor):
+                assert descriptor.version < current.version, (descriptor, current)
+                batch = conform(batch, current)
+            elif descriptor.version >= current.version:
+                # Also the same version, read anew: the batches to come will have this very object.
+                self.schema.descriptor = descriptor
+                self._version_due |= descriptor.version > current.version
+        self._pending.add(batch)
+
+    def change(self, event: TableEvent) -> None:
+        """Follows a schema event, unless it was followed already. Raises SinkRefused."""
+        if event.after.version <= self.schema.descriptor.version:
+            return
+        step = plan_step(self.schema, event, job_id=self._identity.job_id)
+        if same_shape(step.before.descriptor, event.after) and not step.statements:
+            self.schema.descriptor = event.after
+            self._version_due = True
+            return
+        if len(self._pending):
+            self._parts.append(self._pending)
+        self._parts.append(step)
+        self.schema = step.after
+        self._pending = PendingChanges(step.after)
+        self._scanned_up_to = None
+        if step.floor:
+            self._floor_version = event.after.version
+        if step.staged_at is not None:
+            self._staged_at = step.staged_at
+
+    def due(self, progress: SinkProgress | None) -> bool:
+        """Whether a flush with that progress has anything to do here."""
+        return bool(
+            len(self._pending)
+            or self._parts
+            or self._passed
+            or self._version_due
+            or self._complete(progress)
+        )
+
+    def batches(self) -> list[ChangeBatch]:
+        """The batches that the next flush makes durable."""
+        found = list(self._passed)
+        for part in (*self._parts, self._pending):
+            if isinstance(part, PendingChanges):
+                found += part.batches
+        return found
+
+    def take(self, progress: SinkProgress | None) -> TableFlush:
+        """What has gathered, for a flush with that progress."""
+        parts = [*self._parts, self._pending] if len(self._pending) else self._parts
+        turns_over = self._complete(progress)
+        if turns_over:
+            self._staged_at = None
+        flush = TableFlush(
+            table=self,
+            parts=parts,
+            rows=self.schema,
+            staged_at=self._staged_at,
+            floor_version=self._floor_version,
+            turns_over=turns_over,
+            saves=self._version_due or bool(self._parts) or turns_over,
+        )
+        if turns_over:
+            self.schema = TableSchema(
+                self.schema.descriptor, schema=self._place.schema, rows=self._place.rows
+            )
+        self._pending = PendingChanges(self.schema)
+        self._parts, self._passed, self._version_due = [], [], False
+        return flush
+
+    def _complete(self, progress: SinkProgress | None) -> bool:
+        """Whether the rows that gathered unseen are all there."""
+        if self._staged_at is None or progress is None:
+            return False
+        return progress.low_water(table_span(self.table_id)) >= self._staged_at
+
+    async def write_few(
+        self, cursor: psycopg.AsyncCursor[Any], flush: TableFlush, tombstones: Tombstones
+    ) -> None:
+        """Carries a small flush out, without waiting for answers. Raises psycopg.Error."""
+        for part in flush.parts:
+            assert isinstance(part, PendingChanges), "a step is not small"
+            changes = await part.reduce(tombstones.of(self.table_id))
+            self._note_scanned(changes)
+            await TableWriter(changes.schema).send_few(cursor, changes)
+            tombstones.note(self.table_id, changes.deletions)
+
+    async def write(
+        self, connection: Connection, flush: TableFlush, tombstones: Tombstones
+    ) -> None:
+        """Carries a flush out. Raises psycopg.Error."""
+        for part in flush.parts:
+            if isinstance(part, SchemaStep):
+                await self._carry_out(connection, part, tombstones)
+                continue
+            changes = await part.reduce(tombstones.of(self.table_id))
+            writer = TableWriter(changes.schema)
+            if self._note_scanned(changes):
+                await writer.scan(connection, changes)
+            elif len(changes) > FEW:
+                await writer.merge(connection, changes)
+            else:
+                async with connection.cursor() as cursor:
+                    await writer.send_few(cursor, changes)
+            tombstones.note(self.table_id, changes.deletions)
+        rows = flush.rows
+        if flush.turns_over:
+            rows = await self._turn_over(connection, rows)
+        if flush.saves:
+            await save_mirror(
+                connection,
+                self._identity,
+                self._place,
+                rows,
+                staged_at=flush.staged_at,
+                floor_version=flush.floor_version,
+            )
+
+    def _note_scanned(self, changes: TableChanges) -> bool:
+        """Whether these are rows that a scan adds to a table with rows of that scan alone."""
+        known = self._scanned_up_to
+        if known is None or not changes.scanned or changes.deletions:
+            self._scanned_up_to = None
+            return False
+        keys = [key for key, _, _ in changes.upserts]
+        if not keys:
+            return False
+        if min(keys) <= known and known:
+            self._scanned_up_to = None
+            return False
+        self._scanned_up_to = max(keys)
+        return True
+
+    async def _carry_out(
+        self, connection: Connection, step: SchemaStep, tombstones: Tombstones
+    ) -> None:
+        if step.staged_at is not None and step.before.table != self._place.table:
+            # An earlier change of the key was followed up to here, and not shown yet.
+            await self._turn_over(connection, step.before)
+        for statement in step.statements:
+            await connection.execute(statement)
+        if step.floor:
+            await tombstones.forget(connection, self.table_id)
+
+    async def _turn_over(self, connection: Connection, rows: TableSchema) -> TableSchema:
+        for statement in turn_over(self._place.table, rows, place=self._place):
+            await connection.execute(statement)
+        return TableSchema(rows.descriptor, schema=self._place.schema, rows=self._place.rows)

@@ -1,0 +1,102 @@
+"""One feed's row of the progress table.
+
+The row names the epoch that may write. Each transaction locks the row and looks, so a process whose
+claim was taken over changes nothing any more, and who takes over waits for the transaction that is
+under way.
+"""
+
+from __future__ import annotations
+
+from ....kvlayer.clock import Timestamp
+from ....kvlayer.history import StorePosition
+from ..mirror.progress_encoding import (
+    Fenced,
+    decode_backfills,
+    decode_frontier,
+    encode_backfills,
+    encode_frontier,
+    wall_datetime,
+)
+from ..protocol import FeedIdentity, SinkProgress, SinkStand
+from .connection import Connection
+from .table_schema import OWN_SCHEMA
+
+
+class ProgressRow:
+    """One feed's row of the progress table."""
+
+    def __init__(self, identity: FeedIdentity) -> None:
+        self._identity = identity
+        self._key = (identity.store_id, identity.job_id)
+
+    async def read(self, connection: Connection) -> SinkStand | None:
+        """Where the feed stands by its row; None where it has saved no progress."""
+        cursor = await connection.execute(
+            "SELECT resolved, frontier, scan_complete, backfills, incarnation, log_index "
+            f"FROM {OWN_SCHEMA}.progress WHERE store_id = %s AND job_id = %s "
+            "AND resolved IS NOT NULL",
+            self._key,
+        )
+        found = await cursor.fetchone()
+        if found is None:
+            return None
+        resolved, frontier, scan_complete, backfills, incarnation, index = found
+        return SinkStand(
+            progress=SinkProgress(
+                frontier=decode_frontier(frontier, Timestamp(resolved)),
+                resolved=Timestamp(resolved),
+                scan_complete=scan_complete,
+                backfills=decode_backfills(backfills),
+            ),
+            position=StorePosition(incarnation=incarnation, index=index),
+        )
+
+    async def claim(self, connection: Connection, unix_us: int) -> None:
+        """Puts our epoch on the row, once no transaction of another holds it. Raises Fenced when it
+        bears a greater one."""
+        identity = self._identity
+        claimed = await connection.execute(
+            f"INSERT INTO {OWN_SCHEMA}.progress AS known "
+            "(store_id, job_id, epoch, scan_complete, updated_at) VALUES (%s, %s, %s, false, %s) "
+            "ON CONFLICT (store_id, job_id) DO UPDATE SET epoch = excluded.epoch "
+            "WHERE known.epoch <= excluded.epoch",
+            [*self._key, identity.epoch, wall_datetime(unix_us)],
+        )
+        if claimed.rowcount != 1:
+            raise Fenced(
+                f"fenced: a later claim of job {identity.job_id} has opened its sink than epoch "
+                f"{identity.epoch}"
+            )
+
+    def lock(self) -> tuple[str, list[object]]:
+        """The query that locks the row, and has one where our epoch still holds it."""
+        return (
+            f"SELECT 1 FROM {OWN_SCHEMA}.progress WHERE store_id = %s AND job_id = %s "
+            "AND epoch = %s FOR UPDATE",
+            [*self._key, self._identity.epoch],
+        )
+
+    def fenced(self) -> Fenced:
+        return Fenced(
+            f"fenced: epoch {self._identity.epoch} of job {self._identity.job_id} no longer owns "
+            "its mirror"
+        )
+
+    def save(self, stand: SinkStand, unix_us: int) -> tuple[str, list[object]]:
+        """The statement that writes where the feed stands."""
+        progress, position = stand.progress, stand.position
+        return (
+            f"UPDATE {OWN_SCHEMA}.progress SET resolved = %s, frontier = %s, scan_complete = %s, "
+            "backfills = %s, incarnation = %s, log_index = %s, updated_at = %s "
+            "WHERE store_id = %s AND job_id = %s",
+            [
+                progress.resolved,
+                encode_frontier(progress),
+                progress.scan_complete,
+                encode_backfills(progress),
+                position.incarnation,
+                position.index,
+                wall_datetime(unix_us),
+                *self._key,
+            ],
+        )

@@ -1,0 +1,165 @@
+"""Schema steps: how a mirror table follows its source from one version to the next.
+
+    ADD COLUMN extra INT8 DEFAULT 7    ALTER TABLE … ADD COLUMN extra bigint DEFAULT 7
+    RENAME COLUMN note TO remark       ALTER TABLE … RENAME COLUMN note TO remark
+    DROP COLUMN remark                 ALTER TABLE … DROP COLUMN remark
+    ALTER TYPE … RENAME VALUE          UPDATE … SET mood = the new label
+    ALTER COLUMN … TYPE                DROP COLUMN, then ADD COLUMN: the backfill brings its values
+    TRUNCATE                           TRUNCATE
+    ALTER PRIMARY KEY                  another table, which takes the name when it is complete
+
+Columns are known by id, so that a rename is a rename, and views over the mirror follow it. What
+depends on a column or a table that goes (a view, a foreign key) stops the feed until it is dropped:
+nothing that somebody else made is removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from ....catalog.descriptors.descriptor import Column
+from ....catalog.descriptors.enum_columns import relabelled
+from ....catalog.values.column_types import ColumnType, Datum
+from ....kvlayer.clock import Timestamp
+from ....schemafeed.table_events import EventKind, TableEvent
+from .table_schema import (
+    OWN_SCHEMA,
+    TEMPORARY,
+    TableSchema,
+    check_columns,
+    type_name,
+    value_writer,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaStep:
+    """What one schema event does to a mirror table.
+
+    `floor` tells that no change from below the event is to be applied any more. `staged_at` is
+    there where rows gather in another table from here on.
+    """
+
+    before: TableSchema
+    after: TableSchema
+    statements: Sequence[sql.Composed]
+    floor: bool = False
+    staged_at: Timestamp | None = None
+
+
+def plan_step(before: TableSchema, event: TableEvent, *, job_id: int) -> SchemaStep:
+    """What `event` does to the mirror table of `before`. Raises SinkRefused."""
+    after = event.after
+    check_columns(after)
+    if event.before.primary_key != after.primary_key:
+        staged = TableSchema(
+            after, schema=OWN_SCHEMA, rows=f"rows_{job_id}_{after.id}_v{after.version}"
+        )
+        return SchemaStep(
+            before=before,
+            after=staged,
+            statements=[staged.create()],
+            floor=True,
+            staged_at=event.timestamp,
+        )
+    renewed = TableSchema(after, schema=before.schema, rows=before.rows)
+    emptied = EventKind.TRUNCATE in event.kinds
+    statements = [sql.SQL("TRUNCATE {}").format(before.table)] if emptied else []
+    statements += _column_changes(before, renewed)
+    return SchemaStep(before=before, after=renewed, statements=statements, floor=emptied)
+
+
+def turn_over(
+    shown: sql.Identifier, staged: TableSchema, *, place: TableSchema
+) -> list[sql.Composed]:
+    """The statements that put a table that is complete in the place of the one that is shown."""
+    return [
+        sql.SQL("DROP TABLE {}").format(shown),
+        sql.SQL("ALTER TABLE {} SET SCHEMA {}").format(staged.table, sql.Identifier(place.schema)),
+        sql.SQL("ALTER TABLE {} RENAME TO {}").format(
+            sql.Identifier(place.schema, staged.rows), sql.Identifier(place.rows)
+        ),
+    ]
+
+
+def _column_changes(before: TableSchema, after: TableSchema) -> list[sql.Composed]:
+    """What goes makes room first: a column that was retyped has the name of the one it replaces."""
+    old = {column.id: column for column in before.descriptor.visible_columns}
+    new = {column.id: column for column in after.descriptor.visible_columns}
+    statements = [
+        _alter(before, "DROP COLUMN {}", old[id].name) for id in sorted(old.keys() - new.keys())
+    ]
+    kept = [(old[id], column) for id, column in new.items() if id in old]
+    statements += _renames(before, [(a, b) for a, b in kept if a.name != b.name])
+    for was, column in kept:
+        statements += _retyped(after, was, column)
+    for id, column in new.items():
+        if id not in old:
+            statements.append(_added(before, column))
+    return statements
+
+
+def _renames(table: TableSchema, pairs: Sequence[tuple[Column, Column]]) -> list[sql.Composed]:
+    """By way of names that nobody has, where there are several: two may have changed places."""
+    rename = "RENAME COLUMN {} TO {}"
+    if len(pairs) < 2:
+        return [_alter(table, rename, was.name, now.name) for was, now in pairs]
+    return [
+        *[_alter(table, rename, was.name, f"{TEMPORARY}{was.id}") for was, _ in pairs],
+        *[_alter(table, rename, f"{TEMPORARY}{was.id}", now.name) for was, now in pairs],
+    ]
+
+
+def _retyped(table: TableSchema, was: Column, column: Column) -> list[sql.Composed]:
+    name = sql.Identifier(column.name)
+    type = sql.SQL(type_name(column.type))
+    if labels := relabelled(was.type, column.type):
+        cases = sql.SQL(" ").join(
+            sql.SQL("WHEN {} THEN {}").format(sql.Literal(a), sql.Literal(b))
+            for a, b in labels.items()
+        )
+        if column.type.element is None:
+            text = (
+                "UPDATE {table} SET {name} = CASE {name} {cases} ELSE {name} END "
+                "WHERE {name} IN ({changed})"
+            )
+        else:
+            text = (
+                "UPDATE {table} SET {name} = ARRAY(SELECT CASE item {cases} ELSE item END FROM "
+                "unnest({name}) WITH ORDINALITY AS items (item, place) ORDER BY place) "
+                "WHERE {name} && ARRAY[{changed}]"
+            )
+        changed = sql.SQL(", ").join(map(sql.Literal, labels))
+        return [sql.SQL(text).format(table=table.table, name=name, cases=cases, changed=changed)]
+    if type_name(was.type) == type_name(column.type):
+        return []
+    return [
+        sql.SQL("ALTER TABLE {} ALTER COLUMN {} TYPE {} USING {}::{}").format(
+            table.table, name, type, name, type
+        )
+    ]
+
+
+def _added(table: TableSchema, column: Column) -> sql.Composed:
+    type = sql.SQL(type_name(column.type))
+    added = sql.SQL("ALTER TABLE {} ADD COLUMN {} {}").format(
+        table.table, sql.Identifier(column.name), type
+    )
+    if column.missing is None:
+        return added
+    return added + sql.SQL(" DEFAULT {}::{}").format(literal(column.type, column.missing), type)
+
+
+def literal(type: ColumnType, value: Datum) -> sql.Literal:
+    """A datum as DDL has it, which takes no parameters."""
+    write = value_writer(type)
+    return sql.Literal(value if write is None else write(value))
+
+
+def _alter(table: TableSchema, change: str, *names: str) -> sql.Composed:
+    return sql.SQL("ALTER TABLE {} ").format(table.table) + sql.SQL(change).format(
+        *map(sql.Identifier, names)
+    )

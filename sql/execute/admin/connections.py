@@ -1,0 +1,106 @@
+"""External connections, as statements ask for them: see `changefeed.connections`."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from ....catalog.rights.privileges import SYSTEM, Privilege
+from ....catalog.rights.users import PUBLIC, require_role
+from ....catalog.values.errors import SQLError
+from ....changefeed import list_connections
+from ...results.results import STRING, Result, listing
+from ...runtime.authorization import Actor
+from ...syntax.connection_statements import (
+    AlterConnection,
+    ConnectionChange,
+    CreateConnection,
+    DropConnection,
+    ShowConnections,
+)
+
+COLUMNS = [
+    ("connection_name", STRING),
+    ("connection_uri", STRING),
+    ("connection_type", STRING),
+    ("owner_name", STRING),
+]
+
+
+async def change_connection(actor: Actor, statement: ConnectionChange) -> Result:
+    """CREATE, ALTER or DROP EXTERNAL CONNECTION. Does not commit. Raises SQLError."""
+    try:
+        return await _change(actor, statement)
+    except SQLError as error:
+        error.position = error.position or statement.position
+        raise
+
+
+async def _change(actor: Actor, statement: ConnectionChange) -> Result:
+    feeds, name = actor.services.changefeeds, statement.name
+    transaction = actor.reader
+    match statement:
+        case CreateConnection():
+            tag = "CREATE EXTERNAL CONNECTION"
+            await _check_may_create(actor)
+            if statement.if_not_exists and await _known(actor, name):
+                return _skipped(tag, name, "already exists")
+            await feeds.create_connection(transaction, name, statement.uri, actor.user)
+        case AlterConnection():
+            tag = "ALTER EXTERNAL CONNECTION"
+            if statement.if_exists and not await _known(actor, name):
+                return _skipped(tag, name, "does not exist")
+            if statement.owner is not None:
+                await _check_may_give(actor, statement.owner)
+                await feeds.give_connection(transaction, name, statement.owner, actor.user)
+            else:
+                assert statement.uri is not None, statement
+                await feeds.alter_connection(transaction, name, statement.uri, actor.user)
+        case DropConnection():
+            tag = "DROP EXTERNAL CONNECTION"
+            if statement.if_exists and not await _known(actor, name):
+                return _skipped(tag, name, "does not exist")
+            await feeds.drop_connection(transaction, name, actor.user)
+        case _:
+            assert_never(statement)
+    return Result(tag=tag)
+
+
+async def show_connections(actor: Actor, statement: ShowConnections) -> Result:
+    """Those of the user's roles, without secrets; all of them for an admin."""
+    rights, admin = await actor.rights(), await actor.admin()
+    rows = [
+        (each.name, each.uri, each.uri.partition(":")[0], each.owner)
+        for each in await list_connections(actor.reader)
+        if admin or each.owner in rights.roles_of(actor.user)
+    ]
+    if statement.name is not None:
+        rows = [row for row in rows if row[0] == statement.name]
+        if not rows:
+            raise SQLError("42704", f'external connection "{statement.name}" does not exist')
+    return listing("SHOW EXTERNAL CONNECTIONS", COLUMNS, rows)
+
+
+async def _check_may_create(actor: Actor) -> None:
+    held = (await actor.rights()).held(actor.user, SYSTEM)
+    if not (held & Privilege.EXTERNALCONNECTION or await actor.admin()):
+        raise SQLError(
+            "42501",
+            f"user {actor.user} does not have EXTERNALCONNECTION system privilege",
+            hint=f"GRANT SYSTEM EXTERNALCONNECTION TO {actor.user}.",
+        )
+
+
+async def _check_may_give(actor: Actor, owner: str) -> None:
+    """One may give to roles of one's own, as with any other thing."""
+    await require_role(actor.reader, owner)
+    rights = await actor.rights()
+    if owner == PUBLIC or (not await actor.admin() and owner not in rights.roles_of(actor.user)):
+        raise SQLError("42501", f"must be member of role {owner}")
+
+
+async def _known(actor: Actor, name: str) -> bool:
+    return any(each.name == name for each in await list_connections(actor.reader))
+
+
+def _skipped(tag: str, name: str, why: str) -> Result:
+    return Result(tag=tag, notice=f'external connection "{name}" {why}, skipping')
