@@ -195,7 +195,7 @@ def test_a_feed_is_explained(tmp_path: Path) -> None:
             facts = {row[0]: str(row[1]) for row in told.fetchall()}
             name = "defaultdb.public.ks"
             assert "/61" in facts[f"{name}: span"]
-            assert facts[f"{name}: initial scan"].startswith("1 rows")
+            assert facts[f"{name}: initial scan"].startswith("1 row")
             sampled = await on.database.sql(f"EXPLAIN {feed} WITH sample = 9")
             assert [row[0] for row in sampled.fetchall()] == ["ks", "ks"]
             job_id = await on.feed(f"FROM 'a' INTO 'duckdb:///{MIRROR}'")
