@@ -168,11 +168,13 @@ class ChangefeedJob:
             known = await self._claim.payload_changed(known)
 
     async def _leave(self, table_id: int, state: TargetState, why: Exception) -> None:
-        """A target can be followed no further: the others go on without it, if there are any.
+        """A target can be followed no further: the others go on without it, if there are any, also
+        such as are paused.
 
         Raises `why` where there are none.
         """
-        if all(target.table_id == table_id for target in self._details.followed):
+        others = [each for each in self._details.targets if each.table_id != table_id]
+        if not any(each.state.followed or each.state is TargetState.PAUSED for each in others):
             raise why
 
         def change(payload: bytes) -> bytes:
@@ -224,7 +226,7 @@ class ChangefeedJob:
         plan = FeedPlan(
             targets=[
                 PlannedTarget(
-                    target=services.target(target.table_id),
+                    target=services.target(target.table_id, target.keyspace),
                     start_at=target.start_at,
                     scans=target.scans,
                     fresh=target.fresh,
@@ -279,7 +281,7 @@ class ChangefeedJob:
     def _needed_from(self, targets: Sequence[TargetDetails], progress: SinkProgress) -> Timestamp:
         """What the feed has still to read of these targets lies above it."""
         spans = [
-            self._services.target(target.table_id).span
+            self._services.target(target.table_id, target.keyspace).span
             for target in targets
             if not target.state.final
         ]
@@ -294,7 +296,7 @@ class ChangefeedJob:
             target.table_id
             for target in self._details.followed
             if (target.fresh or target.again)
-            and _begun(self._services.target(target.table_id).span, progress)
+            and _begun(self._services.target(target.table_id, target.keyspace).span, progress)
         }
         if not begun:
             return

@@ -17,6 +17,7 @@ from .changefeed_statements import AlterChangefeed, ShowFeedLag, ShowFeedLatency
 from .conflict_clause import OnConflict, Overriding
 from .copy_options import CopyOptions
 from .cursor_statements import CursorStatement
+from .keyspace_statements import KeyspaceFeed, KeyspaceStatement, ShowKeyspaces
 from .maintenance_statements import Maintain
 from .merge_statements import Merge
 from .names import ObjectName as ObjectName
@@ -216,21 +217,25 @@ PlannedStatement = Query | Insert | Update | Delete | WithWrites | Merge
 class CreateChangefeed:
     """`sink` is None for a feed whose rows go to the client; `text` is the statement as written.
 
-    With `relaxed_log` the tables are those of that log."""
+    With `relaxed_log` the tables are those of that log; with `keyspace` it is the only one.
+    """
 
     tables: tuple[ObjectName, ...]
     sink: str | None
     options: tuple[Option, ...]
     text: str
     relaxed_log: str | None = None
+    keyspace: KeyspaceFeed | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowJobs:
-    """SHOW JOBS, SHOW CHANGEFEED JOBS, SHOW [CHANGEFEED] JOB id."""
+    """SHOW JOBS, SHOW CHANGEFEED JOBS, SHOW [CHANGEFEED] JOB id. With `watched` each feed's tables
+    are told with their states."""
 
     changefeeds_only: bool
     job_id: int | None
+    watched: bool = False
 
 
 class JobAction(Enum):
@@ -241,8 +246,19 @@ class JobAction(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlJobs:
+    """Of the jobs that are named, or those that `query` finds."""
+
     action: JobAction
     job_ids: tuple[int, ...]
+    query: Query | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitJobs:
+    """SHOW JOBS WHEN COMPLETE: the jobs that are named or that `query` finds, when all are over."""
+
+    job_ids: tuple[int, ...]
+    query: Query | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,6 +410,7 @@ Statement = (
     | ShowFeedLatency
     | ShowJobs
     | ControlJobs
+    | AwaitJobs
     | VerifyChangefeed
     | SetClusterSetting
     | ShowClusterSettings
@@ -413,6 +430,8 @@ Statement = (
     | ViewStatement
     | RelaxedStatement
     | ShowRelaxedLogs
+    | KeyspaceStatement
+    | ShowKeyspaces
     | SubscriptionChange
     | FetchSubscription
     | ShowSubscriptions
