@@ -79,12 +79,12 @@ async def run_crash_demo(
         await database.mirror(MIRROR).wait()
         follower = LogFollower(database.node, crashes)
         watch = MirrorWatch(database)
-        async with _writing(crashes, console, seconds) as writing, watch.running():
+        async with writing_processes(crashes, console, seconds) as writing, watch.running():
             while not writing.done():
-                await _follow(follower, store)
+                await follow(follower, store)
                 await asyncio.sleep(LOAD_SECONDS)
             await writing
-            while await _follow(follower, store):
+            while await follow(follower, store):
                 await asyncio.sleep(LOAD_SECONDS)
             await database.mirror(MIRROR).wait()
         end = await watch.look()
@@ -133,7 +133,7 @@ class MirrorWatch:
         return image
 
 
-async def _follow(follower: LogFollower, store: CrashStore) -> bool:
+async def follow(follower: LogFollower, store: CrashStore) -> bool:
     """Loads what is new, and has the store look at itself where the server knows no state of it.
     Returns whether something is left to load."""
     domains = await follower.load()
@@ -146,7 +146,7 @@ async def _follow(follower: LogFollower, store: CrashStore) -> bool:
 
 
 @asynccontextmanager
-async def _writing(
+async def writing_processes(
     crashes: Path, console: Console, seconds: float
 ) -> AsyncIterator[asyncio.Task[None]]:
     """The processes that write, for so long; whatever happens, none of them is left."""
