@@ -21,7 +21,14 @@ from ..catalog.schema_change.job import JOB_KIND as SCHEMA_CHANGE
 from ..catalog.schema_change.payload import decode_change, decode_progress
 from ..catalog.schema_change.status import status_of
 from ..catalog.values.errors import SQLError
-from ..changefeed import JOB_KIND, Alteration, Changefeeds, FeedStatus
+from ..changefeed import (
+    JOB_KIND,
+    Alteration,
+    Changefeeds,
+    FeedStatus,
+    Subscription,
+    SubscriptionReader,
+)
 from ..changefeed import ChangefeedStream as FeedStream
 from ..changefeed.jobs.attempt import retryable
 from ..changefeed.pipeline.live import FeedStopped
@@ -113,6 +120,22 @@ class FeedServices:
 
     async def stream(self, request: ChangefeedRequest) -> ChangefeedStream:
         return ChangefeedStream(CHANGEFEED_COLUMNS, _rows(await self._feeds.stream(request)))
+
+    async def subscribe(
+        self, transaction: Transaction, request: ChangefeedRequest, name: str
+    ) -> None:
+        await self._feeds.subscribe(transaction, request, name)
+
+    async def read_subscription(self, subscription: Subscription, user: str) -> SubscriptionReader:
+        return await self._feeds.read_subscription(subscription, user)
+
+    async def acknowledge(
+        self, transaction: Transaction, subscription: Subscription, upto: Timestamp
+    ) -> None:
+        await self._feeds.acknowledge(transaction, subscription, upto)
+
+    async def unsubscribe(self, transaction: Transaction, subscription: Subscription) -> None:
+        await self._feeds.unsubscribe(transaction, subscription)
 
     async def wait(self, job_id: int, until: Timestamp, *, seconds: float | None) -> Timestamp:
         """See `sql.runtime.services.Changefeeds`. A feed that this node runs is waited for here;

@@ -402,6 +402,8 @@ async def _start_jobs(
     alone = isinstance(store, Store)  # nobody else has begun to write
     if alone:
         await feeds.release_orphans()
+        feeds.subscription_bounds.start()
+        closing.push_async_callback(feeds.subscription_bounds.close)
     await feeds.waits.start(alone=alone)
     closing.push_async_callback(feeds.waits.close)
     await registry.start()

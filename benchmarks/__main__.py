@@ -9,6 +9,7 @@ BENCHMARKS = (
     "latency",
     "bulk",
     "row_codec",
+    "json_encode",
     "kv",
     "schema_change",
     "schema_backfill",

@@ -32,6 +32,13 @@ from .jobs.services import ChangefeedServices
 from .pipeline.live import FeedState, FeedStopped, LiveFeed
 from .pipeline.stage_times import Latency, Stage, StageRecorder, summarize
 from .streams.stream import ChangefeedStream
+from .subscriptions import (
+    Subscription,
+    SubscriptionReader,
+    find_subscription,
+    give_subscriptions,
+    list_subscriptions,
+)
 
 __all__ = [
     "JOB_KIND",
@@ -50,8 +57,13 @@ __all__ = [
     "SetOptions",
     "Stage",
     "StageRecorder",
+    "Subscription",
+    "SubscriptionReader",
     "TargetAction",
     "TargetName",
     "UnsetOptions",
+    "find_subscription",
+    "give_subscriptions",
+    "list_subscriptions",
     "summarize",
 ]

@@ -23,6 +23,14 @@ from .pipeline.live import FeedState, LiveFeed
 from .sinks.duckdb import DuckDBKind
 from .sinks.protocol import SinkError, SinkRefused
 from .streams.stream import ChangefeedStream, open_stream
+from .subscriptions import (
+    Subscription,
+    SubscriptionBounds,
+    SubscriptionReader,
+    acknowledge,
+    create_subscription,
+    drop_subscription,
+)
 from .verify import Difference, NotTaken, SchemaAhead, Verification, repair
 
 HOME_FIRST_SECONDS = 1.0
@@ -63,6 +71,7 @@ class Changefeeds:
         self._jobs = jobs
         self._live: dict[int, LiveFeed] = {}
         self.waits = FeedWaits(services.store, self.watch)
+        self.subscription_bounds = SubscriptionBounds(services)
 
     # For SQL
 
@@ -95,6 +104,24 @@ class Changefeeds:
     async def stream(self, request: FeedRequest) -> ChangefeedStream:
         """A feed without a sink. Raises SQLError."""
         return await open_stream(self._services, request)
+
+    async def subscribe(self, transaction: Transaction, request: FeedRequest, name: str) -> None:
+        """Writes a subscription in the transaction. Raises SQLError."""
+        await create_subscription(self._services, transaction, request, name)
+
+    async def read_subscription(self, subscription: Subscription, user: str) -> SubscriptionReader:
+        """A reader from the subscription's position on. Raises SQLError."""
+        return await SubscriptionReader.open(self._services, subscription, user)
+
+    async def acknowledge(
+        self, transaction: Transaction, subscription: Subscription, upto: Timestamp
+    ) -> None:
+        """Moves the position in the transaction. Raises SQLError."""
+        await acknowledge(self._services, transaction, subscription, upto)
+
+    async def unsubscribe(self, transaction: Transaction, subscription: Subscription) -> None:
+        """Removes the subscription in the transaction."""
+        await drop_subscription(self._services, transaction, subscription)
 
     # For the job registry
 
@@ -242,6 +269,6 @@ class Changefeeds:
             full_table_names=names,
             table_ids=tuple(target.table_id for target in details.targets),
             topics=tuple(name.rpartition(".")[2] for name in names),
-            format="json",
+            format=details.parsed_options.format.value,
             user_name=details.user_name,
         )

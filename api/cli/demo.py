@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from ..demo.crashes.run import CrashOutcome, run_crash_demo
 from ..demo.report import DemoOutcome, print_next
 from ..demo.run import run_demo
 from ..demo.spark_run import LakeOutcome, run_spark_demo
@@ -31,30 +32,38 @@ def demo(
     spark: Annotated[
         bool, typer.Option("--spark", help="Feed a Parquet lake, written by Spark, instead.")
     ] = False,
+    relaxed: Annotated[
+        bool,
+        typer.Option(
+            "--relaxed", help="Mirror a store without transactions, by its relaxed log, instead."
+        ),
+    ] = False,
     json_line: Annotated[
         bool, typer.Option("--json", help="End with one line of JSON; draw on standard error.")
     ] = False,
 ) -> None:
     """Mirror 336,776 real flights into DuckDB, then replay a day of them, unlocked and locked."""
     console = Console(stderr=json_line)
-    if spark and stay:
-        raise typer.BadParameter("--stay is for the demo without --spark")
+    if (spark or relaxed) and stay:
+        raise typer.BadParameter("--stay is for the demo without --spark and --relaxed")
+    if spark and relaxed:
+        raise typer.BadParameter("--spark and --relaxed are two demos: choose one")
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise typer.BadParameter(f"{folder} is not empty: the demo starts from nothing")
     with tempfile.TemporaryDirectory(prefix="tailrace-demo-") as temporary:
         place = folder or Path(temporary) / "data"
-        outcome: DemoOutcome | LakeOutcome
-        if spark:
+        outcome: DemoOutcome | LakeOutcome | CrashOutcome
+        name = "demo"
+        if relaxed:
+            name = "demo_relaxed"
+            outcome = asyncio.run(run_crash_demo(place, console))
+        elif spark:
+            name = "demo_spark"
             outcome = asyncio.run(run_spark_demo(place, console))
         else:
             outcome = asyncio.run(run_demo(place, console, rate=rate, stay=stay))
     print_next(console, folder)
     if json_line:
-        print(
-            json.dumps(
-                {"benchmark": "demo_spark" if spark else "demo", "metrics": outcome.metrics()}
-            ),
-            flush=True,
-        )
+        print(json.dumps({"benchmark": name, "metrics": outcome.metrics()}), flush=True)
     if outcome.differences:
         raise typer.Exit(1)

@@ -19,6 +19,7 @@
     secrets            (name) -> value                                see `secrets`
     sink_places        (node_id, path) -> owner                       see `targets.places` of feeds
     feed_waits         (job_id, ticket) -> wanted                      see `jobs.waits` of feeds
+    subscriptions      name -> owner, definition, acknowledged, error  see `subscriptions` of feeds
 
 They live in the same key space as all tables, under ids below `FIRST_USER_ID`, are read and written
 by the same codec, and can be queried. Timestamps in them are the store's 64-bit ones. Their
@@ -163,6 +164,13 @@ JOB_ENDS = _table(18, "job_ends", {"id": _INT8}, {"finished": _TIMESTAMPTZ})
 SINK_PLACES = _table(21, "sink_places", {"node_id": _INT8, "path": _STRING}, {"owner": _STRING})
 
 FEED_WAITS = _table(40, "feed_waits", {"job_id": _INT8, "ticket": _INT8}, {"wanted": _INT8})
+SUBSCRIPTIONS = _table(
+    41,
+    "subscriptions",
+    {"name": _STRING},
+    {"owner": _STRING, "definition": _BYTES, "acknowledged": _INT8, "error": _STRING},
+    nullable="acknowledged error",
+)
 
 SYSTEM_TABLES = (
     DESCRIPTOR,
@@ -184,6 +192,7 @@ SYSTEM_TABLES = (
     SECRETS,
     SINK_PLACES,
     FEED_WAITS,
+    SUBSCRIPTIONS,
 )
 
 INITIAL_DESCRIPTORS: tuple[Descriptor, ...] = (

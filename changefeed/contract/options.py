@@ -9,7 +9,7 @@ each 200 ms here, since a mirror's progress costs a row in a transaction that is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeVar
@@ -17,9 +17,42 @@ from typing import TypeVar
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, parse_timestamp
 from ...kvlayer.settings import SettingError, parse_duration
+from .message_form import METADATA_ENVELOPES, Compression, Envelope, Format
+from .unserved import UNSERVED, UNSERVED_ENVELOPES, UNSERVED_FORMATS
 
 MIN_CHECKPOINT_FREQUENCY_SECONDS = 0.2
 INVALID_PARAMETER_VALUE = "22023"
+NOT_SUPPORTED = "0A000"
+
+PIPELINE_OPTIONS = frozenset(
+    {
+        "cursor",
+        "initial_scan",
+        "initial_scan_only",
+        "min_checkpoint_frequency",
+        "no_initial_scan",
+        "on_table_dropped",
+        "schema_change_events",
+        "schema_change_policy",
+        "schema_feed",
+    }
+)
+"""Options of when a feed begins, what it follows and how it ends: obeyed by every pipeline."""
+
+MESSAGE_OPTIONS = frozenset(
+    {
+        "encode_json_value_null_as_object",
+        "envelope",
+        "format",
+        "full_table_name",
+        "key_in_value",
+        "mvcc_timestamp",
+        "resolved",
+        "topic_in_value",
+        "updated",
+    }
+)
+"""Options of what messages look like: every sink of messages obeys them."""
 
 
 class ScanChoice(Enum):
@@ -68,6 +101,13 @@ class ChangefeedOptions:
     statement says no `min_checkpoint_frequency`, that of an idle feed is the node's (`idle_pace`).
     """
 
+    format: Format = Format.JSON
+    envelope: Envelope = Envelope.WRAPPED
+    compression: Compression | None = None
+    key_in_value: bool = False
+    topic_in_value: bool = False
+    full_table_name: bool = False
+    encode_json_value_null_as_object: bool = False
     updated: bool = False
     mvcc_timestamp: bool = False
     resolved: bool = False
@@ -86,11 +126,17 @@ def parse_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
     """Reads what stood behind WITH: option names, each with its text or None where it had none.
 
     Raises SQLError 22023 on an unknown option, a value that does not fit, or options that exclude
-    each other.
+    each other, and 0A000 on an option of CockroachDB that Tailrace does not serve.
     """
     texts: dict[str, str | None] = {}
     for name, text in given.items():
         option = name.lower()
+        if option in UNSERVED:
+            raise SQLError(
+                NOT_SUPPORTED,
+                f"changefeed option {option} is not supported",
+                detail=UNSERVED[option],
+            )
         if option not in _READERS:
             known = ", ".join(_READERS)
             raise _invalid(f"unknown changefeed option {name!r}", hint=f"Known options: {known}.")
@@ -100,10 +146,26 @@ def parse_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
     options = ChangefeedOptions()
     for option, text in texts.items():
         options = _READERS[option](options, option, text)
-    if options.cursor is not None and "initial_scan" not in texts:
+    scan_choices = [name for name in texts if name in SCAN_OPTIONS]
+    if len(scan_choices) > 1:
+        raise _invalid(f"changefeed options {' and '.join(scan_choices)} exclude each other")
+    if options.cursor is not None and not scan_choices:
         options = replace(options, initial_scan=ScanChoice.NO)
     _check_combinations(options, texts)
     return options
+
+
+def check_effective(given: Iterable[str], obeyed: frozenset[str], sink: str) -> None:
+    """Refuses each option of `given`, valid by itself, that `sink` would not obey.
+
+    Raises SQLError 22023.
+    """
+    for name in given:
+        if name.lower() not in obeyed:
+            raise _invalid(
+                f"changefeed option {name.lower()} has no effect on a {sink} changefeed",
+                hint=f"Options of a {sink} changefeed: {', '.join(sorted(obeyed))}.",
+            )
 
 
 def _check_combinations(options: ChangefeedOptions, texts: Mapping[str, str | None]) -> None:
@@ -114,9 +176,68 @@ def _check_combinations(options: ChangefeedOptions, texts: Mapping[str, str | No
                     f"changefeed options initial_scan = 'only' and {excluded} exclude each other",
                     detail="A feed that ends with its initial scan has one timestamp.",
                 )
+    if options.envelope not in METADATA_ENVELOPES:
+        for excluded in ("key_in_value", "topic_in_value"):
+            if excluded in texts:
+                raise _invalid(
+                    f"changefeed option {excluded} does not go with envelope = "
+                    f"'{options.envelope.value}'",
+                    detail="The messages of that envelope have no place for it.",
+                )
+    if options.format is not Format.JSON and options.encode_json_value_null_as_object:
+        raise _invalid("changefeed option encode_json_value_null_as_object goes with format json")
+    if options.format is Format.CSV and options.initial_scan is not ScanChoice.ONLY:
+        raise _invalid(
+            "changefeed option format = 'csv' goes with initial_scan = 'only'",
+            detail="A line of CSV cannot say that a row was deleted.",
+        )
 
 
 Reader = Callable[[ChangefeedOptions, str, str | None], ChangefeedOptions]
+
+
+def _format(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    required = _required(name, text)
+    if required.strip().lower() in UNSERVED_FORMATS:
+        raise SQLError(
+            NOT_SUPPORTED,
+            f"changefeed format {required} is not supported",
+            detail=UNSERVED_FORMATS[required.strip().lower()],
+        )
+    return replace(options, format=_choice(Format, name, required))
+
+
+def _envelope(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    required = _required(name, text)
+    if required.strip().lower() in UNSERVED_ENVELOPES:
+        raise SQLError(
+            NOT_SUPPORTED,
+            f"changefeed envelope {required} is not supported",
+            detail=UNSERVED_ENVELOPES[required.strip().lower()],
+        )
+    if required.strip().lower() == "deprecated_row":
+        required = Envelope.ROW.value
+    return replace(options, envelope=_choice(Envelope, name, required))
+
+
+def _compression(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    return replace(options, compression=_choice(Compression, name, _required(name, text)))
+
+
+def _key_in_value(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    return replace(options, key_in_value=_flag(name, text))
+
+
+def _topic_in_value(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    return replace(options, topic_in_value=_flag(name, text))
+
+
+def _full_table_name(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    return replace(options, full_table_name=_flag(name, text))
+
+
+def _null_as_object(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    return replace(options, encode_json_value_null_as_object=_flag(name, text))
 
 
 def _updated(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
@@ -146,6 +267,18 @@ def _initial_scan(options: ChangefeedOptions, name: str, text: str | None) -> Ch
     return replace(options, initial_scan=scan)
 
 
+def _no_initial_scan(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    _flag(name, text)
+    return replace(options, initial_scan=ScanChoice.NO)
+
+
+def _initial_scan_only(
+    options: ChangefeedOptions, name: str, text: str | None
+) -> ChangefeedOptions:
+    _flag(name, text)
+    return replace(options, initial_scan=ScanChoice.ONLY)
+
+
 def _checkpoints(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
     seconds = _duration(name, _required(name, text))
     return replace(options, min_checkpoint_frequency=seconds, paced_when_idle=False)
@@ -172,17 +305,29 @@ def _table_dropped(options: ChangefeedOptions, name: str, text: str | None) -> C
 
 
 _READERS: dict[str, Reader] = {
+    "compression": _compression,
     "cursor": _cursor,
+    "encode_json_value_null_as_object": _null_as_object,
+    "envelope": _envelope,
+    "format": _format,
+    "full_table_name": _full_table_name,
     "initial_scan": _initial_scan,
+    "initial_scan_only": _initial_scan_only,
+    "key_in_value": _key_in_value,
     "min_checkpoint_frequency": _checkpoints,
     "mvcc_timestamp": _mvcc_timestamp,
+    "no_initial_scan": _no_initial_scan,
     "on_table_dropped": _table_dropped,
     "resolved": _resolved,
     "schema_change_events": _change_events,
     "schema_change_policy": _change_policy,
     "schema_feed": _schema_feed,
+    "topic_in_value": _topic_in_value,
     "updated": _updated,
 }
+
+SCAN_OPTIONS = ("initial_scan", "initial_scan_only", "no_initial_scan")
+"""Ways to say one thing; the last two are the anchor's old flags."""
 
 KNOWN_OPTIONS = tuple(_READERS)
 
@@ -212,7 +357,7 @@ def _duration(name: str, text: str) -> float:
         raise _invalid(f"changefeed option {name}: {error}") from None
 
 
-C = TypeVar("C", ScanChoice, SchemaFeedKind, SchemaChangeEvents, SchemaChangePolicy, DropPolicy)
+C = TypeVar("C", bound=Enum)
 
 
 def _choice(kind: type[C], name: str, text: str) -> C:

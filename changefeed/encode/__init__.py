@@ -1,13 +1,14 @@
 """Messages: decoded changes as the bytes that consumers read.
 
-An *encoder* belongs to a feed's options and turns a `ChangeBatch` into one message a change, in the
-batch's order: a key and a value. Shapes are CockroachDB's, so that its consumers work unchanged.
-
-`JSONEncoder` is the `wrapped` envelope in JSON.
+An *encoder* belongs to a feed's options and turns a `ChangeBatch` into an `EncodedBatch`: a topic,
+and a key and a value for each change, in the batch's order. Shapes are CockroachDB's, so that its
+consumers work unchanged. `encoder_for` chooses the encoder, `Topics` names topics.
 
 Never knows: who proved the schema, what a sink does with messages, progress.
 """
 
-from .json import JSONEncoder, Message
+from .encoders import encoder_for
+from .protocol import EncodedBatch, Encoder
+from .topics import Topics
 
-__all__ = ["JSONEncoder", "Message"]
+__all__ = ["EncodedBatch", "Encoder", "Topics", "encoder_for"]

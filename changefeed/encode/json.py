@@ -1,78 +1,72 @@
-r"""The `wrapped` envelope in JSON.
+"""Messages in JSON, in the envelopes of CockroachDB.
 
-    insert, update    {"after": {"id": 1, "name": "a"}}
-    deletion          {"after": null}
-    key               [1]
-    resolved          {"resolved": "1700000000000000000.0000000000"}
+    wrapped    {"after": {"id": 1, "name": "a"}, "key": [1], "updated": "…"}
+    bare       {"__crdb__": {"key": [1], "updated": "…"}, "id": 1, "name": "a"}
+    row        {"__crdb__": {"updated": "…"}, "id": 1, "name": "a"}
+    key_only   no value
+    key        [1], in each of them
 
-With the options of the same names, a message also has `"updated"` and `"mvcc_timestamp"`. Columns
-stand in the table's order. Values are what CockroachDB prints:
-
-    DECIMAL        a number with all its digits                          1.50
-    FLOAT4, FLOAT8 a number; "NaN", "Infinity" and "-Infinity" as text   0.5
-    BYTES          text, hexadecimal                                     "\\x00ff"
-    DATE           text                                                  "2020-01-01"
-    TIMESTAMP      text without a zone, fraction as short as it can be   "2020-01-01T00:00:00.5"
-    TIMESTAMPTZ    the same in UTC                                       "2020-01-01T00:00:00Z"
-    TIME           text, fraction as short as it can be                  "10:00:00.5"
-    INTERVAL       text, in PostgreSQL's style                           "1 mon 2 days 03:00:00"
-    UUID           text                                                  "6f0d1c5e-…"
-    JSONB          the document itself                                   {"a": [1, 2]}
-    ARRAY          an array of what its elements are                     [1, null]
-
-The key of a row shows an INTERVAL by its length (`30 days` for `1 mon`), as the store's key has it.
+A deletion is `{"after": null}` when wrapped; when bare it has the columns of the key and every
+other column as null; in a row envelope it has no value. Fields, and the columns of a row, stand in
+the order of their names, as CockroachDB's do. A resolved message is `{"resolved": "…"}` when
+wrapped and `{"__crdb__": {"resolved": "…"}}` in any other envelope.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import datetime, time
-from math import isfinite, isnan
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.rows.row_codec import codec_for
-from ...catalog.values.column_types import ColumnType, Datum, shortest_float4
-from ...catalog.values.interval import Interval
-from ...catalog.values.type_kinds import TypeKind
+from ...catalog.values.arrow_columns import AnyArray
+from ...catalog.values.column_types import Datum
 from ...kvlayer.clock import Timestamp, format_timestamp
 from ..contract.changes import ChangeBatch
+from ..contract.message_form import Envelope
 from ..contract.options import ChangefeedOptions
+from .json_texts import NULL, ColumnTexts, Parts, Texts, as_list, joined
+from .protocol import EncodedBatch
+from .topics import Topics
 
-_encode = msgspec.json.Encoder(decimal_format="number").encode
+METADATA_FIELD = "__crdb__"
 
 TABLES_MAX = 256
 """Compiled tables kept: one per descriptor version in use, with room for versions gone by."""
 
 
-class Message(NamedTuple):
-    """One change as a consumer reads it."""
-
-    key: bytes
-    value: bytes
-
-
 class JSONEncoder:
-    """Encodes changes for one feed. Tables are compiled once per descriptor version."""
+    """Encodes changes as JSON. Tables are compiled once for each descriptor version."""
 
-    def __init__(self, options: ChangefeedOptions) -> None:
-        self._updated = options.updated
-        self._mvcc_timestamp = options.mvcc_timestamp
+    def __init__(self, options: ChangefeedOptions, topics: Topics) -> None:
+        self._options = options
+        self._topics = topics
         self._tables: dict[tuple[int, int], _Table] = {}
 
-    def encode(self, batch: ChangeBatch) -> list[Message]:
-        """One message for each change of `batch`, in its order."""
-        table = self._table(batch.descriptor)
-        suffixes = self._suffixes(batch)
-        return [
-            Message(
-                table.key_of(row) if row is not None else table.decoded_key(key),
-                b'{"after":' + (table.value_of(row) if row is not None else b"null") + suffix,
-            )
-            for key, row, suffix in zip(batch.keys, batch.iterate_rows(), suffixes, strict=True)
-        ]
+    def encode(self, batch: ChangeBatch) -> EncodedBatch:
+        table, envelope = self._table(batch.descriptor), self._options.envelope
+        keys = table.keys(batch)
+        key_texts = as_list(keys)
+        values: Sequence[bytes | None]
+        if envelope is Envelope.KEY_ONLY:
+            values = [None] * len(batch)
+        else:
+            fields = self._metadata(batch, keys, table.topic)
+            if envelope is Envelope.WRAPPED:
+                fields["after"] = table.rows(batch)
+                values = as_list(joined(_object(fields), len(batch)))
+            else:
+                values = table.bare(batch, fields)
+        if envelope is Envelope.ROW:
+            values = _without_deletions(batch, values)
+        return EncodedBatch(topic=table.topic, keys=key_texts, values=values)
+
+    def encode_resolved(self, topic: str | None, resolved: Timestamp) -> bytes:
+        text = f'{{"resolved":"{format_timestamp(resolved)}"}}'
+        if self._options.envelope is not Envelope.WRAPPED:
+            text = f'{{"{METADATA_FIELD}":{text}}}'
+        return text.encode()
 
     def _table(self, descriptor: TableDescriptor) -> _Table:
         version = (descriptor.id, descriptor.version)
@@ -80,155 +74,177 @@ class JSONEncoder:
         if table is None:
             if len(self._tables) >= TABLES_MAX:
                 self._tables.clear()
-            table = self._tables[version] = _Table(descriptor)
+            table = self._tables[version] = _Table(
+                descriptor,
+                self._topics.of(descriptor),
+                null_as_object=self._options.encode_json_value_null_as_object,
+            )
         return table
 
-    def _suffixes(self, batch: ChangeBatch) -> Sequence[bytes]:
-        """What follows the row in each message. Most batches have one timestamp, so one suffix."""
-        if not self._updated and not self._mvcc_timestamp:
-            return [b"}"] * len(batch)
-        versions = batch.timestamps if batch.versions is None else batch.versions
-        known: dict[tuple[Timestamp, Timestamp], bytes] = {}
-        pairs = list(zip(batch.timestamps, versions, strict=True))
-        for pair in set(pairs):
-            known[pair] = self._suffix(*pair)
-        return [known[pair] for pair in pairs]
-
-    def _suffix(self, updated: Timestamp, version: Timestamp) -> bytes:
-        suffix = ""
-        if self._updated:
-            suffix += f',"updated":"{format_timestamp(updated)}"'
-        if self._mvcc_timestamp:
-            suffix += f',"mvcc_timestamp":"{format_timestamp(version)}"'
-        return suffix.encode() + b"}"
-
-
-def encode_resolved(resolved: Timestamp) -> bytes:
-    """The resolved message: nothing new at or below it will come."""
-    return f'{{"resolved":"{format_timestamp(resolved)}"}}'.encode()
+    def _metadata(self, batch: ChangeBatch, keys: Texts, topic: str) -> dict[str, Texts | Parts]:
+        """The fields that messages have beside their rows, by name."""
+        options = self._options
+        fields: dict[str, Texts | Parts] = {}
+        if options.key_in_value:
+            fields["key"] = keys
+        if options.topic_in_value:
+            fields["topic"] = msgspec.json.encode(topic)
+        if options.updated:
+            fields["updated"] = _timestamps(batch.timestamps)
+        if options.mvcc_timestamp:
+            own = batch.timestamps if batch.versions is None else batch.versions
+            fields["mvcc_timestamp"] = _timestamps(own)
+        return fields
 
 
 class _Table:
     """What encoding needs of one descriptor version, looked up once."""
 
-    def __init__(self, descriptor: TableDescriptor) -> None:
+    def __init__(self, descriptor: TableDescriptor, topic: str, *, null_as_object: bool) -> None:
+        self.topic = topic
         columns = descriptor.visible_columns
         position = {column.id: index for index, column in enumerate(columns)}
-        self._shown = [
-            (column.name, place) for place, column in enumerate(columns) if not column.hidden
+        self._width = len(columns)
+        self._columns = [
+            (column.name, place, ColumnTexts(column.type, null_as_object=null_as_object))
+            for place, column in enumerate(columns)
+            if not column.hidden
         ]
-        self._hides = len(self._shown) != len(columns)
-        self._names = [column.name for column in columns]
-        self._key_positions = [position[column_id] for column_id in descriptor.primary_key]
-        self._printers = _printers([column.type for column in columns])
-        self._key_printers = _key_printers([columns[at].type for at in self._key_positions])
-        self._decode_key = codec_for(descriptor).decode_key
+        self._key_columns = [
+            (position[id], ColumnTexts(columns[position[id]].type, key=True))
+            for id in descriptor.primary_key
+        ]
+        self._codec = codec_for(descriptor)
 
-    def value_of(self, row: tuple[Datum, ...]) -> bytes:
-        printed = _printed(row, self._printers)
-        if self._hides:
-            return _encode({name: printed[place] for name, place in self._shown})
-        return _encode(dict(zip(self._names, printed, strict=True)))
+    def keys(self, batch: ChangeBatch) -> list[bytes] | AnyArray:
+        """The keys of all changes, arrays of the key's columns."""
+        if batch.columns is not None:
+            arrays = (
+                self._codec.decode_keys(batch.keys).columns
+                if batch.deleted
+                else [batch.columns.column(place) for place, _ in self._key_columns]
+            )
+            pairs = zip(self._key_columns, arrays, strict=True)
+            texts: list[Texts | Parts] = [column.of_array(array) for (_, column), array in pairs]
+        else:
+            values = zip(*self._key_rows(batch), strict=True)
+            texts = [
+                column.of_values(column_values)
+                for (_, column), column_values in zip(self._key_columns, values, strict=True)
+            ]
+        return joined(_array(texts), len(batch))
 
-    def key_of(self, row: tuple[Datum, ...]) -> bytes:
-        return _encode(_printed([row[index] for index in self._key_positions], self._key_printers))
+    def rows(self, batch: ChangeBatch) -> Texts | Parts:
+        """The rows of all changes as objects; null for deletions."""
+        live = self._live(batch)
+        if live is None:
+            return NULL
+        fields, count = live
+        parts = _object(fields)
+        return parts if count == len(batch) else _spread(batch, as_list(joined(parts, count)))
 
-    def decoded_key(self, key: bytes) -> bytes:
-        return _encode(_printed(self._decode_key(key), self._key_printers))
+    def bare(self, batch: ChangeBatch, metadata: Mapping[str, Texts | Parts]) -> Sequence[bytes]:
+        """Objects of the columns of all changes, and the metadata as one more field."""
+        if batch.columns is not None and not batch.deleted:
+            rows = batch.columns
+            fields: dict[str, Texts | Parts] = {
+                name: column.of_array(rows.column(place)) for name, place, column in self._columns
+            }
+        else:
+            fields = self._of_rows(self._rows_with_deletions(batch))
+        if metadata:
+            return as_list(
+                joined(_object({**fields, METADATA_FIELD: _object(metadata)}), len(batch))
+            )
+        return as_list(joined(_object(fields), len(batch)))
 
+    def _live(self, batch: ChangeBatch) -> tuple[dict[str, Texts | Parts], int] | None:
+        """The columns of the rows that are no deletions, and how many; None where all are."""
+        if batch.columns is not None:
+            columns = batch.columns
+            if not columns.num_rows:
+                return None
+            return {
+                name: column.of_array(columns.column(place))
+                for name, place, column in self._columns
+            }, columns.num_rows
+        assert batch.rows is not None, batch
+        rows = [row for row in batch.rows if row is not None]
+        return (self._of_rows(rows), len(rows)) if rows else None
 
-Printer = Callable[[Datum], object]
+    def _of_rows(self, rows: Sequence[Sequence[Datum]]) -> dict[str, Texts | Parts]:
+        columns = list(zip(*rows, strict=True))
+        return {name: column.of_values(columns[place]) for name, place, column in self._columns}
 
+    def _key_rows(self, batch: ChangeBatch) -> list[Sequence[Datum]]:
+        assert batch.rows is not None, batch
+        places = [place for place, _ in self._key_columns]
+        return [
+            self._codec.decode_key(key) if row is None else [row[place] for place in places]
+            for key, row in zip(batch.keys, batch.rows, strict=True)
+        ]
 
-def _printed(row: Sequence[Datum], printers: Sequence[tuple[int, Printer]]) -> Sequence[object]:
-    if not printers:
+    def _rows_with_deletions(self, batch: ChangeBatch) -> list[Sequence[Datum]]:
+        """The rows of all changes; of a deletion, the key's columns and NULLs."""
+        return [
+            self._deleted_row(key) if row is None else row
+            for key, row in zip(batch.keys, batch.iterate_rows(), strict=True)
+        ]
+
+    def _deleted_row(self, key: bytes) -> list[Datum]:
+        row: list[Datum] = [None] * self._width
+        for (place, _), value in zip(self._key_columns, self._codec.decode_key(key), strict=True):
+            row[place] = value
         return row
-    values: list[object] = list(row)
-    for index, printer in printers:
-        if row[index] is not None:
-            values[index] = printer(row[index])
-    return values
 
 
-def _printers(types: Sequence[ColumnType]) -> list[tuple[int, Printer]]:
-    """For each value that msgspec would not print as we want it, its position and its printer."""
-    found = [(index, _printer(type)) for index, type in enumerate(types)]
-    return [(index, printer) for index, printer in found if printer is not None]
+def _object(fields: Mapping[str, Texts | Parts]) -> Parts:
+    """The parts of objects with these fields, in the order of their names."""
+    parts: list[Texts] = []
+    for name in sorted(fields, key=str.encode):
+        separator, value = (b"," if parts else b"{"), fields[name]
+        parts.append(separator + msgspec.json.encode(name) + b":")
+        parts += _parts(value)
+    return (*parts, b"}") if parts else (b"{}",)
 
 
-def _key_printers(types: Sequence[ColumnType]) -> list[tuple[int, Printer]]:
-    """The same for keys, which must look alike whether they come from a row or from its key."""
-    return [
-        (index, _interval_length if types[index].kind is TypeKind.INTERVAL else printer)
-        for index, printer in _printers(types)
-    ]
+def _array(items: Sequence[Texts | Parts]) -> Parts:
+    """The parts of arrays with these items."""
+    parts: list[Texts] = []
+    for item in items:
+        parts += [b"," if parts else b"[", *_parts(item)]
+    return (*parts, b"]")
 
 
-def _printer(type: ColumnType) -> Printer | None:
-    if type.element is None:
-        return _PRINTERS.get(type.kind)
-    element = _printer(type.element)
-    return None if element is None else _array_printer(element)
+def _parts(value: Texts | Parts) -> Parts:
+    return value if isinstance(value, tuple) else (value,)
 
 
-def _array_printer(element: Printer) -> Printer:
-    def write(items: Datum) -> object:
-        assert isinstance(items, list), items
-        return [None if item is None else element(item) for item in items]
-
-    return write
-
-
-def _float(value: Datum) -> object:
-    assert isinstance(value, float), value
-    if isfinite(value):
-        return value
-    return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+def _spread(batch: ChangeBatch, live: list[bytes]) -> list[bytes]:
+    """The texts of rows that are there, with null where a change is a deletion."""
+    found = iter(live)
+    if batch.rows is not None:
+        return [NULL if row is None else next(found) for row in batch.rows]
+    gone = frozenset(batch.deleted)
+    return [NULL if index in gone else next(found) for index in range(len(batch))]
 
 
-def _float4(value: Datum) -> object:
-    assert isinstance(value, float), value
-    return shortest_float4(value) if isfinite(value) else _float(value)
+def _without_deletions(
+    batch: ChangeBatch, values: Sequence[bytes | None]
+) -> Sequence[bytes | None]:
+    """The same values, None for deletions."""
+    if batch.rows is None:
+        without = list(values)
+        for index in batch.deleted:
+            without[index] = None
+        return without
+    return [None if row is None else value for row, value in zip(batch.rows, values, strict=True)]
 
 
-def _bytes(value: Datum) -> str:
-    assert isinstance(value, bytes), value
-    return "\\x" + value.hex()
-
-
-def _timestamp(value: Datum) -> str:
-    assert isinstance(value, datetime), value
-    text = value.replace(tzinfo=None).isoformat()
-    return text.rstrip("0") if value.microsecond else text
-
-
-def _timestamptz(value: Datum) -> str:
-    return _timestamp(value) + "Z"
-
-
-def _time(value: Datum) -> str:
-    assert isinstance(value, time), value
-    text = value.isoformat()
-    return text.rstrip("0") if value.microsecond else text
-
-
-def _interval_length(value: Datum) -> str:
-    assert isinstance(value, Interval), value
-    return str(Interval.of_length(value.length))
-
-
-def _document(value: Datum) -> msgspec.Raw:
-    assert isinstance(value, str), value
-    return msgspec.Raw(value.encode())
-
-
-_PRINTERS: dict[TypeKind, Printer] = {
-    TypeKind.FLOAT4: _float4,
-    TypeKind.FLOAT8: _float,
-    TypeKind.BYTES: _bytes,
-    TypeKind.TIMESTAMP: _timestamp,
-    TypeKind.TIMESTAMPTZ: _timestamptz,
-    TypeKind.TIME: _time,
-    TypeKind.INTERVAL: str,
-    TypeKind.JSONB: _document,
-}
+def _timestamps(timestamps: Sequence[Timestamp]) -> Texts:
+    """Timestamps as texts. Most batches have one, and so one text for all rows."""
+    known = {at: f'"{format_timestamp(at)}"'.encode() for at in set(timestamps)}
+    if len(known) == 1:
+        (text,) = known.values()
+        return text
+    return [known[at] for at in timestamps]

@@ -18,7 +18,8 @@ from ...catalog.rights.privileges import Privilege
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.txn import Transaction
-from ..contract.options import KNOWN_OPTIONS, ScanChoice, parse_options
+from ..contract.options import KNOWN_OPTIONS, ScanChoice, check_effective, parse_options
+from ..sinks.kinds import scheme_of
 from ..sinks.protocol import SinkKind, SinkRefused
 from ..sinks.worker import WorkerKind
 from ..targets import TargetState
@@ -163,11 +164,14 @@ class _Altering:
                 raise SQLError("22023", f"changefeed option {name} cannot be altered", hint=hint)
             if name not in KNOWN_OPTIONS:
                 parse_options({name: None})  # raises what CREATE CHANGEFEED says of it
+            if isinstance(alteration, SetOptions):
+                sink = scheme_of(self._details.sink_uri)
+                check_effective([name], self._kind.obeys, sink)
         if isinstance(alteration, SetOptions):
             options.update(alteration.options)
         else:
             options = {name: text for name, text in options.items() if name not in names}
-        parse_options(options)
+        self._kind.check_options(parse_options(options))
         self._details = msgspec.structs.replace(self._details, options=options)
 
     # Targets

@@ -12,7 +12,8 @@ from ...kvlayer.clock import Timestamp, format_timestamp
 from ...kvlayer.protected_timestamp import ProtectionRefused
 from ...kvlayer.settings import declare_duration
 from ...kvlayer.txn import Transaction
-from ..contract.options import ScanChoice, parse_options
+from ..contract.options import ScanChoice, check_effective, parse_options
+from ..sinks.kinds import scheme_of
 from ..sinks.protocol import SinkRefused
 from ..sinks.worker import WorkerKind
 from ..targets import FeedTarget
@@ -71,8 +72,9 @@ async def plan_changefeed(
     options = parse_options(request.options)
     kind = services.kinds.kind_of(sink_uri)
     start_at = request.at if options.cursor is None else options.cursor
-    if isinstance(kind, WorkerKind):
-        kind.check_options(request.options)
+    check_effective(request.options, kind.obeys, scheme_of(sink_uri))
+    if not isinstance(kind, WorkerKind):
+        kind.check_options(options)
     await check_start(services, request, options.cursor)
     await claim_place(services, transaction, sink_uri, user_name)
     try:

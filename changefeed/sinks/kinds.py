@@ -46,6 +46,11 @@ class SinkKinds:
         return ", ".join(sorted(self._kinds))
 
 
+def scheme_of(uri: str) -> str:
+    """What an error calls the sink behind `uri`: never more of a URI, which may hold secrets."""
+    return uri.partition("://")[0].lower()
+
+
 def default_kinds() -> SinkKinds:
     """The kinds that need nothing but the store."""
     return SinkKinds({"null": NullKind()})

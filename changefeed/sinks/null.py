@@ -9,6 +9,7 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, WallClock
 from ...schemafeed.table_events import TableEvent
 from ..contract.changes import ChangeBatch
+from ..contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
 from .protocol import FeedIdentity, Sink, SinkContext, SinkProgress, SinkStand
 
 
@@ -52,6 +53,11 @@ class NullKind:
     local = False
     columnar = True
     follows_schema = False
+    obeys = PIPELINE_OPTIONS | MESSAGE_OPTIONS
+    """A feed into nothing takes what a sink of messages takes: it measures that feed."""
+
+    def check_options(self, options: ChangefeedOptions) -> None:
+        """Nothing is encoded: any value will do."""
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         if uri.lower() != "null://":

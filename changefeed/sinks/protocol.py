@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ...catalog.descriptors.descriptor import TableDescriptor
@@ -162,6 +162,8 @@ class SinkContext:
     settings: Settings
     metrics: Metrics
     options: ChangefeedOptions
+    names: Mapping[int, str] = field(default_factory=dict)
+    """The full names of the feed's tables as they were when they joined it, by id."""
     kept: frozenset[int] = frozenset()
 
 
@@ -186,6 +188,15 @@ class SinkKind(Protocol):
     @property
     def follows_schema(self) -> bool:
         """Whether its sinks change with the table, and so need no rows for what DDL can tell."""
+        ...
+
+    @property
+    def obeys(self) -> frozenset[str]:
+        """The names of the options that its sinks, and the pipeline before them, obey."""
+        ...
+
+    def check_options(self, options: ChangefeedOptions) -> None:
+        """Raises SQLError where its sinks obey an option, but not with the value given."""
         ...
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:

@@ -1,8 +1,9 @@
 """The sinkless sink: rows stream back to the one who asked for the feed.
 
-A row is (table, key, value) with key and value in JSON; a resolved message has a value alone. Rows
-wait here until they are taken, and a flush ends when all rows before it were taken. So a consumer
-that is slow fills the feed's memory budget, and the feed stops reading; the store never waits.
+A row is (table, key, value): the topic, and the message. A message without a value has an empty
+one here, and a resolved message has a value alone. Rows wait here until they are taken, and a flush
+ends when all rows before it were taken. So a consumer that is slow fills the feed's memory budget,
+and the feed stops reading; the store never waits.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.clock import Timestamp, WallClock
 from ...schemafeed.table_events import TableEvent
 from ..contract.changes import ChangeBatch
-from ..contract.options import ChangefeedOptions
-from ..encode import JSONEncoder
-from ..encode.json import encode_resolved
+from ..contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
+from ..encode import Topics, encoder_for
 from .protocol import SinkProgress, SinkStand
+
+OBEYED = PIPELINE_OPTIONS | MESSAGE_OPTIONS
+"""What a sinkless changefeed can be told."""
 
 
 class ChangefeedRow(NamedTuple):
@@ -47,9 +50,9 @@ class SinklessSink:
     still be taken.
     """
 
-    def __init__(self, wall: WallClock, options: ChangefeedOptions) -> None:
+    def __init__(self, wall: WallClock, options: ChangefeedOptions, topics: Topics) -> None:
         self._monotonic_ns = wall.monotonic_ns
-        self._encoder = JSONEncoder(options)
+        self._encoder = encoder_for(options, topics)
         self._waiting: deque[_Portion] = deque()
         self._arrived = asyncio.Event()
         self._taken = asyncio.Event()
@@ -66,8 +69,11 @@ class SinklessSink:
         self._taken_count = self._emitted_count
 
     def emit(self, batch: ChangeBatch) -> None:
-        table = batch.descriptor.name
-        rows = [ChangefeedRow(table, key, value) for key, value in self._encoder.encode(batch)]
+        encoded = self._encoder.encode(batch)
+        rows = [
+            ChangefeedRow(encoded.topic, key, value or b"")
+            for key, value in zip(encoded.keys, encoded.values, strict=True)
+        ]
         batch.stages.received = self._monotonic_ns()
         self._put(_Portion(rows, batch))
 
@@ -81,7 +87,11 @@ class SinklessSink:
             await self._taken.wait()
 
     async def emit_resolved(self, resolved: Timestamp) -> None:
-        self._put(_Portion([ChangefeedRow(None, None, encode_resolved(resolved))], None))
+        self._put(
+            _Portion(
+                [ChangefeedRow(None, None, self._encoder.encode_resolved(None, resolved))], None
+            )
+        )
 
     async def close(self) -> None:
         """An attempt is over. There may be another."""
@@ -90,6 +100,11 @@ class SinklessSink:
         """No attempt will follow."""
         self._ended = True
         self._arrived.set()
+
+    @property
+    def ready(self) -> bool:
+        """Whether there are rows to take."""
+        return bool(self._waiting)
 
     async def take(self) -> list[ChangefeedRow]:
         """The next rows, as they came together; an empty list when the feed has ended."""

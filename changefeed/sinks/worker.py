@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ...catalog.descriptors.descriptor import TableDescriptor
@@ -45,13 +45,12 @@ class WorkerKind(ABC):
     local: bool
     """Whether its feeds must run on the node where they were created, as `SinkKind.local`."""
 
+    obeys: frozenset[str]
+    """The names of the options that mean something to the program, as `SinkKind.obeys`."""
+
     @abstractmethod
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         """Raises SQLError when a new feed of `tables` may not go to `uri`."""
-
-    @abstractmethod
-    def check_options(self, given: Mapping[str, str | None]) -> None:
-        """Raises SQLError 22023 for an option, valid by itself, that means nothing here."""
 
     def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
         """As `SinkKind.reserved`; nothing, where the program itself sees to it."""

@@ -12,7 +12,7 @@ read is protected from garbage collection, and an error that another attempt may
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 from ...catalog.jobs import BACKOFF_MAX, BACKOFF_MIN, Backoff
 from ...catalog.rights.privileges import Privilege
@@ -21,7 +21,9 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, format_timestamp
 from ...kvlayer.errors import StoreClosed
 from ...schemafeed.feed import SchemaFeedError, TableDropped
-from ..contract.options import parse_options
+from ..contract.message_form import Format
+from ..contract.options import NOT_SUPPORTED, ChangefeedOptions, check_effective, parse_options
+from ..encode import Topics
 from ..jobs.attempt import Destination, FeedPlan, plan_tables, retryable, run_attempt
 from ..jobs.create import FeedRequest, check_start
 from ..jobs.feed_rights import check_feed_rights
@@ -30,7 +32,7 @@ from ..pipeline.boundary import SchemaChangeEnd
 from ..pipeline.live import FeedState, LiveFeed
 from ..pipeline.pipeline import RangeDeletion, TargetFailed
 from ..sinks.protocol import SinkProgress
-from ..sinks.sinkless import ChangefeedRow, SinklessSink
+from ..sinks.sinkless import OBEYED, ChangefeedRow, SinklessSink
 from .stream_protection import StreamProtection, protect_stream
 
 STREAM_JOB_ID = 0
@@ -62,6 +64,11 @@ class ChangefeedStream:
         self._protection = protection
         self._progress: SinkProgress | None = None
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether `take` has rows to return at once."""
+        return self._sink.ready
 
     async def take(self) -> list[ChangefeedRow]:
         """The next rows, as they came together; an empty list when the feed has ended.
@@ -134,7 +141,7 @@ class ChangefeedStream:
             destination = Destination(
                 sink=self._sink,
                 transactional=False,
-                columnar=False,
+                columnar=True,
                 known=began_at,
                 save=self._save,
             )
@@ -159,15 +166,41 @@ class ChangefeedStream:
 
 async def open_stream(services: ChangefeedServices, request: FeedRequest) -> ChangefeedStream:
     """Starts a sinkless feed. Raises SQLError on a request that will not do."""
-    parsed = parse_options(request.options)
-    await check_start(services, request, parsed.cursor)
-    start_at = request.at if parsed.cursor is None else parsed.cursor
-    protection = await protect_stream(services, request.tables, start_at)
-    plan = plan_tables(
-        services, [table.id for table in request.tables], start_at=start_at, options=parsed
-    )
-    sink = SinklessSink(services.store.clock.wall, parsed)
-    return ChangefeedStream(services, plan, sink, protection, request.user)
+    options = stream_options(request.options)
+    await check_start(services, request, options.cursor)
+    start_at = request.at if options.cursor is None else options.cursor
+    names = {table.id: name for table, name in zip(request.tables, request.names, strict=True)}
+    return await stream_from(services, names, start_at, options, request.user)
+
+
+def stream_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
+    """The options of a sinkless feed. Raises SQLError for one that would have no effect."""
+    options = parse_options(given)
+    check_effective(given, OBEYED, "sinkless")
+    if options.format is not Format.JSON:
+        raise SQLError(
+            NOT_SUPPORTED,
+            f"a sinkless changefeed has no messages in format {options.format.value}",
+            hint="Leave the option format out, or name a sink of files.",
+        )
+    return options
+
+
+async def stream_from(
+    services: ChangefeedServices,
+    tables: Mapping[int, str],
+    start_at: Timestamp,
+    options: ChangefeedOptions,
+    user: str,
+) -> ChangefeedStream:
+    """A sinkless feed of tables that are there as of `start_at`, not entered yet: full names by
+    id. Raises SQLError where what it has to read is collected already."""
+    plan = plan_tables(services, list(tables), start_at=start_at, options=options)
+    spans = [planned.target.span for planned in plan.targets]
+    protection = await protect_stream(services, spans, start_at)
+    topics = Topics(full_names=tables, full_table_name=options.full_table_name)
+    sink = SinklessSink(services.store.clock.wall, options, topics)
+    return ChangefeedStream(services, plan, sink, protection, user)
 
 
 def _told(error: Exception) -> Exception:

@@ -11,13 +11,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import KVError
 from ...kvlayer.protected_timestamp import ProtectionRefused
-from ..jobs.create import targets_of
+from ...kvlayer.span import Span
 from ..jobs.services import ChangefeedServices
 
 MAX_AGE_SECONDS = 600.0
@@ -60,15 +59,15 @@ class StreamProtection:
 
 
 async def protect_stream(
-    services: ChangefeedServices, tables: Sequence[TableDescriptor], start_at: Timestamp
+    services: ChangefeedServices, spans: Sequence[Span], start_at: Timestamp
 ) -> StreamProtection:
-    """Protects the tables from `start_at` on. Raises SQLError where that is collected already."""
+    """Protects the spans from `start_at` on. Raises SQLError where that is collected already."""
     try:
         async with _committed(services) as transaction:
             record_id = await services.protections.protect(
                 transaction,
                 owner="sinkless changefeed",
-                spans=[target.span for target in targets_of(services, tables)],
+                spans=spans,
                 timestamp=start_at,
                 max_age_seconds=MAX_AGE_SECONDS,
             )

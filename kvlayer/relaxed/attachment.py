@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Protocol
 
-from .events import Event, Record
+from .events import Event, Record, Snapshot
 from .ids import Nanoseconds
 from .sequencer import ClosedEpoch, Sequencer, Slot
 
 QUIESCE_WITHIN_NS = 600 * 1_000_000_000
 """How long a domain may be busy before new batches wait for its quiescence: ten minutes."""
+
+
+DEATHS_LOOKED_FOR_NS = 1_000_000_000
+"""How long a shared domain is busy before whoever enters it looks for processes that have died, and
+how long until it looks again."""
 
 
 class Log(Protocol):
@@ -23,6 +28,10 @@ class Log(Protocol):
 
     def record(self, record: Record) -> None:
         """Keeps a record. It may come twice, when a process dies behind it. Raises OSError."""
+        ...
+
+    def snapshot(self, snapshot: Snapshot) -> None:
+        """Keeps the store at a cut. Raises OSError."""
         ...
 
 
@@ -72,12 +81,16 @@ class MemoryLog:
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.records: list[Record] = []
+        self.snapshots: list[Snapshot] = []
 
     def append(self, events: Sequence[Event]) -> None:
         self.events.extend(events)
 
     def record(self, record: Record) -> None:
         self.records.append(record)
+
+    def snapshot(self, snapshot: Snapshot) -> None:
+        self.snapshots.append(snapshot)
 
 
 class LocalAttachment:

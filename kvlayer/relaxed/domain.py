@@ -20,14 +20,15 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from types import TracebackType
 
 from .attachment import QUIESCE_WITHIN_NS, Attachment
 from .errors import BatchLimit, QuiescenceOverdue
-from .events import ORDINAL_MAX, Event
+from .events import ORDINAL_MAX, Event, Snapshot
 from .ids import Nanoseconds
+from .sequencer import Slot
 
 EVENTS_HELD_MAX = 1000
 """A batch's events that are not in the log: a longer batch is written, and counted, by pieces."""
@@ -107,6 +108,20 @@ class Domain:
         What is read of the store there is its state at `cut`, for a `Snapshot`.
         """
         return Quiescence(self)
+
+    def in_flight(self) -> Sequence[Slot]:
+        """The processes that have batches in flight. Those of processes that have died are ended
+        first: for whoever reads the log of a domain in which nobody writes."""
+        return self.attachment.in_flight()
+
+    def snapshot(self, read: Callable[[], Mapping[tuple[str, bytes, str], bytes]]) -> int:
+        """Keeps the whole store in the log: what `read` returns at quiescence, by table, row and
+        column. A reader needs it of a domain that it has not seen before, and behind a death.
+        Returns the cut. Raises QuiescenceOverdue, and what the log raises."""
+        with self.quiescence() as cut:
+            cells = read()
+        self.attachment.log.snapshot(Snapshot(domain=self.id, cut=cut, cells=cells))
+        return cut
 
     def _open(self, outer: Batch | None) -> Batch:
         nested = outer is not None and outer.open

@@ -31,6 +31,10 @@ class SegmentDamaged(RelaxedLogError):
     """A segment of a log cannot be read, or ends in the middle of a frame."""
 
 
+class FrameLimit(RelaxedLogError):
+    """A batch's events, or a snapshot, are more than a segment keeps at once."""
+
+
 class ForeignDomain(RelaxedLogError):
     """Lines of another domain were given to a reader of this one."""
 

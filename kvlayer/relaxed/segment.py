@@ -6,8 +6,9 @@ told from one that is whole.
 
     length (4) | CRC-32 of the payload (4) | payload
 
-A payload is one batch's events (`E`), a record (`R`) or a snapshot's cells (`S`, `C`). Readers take
-Arrow (`events.LINES`); `read_segment` turns a file into it.
+A payload is one batch's events (`E`), a record (`R`) or a snapshot with its cells (`S`). Readers
+take Arrow (`events.LINES`); `read_segment` turns a file into it, from any frame on, so a segment
+that is being written is followed by reading on from where the last read ended.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from threading import Lock
 
 import pyarrow as pa
 
-from .errors import SegmentDamaged
+from .errors import FrameLimit, SegmentDamaged
 from .events import Event, Line, Record, Snapshot, lines_table
 
 FIRST_LINE = b"relaxed log 1 domain "
-_FIRST_LINE_LENGTH = len(FIRST_LINE) + 17
+FIRST_LINE_LENGTH = len(FIRST_LINE) + 17
 FRAME_BYTES_MAX = 256 * 1024 * 1024
-"""No frame is longer: a length beyond it is damage, and not to be read into memory."""
+"""No frame is longer: what would be is refused when it is written, and damage when it is read."""
 
 _FRAME = struct.Struct("<II")
 _BATCH = struct.Struct("<cQIH")
@@ -64,6 +65,12 @@ class SegmentWriter:
         os.close(self._file)
 
     def _write(self, payload: bytes) -> None:
+        """Raises OSError or FrameLimit, and nothing is kept."""
+        if len(payload) > FRAME_BYTES_MAX:
+            raise FrameLimit(
+                f"{self.path}: {len(payload)} bytes at once are more than {FRAME_BYTES_MAX}: end "
+                "batches sooner, or divide the store into domains"
+            )
         frame = _FRAME.pack(len(payload), zlib.crc32(payload)) + payload
         with self._lock:
             written = os.write(self._file, frame)
@@ -74,18 +81,24 @@ class SegmentWriter:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What a file holds. `torn_at` is the offset of a frame that is not whole, where there is one:
-    the process that wrote it died, or the file was cut."""
+    """What a file holds from some offset on. `end` is the offset behind the last whole frame, where
+    reading goes on. `torn_at` is the same where there is a frame that is not whole: it is being
+    written, the process that wrote it died, or the file was cut."""
 
     domain: int
     lines: pa.Table
+    end: int
     torn_at: int | None
 
 
-def read_segment(path: Path) -> Segment:
-    """Every whole frame of a segment. Raises SegmentDamaged and OSError."""
-    data = path.read_bytes()
-    head = data[:_FIRST_LINE_LENGTH]
+def read_segment(path: Path, start: int = 0) -> Segment:
+    """Every whole frame of a segment, from an earlier read's `end` on. Raises SegmentDamaged and
+    OSError."""
+    with path.open("rb") as file:
+        head = file.read(FIRST_LINE_LENGTH)
+        start = max(start, len(head))
+        file.seek(start)
+        data = file.read()
     try:
         if not head.startswith(FIRST_LINE) or not head.endswith(b"\n"):
             raise ValueError
@@ -93,18 +106,20 @@ def read_segment(path: Path) -> Segment:
     except ValueError:
         raise SegmentDamaged(f"{path} is no segment of a relaxed log: {head[:40]!r}") from None
     lines: list[Line] = []
-    offset = len(head)
+    offset = 0
     torn_at = None
     while offset < len(data):
         payload = _frame(data, offset)
         if payload is None:
-            torn_at = offset
+            torn_at = start + offset
             break
         if zlib.crc32(payload) != _FRAME.unpack_from(data, offset)[1]:
-            raise SegmentDamaged(f"{path}: the frame at byte {offset} does not match its checksum")
+            raise SegmentDamaged(
+                f"{path}: the frame at byte {start + offset} does not match its checksum"
+            )
         lines.extend(_decode(domain, payload))
         offset += _FRAME.size + len(payload)
-    return Segment(domain, lines_table(lines), torn_at)
+    return Segment(domain, lines_table(lines), start + offset, torn_at)
 
 
 def _frame(data: bytes, offset: int) -> bytes | None:

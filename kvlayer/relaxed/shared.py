@@ -8,9 +8,10 @@ publishes them again, and readers drop doubles.
 
     magic  slots  domain  offset | valid  published  dirty | copy 0 | copy 1
 
-`dirty` says that a step was under way. Who finds it set, or waits, looks for processes that are
-gone: each holds the lock of its slot for as long as it lives, whatever becomes of its id. What they
-had in flight is ended, and its epochs are not complete.
+`dirty` says that a step was under way. Who finds it set, or waits, or enters a domain that has been
+busy for a second, looks for processes that are gone: each holds the lock of its slot for as long as
+it lives, whatever becomes of its id. What they had in flight is ended, and its epochs are not
+complete.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Protocol
 
-from .attachment import QUIESCE_WITHIN_NS, Attachment, Log, record_of
+from .attachment import DEATHS_LOOKED_FOR_NS, QUIESCE_WITHIN_NS, Attachment, Log, record_of
 from .errors import SharedStateDamaged, SlotsTaken
 from .ids import Nanoseconds
 from .sequencer import Sequencer, Slot, packed_size
@@ -89,6 +90,7 @@ class SharedAttachment:
         pid: int,
         renew: Callable[[], Attachment],
         quiesce_within_ns: int = QUIESCE_WITHIN_NS,
+        deaths_looked_for_ns: int = DEATHS_LOOKED_FOR_NS,
     ) -> None:
         """Takes a slot. Raises SharedStateDamaged, or SlotsTaken."""
         self.domain = domain_of(memory)
@@ -99,12 +101,15 @@ class SharedAttachment:
         self._now_ns = now_ns
         self._renew = renew
         self._quiesce_within_ns = quiesce_within_ns
+        self._deaths_looked_for_ns = deaths_looked_for_ns
+        self._looked_at_ns = 0
         self._slot = -1
         self._slot = self._take_slot(pid)
 
     def try_enter(self, *, nested: bool) -> int | None:
         with self._step() as sequencer:
             now_ns = self._now_ns()
+            self._look_for_deaths(sequencer, now_ns)
             if not nested and sequencer.waits(now_ns, self._quiesce_within_ns):
                 return None
             id = sequencer.enter(self._slot, now_ns)
@@ -190,6 +195,15 @@ class SharedAttachment:
         for closed in sequencer.outbox:
             self.log.record(record_of(self.domain, closed))
         self._memory.write(_PUBLISHED, b"\1")
+
+    def _look_for_deaths(self, sequencer: Sequencer, now_ns: int) -> None:
+        """A batch that has died would keep quiescence away from a domain in which nobody waits."""
+        if sequencer.quiescent:
+            return
+        since_ns = max(sequencer.busy_since, self._looked_at_ns)
+        if now_ns - since_ns > self._deaths_looked_for_ns:
+            self._looked_at_ns = now_ns
+            self._bury_dead(sequencer)
 
     def _bury_dead(self, sequencer: Sequencer) -> None:
         for index, slot in enumerate(sequencer.slots):

@@ -32,9 +32,11 @@ from ..syntax.schema_statements import (
     Truncate,
 )
 from ..syntax.statements import AlterTableSet
+from ..syntax.subscription_statements import SubscriptionChange
 from ..variables.variables import NEW_TABLES_LOCKED, SERIAL_NORMALIZATION, SessionVariables
 from .admin.alter_feed import alter_changefeed
 from .admin.feeds import create_changefeed
+from .admin.subscriptions import change_subscription
 from .ddl.ddl import DDL, locked_unless_said, run_ddl, wait_until_seen
 from .ddl.ddl_needs import check_ddl
 from .ddl.owned_sequences import settle_owned
@@ -172,6 +174,24 @@ async def alter_feed(
         opened,
         lambda transaction, scope: alter_changefeed(
             services, statement, transaction, scope, database, user
+        ),
+    )
+
+
+async def change_subscriptions(
+    services: Services,
+    statement: SubscriptionChange,
+    opened: OpenTransaction | None,
+    database: str,
+    user: str,
+) -> Result:
+    """CREATE, DROP and ACKNOWLEDGE SUBSCRIPTION. What a client does with the rows in the same
+    transaction is done once, whatever dies."""
+    return await _serializably(
+        services,
+        opened,
+        lambda transaction, scope: change_subscription(
+            Actor(services, user, database, transaction), statement, scope
         ),
     )
 

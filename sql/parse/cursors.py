@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ..syntax.cursor_statements import CloseCursor, DeclareCursor, FetchCursor, From
+from ..syntax.subscription_statements import FetchSubscription
+from .admin.subscriptions import fetch_subscription
 from .cursor import Cursor, LexemeKind
 from .queries import parse_query
 
@@ -34,12 +36,23 @@ def declare(cursor: Cursor) -> DeclareCursor:
     return DeclareCursor(name=name, text=text, scroll=scroll, hold=hold, position=position)
 
 
-def fetch(cursor: Cursor) -> FetchCursor:
-    return _fetch(cursor, moves=False)
+def fetch(cursor: Cursor) -> FetchCursor | FetchSubscription:
+    """`[direction] [FROM | IN] name`, or `… FROM SUBSCRIPTION name`"""
+    direction = _direction(cursor)
+    _ = cursor.accept_words("from") or cursor.accept_words("in")
+    if _directs(cursor, "subscription") and cursor.accept_words("subscription"):
+        origin, count, single, backward = direction
+        if origin is not From.HERE or single or backward:
+            cursor.fail(hint="A subscription is read forwards: FETCH 100, or FETCH ALL.")
+        return fetch_subscription(cursor, count)
+    return _of_cursor(cursor, direction, moves=False)
 
 
 def move(cursor: Cursor) -> FetchCursor:
-    return _fetch(cursor, moves=True)
+    """`[direction] [FROM | IN] name`"""
+    direction = _direction(cursor)
+    _ = cursor.accept_words("from") or cursor.accept_words("in")
+    return _of_cursor(cursor, direction, moves=True)
 
 
 def close(cursor: Cursor) -> CloseCursor:
@@ -49,10 +62,10 @@ def close(cursor: Cursor) -> CloseCursor:
     return CloseCursor(name=name, position=position)
 
 
-def _fetch(cursor: Cursor, *, moves: bool) -> FetchCursor:
-    """`[direction] [FROM | IN] name`"""
-    origin, count, single, backward = _direction(cursor)
-    _ = cursor.accept_words("from") or cursor.accept_words("in")
+def _of_cursor(
+    cursor: Cursor, direction: tuple[From, int | None, bool, bool], *, moves: bool
+) -> FetchCursor:
+    origin, count, single, backward = direction
     position = cursor.position
     name = cursor.identifier("a cursor's name")
     cursor.expect_end()

@@ -28,7 +28,7 @@ from ..syntax.statements import (
     WithWrites,
 )
 from . import copy, cursors, prepared, transactions
-from .admin import feeds, maintenance, rights, show, users
+from .admin import feeds, maintenance, rights, show, subscriptions, users
 from .admin.alter_feed import alter_changefeed
 from .admin.refused import refusal
 from .cursor import Cursor, LexemeKind, syntax_error
@@ -211,6 +211,10 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("create", "relaxed", "log"): relaxed_logs.create_relaxed_log,
     ("drop", "relaxed", "log"): relaxed_logs.drop_relaxed_log,
     ("create", "changefeed"): feeds.create_changefeed,
+    ("create", "subscription"): subscriptions.create_subscription,
+    ("drop", "subscription"): subscriptions.drop_subscription,
+    ("acknowledge", "subscription"): subscriptions.acknowledge_subscription,
+    ("show", "subscriptions"): subscriptions.show_subscriptions,
     ("experimental", "changefeed"): feeds.create_changefeed,
     ("cancel",): show.cancel,
     ("verify", "changefeed"): feeds.verify_changefeed,

@@ -92,10 +92,11 @@ def _read(given: object, position: int, now: Timestamp) -> Timestamp:
         return Timestamp(given)
     if not isinstance(given, str):
         raise _invalid(repr(given), position)
-    return _of_text(given.strip(), position, now)
+    return timestamp_of_text(given.strip(), position, now)
 
 
-def _of_text(text: str, position: int, now: Timestamp) -> Timestamp:
+def timestamp_of_text(text: str, position: int, now: Timestamp) -> Timestamp:
+    """The timestamp that a text means at `now`. Raises SQLError 22023 where it means none."""
     if text.startswith("-"):
         try:
             return Timestamp(now - duration(seconds=parse_duration(text[1:])))

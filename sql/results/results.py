@@ -19,6 +19,7 @@ Row = tuple[Datum, ...]
 INT8 = ColumnType(TypeKind.INT8)
 STRING = ColumnType(TypeKind.STRING)
 BOOL = ColumnType(TypeKind.BOOL)
+FLOAT8 = ColumnType(TypeKind.FLOAT8)
 TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
 
 

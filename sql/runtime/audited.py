@@ -9,6 +9,7 @@ from enum import Enum
 from ..syntax.names import ObjectName
 from ..syntax.rights_statements import ActAs, RightsChange
 from ..syntax.statements import ControlJobs, CreateChangefeed, SetClusterSetting, VerifyChangefeed
+from ..syntax.subscription_statements import CreateSubscription
 from ..syntax.user_statements import AlterUser, CreateUser, DropUser
 
 AUDITED = (
@@ -18,6 +19,7 @@ AUDITED = (
     | AlterUser
     | DropUser
     | CreateChangefeed
+    | CreateSubscription
     | ControlJobs
     | VerifyChangefeed
     | SetClusterSetting

@@ -15,7 +15,7 @@ from ...catalog.rights.rights_watcher import RightsWatcher
 from ...catalog.rights.users import ROOT
 from ...catalog.schema_change.jobs import SchemaChanges
 from ...catalog.store.catalog import Catalog
-from ...changefeed import Alteration
+from ...changefeed import Alteration, Subscription, SubscriptionReader
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.txn import Transaction
@@ -81,6 +81,24 @@ class Changefeeds(Protocol):
         """The table, the key and what differs, for each row of a feed's sink that is not as in its
         table. Raises SQLError."""
         ...
+
+    async def subscribe(
+        self, transaction: Transaction, request: ChangefeedRequest, name: str
+    ) -> None:
+        """Writes a subscription in the transaction. Raises SQLError."""
+        ...
+
+    async def read_subscription(self, subscription: Subscription, user: str) -> SubscriptionReader:
+        """A reader from the subscription's position on, to be closed. Raises SQLError."""
+        ...
+
+    async def acknowledge(
+        self, transaction: Transaction, subscription: Subscription, upto: Timestamp
+    ) -> None:
+        """Moves the subscription's position in the transaction. Raises SQLError."""
+        ...
+
+    async def unsubscribe(self, transaction: Transaction, subscription: Subscription) -> None: ...
 
     async def wait(self, job_id: int, until: Timestamp, *, seconds: float | None) -> Timestamp:
         """Returns the feed's resolved timestamp when its sink holds everything at or below `until`,

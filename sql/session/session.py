@@ -24,12 +24,14 @@ from ..execute.admin.feeds import (
 )
 from ..execute.admin.listings import Listing, run_listing
 from ..execute.admin.session_calls import CallingSession
+from ..execute.admin.subscriptions import SubscriptionReaders
 from ..execute.admin.users import UserChange, change_user
 from ..execute.catalog_statements import (
     alter_feed,
     as_variables_say,
     begin_changefeed,
     change_catalog,
+    change_subscriptions,
     stream_changefeed,
 )
 from ..execute.ddl.ddl import DDL
@@ -57,6 +59,7 @@ from ..syntax.cursor_statements import CursorStatement, FetchCursor
 from ..syntax.merge_statements import Merge
 from ..syntax.rights_statements import ActAs, RightsChange
 from ..syntax.statements import PlannedStatement
+from ..syntax.subscription_statements import FetchSubscription, SubscriptionChange
 from ..syntax.transaction_statements import TransactionStatement
 from ..variables.client_variables import APPLICATION_NAME
 from ..variables.variables import STATEMENT_TIMEOUT, SessionVariables
@@ -96,6 +99,7 @@ class Session:
         self.cursors = Cursors(
             lambda: self._open, self._run_text, services.waiting_results.of(user)
         )
+        self._subscriptions = SubscriptionReaders(services)
         self._calls = CallingSession(services, self, self._transactions)
         self.activity = Activity(services.sessions.next_number(), user, services.store)
         services.sessions.add(self)
@@ -377,6 +381,7 @@ class Session:
         """Rolls back what is open."""
         self._services.sessions.remove(self)
         await self.cursors.close_all()
+        await self._subscriptions.close()
         await self._transactions.close()
 
     async def _run_at(self, asked: Asked) -> Result:
@@ -452,6 +457,14 @@ class Session:
                 return await self._list(statement, parameters)
             case statements.CreateChangefeed():
                 return await self._run_changefeed(statement)
+            case _ if isinstance(statement, SubscriptionChange):
+                self._transactions.refuse_read_only("a change of subscriptions")
+                return await change_subscriptions(
+                    self._services, statement, self._open, self.database, self.user
+                )
+            case FetchSubscription():
+                async with self._acting() as actor:
+                    return await self._subscriptions.fetch(actor, statement)
             case AlterChangefeed():
                 self._transactions.refuse_read_only("ALTER CHANGEFEED")
                 return await alter_feed(
@@ -540,7 +553,7 @@ class Session:
         return await change_catalog(self._services, statement, self._open, self.database, self.user)
 
     async def _run_changefeed(self, statement: statements.CreateChangefeed) -> Result:
-        check_sink_options(statement)
+        check_sink_options(statement.options)
         if statement.sink is None:
             self._transactions.refuse_block("a changefeed without a sink")
             return await stream_changefeed(self._services, statement, self.database, self.user)
@@ -555,6 +568,7 @@ class Session:
             await self._transactions.discard()
             act_as_login(self.variables)
             self.variables.reset("all")
+            await self._subscriptions.close()
         if target in ("DISCARD ALL", "CLOSE CURSOR ALL"):
             await self.cursors.close_all()
         if target in ("DISCARD ALL", "DISCARD PLANS"):

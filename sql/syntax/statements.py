@@ -34,6 +34,7 @@ from .schema_statements import (
     TableConstraint,
 )
 from .show_statements import Cancel, ShowObjects
+from .subscription_statements import FetchSubscription, ShowSubscriptions, SubscriptionChange
 from .transaction_statements import TransactionStatement
 from .type_statements import SequenceStatement, TypeStatement
 from .user_statements import UserStatement
@@ -401,6 +402,9 @@ Statement = (
     | ViewStatement
     | RelaxedStatement
     | ShowRelaxedLogs
+    | SubscriptionChange
+    | FetchSubscription
+    | ShowSubscriptions
     | RightsStatement
     | ShowObjects
     | Cancel

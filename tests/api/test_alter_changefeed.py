@@ -104,7 +104,7 @@ def test_a_paused_feed_is_altered_all_the_same(tmp_path: Path) -> None:
             await feed.sql(f"PAUSE JOB {feed.job_id}")
             await feed.alter("DROP refunds")
             await feed.sql("DELETE FROM refunds WHERE k < 50")
-            await feed.alter("ADD refunds SET resolved = '1s'")
+            await feed.alter("ADD refunds SET min_checkpoint_frequency = '1s'")
             await feed.sql("UPDATE orders SET v = 'new' WHERE k < 5")
             await asyncio.sleep(0.5)
             await feed.sql(f"RESUME JOB {feed.job_id}")

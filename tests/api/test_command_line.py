@@ -77,6 +77,11 @@ def test_the_log_has_its_file_and_its_level(tmp_path: Path) -> None:
         log_to(tmp_path, LogLevel.INFO)
 
 
+def test_demos_are_one_at_a_time() -> None:
+    told = CliRunner().invoke(app, ["demo", "--relaxed", "--spark"])
+    assert told.exit_code == 2 and "choose one" in told.output
+
+
 def test_version_is_the_distributions() -> None:
     told = CliRunner().invoke(app, ["--version"])
     assert (told.exit_code, told.output) == (0, "tailrace 0.1.0\n")

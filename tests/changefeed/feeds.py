@@ -11,6 +11,7 @@ from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.rights.rights_watcher import RightsWatcher
 from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed import Changefeeds, ChangefeedServices
+from tailrace.changefeed.contract.options import PIPELINE_OPTIONS, ChangefeedOptions
 from tailrace.changefeed.sinks import FeedIdentity, Sink, SinkContext, SinkError, default_kinds
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
@@ -86,11 +87,15 @@ class TargetKind:
     local = False
     columnar = True
     follows_schema = True
+    obeys = PIPELINE_OPTIONS
     targets: dict[str, Target] = field(default_factory=dict)
     released: list[int] = field(default_factory=list)
     fail: float = 0.0
     away: bool = False
     """Whether targets can be released at present."""
+
+    def check_options(self, options: ChangefeedOptions) -> None:
+        """Any value will do."""
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         if uri in self.targets:

@@ -5,21 +5,31 @@ from __future__ import annotations
 import pytest
 
 from tailrace.catalog.values.errors import SQLError
+from tailrace.changefeed.contract.message_form import Compression, Envelope, Format
 from tailrace.changefeed.contract.options import (
     KNOWN_OPTIONS,
+    MESSAGE_OPTIONS,
+    PIPELINE_OPTIONS,
     ChangefeedOptions,
     ScanChoice,
     SchemaFeedKind,
+    check_effective,
     parse_options,
 )
+from tailrace.changefeed.contract.unserved import UNSERVED
 from tailrace.kvlayer.clock import timestamp_at
 
 
-def refusal(**given: str | None) -> SQLError:
+def refused(given: dict[str, str | None]) -> SQLError:
     with pytest.raises(SQLError) as caught:
         parse_options(given)
-    assert caught.value.sqlstate == "22023"
     return caught.value
+
+
+def refusal(**given: str | None) -> SQLError:
+    error = refused(given)
+    assert error.sqlstate == "22023"
+    return error
 
 
 def test_no_options_are_the_defaults() -> None:
@@ -30,8 +40,8 @@ def test_no_options_are_the_defaults() -> None:
 
 
 def test_unknown_option_lists_the_known() -> None:
-    error = refusal(diff=None)
-    assert "'diff'" in error.message
+    error = refusal(differences=None)
+    assert "'differences'" in error.message
     assert error.hint is not None
     assert all(name in error.hint for name in KNOWN_OPTIONS)
 
@@ -88,3 +98,67 @@ def test_scan_only_excludes_stream_options(excluded: str) -> None:
 
 def test_option_given_twice_is_refused() -> None:
     assert "twice" in refusal(updated=None, UPDATED=None).message
+
+
+@pytest.mark.parametrize("name", UNSERVED)
+def test_options_that_are_not_served_say_why(name: str) -> None:
+    error = refused({name: "1"})
+    assert (error.sqlstate, error.detail) == ("0A000", UNSERVED[name])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"format": "avro"}, {"format": "Protobuf"}, {"envelope": "enriched"}],
+    ids=["avro", "protobuf", "enriched"],
+)
+def test_values_that_are_not_served_say_why(given: dict[str, str | None]) -> None:
+    error = refused(given)
+    assert error.sqlstate == "0A000"
+    assert error.detail is not None
+    assert error.detail.startswith("There is no ")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"envelope": "row", "key_in_value": None},
+        {"envelope": "key_only", "topic_in_value": None},
+        {"format": "csv"},
+        {"format": "csv", "initial_scan": "only", "encode_json_value_null_as_object": None},
+        {"initial_scan": "yes", "no_initial_scan": None},
+        {"initial_scan_only": None, "updated": None},
+        {"envelope": "boxed"},
+        {"compression": "lz4"},
+        {"full_table_name": "yes"},
+    ],
+)
+def test_options_that_do_not_go_together(given: dict[str, str | None]) -> None:
+    assert refused(given).sqlstate == "22023"
+
+
+def test_values_ignore_case() -> None:
+    options = parse_options({"FORMAT": "JSON", "Envelope": "Deprecated_Row", "compression": "GZIP"})
+    assert (options.format, options.envelope) == (Format.JSON, Envelope.ROW)
+    assert options.compression is Compression.GZIP
+
+
+def test_old_flags_of_the_initial_scan() -> None:
+    cursor = "1700000000000000000.0000000000"
+    assert parse_options({"no_initial_scan": None}).initial_scan is ScanChoice.NO
+    assert parse_options({"initial_scan_only": None}).initial_scan is ScanChoice.ONLY
+    assert parse_options({"initial_scan": None, "cursor": cursor}).initial_scan is ScanChoice.YES
+
+
+def test_an_option_without_effect_is_refused() -> None:
+    check_effective(["Cursor", "initial_scan"], PIPELINE_OPTIONS, "duckdb")
+    with pytest.raises(SQLError) as caught:
+        check_effective(["cursor", "updated"], PIPELINE_OPTIONS, "duckdb")
+    assert caught.value.sqlstate == "22023"
+    assert caught.value.message == (
+        "changefeed option updated has no effect on a duckdb changefeed"
+    )
+
+
+def test_every_option_is_obeyed_by_somebody_or_refused() -> None:
+    assert set(KNOWN_OPTIONS) == PIPELINE_OPTIONS | MESSAGE_OPTIONS | {"compression"}
+    assert not set(KNOWN_OPTIONS) & set(UNSERVED)

@@ -106,6 +106,8 @@ class Fuzzer:
         return json.dumps(made, allow_nan=True).encode()
 
     def damaged(self, request: bytes) -> bytes:
+        if not request:
+            return request
         data = bytearray(request)
         at = self.random.randrange(len(data))
         match self.random.randrange(12):

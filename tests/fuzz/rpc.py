@@ -56,6 +56,8 @@ class Fuzzer:
         return msgspec.msgpack.encode(made)
 
     def damaged(self, message: bytes) -> bytes:
+        if not message:
+            return message
         data = bytearray(message)
         at = self.random.randrange(len(data))
         match self.random.randrange(6):

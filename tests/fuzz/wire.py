@@ -91,6 +91,8 @@ class Fuzzer:
 
     def damaged(self, message: bytes) -> bytes:
         """The message, or what is left of it."""
+        if not message:
+            return message
         data = bytearray(message)
         at = self.random.randrange(len(data))
         match self.random.randrange(8):

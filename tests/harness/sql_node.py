@@ -25,7 +25,7 @@ from tailrace.catalog.schema_change.type_change import TypeChanger
 from tailrace.catalog.store.catalog import Catalog
 from tailrace.catalog.store.descriptor_store import DescriptorStore
 from tailrace.catalog.values.errors import SQLError
-from tailrace.changefeed import Alteration
+from tailrace.changefeed import Alteration, Subscription, SubscriptionReader
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.txn import Transaction
@@ -80,6 +80,22 @@ class RecordedFeeds:
     ) -> str:
         self.altered += [(job_id, alteration) for alteration in alterations]
         return self.requests[job_id - 1][0].statement
+
+    async def subscribe(
+        self, transaction: Transaction, request: ChangefeedRequest, name: str
+    ) -> None:
+        self.requests.append((request, name))
+
+    async def read_subscription(self, subscription: Subscription, user: str) -> SubscriptionReader:
+        raise AssertionError("nothing runs here that could be read")
+
+    async def acknowledge(
+        self, transaction: Transaction, subscription: Subscription, upto: Timestamp
+    ) -> None:
+        raise AssertionError("nothing is written here that could be acknowledged")
+
+    async def unsubscribe(self, transaction: Transaction, subscription: Subscription) -> None:
+        raise AssertionError("nothing is written here that could be dropped")
 
     async def verify(
         self, job_id: int, *, at_resolved: bool, repairs: bool

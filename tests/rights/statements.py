@@ -35,6 +35,10 @@ MIRROR_OF_OTHER = (
     FEED_OF_OTHER[-1].replace("null://", "duckdb:///r{n}.duckdb"),
 )
 PUBLIC_SCHEMA = "CREATE on the schema, which everybody has on `public` until it is revoked"
+SUBSCRIBED_BY_OTHER = (
+    *FEED_OF_OTHER[:-1],
+    "SET ROLE other{n}; CREATE SUBSCRIPTION b{n} FOR t{n} WITH initial_scan = 'no'; RESET ROLE",
+)
 OWN_ALONE = "nothing: it lists what its user may know of"
 
 
@@ -120,6 +124,21 @@ ROWS: Sequence[Row] = (
     on_table("ALTER TABLE t{n} UNSPLIT ALL", "INSERT", setup=SPLIT),
     on_table("SHOW RANGES FROM TABLE t{n}", "SELECT"),
     on_table("CREATE CHANGEFEED FOR TABLE t{n} INTO 'null://'", "CHANGEFEED"),
+    on_table("CREATE SUBSCRIPTION b{n} FOR t{n}", "SELECT"),
+    *(
+        Row(
+            sql=sql,
+            needs="to be a member of its owner",
+            setup=SUBSCRIBED_BY_OTHER,
+            owning=["GRANT other{n} TO {user}"],
+            refusal="42704",
+        )
+        for sql in (
+            "FETCH ALL FROM SUBSCRIPTION b{n} WITH timeout = '1ms'",
+            "ACKNOWLEDGE SUBSCRIPTION b{n} UP TO '-1us'",
+            "DROP SUBSCRIPTION b{n}",
+        )
+    ),
     on_table("CREATE RELAXED LOG l{n} FOR TABLES (t{n})", "CREATE"),
     on_table("DROP RELAXED LOG l{n}", "CREATE", setup=LOGGED),
     on_table("CREATE CHANGEFEED FOR RELAXED LOG l{n} INTO 'null://'", "CHANGEFEED", setup=LOGGED),
@@ -289,6 +308,7 @@ ROWS: Sequence[Row] = (
         for sql in (
             "SHOW JOBS",
             "SHOW RELAXED LOGS",
+            "SHOW SUBSCRIPTIONS",
             "SHOW SESSIONS",
             "SHOW QUERIES",
             "SHOW TABLES",

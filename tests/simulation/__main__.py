@@ -7,8 +7,8 @@
 Every seed is a store alone under load and misfortune (`kv_run`), which is cheap. Every tenth is
 also a whole stack with a feed into a mirror (`random_run`), a lease between two nodes
 (`two_nodes`), schema changes on several nodes under feeds (`schema_storm`), and a relaxed store
-and the readers of its log (`relaxed_run`); `--kind` chooses one of them for every seed. Ends with
-status 1 if a seed failed.
+and the readers of its log (`relaxed_run`), of which the misfortunes are counted; `--kind` chooses
+one of them for every seed. Ends with status 1 if a seed failed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 
 from tests.simulation.kv_run import run_store
 from tests.simulation.random_run import run_seed
-from tests.simulation.relaxed_run import run_relaxed
+from tests.simulation.relaxed_run import RelaxedOutcome, run_relaxed
 from tests.simulation.schema_storm import run_storm
 from tests.simulation.two_nodes import run_two_nodes
 
@@ -54,16 +54,20 @@ class Tally:
     def __init__(self) -> None:
         self.seeds = 0
         self.runs: Counter[str] = Counter()
+        self.misfortunes: Counter[str] = Counter()
         self.failed: list[str] = []
 
     def attempt(self, kind: str, seed: int) -> None:
         self.runs[kind] += 1
         try:
-            KINDS[kind](seed)
+            outcome = KINDS[kind](seed)
         except Exception as error:  # whatever it was: the other seeds are run all the same
             traceback.print_exc()
             text = f"{type(error).__name__}: {error}"
             self.failed.append(f"seed {seed}, {kind}: {text[:500]}")
+            return
+        if isinstance(outcome, RelaxedOutcome):
+            self.misfortunes += outcome.counts
 
     def __str__(self) -> str:
         runs = ", ".join(f"{count} of a {kind}" for kind, count in self.runs.items())
@@ -89,6 +93,8 @@ def main() -> int:
         if tally.seeds % PROGRESS_EVERY == 0:
             print(tally, flush=True)
     print(tally)
+    for name, times in sorted(tally.misfortunes.items()):
+        print(f"  {name}: {times}")
     for line in tally.failed:
         print(f"  {line}")
     return 1 if tally.failed else 0

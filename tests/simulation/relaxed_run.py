@@ -65,6 +65,7 @@ class RelaxedRun:
         self.now = self.random.choice((1_700_000_000, (1 << 32) - 1)) * 1_000_000_000
         self.now += 999_999_000
         self.quiesce_within_ns = self.random.choice((2_000, 50_000, 10**12))
+        self.deaths_looked_for_ns = self.random.choice((2_000, 10**12))
         self.batch = 0
 
     def run(self) -> RelaxedOutcome:
@@ -104,6 +105,7 @@ class RelaxedRun:
             pid=process.pid,
             renew=no_child,
             quiesce_within_ns=self.quiesce_within_ns,
+            deaths_looked_for_ns=self.deaths_looked_for_ns,
         )
         return Domain(attachment, self._now_ns, self.baton.pause, patience_ns=10**15)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tailrace.kvlayer.relaxed import shared
 from tailrace.kvlayer.relaxed.attachment import Attachment
-from tailrace.kvlayer.relaxed.events import Event, Line, Record
+from tailrace.kvlayer.relaxed.events import Event, Line, Record, Snapshot
 from tests.simulation.baton import Baton, Process
 
 Place = tuple[str, bytes, str]
@@ -120,6 +120,10 @@ class SimLog:
     def record(self, record: Record) -> None:
         self._baton.pause()
         self.lines.append(record)
+
+    def snapshot(self, snapshot: Snapshot) -> None:
+        self._baton.pause()
+        self.lines.append(snapshot)
 
 
 def no_child() -> Attachment:

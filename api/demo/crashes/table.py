@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,6 +79,13 @@ class CrashTable:
     def values(self) -> dict[tuple[str, bytes, str], bytes]:
         """The cells that have a value, by table, row and column."""
         return cells_of(self.shape, self.image())
+
+
+def image_of(shape: Shape, columns: Mapping[str, npt.NDArray[np.int64]]) -> bytes:
+    """What a table of these columns holds, bit for bit."""
+    cells = np.stack([columns[name] for name in shape.columns])
+    assert cells.shape == (len(shape.columns), shape.rows), cells.shape
+    return cells.tobytes()
 
 
 def cells_of(shape: Shape, image: bytes) -> dict[tuple[str, bytes, str], bytes]:

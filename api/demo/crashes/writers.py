@@ -18,13 +18,14 @@ from threading import Event, Thread
 
 from ....kvlayer.relaxed import shared
 from ....kvlayer.relaxed.domain import Domain
+from ....kvlayer.relaxed.ids import NO_ID
 from ....kvlayer.relaxed.machine import shared_domain
-from .table import CRASHES, ISSUES, CrashTable
+from .table import CRASHES, ISSUES, NOTHING, CrashTable
 
 CUT_SUFFIX = ".cuts"
 HANGS = "hangs in a batch"
-ROUND_SECONDS = 0.002
-"""Between two batches of a thread: bursts with rests, as of a store that is asked now and then."""
+REST_SECONDS = 0.05
+"""Between two batches of a thread, at most: a store that is asked now and then, and rests."""
 
 
 class CrashStore:
@@ -69,6 +70,10 @@ class CrashStore:
             self._write(self.issues, issue, "crashes", len(rows))
         self._write(self.issues, issue, "assignee", random.randrange(100))
 
+    def snapshot(self) -> None:
+        """Keeps both tables in the log, as they are at rest."""
+        self.domain.snapshot(lambda: self.crashes.values() | self.issues.values())
+
     def _write(self, table: CrashTable, row: int, column: str, value: int | None) -> None:
         new = None if value is None else b"%d" % value
         self.domain.write(table.exchange, table.shape.name, b"%d" % row, column, new)
@@ -78,9 +83,9 @@ class CrashStore:
 
 
 def read_cuts(folder: Path) -> dict[int, bytes]:
-    """What each process recorded of the store: by the id at which, its image."""
+    """What each process recorded of the store: by the id at which, its image. It was empty at 0."""
     size = CRASHES.size + ISSUES.size
-    found: dict[int, bytes] = {}
+    found = {NO_ID: NOTHING.to_bytes(8, "little", signed=True) * (size // 8)}
     for path in folder.glob(f"*{CUT_SUFFIX}"):
         data = path.read_bytes()
         for at in range(0, len(data) - size - 7, size + 8):
@@ -117,6 +122,7 @@ def main() -> None:
     parser.add_argument("threads", type=int)
     parser.add_argument("seed", type=int)
     parser.add_argument("--rounds", type=int, default=sys.maxsize)
+    parser.add_argument("--rest", type=float, default=REST_SECONDS)
     parser.add_argument("--hang", action="store_true")
     arguments = parser.parse_args()
     store, told = CrashStore(arguments.folder), Event()
@@ -129,7 +135,7 @@ def main() -> None:
             if arguments.hang and index == 0 and round == 20:
                 _hang(store, random)
             store.work(random)
-            time.sleep(ROUND_SECONDS * random.random())
+            time.sleep(arguments.rest * random.random())
 
     threads = [Thread(target=work, args=(index,)) for index in range(arguments.threads)]
     for thread in threads:

@@ -12,6 +12,7 @@ import duckdb
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.offload import Offload
+from ...contract.options import PIPELINE_OPTIONS, ChangefeedOptions
 from ..locations import MirrorTarget
 from ..place import Place, place_at
 from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused
@@ -46,11 +47,15 @@ class DuckDBKind:
     local = True
     columnar = True
     follows_schema = True
+    obeys = PIPELINE_OPTIONS
 
     def __init__(self, files: DuckDBFiles, lives: Lives) -> None:
         """`lives` says of a job that owns a mirror table whether it may still run."""
         self._files = files
         self._lives = lives
+
+    def check_options(self, options: ChangefeedOptions) -> None:
+        """A mirror obeys options of the pipeline alone, with any value."""
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         """Raises SQLError when a new feed of `tables` may not go to `uri`. Makes no file.

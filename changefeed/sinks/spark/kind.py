@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,15 @@ from .lake_record import LakeRecord
 from .location import LakeLocation
 from .masters import MASTERS, check_master
 
-OPTIONS = ("cursor", "initial_scan", "min_checkpoint_frequency")
+OPTIONS = frozenset(
+    {
+        "cursor",
+        "initial_scan",
+        "initial_scan_only",
+        "min_checkpoint_frequency",
+        "no_initial_scan",
+    }
+)
 """What a lake's feed can be told. Rows bear their operation and commit timestamp in any case."""
 
 
@@ -33,6 +41,7 @@ class SparkKind(WorkerKind):
     """
 
     local = True
+    obeys = OPTIONS
 
     def __init__(
         self,
@@ -62,15 +71,6 @@ class SparkKind(WorkerKind):
     def place(self, uri: str) -> Place:
         """The lake's folder, and those around it."""
         return place_at(LakeLocation.read(uri, self._roots).path)
-
-    def check_options(self, given: Mapping[str, str | None]) -> None:
-        for name in given:
-            if name.lower() not in OPTIONS:
-                raise SQLError(
-                    "22023",
-                    f"changefeed option {name!r} has no meaning for a lake",
-                    hint=f"Options of a lake's changefeed: {', '.join(OPTIONS)}.",
-                )
 
     def redacted(self, uri: str) -> str:
         """As it is: neither a folder nor a master's address is a secret."""

@@ -21,7 +21,7 @@ from ...results.results import INT8, Result, Row, listing
 from ...runtime.authorization import Actor, current_rights, require
 from ...runtime.relations import LeaseScope, full_name, resolve_all
 from ...runtime.services import ChangefeedRequest, JobSummary, Services
-from ...syntax.names import ObjectName
+from ...syntax.names import ObjectName, Option
 from ...syntax.statements import (
     ControlJobs,
     CreateChangefeed,
@@ -34,10 +34,29 @@ from ..query.result_shape import VERIFY_COLUMNS
 from .show import show_changefeed_jobs, show_jobs
 
 
-def check_sink_options(statement: CreateChangefeed) -> None:
+def check_followed(
+    statement: str, names: Sequence[ObjectName], tables: Sequence[TableDescriptor]
+) -> None:
+    """Raises SQLError 42809 for a view, and 42712 for a table that is named twice."""
+    seen: set[int] = set()
+    for name, table in zip(names, tables, strict=True):
+        if table.view is not None:
+            raise SQLError(
+                "42809",
+                f'{statement} cannot target view "{name}"',
+                hint="A changefeed is of tables: name those that the view reads.",
+                position=name.position,
+            )
+        if table.id in seen:
+            message = f'table "{name}" specified more than once'
+            raise SQLError("42712", message, position=name.position)
+        seen.add(table.id)
+
+
+def check_sink_options(options: Sequence[Option]) -> None:
     """Raises SQLError 42601 where an option is given twice."""
     seen: set[str] = set()
-    for option in statement.options:
+    for option in options:
         if option.name in seen:
             raise SQLError(
                 "42601", f'option "{option.name}" specified more than once',
@@ -63,19 +82,7 @@ async def create_changefeed(
     )
     tables = [relations[name.parts] for name in statement.tables]
     await _check_rights(Actor(services, user, database, transaction), statement, tables)
-    seen: set[int] = set()
-    for name, table in zip(statement.tables, tables, strict=True):
-        if table.view is not None:
-            raise SQLError(
-                "42809",
-                f'CREATE CHANGEFEED cannot target view "{name}"',
-                hint="A changefeed is of tables: name those that the view reads.",
-                position=name.position,
-            )
-        if table.id in seen:
-            message = f'table "{name}" specified more than once'
-            raise SQLError("42712", message, position=name.position)
-        seen.add(table.id)
+    check_followed("CREATE CHANGEFEED", statement.tables, tables)
     request = ChangefeedRequest(
         tables=tables,
         names=[str(full_name(name, database)) for name in statement.tables],

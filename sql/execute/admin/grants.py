@@ -35,6 +35,7 @@ from ....catalog.rights.rights import (
 )
 from ....catalog.rights.users import ADMIN, PUBLIC, ROOT, require_role
 from ....catalog.values.errors import SQLError
+from ....changefeed import give_subscriptions
 from ....changefeed.jobs.places import give_places
 from ...results.results import Result
 from ...runtime.authorization import Actor
@@ -294,6 +295,7 @@ async def _reassign(actor: Actor, statement: ReassignOwned) -> None:
         if grant.owner and owner in statement.roles:
             await set_owner(actor.reader, await actor.rights(), object_id, statement.to)
     await give_places(actor.reader, statement.roles, statement.to)
+    await give_subscriptions(actor.reader, statement.roles, statement.to)
 
 
 async def _drop_owned(actor: Actor, roles: Sequence[str]) -> None:

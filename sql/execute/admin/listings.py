@@ -13,6 +13,7 @@ from ...syntax.relaxed_statements import ShowRelaxedLogs
 from ...syntax.rights_statements import RightsListing
 from ...syntax.show_statements import Cancel, ShowObjects
 from ...syntax.statements import ExplainChange, ShowRanges
+from ...syntax.subscription_statements import ShowSubscriptions
 from ...syntax.user_statements import ShowUsers
 from ..ddl.ddl_needs import check_ddl
 from ..ddl.schema_changes import SchemaChangeStatements
@@ -21,11 +22,13 @@ from .relaxed_logs import show_relaxed_logs
 from .show import Show, run_show
 from .show_grants import show_rights
 from .show_objects import cancel, show_objects
+from .subscriptions import show_subscriptions
 from .users import show_users
 
 Listing = (
     Show
     | ShowRelaxedLogs
+    | ShowSubscriptions
     | ShowUsers
     | RightsListing
     | ShowObjects
@@ -43,6 +46,8 @@ async def run_listing(
             return await show_users(actor.reader)
         case ShowRelaxedLogs():
             return await show_relaxed_logs(actor)
+        case ShowSubscriptions():
+            return await show_subscriptions(actor)
         case Cancel():
             return await cancel(actor, statement)
         case ExplainChange():

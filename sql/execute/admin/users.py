@@ -31,6 +31,7 @@ from ....catalog.rights.users import (
 from ....catalog.rights.web_sessions import remove_web_sessions
 from ....catalog.store.descriptor_store import DescriptorReader
 from ....catalog.values.errors import SQLError
+from ....changefeed import give_subscriptions
 from ....changefeed.jobs.places import give_places
 from ....kvlayer.access import Transaction
 from ...results.results import STRING, Result, Row, listing
@@ -144,6 +145,7 @@ async def _drop(actor: Actor, statement: DropUser) -> Result:
             continue
         await put_grant(actor.reader, SYSTEM.id, name, Grant())
         await give_places(actor.reader, [name], ROOT)
+        await give_subscriptions(actor.reader, [name], ROOT)
         await remove_web_sessions(actor.reader, name)
         for role, member, _ in (await actor.rights()).memberships():
             if name in (role, member) and (role, member) != (ADMIN, ROOT):

@@ -18,6 +18,7 @@ from ...syntax.statements import (
     UnsplitAt,
     VerifyChangefeed,
 )
+from ...syntax.subscription_statements import FetchSubscription
 
 
 def plain_columns(plan: Plan) -> tuple[ResultColumn, ...] | None:
@@ -56,7 +57,7 @@ def _shape(column: ResultColumn) -> tuple[str, TypeKind]:
 def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | None:
     """The columns of a statement that no plan is made for; None where only a run can tell."""
     match statement:
-        case CreateChangefeed(sink=None):
+        case CreateChangefeed(sink=None) | FetchSubscription():
             return CHANGEFEED_COLUMNS
         case CreateChangefeed():
             return (ResultColumn("job_id", INT8),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import TokenType
 
-from ...syntax.names import ObjectName
+from ...syntax.names import ObjectName, Option
 from ...syntax.statements import (
     ControlJobs,
     CreateChangefeed,
@@ -30,32 +30,40 @@ def create_changefeed(cursor: Cursor) -> CreateChangefeed:
     """`FOR [TABLE] name, … | RELAXED LOG name [INTO 'uri'] [WITH option [= value], …]`"""
     cursor.expect_words("for")
     log: str | None = None
-    tables: list[ObjectName] = []
+    tables: tuple[ObjectName, ...] = ()
     if cursor.accept_words("relaxed", "log"):
         log = cursor.identifier("a relaxed log's name")
     else:
-        cursor.accept_words("table")
-        tables.append(cursor.object_name("a table's name"))
-        while cursor.accept_symbol(","):
-            cursor.accept_words("table")
-            tables.append(cursor.object_name("a table's name"))
+        tables = feed_tables(cursor)
     sink = cursor.string("the sink's URI") if cursor.accept_words("into") else None
-    options = []
-    if cursor.accept_words("with"):
-        parenthesized = cursor.accept_symbol("(")
-        options.append(cursor.option())
-        while cursor.accept_symbol(","):
-            options.append(cursor.option())
-        if parenthesized:
-            cursor.expect_symbol(")")
+    options = with_options(cursor)
     cursor.expect_end()
     return CreateChangefeed(
-        tables=tuple(tables),
-        sink=sink,
-        options=tuple(options),
-        text=cursor.statement_text,
-        relaxed_log=log,
+        tables=tables, sink=sink, options=options, text=cursor.statement_text, relaxed_log=log
     )
+
+
+def feed_tables(cursor: Cursor) -> tuple[ObjectName, ...]:
+    """`[TABLE] name, …`"""
+    cursor.accept_words("table")
+    tables = [cursor.object_name("a table's name")]
+    while cursor.accept_symbol(","):
+        cursor.accept_words("table")
+        tables.append(cursor.object_name("a table's name"))
+    return tuple(tables)
+
+
+def with_options(cursor: Cursor) -> tuple[Option, ...]:
+    """`[WITH [(] option [= value], … [)]]`"""
+    if not cursor.accept_words("with"):
+        return ()
+    parenthesized = cursor.accept_symbol("(")
+    options = [cursor.option()]
+    while cursor.accept_symbol(","):
+        options.append(cursor.option())
+    if parenthesized:
+        cursor.expect_symbol(")")
+    return tuple(options)
 
 
 def control_jobs(cursor: Cursor, action: JobAction) -> ControlJobs:

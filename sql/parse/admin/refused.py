@@ -36,7 +36,6 @@ REFUSED: dict[tuple[str, ...], tuple[str, str]] = {
     ("create", "foreign"): ("foreign tables", "A changefeed carries a table to another database."),
     ("create", "server"): ("foreign servers", _FEEDS),
     ("create", "publication"): ("publications", _FEEDS),
-    ("create", "subscription"): ("subscriptions", _FEEDS),
     ("create", "policy"): ("policies", "GRANT gives rights on tables; a view shows some rows."),
     ("create", "tablespace"): ("tablespaces", "A store is one folder."),
     ("alter", "system"): ("ALTER SYSTEM", "SET CLUSTER SETTING name = value sets the store's."),

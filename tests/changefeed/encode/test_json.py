@@ -1,29 +1,38 @@
-"""Messages are those of `wrapped.txt`, byte for byte, whichever form a batch has."""
+"""Messages are those of the golden files, byte for byte, whichever form a batch has."""
 
 from __future__ import annotations
 
 import json
+import os
+import struct
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
 from tailrace.catalog.rows.row_codec import codec_for
-from tailrace.catalog.values.column_types import ColumnType, Datum, array_of
+from tailrace.catalog.values.arrow_columns import datum_array
+from tailrace.catalog.values.column_types import ColumnType, Datum, array_of, enum_of
+from tailrace.catalog.values.enum_type import EnumMember, EnumType
 from tailrace.catalog.values.interval import Interval
 from tailrace.catalog.values.type_kinds import TypeKind
 from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind, StageTimes
-from tailrace.changefeed.contract.options import ChangefeedOptions
-from tailrace.changefeed.encode import JSONEncoder, Message
-from tailrace.changefeed.encode.json import encode_resolved
+from tailrace.changefeed.contract.options import parse_options
+from tailrace.changefeed.encode import Encoder, Topics, encoder_for
+from tailrace.changefeed.encode.json_texts import ColumnTexts, as_list, joined
 from tailrace.changefeed.pipeline.decode import decode
 from tailrace.changefeed.targets import Versions
 from tailrace.kvlayer.clock import Timestamp, timestamp_at
+from tests.harness.datums import SIMPLE_TYPES, datums
 
-GOLDEN = Path(__file__).parent / "wrapped.txt"
+GOLDEN = Path(__file__).parent / "golden"
+MOOD = EnumType(200, "mood", (EnumMember("sad", b"\x40"), EnumMember('o"k', b"\x80")))
 
 COLUMNS = {
     "id": ColumnType(TypeKind.INT8),
@@ -40,6 +49,13 @@ COLUMNS = {
     "span": ColumnType(TypeKind.INTERVAL),
     "doc": ColumnType(TypeKind.JSONB),
     "list": array_of(ColumnType(TypeKind.TIMESTAMPTZ)),
+    "small": ColumnType(TypeKind.INT2),
+    "Medium": ColumnType(TypeKind.INT4),
+    "real": ColumnType(TypeKind.FLOAT4),
+    "code": ColumnType(TypeKind.VARCHAR, width=5),
+    "letter": ColumnType(TypeKind.CHAR, width=1),
+    "mood": enum_of(MOOD),
+    "tiny": ColumnType(TypeKind.DECIMAL, 38, 12),
 }
 
 TABLE = TableDescriptor(
@@ -52,11 +68,11 @@ TABLE = TableDescriptor(
         for number, (name, type) in enumerate(COLUMNS.items(), 1)
     ),
     primary_key=(2, 1),
-    next_column_id=15,
+    next_column_id=22,
 )
 
 DAY = date(2020, 1, 1)
-NULLS = (None, None, None, None)
+NULLS = (None,) * 11
 ROWS: list[tuple[Datum, ...]] = [
     (
         1,
@@ -73,6 +89,13 @@ ROWS: list[tuple[Datum, ...]] = [
         Interval(months=1, days=-2, microseconds=1_500_000),
         '{"a": [1.50, "ü"]}',
         [datetime(2020, 1, 1, tzinfo=UTC), None],
+        -(2**15),
+        2**31 - 1,
+        struct.unpack("<f", struct.pack("<f", 0.1))[0],
+        "a%b",
+        "c",
+        'o"k',
+        Decimal("0.000000000001"),
     ),
     (
         -(2**63),
@@ -89,6 +112,13 @@ ROWS: list[tuple[Datum, ...]] = [
         Interval(),
         "null",
         [],
+        0,
+        0,
+        1.0,
+        "",
+        "",
+        "sad",
+        Decimal("0E-12"),
     ),
     (2, DAY, None, float("inf"), None, None, None, None, None, None, *NULLS),
     (3, DAY, None, float("-inf"), Decimal("0.00"), "\n\t", None, None, None, None, *NULLS),
@@ -98,8 +128,24 @@ TS = [
     timestamp_at(unix_us=1_700_000_000_000_000),
     timestamp_at(unix_us=1_700_000_000_000_000, logical=1),
 ]
-BARE = ChangefeedOptions()
-FULL = ChangefeedOptions(updated=True, mvcc_timestamp=True)
+FULL = {"updated": None, "mvcc_timestamp": None}
+IN_VALUE = {"key_in_value": None, "topic_in_value": None}
+CASES: dict[str, dict[str, str | None]] = {
+    "wrapped": {},
+    "wrapped-metadata": {**FULL, **IN_VALUE},
+    "wrapped-null-object": {"encode_json_value_null_as_object": None},
+    "bare": {"envelope": "bare"},
+    "bare-metadata": {"envelope": "bare", **FULL, **IN_VALUE},
+    "row": {"envelope": "row"},
+    "row-metadata": {"envelope": "row", **FULL},
+    "key_only": {"envelope": "key_only"},
+}
+"""Options by the golden file that shows their messages."""
+TOPICS = Topics(full_names={104: 'shop.public."every thing"'}, topic_prefix="eu_")
+
+
+def encoder(**options: str | None) -> Encoder:
+    return encoder_for(parse_options(options), TOPICS)
 
 
 def batch(*, columnar: bool, kind: ChangeKind = ChangeKind.LIVE) -> ChangeBatch:
@@ -121,43 +167,83 @@ def batch(*, columnar: bool, kind: ChangeKind = ChangeKind.LIVE) -> ChangeBatch:
     return decode(versions, TABLE, stages=StageTimes(), kind=kind, columnar=columnar)
 
 
-def lines(title: str, messages: list[Message]) -> list[str]:
-    return [f"-- {title}", *[f"{key.decode()} {value.decode()}" for key, value in messages], ""]
-
-
-def rendered(*, columnar: bool) -> str:
-    bare = JSONEncoder(BARE).encode(batch(columnar=columnar))[-5:]
-    full = JSONEncoder(FULL).encode(batch(columnar=columnar))[-5:]
-    text = lines("wrapped", bare) + lines("wrapped with updated, mvcc_timestamp", full)
-    return "\n".join([*text, "-- resolved", encode_resolved(TS[1]).decode(), ""])
+def rendered(options: dict[str, str | None], *, columnar: bool) -> str:
+    chosen = encoder(**options)
+    encoded = chosen.encode(batch(columnar=columnar))
+    pairs = list(zip(encoded.keys, encoded.values, strict=True))[-5:]
+    shown = [
+        f"{encoded.topic} {key.decode()} {'(no value)' if value is None else value.decode()}"
+        for key, value in pairs
+    ]
+    resolved = chosen.encode_resolved(encoded.topic, TS[1]).decode()
+    return "\n".join([*shown, f"resolved {resolved}", ""])
 
 
 @pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
-def test_messages_equal_the_golden_file(columnar: bool) -> None:
-    assert rendered(columnar=columnar) == GOLDEN.read_text()
+@pytest.mark.parametrize("name", CASES)
+def test_messages_equal_the_golden_file(name: str, columnar: bool) -> None:
+    text = rendered(CASES[name], columnar=columnar)
+    path = GOLDEN / f"json-{name}.txt"
+    if os.environ.get("TAILRACE_REWRITE"):
+        path.write_text(text)
+    assert text == path.read_text()
 
 
-def test_messages_are_json() -> None:
-    for key, value in JSONEncoder(FULL).encode(batch(columnar=False)):
-        assert isinstance(json.loads(key), list)
-        assert list(json.loads(value)) == ["after", "updated", "mvcc_timestamp"]
+def test_fields_stand_in_the_order_of_their_names() -> None:
+    options = CASES["wrapped-metadata"]
+    for value in encoder(**options).encode(batch(columnar=False)).values:
+        message = json.loads(value or b"")
+        assert list(message) == sorted(message)
+        assert message["after"] is None or list(message["after"]) == sorted(message["after"])
 
 
 def test_scan_rows_show_the_scan_as_updated() -> None:
     scanned = batch(columnar=False, kind=ChangeKind.INITIAL_SCAN)
     own = [Timestamp(ts - 5) for ts in scanned.timestamps]
-    with_versions = ChangeBatch(
-        descriptor=TABLE,
-        kind=scanned.kind,
-        keys=scanned.keys,
-        timestamps=scanned.timestamps,
-        rows=scanned.rows,
-        versions=own,
-    )
-    message = json.loads(JSONEncoder(FULL).encode(with_versions)[0].value)
+    with_versions = replace(scanned, versions=own)
+    message = json.loads(encoder(**FULL).encode(with_versions).values[0] or b"")
     assert message["updated"] == "1700000000000000000.0000000000"
     assert message["mvcc_timestamp"] == "1699999999999999000.0000004091"
 
 
-if __name__ == "__main__":
-    GOLDEN.write_text(rendered(columnar=False))
+@pytest.mark.parametrize("envelope", ["wrapped", "bare", "row", "key_only"])
+def test_batch_of_deletions_alone(envelope: str) -> None:
+    gone = batch(columnar=False)
+    only = replace(gone, keys=gone.keys[2:3], timestamps=gone.timestamps[2:3], rows=[None])
+    encoded = encoder(envelope=envelope).encode(only)
+    assert encoded.keys == [b'["2020-01-01",9]']
+    value = encoded.values[0]
+    if envelope == "wrapped":
+        assert value == b'{"after":null}'
+    elif envelope == "bare":
+        row = json.loads(value or b"")
+        assert {name for name in row if row[name] is not None} == {"id", "day"}
+    else:
+        assert value is None
+
+
+@given(data=st.data())
+def test_columns_and_values_have_the_same_texts(data: st.DataObject) -> None:
+    type = data.draw(st.sampled_from([*SIMPLE_TYPES, *COLUMNS.values()]))
+    drawn = st.sampled_from(["sad", 'o"k']) if type.enum else datums(type)
+    values = data.draw(st.lists(st.none() | drawn, min_size=1, max_size=20))
+    texts = ColumnTexts(type)
+    shown = joined(texts.of_array(datum_array(type, values)), len(values))
+    assert as_list(shown) == texts.of_values(values)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [({}, "eu_every thing"), ({"full_table_name": None}, 'eu_shop.public."every thing"')],
+)
+def test_topics_bear_the_name_that_the_feed_was_made_with(
+    options: dict[str, str | None], name: str
+) -> None:
+    full = parse_options(options).full_table_name
+    topics = replace(TOPICS, full_table_name=full)
+    assert topics.of(TABLE) == name
+    assert topics.of(replace(TABLE, name="renamed")) == name
+
+
+def test_one_topic_for_all_tables() -> None:
+    assert Topics(topic_name="all", topic_prefix="eu_").of(TABLE) == "eu_all"

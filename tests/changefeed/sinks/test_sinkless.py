@@ -7,6 +7,7 @@ import asyncio
 from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind
 from tailrace.changefeed.contract.options import ChangefeedOptions
+from tailrace.changefeed.encode import Topics
 from tailrace.changefeed.sinks import ChangefeedRow, SinklessSink
 from tailrace.kvlayer.clock import Timestamp, timestamp_at
 from tests.harness.descriptors import table
@@ -26,7 +27,7 @@ def change(k: int, v: str) -> ChangeBatch:
 
 def test_rows_come_as_json_in_order() -> None:
     async def scenario() -> None:
-        sink = SinklessSink(sim.wall, ChangefeedOptions())
+        sink = SinklessSink(sim.wall, ChangefeedOptions(), Topics())
         sink.emit(change(1, "a"))
         await sink.emit_resolved(timestamp_at(unix_us=1_700_000_000_000_000))
         assert await sink.take() == [ChangefeedRow("orders", b"[1]", b'{"after":{"k":1,"v":"a"}}')]
@@ -39,7 +40,7 @@ def test_rows_come_as_json_in_order() -> None:
 
 def test_flush_ends_when_rows_were_taken() -> None:
     async def scenario() -> None:
-        sink = SinklessSink(sim.wall, ChangefeedOptions())
+        sink = SinklessSink(sim.wall, ChangefeedOptions(), Topics())
         batch = change(1, "a")
         await asyncio.sleep(1)
         sink.emit(batch)
@@ -57,7 +58,7 @@ def test_flush_ends_when_rows_were_taken() -> None:
 
 def test_ended_sink_ends_its_consumer() -> None:
     async def scenario() -> None:
-        sink = SinklessSink(sim.wall, ChangefeedOptions())
+        sink = SinklessSink(sim.wall, ChangefeedOptions(), Topics())
         consumer = asyncio.create_task(sink.take())
         await asyncio.sleep(1)
         await sink.close()

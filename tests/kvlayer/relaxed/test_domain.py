@@ -11,6 +11,7 @@ from tailrace.kvlayer.relaxed.events import lines_table
 from tailrace.kvlayer.relaxed.machine import local_domain, shared_domain
 from tailrace.kvlayer.relaxed.reader import Reader
 from tailrace.kvlayer.relaxed.segment import read_segment
+from tailrace.kvlayer.relaxed.shared import SharedAttachment
 from tests.kvlayer.relaxed.relaxed_lines import DOMAIN, Cells, Store
 
 
@@ -110,6 +111,19 @@ def test_snapshot_needs_no_batch_around_it() -> None:
         pass
 
 
+def test_snapshot_is_of_the_store_at_rest() -> None:
+    store = Store()
+    store.write(b"1", "signal", b"6")
+    cut = store.domain.snapshot(lambda: dict(store.cells.values))
+    store.write(b"1", "signal", b"7")
+    reader = Reader(DOMAIN)
+    reader.feed(lines_table([*store.lines, *store.log.snapshots]))
+    snapshot, change_set = reader.advance()
+    assert (snapshot.snapshot, snapshot.end) == (True, cut)
+    assert snapshot.changes.column("new").to_pylist() == [b"6"]
+    assert change_set.changes.column("new").to_pylist() == [b"7"]
+
+
 def test_long_batch_is_counted_by_pieces() -> None:
     store = Store()
     with store.domain.batch():
@@ -147,6 +161,25 @@ def test_child_has_a_domain_of_its_own(tmp_path: Path) -> None:
         reader = Reader(segment.domain, 0)
         reader.feed(segment.lines)
         assert [each.event_count for each in reader.advance()] == [1]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_death_in_a_batch_is_noticed_by_whoever_writes(tmp_path: Path) -> None:
+    """Nobody waits for quiescence: the domain that stays busy is looked at all the same."""
+    domain, cells = shared_domain(tmp_path), Cells()
+
+    def die() -> None:
+        scope = domain.batch()
+        scope.__enter__()
+        os._exit(0)
+
+    _in_child(die)
+    attachment = domain.attachment
+    assert isinstance(attachment, SharedAttachment)
+    attachment._deaths_looked_for_ns = 0
+    domain.write(cells.exchange, "crashes", b"1", "signal", b"6")
+    domain.write(cells.exchange, "crashes", b"1", "signal", b"7")
+    assert attachment.cut() is not None
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -20,7 +20,8 @@ THREADS, ROUNDS = 4, 60
 
 def _start(folder: Path, seed: int, *options: str) -> subprocess.Popen[str]:
     module = "tailrace.api.demo.crashes.writers"
-    command = [sys.executable, "-m", module, str(folder), str(THREADS), str(seed), *options]
+    numbers = [str(THREADS), str(seed), "--rest", "0.002"]
+    command = [sys.executable, "-m", module, str(folder), *numbers, *options]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 

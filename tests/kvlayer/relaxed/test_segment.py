@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from tailrace.kvlayer.relaxed.errors import SegmentDamaged
+from tailrace.kvlayer.relaxed import segment as segment_files
+from tailrace.kvlayer.relaxed.errors import FrameLimit, SegmentDamaged
 from tailrace.kvlayer.relaxed.events import Event, Line, Record, Snapshot, lines_table
 from tailrace.kvlayer.relaxed.segment import SegmentWriter, read_segment
 
@@ -61,3 +63,31 @@ def test_damage_is_named(tmp_path: Path) -> None:
     path.write_bytes(b"something else")
     with pytest.raises(SegmentDamaged, match="no segment"):
         read_segment(path)
+
+
+def test_reading_goes_on_where_it_ended(tmp_path: Path) -> None:
+    """Also in the midst of a frame that is being written."""
+    path = _written(tmp_path)
+    whole = read_segment(path)
+    data = path.read_bytes()
+    seen, end = [], 0
+    for length in range(data.index(b"\n") + 1, len(data) + 1, 7):
+        path.write_bytes(data[:length])
+        segment = read_segment(path, end)
+        seen += segment.lines.to_batches()
+        end = segment.end
+    path.write_bytes(data)
+    seen += read_segment(path, end).lines.to_batches()
+    assert pa.Table.from_batches(seen).equals(whole.lines)
+
+
+def test_frame_that_is_too_long_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment_files, "FRAME_BYTES_MAX", 200)
+    writer = SegmentWriter(tmp_path / "a.relaxed", 7)
+    long = Event(7, 5, 0, "crashes", b"1", "signal", None, b"6" * 200)
+    with pytest.raises(FrameLimit, match=r"a\.relaxed: \d+ bytes at once are more than 200"):
+        writer.append([long])
+    writer.append(EVENTS)
+    assert read_segment(writer.path).lines.num_rows == len(EVENTS)

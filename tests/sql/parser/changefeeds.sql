@@ -72,3 +72,36 @@ ALTER CHANGEFEED j ADD t
 ----
 position 18: syntax error at or near "j" (SQLSTATE 42601)
 HINT: Expected a job's id.
+
+CREATE SUBSCRIPTION IF NOT EXISTS s FOR TABLE a, b.c WITH (updated, resolved = '1s')
+----
+CreateSubscription(name='s', tables=(ObjectName(parts=('a'), position=47), ObjectName(parts=('b', 'c'), position=50)), options=(Option(name='updated', value=None, position=60), Option(name='resolved', value='1s', position=69)), if_not_exists=True, text="CREATE SUBSCRIPTION IF NOT EXISTS s FOR TABLE a, b.c WITH (updated, resolved = '1s')", position=35)
+
+DROP SUBSCRIPTION IF EXISTS s
+----
+DropSubscription(name='s', if_exists=True, position=29)
+
+FETCH 100 FROM SUBSCRIPTION s WITH (timeout = '5s')
+----
+FetchSubscription(name='s', count=100, timeout=Option(name='timeout', value='5s', position=37), position=29)
+
+FETCH ALL FROM SUBSCRIPTION s
+----
+FetchSubscription(name='s', count=None, timeout=None, position=29)
+
+FETCH LAST FROM SUBSCRIPTION s
+----
+position 30: syntax error at or near "s" (SQLSTATE 42601)
+HINT: A subscription is read forwards: FETCH 100, or FETCH ALL.
+
+FETCH NEXT FROM subscription
+----
+FetchCursor(name='subscription', origin=HERE, count=1, single=False, backward=False, moves=False, position=17)
+
+ACKNOWLEDGE SUBSCRIPTION s UP TO 1795423823000000000.0000000001
+----
+AcknowledgeSubscription(name='s', upto='1795423823000000000.0000000001', position=26)
+
+SHOW SUBSCRIPTIONS
+----
+ShowSubscriptions()

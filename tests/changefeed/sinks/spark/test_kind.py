@@ -166,17 +166,6 @@ def test_lake_of_another_past_is_refused(tmp_path: Path, held: bool) -> None:
         offload.close()
 
 
-def test_options_without_meaning_are_refused(tmp_path: Path) -> None:
-    offload = ThreadOffload()
-    try:
-        kind = kind_of(tmp_path, offload, "http://127.0.0.1:1")
-        kind.check_options({"cursor": "1", "INITIAL_SCAN": "no"})
-        with pytest.raises(SQLError, match="'envelope' has no meaning for a lake"):
-            kind.check_options({"envelope": "wrapped"})
-    finally:
-        offload.close()
-
-
 def test_masters_are_those_of_the_list(java: None, tmp_path: Path) -> None:
     """The server connects to the master, and hands its workers a token."""
     told = refusal_of(tmp_path, "spark+parquet:///lake?master=spark://attacker:7077")

@@ -1,0 +1,33 @@
+"""What messages look like: the values of the options that say so, by CockroachDB's names."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Format(Enum):
+    """How the values of a message are written."""
+
+    JSON = "json"
+    CSV = "csv"  # a line for each row of an initial scan
+    PARQUET = "parquet"  # files with a column for each column of the table
+
+
+class Envelope(Enum):
+    """Which fields a message has around its row."""
+
+    WRAPPED = "wrapped"  # the row under `after`, metadata beside it
+    BARE = "bare"  # the row's columns, metadata under `__crdb__`
+    KEY_ONLY = "key_only"  # no value
+    ROW = "row"  # the row's columns; a deletion has no value
+
+
+class Compression(Enum):
+    """How files are compressed. The value is what their names end in."""
+
+    GZIP = "gzip"
+    ZSTD = "zstd"
+
+
+METADATA_ENVELOPES = frozenset({Envelope.WRAPPED, Envelope.BARE})
+"""Those whose messages have a place for `key` and `topic`."""

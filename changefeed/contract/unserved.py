@@ -1,0 +1,47 @@
+"""The anchor's options that Tailrace does not serve, each with its reason.
+
+CREATE CHANGEFEED and ALTER CHANGEFEED refuse them with SQLSTATE 0A000, and the table of options in
+`docs/changefeeds.md` prints the same reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+UNSERVED: Mapping[str, str] = {
+    "avro_schema_prefix": "There is no Avro encoder.",
+    "confluent_schema_registry": "There is no Avro encoder.",
+    "diff": "Changefeeds do not read previous values of rows.",
+    "end_time": "A changefeed ends by its initial scan, or runs until it is canceled.",
+    "enriched_properties": "There is no enriched envelope.",
+    "execution_locality": "A store is served by one process: there are no localities.",
+    "extra_headers": "No sink takes headers.",
+    "gc_protect_expires_after": "The cluster setting changefeed.protect_timestamp.max_age says how "
+    "long every changefeed protects what it has not read.",
+    "headers_json_column_name": "No sink takes headers.",
+    "ignore_disable_changefeed_replication": "Sessions cannot keep writes from changefeeds.",
+    "kafka_sink_config": "There is no Kafka sink.",
+    "key_column": "Messages keep their order by primary key alone.",
+    "lagging_ranges_polling_interval": "Lag is told for each changefeed, not for each range.",
+    "lagging_ranges_threshold": "Lag is told for each changefeed, not for each range.",
+    "metrics_label": "Metrics have no scopes.",
+    "on_error": "A changefeed with a terminal error fails; no other end can be chosen.",
+    "partition_alg": "There is no Kafka sink.",
+    "protect_data_from_gc_on_pause": "What a paused changefeed has not read is always protected.",
+    "pubsub_sink_config": "There is no Pub/Sub sink.",
+    "range_distribution_strategy": "One node runs a changefeed whole.",
+    "split_column_families": "Tables have no column families.",
+    "unordered": "Messages keep their order by primary key alone.",
+    "virtual_columns": "Computed columns are stored, and shown as any other column.",
+    "webhook_auth_header": "There is no webhook sink.",
+    "webhook_client_timeout": "There is no webhook sink.",
+    "webhook_sink_config": "There is no webhook sink.",
+}
+
+UNSERVED_FORMATS: Mapping[str, str] = {
+    "avro": "There is no Avro encoder.",
+    "experimental_avro": "There is no Avro encoder.",
+    "protobuf": "There is no Protocol Buffers encoder.",
+}
+
+UNSERVED_ENVELOPES: Mapping[str, str] = {"enriched": "There is no enriched envelope."}

@@ -1,0 +1,16 @@
+"""Which encoder the options of a feed ask for."""
+
+from __future__ import annotations
+
+from ..contract.message_form import Format
+from ..contract.options import ChangefeedOptions
+from .json import JSONEncoder
+from .protocol import Encoder
+from .topics import Topics
+
+
+def encoder_for(options: ChangefeedOptions, topics: Topics) -> Encoder:
+    """The encoder of messages for a feed. A sink refuses formats that are not of messages before a
+    feed is created (`SinkKind.check_options`)."""
+    assert options.format is Format.JSON, options.format
+    return JSONEncoder(options, topics)

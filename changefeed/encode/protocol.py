@@ -1,0 +1,43 @@
+"""What a sink of messages asks of an encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...kvlayer.clock import Timestamp
+from ..contract.changes import ChangeBatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodedBatch:
+    """The messages of one `ChangeBatch`, one for each change, in the batch's order.
+
+    `values[i]` belongs to `keys[i]`. A value of None is a message without a value, which is not the
+    same as an empty one to a sink that knows both.
+    """
+
+    topic: str
+    keys: Sequence[bytes]
+    values: Sequence[bytes | None]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all keys and values."""
+        return sum(map(len, self.keys)) + sum(len(value) for value in self.values if value)
+
+
+class Encoder(Protocol):
+    """Encodes the changes of one feed. An encoder keeps what it has compiled for each descriptor
+    version, does no I/O, and may be used on any one thread at a time."""
+
+    def encode(self, batch: ChangeBatch) -> EncodedBatch: ...
+
+    def encode_resolved(self, topic: str | None, resolved: Timestamp) -> bytes:
+        """The value of the message that says of `topic`, or of the whole feed, that no change at or
+        below `resolved` will come that was not seen."""
+        ...

@@ -1,0 +1,51 @@
+"""Topics: what the messages of each table are called.
+
+A topic keeps the table's name as of the time when the table joined the feed, whatever the table is
+called later: a consumer follows one name. With `topic_prefix` 'eu_':
+
+    full_table_name      table shop.public.orders
+    no                   eu_orders
+    yes                  eu_shop.public.orders
+
+A feed with a `topic_name` has that one topic for all of its tables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ...catalog.descriptors.descriptor import TableDescriptor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topics:
+    """Names topics. `full_names` are those of the feed's tables, `database.schema.table`, by id; a
+    table that is not among them is called as its descriptor says."""
+
+    full_names: Mapping[int, str] = field(default_factory=dict)
+    full_table_name: bool = False
+    topic_name: str | None = None
+    topic_prefix: str = ""
+
+    def of(self, table: TableDescriptor) -> str:
+        if self.topic_name is not None:
+            return self.topic_prefix + self.topic_name
+        name = self.full_names.get(table.id)
+        if name is None:
+            name = table.name
+        elif not self.full_table_name:
+            name = _last_name(name)
+        return self.topic_prefix + name
+
+
+_LAST_NAME = re.compile(r'(?:"((?:[^"]|"")+)"|([^."]+))$')
+
+
+def _last_name(full_name: str) -> str:
+    """The table's own name, without the quotes that SQL needs around it."""
+    found = _LAST_NAME.search(full_name)
+    assert found is not None, full_name
+    quoted, plain = found.groups()
+    return plain if quoted is None else quoted.replace('""', '"')

@@ -1,0 +1,204 @@
+"""Subscriptions, as statements ask for them: see `changefeed.subscriptions`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.rights.privileges import SYSTEM, Privilege
+from ....catalog.values.errors import SQLError
+from ....changefeed import (
+    Subscription,
+    SubscriptionReader,
+    find_subscription,
+    list_subscriptions,
+)
+from ....kvlayer.clock import format_timestamp, seconds_between
+from ....kvlayer.settings import SettingError, parse_duration
+from ...results.as_of import timestamp_of_text
+from ...results.results import FLOAT8, STRING, Result, listing
+from ...runtime.authorization import Actor
+from ...runtime.relations import LeaseScope, full_name, resolve_all
+from ...runtime.services import ChangefeedRequest, Services
+from ...syntax.names import Option
+from ...syntax.subscription_statements import (
+    AcknowledgeSubscription,
+    CreateSubscription,
+    DropSubscription,
+    FetchSubscription,
+    SubscriptionChange,
+)
+from ..query.result_shape import CHANGEFEED_COLUMNS
+from .feeds import check_followed, check_sink_options
+
+COLUMNS = [
+    ("subscription_name", STRING),
+    ("owner_name", STRING),
+    ("table_names", STRING),
+    ("acknowledged", STRING),
+    ("behind_seconds", FLOAT8),
+    ("status", STRING),
+]
+
+
+async def change_subscription(
+    actor: Actor, statement: SubscriptionChange, scope: LeaseScope
+) -> Result:
+    """CREATE, DROP or ACKNOWLEDGE SUBSCRIPTION. Does not commit. Raises SQLError."""
+    try:
+        match statement:
+            case CreateSubscription():
+                return await _create(actor, statement, scope)
+            case DropSubscription():
+                return await _drop(actor, statement)
+            case AcknowledgeSubscription():
+                return await _acknowledge(actor, statement)
+    except SQLError as error:
+        error.position = error.position or statement.position
+        raise
+
+
+class SubscriptionReaders:
+    """The subscriptions that one session reads: each from where the session's last FETCH left it,
+    the first from what was acknowledged."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._readers: dict[str, SubscriptionReader] = {}
+
+    async def fetch(self, actor: Actor, statement: FetchSubscription) -> Result:
+        """FETCH … FROM SUBSCRIPTION: the columns of a changefeed without a sink. Raises SQLError:
+        behind an error the next FETCH begins at what was acknowledged."""
+        subscription = await _own(actor, statement.name)
+        subscription.check_live()
+        seconds = None if statement.timeout is None else _seconds(statement.timeout)
+        reader = self._readers.get(statement.name)
+        if reader is not None and not reader.reads(subscription, actor.user):
+            await self._forget(statement.name)
+            reader = None
+        if reader is None:
+            changefeeds = self._services.changefeeds
+            reader = await changefeeds.read_subscription(subscription, actor.user)
+            self._readers[statement.name] = reader
+        try:
+            rows = await reader.take(statement.count, seconds)
+        except BaseException:
+            await self._forget(statement.name)
+            raise
+        return Result(
+            tag=f"FETCH {len(rows)}",
+            columns=CHANGEFEED_COLUMNS,
+            rows=list(rows),
+            row_count=len(rows),
+        )
+
+    async def close(self) -> None:
+        """Ends all readers."""
+        for name in list(self._readers):
+            await self._forget(name)
+
+    async def _forget(self, name: str) -> None:
+        await self._readers.pop(name).close()
+
+
+async def show_subscriptions(actor: Actor) -> Result:
+    """One's own subscriptions; all of them for who has VIEWJOB or CONTROLJOB."""
+    rights, now = await actor.rights(), await actor.services.store.now()
+    all_seen = await actor.admin() or bool(
+        rights.held(actor.user, SYSTEM) & (Privilege.VIEWJOB | Privilege.CONTROLJOB)
+    )
+    rows = [
+        (
+            each.name,
+            each.owner,
+            ", ".join(each.definition.tables.values()),
+            None if each.acknowledged is None else format_timestamp(each.acknowledged),
+            seconds_between(each.position, now),
+            "standing" if each.error is None else f"failed: {each.error}",
+        )
+        for each in await list_subscriptions(actor.reader)
+        if all_seen or each.owner in rights.roles_of(actor.user)
+    ]
+    return listing("SHOW SUBSCRIPTIONS", COLUMNS, rows)
+
+
+async def _create(actor: Actor, statement: CreateSubscription, scope: LeaseScope) -> Result:
+    check_sink_options(statement.options)
+    if statement.if_not_exists and await _exists(actor, statement.name):
+        notice = f'subscription "{statement.name}" already exists, skipping'
+        return Result(tag="CREATE SUBSCRIPTION", notice=notice)
+    transaction = actor.reader
+    at = transaction.read_timestamp
+    relations = await resolve_all(
+        actor.services, transaction, statement.tables, actor.database, scope, at, transaction
+    )
+    tables = [relations[name.parts] for name in statement.tables]
+    await _check_readable(actor, tables)
+    check_followed("CREATE SUBSCRIPTION", statement.tables, tables)
+    request = ChangefeedRequest(
+        tables=tables,
+        names=[str(full_name(name, actor.database)) for name in statement.tables],
+        options={option.name: option.value for option in statement.options},
+        statement=statement.text,
+        at=at,
+        user=actor.user,
+    )
+    await actor.services.changefeeds.subscribe(transaction, request, statement.name)
+    return Result(tag="CREATE SUBSCRIPTION")
+
+
+async def _drop(actor: Actor, statement: DropSubscription) -> Result:
+    if statement.if_exists and not await _exists(actor, statement.name):
+        notice = f'subscription "{statement.name}" does not exist, skipping'
+        return Result(tag="DROP SUBSCRIPTION", notice=notice)
+    subscription = await _own(actor, statement.name)
+    await actor.services.changefeeds.unsubscribe(actor.reader, subscription)
+    return Result(tag="DROP SUBSCRIPTION")
+
+
+async def _acknowledge(actor: Actor, statement: AcknowledgeSubscription) -> Result:
+    subscription = await _own(actor, statement.name)
+    now = await actor.services.store.now()
+    try:
+        upto = timestamp_of_text(statement.upto, statement.position, now)
+    except SQLError as error:
+        raise SQLError(
+            "22023",
+            f"{statement.upto!r} is no timestamp",
+            hint="Acknowledge the timestamp of a resolved message, as it stands there.",
+        ) from error
+    await actor.services.changefeeds.acknowledge(actor.reader, subscription, upto)
+    return Result(tag="ACKNOWLEDGE SUBSCRIPTION")
+
+
+async def _own(actor: Actor, name: str) -> Subscription:
+    """Of another's subscription it is not told that it exists. Raises SQLError 42704."""
+    subscription = await find_subscription(actor.reader, name)
+    rights = await actor.rights()
+    if not await actor.admin() and subscription.owner not in rights.roles_of(actor.user):
+        raise SQLError("42704", f'subscription "{name}" does not exist')
+    return subscription
+
+
+async def _exists(actor: Actor, name: str) -> bool:
+    try:
+        await find_subscription(actor.reader, name)
+    except SQLError:
+        return False
+    return True
+
+
+async def _check_readable(actor: Actor, tables: Sequence[TableDescriptor]) -> None:
+    """SELECT or CHANGEFEED on each table, as for a feed to a client. Raises SQLError 42501."""
+    for table in tables:
+        try:
+            await actor.need_table(table, Privilege.CHANGEFEED)
+        except SQLError:
+            await actor.need_table(table, Privilege.SELECT)
+
+
+def _seconds(timeout: Option) -> float:
+    try:
+        return parse_duration(timeout.value or "")
+    except SettingError as error:
+        raise SQLError("22023", f"timeout: {error}", position=timeout.position) from None

@@ -1,0 +1,127 @@
+"""Options of CREATE and ALTER CHANGEFEED do what they say through SQL, or are refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tailrace.api.embedded import AsyncDatabase, aopen
+from tailrace.catalog.values.errors import SQLError
+
+Messages = list[tuple[str, Any, Any]]
+
+
+@asynccontextmanager
+async def orders(path: Path) -> AsyncIterator[AsyncDatabase]:
+    database = await aopen(path / "data")
+    try:
+        await database.sql("CREATE TABLE orders (k INT PRIMARY KEY, name STRING, doc JSONB)")
+        await database.sql("INSERT INTO orders VALUES (1, 'a', 'null')")
+        yield database
+    finally:
+        await database.close()
+
+
+async def messages(database: AsyncDatabase, **options: str | bool) -> Messages:
+    """The messages of a feed of `orders`: its row, and the row's deletion."""
+    found: Messages = []
+    async with asyncio.timeout(30):
+        async for topic, key, value in database.changefeed("orders", **options):
+            assert isinstance(key, bytes | str), key
+            assert isinstance(value, bytes | str), value
+            found.append((str(topic), json.loads(key), json.loads(value) if value else None))
+            if len(found) == 1:
+                await database.sql("DELETE FROM orders WHERE k = 1")
+            else:
+                break
+    return found
+
+
+def run(path: Path, scenario: Callable[[AsyncDatabase], Coroutine[Any, Any, None]]) -> None:
+    async def whole() -> None:
+        async with orders(path) as database:
+            await scenario(database)
+
+    asyncio.run(whole())
+
+
+ROW = {"doc": None, "k": 1, "name": "a"}
+GONE = {"doc": None, "k": 1, "name": None}
+SHAPES: list[tuple[dict[str, str | bool], object, object]] = [
+    ({"envelope": "wrapped"}, {"after": ROW}, {"after": None}),
+    (
+        {"key_in_value": True, "topic_in_value": True},
+        {"after": ROW, "key": [1], "topic": "orders"},
+        {"after": None, "key": [1], "topic": "orders"},
+    ),
+    ({"envelope": "bare"}, ROW, GONE),
+    (
+        {"envelope": "bare", "key_in_value": True},
+        {"__crdb__": {"key": [1]}, **ROW},
+        {"__crdb__": {"key": [1]}, **GONE},
+    ),
+    ({"envelope": "row", "format": "json"}, ROW, None),
+    ({"envelope": "key_only"}, None, None),
+    (
+        {"encode_json_value_null_as_object": True},
+        {"after": {**ROW, "doc": {"__crdb_json_null__": True}}},
+        {"after": None},
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "inserted", "deleted"), SHAPES)
+def test_messages_have_the_shape_that_was_asked_for(
+    tmp_path: Path, options: dict[str, str | bool], inserted: object, deleted: object
+) -> None:
+    async def scenario(database: AsyncDatabase) -> None:
+        found = await messages(database, **options)
+        assert found == [("orders", [1], inserted), ("orders", [1], deleted)]
+
+    run(tmp_path, scenario)
+
+
+def test_full_table_names_are_topics(tmp_path: Path) -> None:
+    async def scenario(database: AsyncDatabase) -> None:
+        found = await messages(database, full_table_name=True)
+        assert [topic for topic, _, _ in found] == ["defaultdb.public.orders"] * 2
+
+    run(tmp_path, scenario)
+
+
+async def refusal(database: AsyncDatabase, text: str) -> SQLError:
+    with pytest.raises(SQLError) as caught:
+        await database.sql(text)
+    return caught.value
+
+
+def test_options_without_effect_are_refused(tmp_path: Path) -> None:
+    async def scenario(database: AsyncDatabase) -> None:
+        into = "CREATE CHANGEFEED FOR orders INTO 'duckdb:///m.duckdb'"
+        for option in ("updated", "resolved", "envelope = 'bare'", "compression = 'gzip'"):
+            error = await refusal(database, f"{into} WITH {option}")
+            assert (error.sqlstate, "has no effect on a duckdb" in error.message) == ("22023", True)
+        stream = "CREATE CHANGEFEED FOR orders WITH compression = 'gzip'"
+        assert (await refusal(database, stream)).sqlstate == "22023"
+        created = await database.sql(into)
+        ((job_id,),) = created.fetchall()
+        error = await refusal(database, f"ALTER CHANGEFEED {job_id!s} SET updated")
+        assert error.message == "changefeed option updated has no effect on a duckdb changefeed"
+
+    run(tmp_path, scenario)
+
+
+def test_options_that_are_not_served_are_refused(tmp_path: Path) -> None:
+    async def scenario(database: AsyncDatabase) -> None:
+        for option in ("kafka_sink_config = '{}'", "format = 'protobuf'", "end_time = '1'"):
+            error = await refusal(database, f"CREATE CHANGEFEED FOR orders WITH {option}")
+            assert error.sqlstate == "0A000"
+            assert error.detail
+
+    run(tmp_path, scenario)
