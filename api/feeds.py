@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -26,6 +27,8 @@ from ..changefeed import (
     Alteration,
     Changefeeds,
     FeedStatus,
+    SpanLag,
+    StageReport,
     Subscription,
     SubscriptionReader,
 )
@@ -38,6 +41,7 @@ from ..kvlayer.errors import StoreClosed
 from ..kvlayer.txn import Transaction
 from ..sql import ChangefeedRequest, ChangefeedStream, JobSummary, Row
 from ..sql.execute.query.result_shape import CHANGEFEED_COLUMNS
+from ..sql.runtime.services import FeedSpan, FeedStage
 from ..sql.syntax.statements import JobAction
 
 LOOK_SECONDS = 0.5
@@ -181,6 +185,50 @@ class FeedServices:
             raise SQLError("55000", str(error)) from error
         return [(each.table.name, each.shown_key, each.what) for each in found]
 
+    async def explain(
+        self, transaction: Transaction, request: ChangefeedRequest, sink: str | None
+    ) -> Sequence[tuple[str, str]]:
+        return await self._feeds.explain(transaction, request, sink)
+
+    async def sample(self, request: ChangefeedRequest, count: int) -> Sequence[Row]:
+        return await self._feeds.sample(request, count)
+
+    async def latency(self, job_id: int) -> Sequence[FeedStage]:
+        """See `sql.runtime.services.Changefeeds`."""
+        job = await self._found(job_id)
+        if job.claim_node_id not in (None, self._node_id) and not job.state.final:
+            raise SQLError(
+                "0A000",
+                f"changefeed {job_id} runs on node {job.claim_node_id}, which alone measures it",
+                hint="Ask there, or SHOW CHANGEFEED LAG.",
+            )
+        return [_stage_of(report) for report in await self._feeds.latency(job_id)]
+
+    async def lag(self, job_id: int) -> Sequence[FeedSpan]:
+        """See `sql.runtime.services.Changefeeds`."""
+        job = await self._found(job_id)
+        return [
+            FeedSpan(
+                table_id=found.table_id,
+                table=found.table_name,
+                state=found.state,
+                span=found.span,
+                resolved=found.resolved or None,
+                lag_seconds=found.seconds,
+                catch_up_seconds=found.catch_up_seconds,
+            )
+            for found in await self._lag(job)
+        ]
+
+    async def _lag(self, job: JobRecord) -> Sequence[SpanLag]:
+        """How far a feed's spans are behind: none, where the feed is over."""
+        if job.state.final:
+            return []
+        paused = job.state in (JobState.PAUSED, JobState.PAUSE_REQUESTED)
+        saved = await self._registry.progress(job.id)
+        halted = JobState.PAUSED.value if paused else None
+        return await self._feeds.lag(job.id, job.payload, saved, halted=halted)
+
     async def _found(self, job_id: int) -> JobRecord:
         """A changefeed's job. Raises SQLError 42704 and 42809."""
         try:
@@ -262,6 +310,8 @@ class FeedServices:
 
     async def _summary(self, job: JobRecord) -> JobSummary:
         status = await self.feed_status(job) if job.kind == JOB_KIND else None
+        spans = await self._lag(job) if job.kind == JOB_KIND else ()
+        estimates = [span.catch_up_seconds for span in spans]
         running_status = job.running_status
         if job.kind == SCHEMA_CHANGE and not job.state.final:
             running_status = await self._change_status(job)
@@ -285,7 +335,29 @@ class FeedServices:
             format=None if status is None else status.format,
             sink=None if status is None else status.sink_uri,
             resolved=None if status is None or status.resolved == ZERO else status.resolved,
+            lag_seconds=max((span.seconds for span in spans), default=None),
+            catch_up_seconds=None
+            if None in estimates
+            else max((each for each in estimates if each is not None), default=None),
         )
+
+
+def _stage_of(report: StageReport) -> FeedStage:
+    measured, holdup = report.measured, report.holdup
+    stage = FeedStage(name=report.name)
+    if measured is not None:
+        percentiles = (measured.p50, measured.p95, measured.p99, measured.max)
+        stage = replace(stage, commits=measured.count, percentiles_ms=percentiles)
+    if holdup is None:
+        return stage
+    return replace(
+        stage,
+        waiting=holdup.batches,
+        waited_ms=report.waited_ms,
+        table_id=holdup.table_id,
+        span=holdup.span,
+        waits_for=holdup.why,
+    )
 
 
 async def _cancelled(task: asyncio.Future[Any]) -> None:

@@ -33,8 +33,8 @@ def main() -> None:
                 folder / "polling", rows=arguments.polling_rows, rate=rate, locked=False
             )
         )
-    for stage, found in locked.stages.items():
-        print(f"{stage.value:<8} p50 {found.p50:8.3f} ms   p99 {found.p99:8.3f} ms")
+    for passed, found in (*locked.stages.items(), *locked.milestones.items()):
+        print(f"{passed.value:<10} p50 {found.p50:8.3f} ms   p99 {found.p99:8.3f} ms")
     print_outcome(
         "latency",
         {

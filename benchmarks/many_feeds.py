@@ -23,7 +23,7 @@ from benchmarks.outcome import print_outcome
 from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.api.tuned_process import tuned_process
 from tailrace.changefeed.pipeline.live import LiveFeed
-from tailrace.changefeed.pipeline.stage_times import Stage
+from tailrace.changefeed.pipeline.stage_times import Milestone
 
 ROUNDS = 5
 RATE = 100.0
@@ -87,7 +87,7 @@ class WrittenTable:
             self._live.stages.clear()
             with tuned_process():
                 await self.write(rows)
-            emit = self._live.stages.latency(Stage.EMIT)
+            emit = self._live.stages.latency(Milestone.EMIT)
             assert emit is not None
             found.append(emit.p99)
         return min(found)

@@ -43,16 +43,14 @@ class NotedTimes:
 def main() -> None:
     """The server's own recorder of stage times is given another listener."""
     from tailrace.api.cli.main import main as serve
-    from tailrace.changefeed.contract.changes import StageTimes
+    from tailrace.changefeed.contract.changes import CommitTimes, StageTimes
     from tailrace.changefeed.pipeline.stage_times import StageRecorder
 
     noted = Path(sys.argv[1]).open("ab", buffering=0)  # noqa: SIM115 (until the process ends)
     note_sunk = StageRecorder.note_sunk
 
-    def note(
-        recorder: StageRecorder, commits: Sequence[tuple[int, int]], stages: StageTimes
-    ) -> None:
-        noted.write(NS.pack(stages.sunk) * sum(1 for called, _ in commits if called))
+    def note(recorder: StageRecorder, commits: Sequence[CommitTimes], stages: StageTimes) -> None:
+        noted.write(NS.pack(stages.sunk) * sum(1 for called, *_ in commits if called))
         note_sunk(recorder, commits, stages)
 
     StageRecorder.note_sunk = note  # type: ignore[method-assign, assignment]

@@ -35,7 +35,7 @@ from tailrace.api.bench.latency import CREATE_ORDERS, UNLOCK_ORDERS
 from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.api.tuned_process import tuned_process
 from tailrace.changefeed.pipeline.live import LiveFeed
-from tailrace.changefeed.pipeline.stage_times import Latency, Stage
+from tailrace.changefeed.pipeline.stage_times import Latency, Milestone
 
 CREATE_PAYMENTS = (
     "CREATE TABLE payments (id INT8 PRIMARY KEY, note STRING) WITH (changefeed_optimized = true)"
@@ -110,7 +110,9 @@ class Load:
             helper.cancel()
         await asyncio.gather(*helpers, return_exceptions=True)
         await self._caught_up()
-        emit, sink = (self._live.stages.latency(stage) for stage in (Stage.EMIT, Stage.SINK))
+        emit, sink = (
+            self._live.stages.latency(stage) for stage in (Milestone.EMIT, Milestone.SINK)
+        )
         assert emit is not None and sink is not None, "nothing was written"
         return Change(
             name=name, emit=emit, sink=sink, loop_delay_ms=delays, altered=altered, shown=shown

@@ -3,7 +3,7 @@ PostgreSQL 15.
 
     python -m benchmarks.statements [--rounds 7] [--seconds 3]
 
-Fifteen shapes of statement are doubled five times and prepared. `exponent_SHAPE` is the slope of
+Sixteen shapes of statement are doubled five times and prepared. `exponent_SHAPE` is the slope of
 CPU time over size, both in logarithms: 1 is linear. `worst_step_cpu_ms` is the longest step of the
 loop while all of them were planned (`worst_step_wall_ms` is what it took on the wall of a machine
 that others share). `emit_ms_p99_SHAPE` is a mirror's, while the largest of a shape is prepared over
@@ -32,7 +32,7 @@ from benchmarks.statement_shapes import SHAPES, TABLE, sizes
 from tailrace import aopen
 from tailrace.api.embedded import AsyncDatabase
 from tailrace.api.tuned_process import tuned_process
-from tailrace.changefeed.pipeline.stage_times import Stage
+from tailrace.changefeed.pipeline.stage_times import Milestone
 from tailrace.sql import Session
 
 REPEATS = 2
@@ -113,7 +113,7 @@ async def measure_feed(folder: Path, seconds: float) -> dict[str, float]:
             if beside is not None:
                 beside.cancel()
                 await asyncio.wait([beside])
-            emit = live.stages.latency(Stage.EMIT)
+            emit = live.stages.latency(Milestone.EMIT)
             assert emit is not None, "rows were emitted"
             metrics[f"emit_ms_p99_{name}"] = emit.p99
             print(f"beside {name:<12} emit p50 {emit.p50:.1f}, p99 {emit.p99:.1f} ms", flush=True)

@@ -17,6 +17,7 @@ sinks.
 """
 
 from .feeds import Changefeeds, FeedStatus
+from .insight import SpanLag, StageReport
 from .jobs.alterations import (
     AddTarget,
     Alteration,
@@ -30,7 +31,7 @@ from .jobs.alterations import (
 from .jobs.reservations import JOB_KIND
 from .jobs.services import ChangefeedServices
 from .pipeline.live import FeedState, FeedStopped, LiveFeed
-from .pipeline.stage_times import Latency, Stage, StageRecorder, summarize
+from .pipeline.stage_times import Latency, Milestone, Stage, StageRecorder, summarize
 from .streams.stream import ChangefeedStream
 from .subscriptions import (
     Subscription,
@@ -54,9 +55,12 @@ __all__ = [
     "FeedStopped",
     "Latency",
     "LiveFeed",
+    "Milestone",
     "SetOptions",
+    "SpanLag",
     "Stage",
     "StageRecorder",
+    "StageReport",
     "Subscription",
     "SubscriptionReader",
     "TargetAction",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,9 +12,18 @@ from ..catalog.leases.liveness import node_lives
 from ..catalog.values.errors import SQLError
 from ..kvlayer.clock import ZERO, Timestamp, seconds_between
 from ..kvlayer.txn import Transaction
+from .insight import (
+    Fact,
+    FeedPosition,
+    SpanLag,
+    StageReport,
+    explain_feed,
+    feed_lag,
+    stage_reports,
+)
 from .jobs.alter import alter_changefeed
 from .jobs.alterations import Alteration
-from .jobs.create import FeedRequest, plan_changefeed
+from .jobs.create import FeedRequest, check_start, plan_changefeed
 from .jobs.details import UnknownFormat, decode_details, decode_progress, encode_details
 from .jobs.job import ChangefeedJob, Claim
 from .jobs.reservations import JOB_KIND, release_orphans
@@ -22,7 +32,9 @@ from .jobs.waits import FeedWaits
 from .pipeline.live import FeedState, LiveFeed
 from .sinks.duckdb import DuckDBKind
 from .sinks.protocol import SinkError, SinkRefused
-from .streams.stream import ChangefeedStream, open_stream
+from .sinks.sinkless import ChangefeedRow
+from .streams.sample import sample
+from .streams.stream import ChangefeedStream, open_stream, stream_options
 from .subscriptions import (
     Subscription,
     SubscriptionBounds,
@@ -104,6 +116,24 @@ class Changefeeds:
     async def stream(self, request: FeedRequest) -> ChangefeedStream:
         """A feed without a sink. Raises SQLError."""
         return await open_stream(self._services, request)
+
+    async def explain(
+        self, transaction: Transaction, request: FeedRequest, sink: str | None
+    ) -> list[Fact]:
+        """What such a feed would do. What is wrong with it is said as at its creation: roll the
+        transaction back. Raises SQLError."""
+        if sink is None:
+            options = stream_options(request.options)
+            await check_start(self._services, request, options.cursor)
+        else:
+            await plan_changefeed(
+                self._services, transaction, request, sink, user_name=request.user
+            )
+        return await explain_feed(self._services, request, sink)
+
+    async def sample(self, request: FeedRequest, count: int) -> list[ChangefeedRow]:
+        """Up to `count` messages that such a feed would send now. Raises SQLError."""
+        return await sample(self._services, request, count)
 
     async def subscribe(self, transaction: Transaction, request: FeedRequest, name: str) -> None:
         """Writes a subscription in the transaction. Raises SQLError."""
@@ -239,6 +269,36 @@ class Changefeeds:
                 "change",
                 hint=f"RESUME JOB {job_id}, or repair when its backfill has ended.",
             ) from error
+
+    async def latency(self, job_id: int) -> list[StageReport]:
+        """What each stage of a feed takes, and what waits in it now.
+
+        Of a feed that does not run here it tells what was measured when it last did.
+        """
+        store = self._services.store
+        now = await store.now()
+        return stage_reports(self.watch(job_id), now, store.clock.wall.monotonic_ns())
+
+    async def lag(
+        self, job_id: int, payload: bytes, saved: bytes | None, *, halted: str | None
+    ) -> list[SpanLag]:
+        """How far each span of a feed is behind.
+
+        `halted` is the job's state where it is not to run; `saved` is the job's progress, which
+        counts where the feed runs on another node.
+        """
+        details, live = decode_details(payload), self._live.get(job_id)
+        progress = None if live is None or not live.here else live.progress
+        if progress is None and saved is not None:
+            progress = decode_progress(saved)
+        services = self._services
+        return await feed_lag(
+            FeedPosition(details=details, progress=progress, live=live, halted=halted),
+            [services.target(target.table_id) for target in details.targets],
+            services.store,
+            services.store.clock.last,
+            asyncio.get_running_loop().time(),
+        )
 
     def close(self) -> None:
         """The node stops: who waits for a feed here is told so. Jobs go on elsewhere, or later."""

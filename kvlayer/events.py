@@ -36,7 +36,8 @@ class ValueBatch:
     `values[i]` is the body that was written (without the version header), or None where the key
     was deleted. `previous[i]`, where the feed was asked for previous values, is the body that it
     replaced. A batch never mixes keys of two keyspaces. The stage times are monotonic nanoseconds,
-    zero where unknown (catch-up): when commit was called, and when the entry was durable.
+    zero where unknown (catch-up): when commit was called, when the entry stood in the log's buffer,
+    and when it was durable.
     """
 
     keys: Sequence[bytes]
@@ -44,6 +45,7 @@ class ValueBatch:
     timestamps: Sequence[Timestamp]
     previous: Sequence[bytes | None] | None = None
     commit_called_ns: int = 0
+    appended_ns: int = 0
     durable_ns: int = 0
 
     def __len__(self) -> int:

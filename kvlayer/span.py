@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -32,6 +32,11 @@ class Span:
     def prefix(cls, prefix: bytes) -> Span:
         """All keys that begin with `prefix`."""
         return cls(prefix, prefix_end(prefix))
+
+    @classmethod
+    def of_keys(cls, keys: Sequence[bytes]) -> Span:
+        """The least span that holds the keys."""
+        return cls(min(keys), max(keys) + b"\x00")
 
     def contains(self, key: bytes) -> bool:
         return self.start <= key < self.end

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...changefeed.pipeline.stage_times import Latency, Stage
+from ...changefeed.pipeline.stage_times import Latency, Milestone, Stage
 from ..embedded import AsyncDatabase, aopen
 from ..tuned_process import tuned_process
 
@@ -34,17 +34,18 @@ WARM_UP_ROWS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedLatency:
-    """Every stage of a feed, in milliseconds from the call of commit."""
+    """Each stage of a feed, and the milestones from the call of commit, in milliseconds."""
 
     stages: dict[Stage, Latency]
+    milestones: dict[Milestone, Latency]
 
     @property
     def emit(self) -> Latency:
-        return self.stages[Stage.EMIT]
+        return self.milestones[Milestone.EMIT]
 
     @property
     def sink(self) -> Latency:
-        return self.stages[Stage.SINK]
+        return self.milestones[Milestone.SINK]
 
 
 async def measure_latency(folder: Path, *, rows: int, rate: float, locked: bool) -> FeedLatency:
@@ -63,9 +64,13 @@ async def measure_latency(folder: Path, *, rows: int, rate: float, locked: bool)
         with tuned_process():
             await _insert(database, first=WARM_UP_ROWS, rows=rows, rate=rate)
             await live.wait_until(await database.node.store.now())
-        measured = {stage: live.stages.latency(stage) for stage in Stage}
-        assert len(live.stages.samples_ns(Stage.SINK)) == rows, "every commit is measured once"
-    return FeedLatency(stages={stage: found for stage, found in measured.items() if found})
+        stages = {each: live.stages.latency(each) for each in Stage}
+        milestones = {each: live.stages.latency(each) for each in Milestone}
+        assert len(live.stages.samples_ns(Milestone.SINK)) == rows, "every commit is measured once"
+    return FeedLatency(
+        stages={stage: found for stage, found in stages.items() if found},
+        milestones={milestone: found for milestone, found in milestones.items() if found},
+    )
 
 
 async def _insert(database: AsyncDatabase, *, first: int, rows: int, rate: float) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ...changefeed.pipeline.live import LiveFeed
-from ...changefeed.pipeline.stage_times import Latency, Stage, summarize
+from ...changefeed.pipeline.stage_times import Latency, Milestone, summarize
 from ..embedded import AsyncDatabase
 from ..result import Result
 from .report import PhaseLatency
@@ -31,8 +31,8 @@ class _Samples:
     sink: list[int] = field(default_factory=list)
 
     def take(self, live: LiveFeed) -> None:
-        self.emit += live.stages.samples_ns(Stage.EMIT)
-        self.sink += live.stages.samples_ns(Stage.SINK)
+        self.emit += live.stages.samples_ns(Milestone.EMIT)
+        self.sink += live.stages.samples_ns(Milestone.SINK)
         live.stages.clear()
 
     def latency(self) -> PhaseLatency:

@@ -10,7 +10,7 @@ import msgspec
 from ...catalog.jobs import JobRecord
 from ...changefeed import JOB_KIND
 from ...changefeed.pipeline.live import LiveFeed
-from ...changefeed.pipeline.stage_times import Stage
+from ...changefeed.pipeline.stage_times import Milestone
 from ...kvlayer.clock import ZERO, seconds_between
 from ..node import Node
 
@@ -114,9 +114,9 @@ _BEHIND = re.compile(r"(?<=:) [\d.]+ s behind[,:](?= )|[:,] [\d.]+ s behind$")
 
 
 def _add_latencies(row: FeedRow, live: LiveFeed) -> None:
-    emit = live.stages.latency(Stage.EMIT, latest=RECENT_SAMPLES)
+    emit = live.stages.latency(Milestone.EMIT, latest=RECENT_SAMPLES)
     if emit is not None:
         row.emit_ms_p50, row.emit_ms_p99 = emit.p50, emit.p99
-    sink = live.stages.latency(Stage.SINK, latest=RECENT_SAMPLES)
+    sink = live.stages.latency(Milestone.SINK, latest=RECENT_SAMPLES)
     if sink is not None:
         row.sink_ms_p50, row.sink_ms_p99 = sink.p50, sink.p99

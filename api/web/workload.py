@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from ...changefeed.pipeline.live import LiveFeed
-from ...changefeed.pipeline.stage_times import Latency, Stage, summarize
+from ...changefeed.pipeline.stage_times import Latency, Milestone, summarize
 from ...kvlayer.clock import WallClock
 from ...sql import Session
 from .compared_tables import Subject
@@ -51,7 +51,7 @@ class Track:
         afterwards.
         """
         stages = self._live.stages
-        fresh = stages.samples_ns(Stage.EMIT, latest=stages.emit.count - self._seen)
+        fresh = stages.samples_ns(Milestone.EMIT, latest=stages.emit.count - self._seen)
         self._seen = stages.emit.count
         self._recent.extend(fresh)
         waiting = self._outstanding

@@ -26,14 +26,23 @@ class ChangeKind(Enum):
 
 @dataclass(slots=True)
 class StageTimes:
-    """When a batch passed each stage, in monotonic nanoseconds; zero where it did not."""
+    """When a batch passed each stage, in monotonic nanoseconds; zero where it did not.
 
-    commit_called: int = 0
-    durable: int = 0
+    `gated` is when its schema was proven, `received` when the sink had it, `flushing` when a flush
+    took it, `sunk` when that had made it durable.
+    """
+
     gated: int = 0
     decoded: int = 0
     received: int = 0
+    flushing: int = 0
     sunk: int = 0
+
+
+CommitTimes = tuple[int, int, int, int]
+"""A commit on its way to a feed, in monotonic nanoseconds: when it was called, stood in the log's
+buffer, was durable, and had arrived in the feed's pipeline. The first is zero where nobody measured
+it: for what is caught up with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

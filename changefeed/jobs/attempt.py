@@ -16,7 +16,7 @@ from ...kvlayer.span import Span
 from ...schemafeed.feed import SchemaFeedError
 from ..contract.options import ChangefeedOptions, ScanChoice
 from ..pipeline.gate import SchemaGate
-from ..pipeline.live import FeedState, LiveFeed
+from ..pipeline.live import LiveFeed
 from ..pipeline.pipeline import Pipeline, RangeDeletion, SinkEnd, TargetStart
 from ..pipeline.progress import part_of, whole, without
 from ..sinks.protocol import PastUnknown, Sink, SinkError, SinkProgress, SinkRefused
@@ -133,7 +133,7 @@ async def run_attempt(
 
     Raises SinkRefused also when the sink stands where this store has never been.
     """
-    live.state = FeedState.STARTING
+    live.begin_attempt()
     sink = destination.sink
     try:
         found = await _find_progress(services.store, destination)

@@ -100,6 +100,7 @@ class RowEmitter:
             versions=own,
         )
         self._live.scanned_rows += len(rows)
+        self._live.scanned_bytes += size - len(rows) * ROW_OVERHEAD_BYTES
         self._emit(Emission(batch, (), size))
 
     async def _versions_of(self, rows: Sequence[KeyAndBody]) -> dict[bytes, Timestamp]:

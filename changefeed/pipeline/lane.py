@@ -26,26 +26,31 @@ from itertools import islice
 from typing import Protocol
 
 from ...catalog.descriptors.descriptor import TableDescriptor
-from ...kvlayer.clock import ZERO, Timestamp, WallClock
+from ...kvlayer.clock import ZERO, Timestamp, WallClock, format_timestamp
 from ...kvlayer.events import ValueBatch
 from ...kvlayer.frontier import Frontier
 from ...kvlayer.span import Span
 from ...schemafeed.feed import TableDropped
 from ...schemafeed.table_events import TableEvent, table_event
 from ..contract.boundary_kind import BoundaryKind
-from ..contract.changes import ChangeBatch, StageTimes
+from ..contract.changes import ChangeBatch, CommitTimes, StageTimes
 from ..targets import FeedTarget, Versions
 from .boundary import Boundary, BoundaryPlan
 from .budget import MemoryBudget, batch_bytes
 from .crossing import OpenBackfill
 from .decode import decode, slice_rows
 from .gate import Proof, SchemaGate
+from .holdup import Holdup
+from .stage_times import Stage
 
 CHECKPOINT_SPACING_NS = 20_000_000
 """Checkpoints that wait closer together than this become one: a poll away, a table without writes
 would otherwise queue a hundred a second."""
 
 CHECKPOINT_BYTES = 128
+
+LOOKED_AT_MAX = 1_000
+"""Of what waits, to find rows among checkpoints for who asks what waits."""
 
 SLICE_BYTES = 2 * 1024 * 1024
 """Bytes decoded in one step of the loop: rows may be large, and `slice_rows` counts columns."""
@@ -61,11 +66,13 @@ class LaneState(Enum):
 
 @dataclass(slots=True)
 class _Queued:
-    """Versions that wait. `start` is how many of the batch have gone on already."""
+    """Versions that wait. `start` is how many of the batch have gone on already, `arrived_ns` when
+    it came from the range feed."""
 
     batch: ValueBatch
     upto: Timestamp
     size: int
+    arrived_ns: int
     start: int = 0
 
 
@@ -80,13 +87,10 @@ class _Mark:
 
 @dataclass(slots=True)
 class Emission:
-    """A batch on its way to the sink, the commits that end in it, and the bytes it is charged.
-
-    A commit is when it was called and when it was durable, in monotonic nanoseconds.
-    """
+    """A batch on its way to the sink, the commits that end in it, and the bytes it is charged."""
 
     batch: ChangeBatch
-    commits: Sequence[tuple[int, int]]
+    commits: Sequence[CommitTimes]
     size: int
 
 
@@ -96,7 +100,7 @@ class _Taken:
 
     proof: Proof
     versions: Versions = field(default_factory=Versions)
-    commits: list[tuple[int, int]] = field(default_factory=list)
+    commits: list[CommitTimes] = field(default_factory=list)
     """Those of the batches that end in the slice."""
     size: int = 0
     """The bytes that these batches were charged."""
@@ -203,7 +207,7 @@ class TableLane:
         assert len(batch) > 0, batch
         size = batch_bytes(batch)
         self._budget.charge(size)
-        self._waiting.append(_Queued(batch, max(batch.timestamps), size))
+        self._waiting.append(_Queued(batch, max(batch.timestamps), size, self._monotonic_ns()))
 
     def push_checkpoint(self, span: Span, resolved: Timestamp, *, now_ns: int) -> None:
         """A checkpoint came from the range feed: it holds for everything pushed before it."""
@@ -243,6 +247,26 @@ class TableLane:
         self.held_bytes = 0
         self._held.clear()
         self._forgot = True
+
+    def holdup(self) -> Holdup | None:
+        """What waits here, if anything does: the first rows of it."""
+        queue = self._held or self._waiting
+        if not queue:
+            return None
+        looked_at = islice(queue, LOOKED_AT_MAX)
+        head = next((item for item in looked_at if isinstance(item, _Queued)), queue[0])
+        if queue is self._held:
+            why = f"a schema change at {format_timestamp(self._held_from)} that is not over"
+        else:
+            why = f"the schema as of {format_timestamp(self.blocked_on)}"
+        return Holdup(
+            stage=Stage.GATE,
+            batches=len(self._held) + len(self._waiting),
+            since_ns=head.opened_at_ns if isinstance(head, _Mark) else head.arrived_ns,
+            table_id=self.table_id,
+            span=head.span if isinstance(head, _Mark) else Span.of_keys(head.batch.keys),
+            why=why,
+        )
 
     @property
     def resting(self) -> bool:
@@ -448,8 +472,6 @@ class TableLane:
         """Decodes and emits one slice of the queue's head; says whether that was a whole one."""
         stages = StageTimes(gated=self._monotonic_ns())
         taken = self._take(proof)
-        if taken.commits:
-            stages.commit_called, stages.durable = taken.commits[0]
         whole = self._whole(taken)
         segments = taken.proof.segments
         if len(segments) == 1 and segments[0].descriptor.version <= self._current.version:
@@ -479,15 +501,17 @@ class TableLane:
         return len(taken.versions) >= self._rows_max or taken.bytes >= SLICE_BYTES
 
     def _hold_versions(self, taken: _Taken, part: Versions, bar: Timestamp) -> None:
-        called, durable = taken.commits[0] if taken.commits else (0, 0)
+        called, appended, durable, arrived = taken.commits[0] if taken.commits else (0, 0, 0, 0)
         batch = ValueBatch(
             keys=part.keys,
             values=part.values,
             timestamps=part.timestamps,
             commit_called_ns=called,
+            appended_ns=appended,
             durable_ns=durable,
         )
-        self._hold(_Queued(batch, max(part.timestamps), taken.size), bar)
+        arrived = arrived or self._monotonic_ns()
+        self._hold(_Queued(batch, max(part.timestamps), taken.size, arrived), bar)
 
     def _emit(
         self, taken: _Taken, versions: Versions, descriptor: TableDescriptor, stages: StageTimes
@@ -539,7 +563,9 @@ class TableLane:
             if stop == len(batch):
                 waiting.popleft()
                 taken.size += head.size
-                taken.commits.append((batch.commit_called_ns, batch.durable_ns))
+                taken.commits.append(
+                    (batch.commit_called_ns, batch.appended_ns, batch.durable_ns, head.arrived_ns)
+                )
         assert len(versions) > 0, waiting
         return taken
 

@@ -10,9 +10,11 @@ from itertools import count
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...error import Error
-from ...kvlayer.clock import ZERO, Timestamp, format_timestamp, seconds_between
+from ...kvlayer.clock import ZERO, Timestamp, duration, format_timestamp, seconds_between
 from ..sinks.protocol import SinkProgress
 from ..targets import Versions
+from .holdup import Holdup
+from .rate import Rate
 from .stage_times import StageRecorder
 
 
@@ -37,6 +39,11 @@ def nothing() -> None:
     """Nobody listens."""
 
 
+def no_holdups(now: Timestamp) -> list[Holdup]:
+    """No pipeline runs."""
+    return []
+
+
 class LiveFeed:
     """One feed's state, its latencies, and who waits for it.
 
@@ -49,6 +56,13 @@ class LiveFeed:
         self.stages = StageRecorder()
         self.rows_emitted = 0
         self.scanned_rows = 0
+        self.scanned_bytes = 0
+        self.advance = Rate()
+        """Of the resolved timestamp, in its seconds."""
+        self.scan_rate = Rate()
+        """Of `scanned_bytes`."""
+        self.holdups: Callable[[Timestamp], list[Holdup]] = no_holdups
+        """Of the pipeline that runs: what waits there, as of a timestamp of now."""
         self.backfills = 0
         """How many tables show their rows as of a schema change."""
         self.paced_seconds = 0.0
@@ -123,10 +137,23 @@ class LiveFeed:
     def note_flushed(self, progress: SinkProgress) -> None:
         """`progress` is durable in the sink, with everything that it covers."""
         self.progress = progress
+        self._note_rates(progress)
         while self._waiters and self._waiters[0][0] <= progress.resolved:
             waiter = heappop(self._waiters)[2]
             if not waiter.done():
                 waiter.set_result(None)
+
+    def begin_attempt(self) -> None:
+        """The feed starts again: how fast it came on before says nothing."""
+        self.state = FeedState.STARTING
+        self.advance.clear()
+        self.scan_rate.clear()
+
+    def _note_rates(self, progress: SinkProgress) -> None:
+        at = asyncio.get_running_loop().time()
+        if progress.resolved > ZERO:
+            self.advance.note(at, progress.resolved / duration(seconds=1))
+        self.scan_rate.note(at, self.scanned_bytes)
 
     def stop(self) -> None:
         """The feed has ended, for whatever reason."""

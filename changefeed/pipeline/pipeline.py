@@ -44,10 +44,11 @@ from .checkpointer import Checkpointer
 from .crossing import OpenBackfill
 from .decode import SLICE_ROWS_MAX, decode
 from .gate import SchemaGate
+from .holdup import Holdup
 from .idle_pace import IdlePace
 from .initial_scan import InitialScan, RowEmitter, ScanReader
 from .lane import Emission, LaneState, TableLane
-from .live import FeedState, LiveFeed
+from .live import FeedState, LiveFeed, no_holdups
 from .progress import FeedProgress
 from .reader import EventFeed, FeedReader
 from .writer import SinkWriter
@@ -156,6 +157,7 @@ class Pipeline:
             options=options,
             pace=pace,
             on_flushed=self._checkpointer.note_flushed,
+            now_ns=self.now_ns,
         )
         self._writer.on_spacing = self._space_checkpoints
         self._spacing = 0.0
@@ -182,12 +184,14 @@ class Pipeline:
             raise group.exceptions[0] from None
         finally:
             self._live.send_again = None
+            self._live.holdups = no_holdups
             for reader in self._readers:
                 reader.feed.close()
 
     async def _run(self, tasks: asyncio.TaskGroup) -> None:
         self._tasks = tasks
         self._live.send_again = self._send_again
+        self._live.holdups = self._holdups
         writer = tasks.create_task(self._writer.run())
         checkpointer = tasks.create_task(self._checkpointer.run())
         beginning = tasks.create_task(self._begin())
@@ -338,6 +342,13 @@ class Pipeline:
         )
         self._writer.emit(Emission(batch, (), 0))
         return True
+
+    def _holdups(self, now: Timestamp) -> list[Holdup]:
+        """See `LiveFeed.holdups`."""
+        now_ns, full = self.now_ns(), self.budget.full
+        reading = [reader.holdup(now_ns, now, full=full) for reader in self._readers]
+        gated = [lane.holdup() for lane in self._lanes.values()]
+        return [each for each in (*reading, *gated) if each is not None] + self._writer.holdups()
 
     # What lanes ask for
 

@@ -11,9 +11,12 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Protocol
 
+from ...kvlayer.clock import ZERO, Timestamp, seconds_between
 from ...kvlayer.events import Checkpoint, DeleteRange, Event, SteadyState, ValueBatch
 from ...kvlayer.frontier import Frontier
+from .holdup import Holdup
 from .lane import TableLane
+from .stage_times import Stage
 
 
 class EventFeed(Protocol):
@@ -66,6 +69,26 @@ class FeedReader:
     @property
     def lanes(self) -> tuple[TableLane, ...]:
         return tuple(self._lanes)
+
+    def holdup(self, now_ns: int, now: Timestamp, *, full: bool) -> Holdup | None:
+        """The span of which the range feed has resolved least, since as long as it is behind.
+
+        `full` says that the pipeline can take no more.
+        """
+        entries = list(self.feed.frontier.entries())
+        span, resolved = min(entries, key=lambda entry: entry[1], default=(None, ZERO))
+        lane = None if span is None else self._lane_of(span.start)
+        if span is None or lane is None:
+            return None
+        behind = max(0.0, seconds_between(resolved, now))
+        return Holdup(
+            stage=Stage.RANGE_FEED,
+            batches=0,
+            since_ns=now_ns - round(behind * 1e9),
+            table_id=lane.table_id,
+            span=span,
+            why="room: changefeed.memory.per_changefeed_limit" if full else "what may still commit",
+        )
 
     def remove(self, lane: TableLane) -> None:
         """The lane is fed by this reader no more; one that feeds no lane is closed."""

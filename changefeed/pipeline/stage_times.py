@@ -1,8 +1,12 @@
-"""Stage times: how long commits took to reach each stage of a feed.
+"""Stage times: how long commits took to reach a feed's sink, and which stage took how much of it.
+
+    commit   log   range feed   gate   decode   encode   flush   sink
+    |------|-----|------------|------|--------|--------|-------|------|
+    called         durable                             emit           sink
 
 A commit's clock starts when `commit` is called. *Emit* is the time until the sink has received its
-rows, *sink* the time until they are durable there; the stages between explain the two. Scans and
-catch-up have no commit to measure from, and are not counted.
+rows, *sink* the time until they are durable there, and the stages add up to it. Scans and catch-up
+have no commit to measure from, and are not counted.
 """
 
 from __future__ import annotations
@@ -15,27 +19,42 @@ from enum import Enum
 from itertools import islice
 
 from ...kvlayer.metrics import Histogram
-from ..contract.changes import StageTimes
+from ..contract.changes import CommitTimes, StageTimes
 
 SAMPLES_MAX = 16_384
-"""Per stage: enough for a p99 of many runs, and 128 KiB a stage of a feed."""
+"""Of each milestone: enough for a p99 of many runs, and 640 KiB for each of a feed."""
+
+STAGE_SAMPLES_MAX = 2_048
+"""Of each stage: what explains the latest commits, in 80 KiB each."""
 
 NS_PER_MS = 1_000_000
 
 
-class Stage(Enum):
-    """A stage, measured from the call of commit until the rows have passed it."""
+class Milestone(Enum):
+    """Measured from the call of commit until the rows have come there."""
 
     DURABLE = "durable"  # the log is synced
-    GATED = "gated"  # the schema is proven
-    DECODED = "decoded"  # bytes are columns
     EMIT = "emit"  # the sink has them
     SINK = "sink"  # the sink has made them durable
 
 
+class Stage(Enum):
+    """What a commit's rows pass one after the other. The value is what SHOW CHANGEFEED LATENCY
+    says."""
+
+    COMMIT = "commit"  # evaluated, and in the log's buffer
+    LOG = "log"  # synced
+    RANGE_FEED = "range feed"  # on their way to the pipeline
+    GATE = "gate"  # until their schema is proven, with what was ahead of them in the lane
+    DECODE = "decode"  # bytes become columns
+    ENCODE = "encode"  # what the sink does to take them: messages are made here
+    FLUSH = "flush"  # until the flush before has ended
+    SINK = "sink"  # until they are durable in the sink
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """The recent latencies of one stage, in milliseconds."""
+    """Recent latencies, in milliseconds."""
 
     count: int
     p50: float
@@ -45,53 +64,64 @@ class Latency:
 
 
 class StageRecorder:
-    """Keeps the latest latencies of one feed, a bounded number for each stage."""
+    """Keeps the latest latencies of one feed, a bounded number for each stage and milestone."""
 
     def __init__(self, samples_max: int = SAMPLES_MAX) -> None:
-        self._samples: dict[Stage, deque[int]] = {
-            stage: deque(maxlen=samples_max) for stage in Stage
-        }
+        self._milestones = {each: deque[int](maxlen=samples_max) for each in Milestone}
+        self._stages = {each: deque[int](maxlen=STAGE_SAMPLES_MAX) for each in Stage}
         # At hand, since each commit adds to all of them and an Enum is slow to hash.
-        self._in_order = tuple(self._samples[stage] for stage in Stage)
+        self._reached = tuple(self._milestones.values())
+        self._passed = tuple(self._stages.values())
         self.emit = Histogram()
         """Of all commits ever; who looks again and again sees by its count what is new."""
         self.sink = Histogram()
 
-    def note_received(self, commits: Sequence[tuple[int, int]], stages: StageTimes) -> None:
-        """The sink has received the last rows of `commits`: (called, durable) each, in ns."""
-        durables, gated, decoded, received, _ = self._in_order
-        for called, durable in commits:
+    def note_received(self, commits: Sequence[CommitTimes], stages: StageTimes) -> None:
+        """The sink has received the last rows of `commits`."""
+        durables, emits, _ = self._reached
+        commit, log, range_feed, gate, decode, encode, _, _ = self._passed
+        gated, decoded, received = stages.gated, stages.decoded, stages.received
+        for called, appended, durable, arrived in commits:
             if called:
+                commit.append(appended - called)
+                log.append(durable - appended)
+                range_feed.append(arrived - durable)
+                gate.append(gated - arrived)
+                decode.append(decoded - gated)
+                encode.append(received - decoded)
                 durables.append(durable - called)
-                gated.append(stages.gated - called)
-                decoded.append(stages.decoded - called)
-                received.append(stages.received - called)
-                self.emit.observe(stages.received - called)
+                emits.append(received - called)
+                self.emit.observe(received - called)
 
-    def note_sunk(self, commits: Sequence[tuple[int, int]], stages: StageTimes) -> None:
+    def note_sunk(self, commits: Sequence[CommitTimes], stages: StageTimes) -> None:
         """Those rows are durable in the sink."""
-        sunk = self._in_order[-1]
-        for called, _ in commits:
+        _, _, sinks = self._reached
+        *_, flush, sink = self._passed
+        sunk, waited = stages.sunk, stages.flushing - stages.received
+        for commit in commits:
+            called = commit[0]
             if called:
-                sunk.append(stages.sunk - called)
-                self.sink.observe(stages.sunk - called)
+                flush.append(waited)
+                sink.append(sunk - stages.flushing)
+                sinks.append(sunk - called)
+                self.sink.observe(sunk - called)
 
-    def samples_ns(self, stage: Stage, *, latest: int | None = None) -> list[int]:
-        """The latencies kept for `stage`, oldest first: all, or the `latest` so many."""
-        samples = self._samples[stage]
+    def samples_ns(self, of: Milestone | Stage, *, latest: int | None = None) -> list[int]:
+        """The latencies kept, oldest first: all, or the `latest` so many."""
+        samples = self._milestones[of] if isinstance(of, Milestone) else self._stages[of]
         if latest is None or latest >= len(samples):
             return list(samples)
         newest = list(islice(reversed(samples), latest))
         newest.reverse()
         return newest
 
-    def latency(self, stage: Stage, *, latest: int | None = None) -> Latency | None:
-        """A summary of `stage`, or None when nothing was measured."""
-        return summarize(self.samples_ns(stage, latest=latest))
+    def latency(self, of: Milestone | Stage, *, latest: int | None = None) -> Latency | None:
+        """A summary, or None when nothing was measured."""
+        return summarize(self.samples_ns(of, latest=latest))
 
     def clear(self) -> None:
         """Forgets every sample: a new measurement begins."""
-        for samples in self._samples.values():
+        for samples in (*self._reached, *self._passed):
             samples.clear()
 
 

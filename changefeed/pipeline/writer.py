@@ -15,17 +15,20 @@ that had no row between two checkpoints is idle, and its next ones come at the n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from ...kvlayer.span import Span
 from ...schemafeed.table_events import TableEvent
 from ..contract.options import ChangefeedOptions
 from ..sinks.protocol import Sink, SinkProgress
 from .boundary import HIDDEN_CHANGES
 from .budget import MemoryBudget
+from .holdup import Holdup
 from .idle_pace import IdlePace
 from .lane import Emission
 from .live import LiveFeed, nothing
 from .progress import FeedProgress
+from .stage_times import Stage
 
 BULK_ROWS_MIN = 1_000
 """A flush of this many rows is bulk: the next one may wait for more, to be worth its commit."""
@@ -56,6 +59,7 @@ class SinkWriter:
         options: ChangefeedOptions,
         pace: IdlePace,
         on_flushed: Callable[[SinkProgress], None],
+        now_ns: Callable[[], int],
     ) -> None:
         self._sink = sink
         self._progress = progress
@@ -74,7 +78,9 @@ class SinkWriter:
         self._timer: asyncio.TimerHandle | None = None
         self._checkpoint_due = False
         self._next_checkpoint_at = self._loop.time()
+        self._now_ns = now_ns
         self._unflushed: list[Emission] = []
+        self._flushing: Sequence[Emission] = ()
         self._unflushed_rows = 0
         self._flushed = asyncio.Event()
         self._rows_behind = 0
@@ -101,6 +107,17 @@ class SinkWriter:
         while self._rows_behind > rows_max:
             self._flushed.clear()
             await self._flushed.wait()
+
+    def holdups(self) -> list[Holdup]:
+        """What the sink has been given and has not made durable."""
+        found = []
+        if self._flushing:
+            since = self._flushing[0].batch.stages.flushing
+            found.append(_held_up(Stage.SINK, self._flushing, since, "the sink makes it durable"))
+        if self._unflushed:
+            since = self._unflushed[0].batch.stages.received
+            found.append(_held_up(Stage.FLUSH, self._unflushed, since, "a flush that runs"))
+        return found
 
     def change_schema(self, event: TableEvent) -> None:
         """Hands a schema event to the sink. What can be seen of it is flushed at once."""
@@ -176,10 +193,16 @@ class SinkWriter:
 
     async def _flush(self) -> None:
         emissions, self._unflushed = self._unflushed, []
+        self._flushing = emissions
+        if emissions:
+            began_ns = self._now_ns()
+            for emission in emissions:
+                emission.batch.stages.flushing = began_ns
         rows, self._unflushed_rows = self._unflushed_rows, 0
         self._schema_changed = False
         claimed = self._claim_progress()
         await self._sink.flush(claimed)
+        self._flushing = ()
         self._rows_behind -= rows
         self._flushed.set()
         self._bulk = rows >= BULK_ROWS_MIN
@@ -245,3 +268,15 @@ class SinkWriter:
         self._timer = None
         self._checkpoint_due = True
         self._wake.set()
+
+
+def _held_up(stage: Stage, emissions: Sequence[Emission], since_ns: int, why: str) -> Holdup:
+    oldest = emissions[0].batch
+    return Holdup(
+        stage=stage,
+        batches=len(emissions),
+        since_ns=since_ns,
+        table_id=oldest.descriptor.id,
+        span=Span.of_keys(oldest.keys),
+        why=why,
+    )

@@ -31,14 +31,15 @@ nothing is written."""
 class DurableEntry(msgspec.Struct, frozen=True, gc=False):
     """An entry of the log that is durable, as the range hands it to its feeds.
 
-    `byte_count` is the entry's length in the log, which feeds count their buffers by. The two
-    times are monotonic nanoseconds; `commit_called_ns` is zero where nobody measured it.
+    `byte_count` is the entry's length in the log, which feeds count their buffers by. The times are
+    monotonic nanoseconds; `commit_called_ns` is zero where nobody measured it.
     """
 
     index: int
     command: Command
     byte_count: int
     commit_called_ns: int
+    appended_ns: int
     durable_ns: int
 
 

@@ -163,6 +163,7 @@ def _decode_versions(entry: DurableEntry, op: WriteValue | CommitIntent) -> Iter
         values=found.bodies,
         timestamps=[op.timestamp] * len(written),
         commit_called_ns=entry.commit_called_ns,
+        appended_ns=entry.appended_ns,
         durable_ns=entry.durable_ns,
     )
     lowest, highest = min(written), max(written)
@@ -188,5 +189,6 @@ def chosen(batch: ValueBatch, places: Sequence[int]) -> ValueBatch | None:
         values=[values[i] for i in places],
         timestamps=[timestamps[i] for i in places],
         commit_called_ns=batch.commit_called_ns,
+        appended_ns=batch.appended_ns,
         durable_ns=batch.durable_ns,
     )

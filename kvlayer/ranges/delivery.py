@@ -28,6 +28,11 @@ class Ending:
     reason: FeedEnd
 
 
+_Appended = tuple[int, tuple[PartOf, ...], int, int, tuple[Ending, ...]]
+"""The entry's index, its parts, when its commit was called and when it was appended (monotonic ns,
+zero where nobody measures it), and the ranges that it ends."""
+
+
 class Delivery:
     """Hands each entry to the ranges that it changed, in the moment in which it becomes durable.
 
@@ -44,7 +49,7 @@ class Delivery:
 
     def __init__(self, parts: StoreParts) -> None:
         self._parts = parts
-        self._waiting: deque[tuple[int, tuple[PartOf, ...], int, tuple[Ending, ...]]] = deque()
+        self._waiting: deque[_Appended] = deque()
         self._active: dict[Range, None] = {}  # those with feeds
         self._busy: dict[Range, None] = {}
         self._awaiting: dict[Range, None] = {}  # those that may go on when more is durable
@@ -67,7 +72,8 @@ class Delivery:
         endings: tuple[Ending, ...] = (),
     ) -> None:
         """An entry was appended. Ranges that it ends have no part in it."""
-        self._waiting.append((index, parts, commit_called_ns, endings))
+        appended_ns = self._parts.clock.wall.monotonic_ns() if commit_called_ns else 0
+        self._waiting.append((index, parts, commit_called_ns, appended_ns, endings))
 
     def entries_durable(self, durable_index: int) -> None:
         """Consumes what has become durable."""
@@ -75,10 +81,12 @@ class Delivery:
         waiting, active = self._waiting, self._active
         touched: dict[Range, int] = {}  # and the last entry consumed
         while waiting and waiting[0][0] <= durable_index:
-            index, parts, called_ns, endings = waiting.popleft()
+            index, parts, called_ns, appended_ns, endings = waiting.popleft()
             for found, command, byte_count in parts:
                 if found in active:
-                    entry = DurableEntry(index, command, byte_count, called_ns, durable_ns)
+                    entry = DurableEntry(
+                        index, command, byte_count, called_ns, appended_ns, durable_ns
+                    )
                     found.feeds.close_at(self._closed)
                     found.feeds.consume(entry)
                     touched[found] = index

@@ -145,7 +145,7 @@ class Range:
         for index, payload in self._log.read(first, last):
             part = decode_command(payload).part_of(self.id)
             if part is not None:
-                yield DurableEntry(index, part, len(payload), 0, 0)
+                yield DurableEntry(index, part, len(payload), 0, 0, 0)
 
     async def push(self, transaction_id: bytes) -> PushOutcome:
         return await self._owner.push(transaction_id)

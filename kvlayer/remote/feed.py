@@ -159,6 +159,7 @@ def event_of(sent: WireEvent) -> Event:
                 timestamps=sent.timestamps,
                 previous=sent.previous,
                 commit_called_ns=sent.commit_called_ns,
+                appended_ns=sent.appended_ns,
                 durable_ns=sent.durable_ns,
             )
         case WireDeleteRange():
@@ -178,6 +179,7 @@ def sent_of(event: Event) -> WireEvent:
                 timestamps=list(event.timestamps),
                 previous=None if event.previous is None else list(event.previous),
                 commit_called_ns=event.commit_called_ns,
+                appended_ns=event.appended_ns,
                 durable_ns=event.durable_ns,
             )
         case DeleteRange():

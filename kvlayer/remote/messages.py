@@ -29,7 +29,7 @@ from ..clock import Timestamp
 from ..history import StorePosition
 from ..span import Span
 
-PROTOCOL = 3
+PROTOCOL = 4
 """To be raised with every change of a message."""
 
 WireSpan = tuple[bytes, bytes]
@@ -320,6 +320,7 @@ class WireValues(Message, frozen=True, tag="values"):
     timestamps: list[Timestamp]
     previous: list[bytes | None] | None
     commit_called_ns: int
+    appended_ns: int
     durable_ns: int
 
 

@@ -35,7 +35,7 @@ from ..syntax.statements import AlterTableSet
 from ..syntax.subscription_statements import SubscriptionChange
 from ..variables.variables import NEW_TABLES_LOCKED, SERIAL_NORMALIZATION, SessionVariables
 from .admin.alter_feed import alter_changefeed
-from .admin.feeds import create_changefeed
+from .admin.feeds import create_changefeed, explain_changefeed
 from .admin.subscriptions import change_subscription
 from .ddl.ddl import DDL, locked_unless_said, run_ddl, wait_until_seen
 from .ddl.ddl_needs import check_ddl
@@ -223,11 +223,39 @@ async def stream_changefeed(
     services: Services, statement: statements.CreateChangefeed, database: str, user: str
 ) -> Result:
     """CREATE CHANGEFEED without a sink: its rows are the statement's, for as long as it is read."""
-    transaction = services.store.begin(read_only=True)
+    return await _rolled_back(
+        services,
+        lambda transaction, scope: create_changefeed(
+            services, statement, transaction, scope, database, user
+        ),
+        read_only=True,
+    )
+
+
+async def explain_feed(
+    services: Services, statement: statements.ExplainChangefeed, database: str, user: str
+) -> Result:
+    """EXPLAIN CHANGEFEED: all that creation would do is done, and undone."""
+    return await _rolled_back(
+        services,
+        lambda transaction, scope: explain_changefeed(
+            services, statement, transaction, scope, database, user
+        ),
+        read_only=False,
+    )
+
+
+async def _rolled_back(
+    services: Services,
+    work: Callable[[Transaction, LeaseScope], Awaitable[Result]],
+    *,
+    read_only: bool,
+) -> Result:
+    transaction = services.store.begin(read_only=read_only)
     await transaction.started()
     scope = LeaseScope(services.leases)
     try:
-        return await create_changefeed(services, statement, transaction, scope, database, user)
+        return await work(transaction, scope)
     finally:
         scope.release()
         await transaction.rollback()

@@ -18,6 +18,7 @@ from ..syntax.statements import (
     DropTable,
     Explain,
     ExplainChange,
+    ExplainChangefeed,
     Insert,
     InsertMode,
     JobAction,
@@ -102,7 +103,7 @@ def _statement(text: str, tokens: list[Token]) -> Statement:
     raise _unknown(cursor)
 
 
-def _explain(text: str, tokens: list[Token]) -> Explain | ExplainChange:
+def _explain(text: str, tokens: list[Token]) -> Explain | ExplainChange | ExplainChangefeed:
     if len(tokens) == 1:
         end = tokens[0].end + 1
         raise syntax_error(text, end, end, hint="Expected a statement.")
@@ -118,6 +119,11 @@ def _explain(text: str, tokens: list[Token]) -> Explain | ExplainChange:
             hint="EXPLAIN (DDL) takes ALTER TABLE, CREATE INDEX, DROP INDEX, DROP TABLE and "
             "TRUNCATE.",
         )
+    if "changefeed" in words[:2]:
+        cursor = Cursor(text, tokens[1:])
+        cursor.accept_words("create")
+        if cursor.accept_words("changefeed"):
+            return feeds.explain_changefeed(cursor)
     analyze, told = explain_options(text, tokens[1:])
     if told == len(tokens) - 1:
         end = tokens[-1].end + 1
@@ -240,6 +246,8 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("show", "system", "grants"): rights.show_system_grants,
     ("show", "default", "privileges"): rights.show_default_privileges,
     ("show", "relaxed", "logs"): relaxed_logs.show_relaxed_logs,
+    ("show", "changefeed", "latency"): feeds.show_feed_latency,
+    ("show", "changefeed", "lag"): feeds.show_feed_lag,
     ("show",): feeds.show,
     ("set", "constraints"): lambda cursor: Discard(target=set_constraints(cursor)),
     ("set",): feeds.set_statement,

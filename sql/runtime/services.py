@@ -18,6 +18,7 @@ from ...catalog.store.catalog import Catalog
 from ...changefeed import Alteration, Subscription, SubscriptionReader
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
+from ...kvlayer.span import Span
 from ...kvlayer.txn import Transaction
 from ..analyze.default_expressions import StoreGenerators
 from ..analyze.scalars import Generators
@@ -55,6 +56,34 @@ class ChangefeedStream:
     rows: AsyncGenerator[Row, None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedStage:
+    """A stage of a feed: what `commits` took in it, and what waits there now, if anything does."""
+
+    name: str
+    commits: int = 0
+    percentiles_ms: tuple[float | None, float | None, float | None, float | None] = (None,) * 4
+    """p50, p95, p99 and the greatest."""
+    waiting: int | None = None
+    waited_ms: float | None = None
+    table_id: int | None = None
+    span: Span | None = None
+    waits_for: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedSpan:
+    """A span of one of a feed's tables; `resolved` is None while it is not scanned."""
+
+    table_id: int
+    table: str
+    state: str
+    span: Span
+    resolved: Timestamp | None
+    lag_seconds: float
+    catch_up_seconds: float | None
+
+
 class Changefeeds(Protocol):
     """Makes changefeeds. Bad options, sinks and cursors are SQLErrors that leave nothing behind."""
 
@@ -80,6 +109,28 @@ class Changefeeds(Protocol):
     ) -> Sequence[tuple[str, str, str]]:
         """The table, the key and what differs, for each row of a feed's sink that is not as in its
         table. Raises SQLError."""
+        ...
+
+    async def explain(
+        self, transaction: Transaction, request: ChangefeedRequest, sink: str | None
+    ) -> Sequence[tuple[str, str]]:
+        """What a feed would do, property by property.
+
+        It is refused as at its creation, for which it writes in the transaction: roll that back.
+        """
+        ...
+
+    async def sample(self, request: ChangefeedRequest, count: int) -> Sequence[Row]:
+        """Up to `count` messages that a feed would send of what is there now."""
+        ...
+
+    async def latency(self, job_id: int) -> Sequence[FeedStage]:
+        """Where a feed's rows spend their time. Raises SQLError: 0A000 for a feed that runs on
+        another node."""
+        ...
+
+    async def lag(self, job_id: int) -> Sequence[FeedSpan]:
+        """How far each span of a feed is behind."""
         ...
 
     async def subscribe(
@@ -128,6 +179,8 @@ class JobSummary:
     format: str | None = None
     sink: str | None = None
     resolved: Timestamp | None = None
+    lag_seconds: float | None = None
+    catch_up_seconds: float | None = None
 
 
 class Jobs(Protocol):

@@ -16,6 +16,7 @@ from ...catalog.values.session_zone import SessionZone
 from ...kvlayer.errors import KVError
 from ..analyze.parameters import check_parameters
 from ..execute.admin.cluster_settings import set_cluster_setting
+from ..execute.admin.feed_reports import show_feed_lag, show_feed_latency
 from ..execute.admin.feeds import (
     check_sink_options,
     control_jobs,
@@ -32,6 +33,7 @@ from ..execute.catalog_statements import (
     begin_changefeed,
     change_catalog,
     change_subscriptions,
+    explain_feed,
     stream_changefeed,
 )
 from ..execute.ddl.ddl import DDL
@@ -54,7 +56,7 @@ from ..runtime.plan_cache import Prepared
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction, lock_timeout
 from ..syntax import statements
-from ..syntax.changefeed_statements import AlterChangefeed
+from ..syntax.changefeed_statements import AlterChangefeed, ShowFeedLag, ShowFeedLatency
 from ..syntax.cursor_statements import CursorStatement, FetchCursor
 from ..syntax.merge_statements import Merge
 from ..syntax.rights_statements import ActAs, RightsChange
@@ -457,6 +459,9 @@ class Session:
                 return await self._list(statement, parameters)
             case statements.CreateChangefeed():
                 return await self._run_changefeed(statement)
+            case statements.ExplainChangefeed():
+                self._transactions.refuse_block("EXPLAIN CHANGEFEED")
+                return await explain_feed(self._services, statement, self.database, self.user)
             case _ if isinstance(statement, SubscriptionChange):
                 self._transactions.refuse_read_only("a change of subscriptions")
                 return await change_subscriptions(
@@ -473,6 +478,10 @@ class Session:
             case statements.ShowJobs():
                 reader = self._transactions.reader
                 return await list_jobs(self._services, statement, self.user, reader)
+            case ShowFeedLatency(job_id=job_id):
+                return await show_feed_latency(self._services, job_id, self.user)
+            case ShowFeedLag(job_id=job_id):
+                return await show_feed_lag(self._services, job_id, self.user)
             case statements.ControlJobs():
                 self._transactions.refuse_block(f"{statement.action.value} JOB")
                 return await control_jobs(self._services, statement, self.user)

@@ -38,6 +38,20 @@ class UnsetFeedOptions:
     names: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowFeedLatency:
+    """SHOW CHANGEFEED LATENCY."""
+
+    job_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowFeedLag:
+    """SHOW CHANGEFEED LAG."""
+
+    job_id: int
+
+
 FeedClause = AddTables | DropTables | ControlTables | SetFeedOptions | UnsetFeedOptions
 
 

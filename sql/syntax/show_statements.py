@@ -65,9 +65,9 @@ ShowObjects = (
 )
 
 SHOWN = (
-    "changefeed jobs", "cluster settings", "columns", "constraints", "create table", "databases",
-    "default privileges", "enums", "grants", "indexes", "jobs", "queries", "ranges", "roles",
-    "schemas", "sequences", "sessions", "statements", "system grants", "tables", "transaction",
-    "types", "users",
+    "changefeed jobs", "changefeed lag", "changefeed latency", "cluster settings", "columns",
+    "constraints", "create table", "databases", "default privileges", "enums", "grants",
+    "indexes", "jobs", "queries", "ranges", "roles", "schemas", "sequences", "sessions",
+    "statements", "system grants", "tables", "transaction", "types", "users",
 )  # fmt: skip
 """What SHOW takes beside variables: what a misspelt name may have meant."""

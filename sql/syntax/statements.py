@@ -13,7 +13,7 @@ from enum import Enum
 from sqlglot import exp
 
 from .as_of_clause import AsOf
-from .changefeed_statements import AlterChangefeed
+from .changefeed_statements import AlterChangefeed, ShowFeedLag, ShowFeedLatency
 from .conflict_clause import OnConflict, Overriding
 from .copy_options import CopyOptions
 from .cursor_statements import CursorStatement
@@ -317,6 +317,14 @@ class Explain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainChangefeed:
+    """EXPLAIN CHANGEFEED; `sample` is how many messages are asked for, None for facts alone."""
+
+    changefeed: CreateChangefeed
+    sample: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prepare:
     """`text` is the inner statement, with blanks in front so that its positions are true."""
 
@@ -377,10 +385,13 @@ Statement = (
     | ShowRanges
     | SchemaStatement
     | ExplainChange
+    | ExplainChangefeed
     | PlannedStatement
     | TransactionStatement
     | CreateChangefeed
     | AlterChangefeed
+    | ShowFeedLag
+    | ShowFeedLatency
     | ShowJobs
     | ControlJobs
     | VerifyChangefeed

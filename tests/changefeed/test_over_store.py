@@ -15,7 +15,7 @@ from tailrace.changefeed.pipeline.idle_pace import IdlePace
 from tailrace.changefeed.pipeline.live import LiveFeed
 from tailrace.changefeed.pipeline.pipeline import Pipeline, SinkEnd
 from tailrace.changefeed.pipeline.progress import progress_at
-from tailrace.changefeed.pipeline.stage_times import Stage
+from tailrace.changefeed.pipeline.stage_times import Milestone
 from tailrace.changefeed.sinks import SinkError, SinkProgress
 from tailrace.schemafeed.feed import TableDropped
 from tailrace.schemafeed.leasing import LeasingSchemaFeed
@@ -75,7 +75,7 @@ class Feed:
     def held_seconds(self) -> float:
         """The longest that a durable row waited for the sink to receive it."""
         stages = self.live.stages
-        emit, durable = stages.samples_ns(Stage.EMIT), stages.samples_ns(Stage.DURABLE)
+        emit, durable = stages.samples_ns(Milestone.EMIT), stages.samples_ns(Milestone.DURABLE)
         return max(e - d for e, d in zip(emit, durable, strict=True)) / 1e9
 
 

@@ -19,7 +19,7 @@ from tailrace.changefeed.pipeline.idle_pace import IdlePace
 from tailrace.changefeed.pipeline.live import FeedState, LiveFeed
 from tailrace.changefeed.pipeline.pipeline import Pipeline, SinkEnd
 from tailrace.changefeed.pipeline.progress import progress_at
-from tailrace.changefeed.pipeline.stage_times import Stage
+from tailrace.changefeed.pipeline.stage_times import Milestone
 from tailrace.changefeed.sinks import SinkError, SinkProgress
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.schemafeed.feed import TableDropped
@@ -310,7 +310,7 @@ def test_large_transaction_is_cut_exactly() -> None:
             keys = [key for batch in bench.sink.emitted for key in batch.keys]
             assert keys == [key for key, _, _ in bench.store.history]
             assert {ts} == {at for batch in bench.sink.emitted for at in batch.timestamps}
-            assert len(bench.live.stages.samples_ns(Stage.SINK)) <= 1  # a commit counts once
+            assert len(bench.live.stages.samples_ns(Milestone.SINK)) <= 1  # a commit counts once
 
     sim = Simulation(16)
     sim.run(scenario())

@@ -142,7 +142,7 @@ class SmallRange:
         self.closed.entries_durable(self.durable_index)
         for index, command in ready:
             size = len(encode_command(command))
-            entry = DurableEntry(index, command, size, 0, self.wall.monotonic_ns())
+            entry = DurableEntry(index, command, size, 0, 0, self.wall.monotonic_ns())
             self._log[index] = entry
             self.feeds.consume(entry)
 

@@ -33,6 +33,8 @@ from tailrace.sql import (
     Analytics,
     ChangefeedRequest,
     ChangefeedStream,
+    FeedSpan,
+    FeedStage,
     JobSummary,
     Result,
     ResultColumn,
@@ -101,6 +103,20 @@ class RecordedFeeds:
         self, job_id: int, *, at_resolved: bool, repairs: bool
     ) -> Sequence[tuple[str, str, str]]:
         return [("t", "k=1", "differs in v")]
+
+    async def explain(
+        self, transaction: Transaction, request: ChangefeedRequest, sink: str | None
+    ) -> Sequence[tuple[str, str]]:
+        return [("sink", str(sink))]
+
+    async def sample(self, request: ChangefeedRequest, count: int) -> Sequence[Row]:
+        return []
+
+    async def latency(self, job_id: int) -> Sequence[FeedStage]:
+        return [FeedStage(name="sink", commits=1, percentiles_ms=(1.0, 2.0, 3.0, 4.0))]
+
+    async def lag(self, job_id: int) -> Sequence[FeedSpan]:
+        return []
 
     async def wait(self, job_id: int, until: Timestamp, *, seconds: float | None) -> Timestamp:
         return until

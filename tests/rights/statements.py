@@ -124,6 +124,8 @@ ROWS: Sequence[Row] = (
     on_table("ALTER TABLE t{n} UNSPLIT ALL", "INSERT", setup=SPLIT),
     on_table("SHOW RANGES FROM TABLE t{n}", "SELECT"),
     on_table("CREATE CHANGEFEED FOR TABLE t{n} INTO 'null://'", "CHANGEFEED"),
+    on_table("EXPLAIN CHANGEFEED FOR TABLE t{n} INTO 'null://'", "CHANGEFEED"),
+    on_table("EXPLAIN CHANGEFEED FOR TABLE t{n} WITH sample = 1", "SELECT"),
     on_table("CREATE SUBSCRIPTION b{n} FOR t{n}", "SELECT"),
     *(
         Row(
@@ -252,6 +254,17 @@ ROWS: Sequence[Row] = (
         "CONTROLJOB",
         setup=FEED_OF_OTHER,
         refusal="42704",
+    ),
+    *(
+        Row(
+            sql=f"SHOW CHANGEFEED {what} {{job}}",
+            needs="VIEWJOB of the system, and SELECT on the tables",
+            setup=FEED_OF_OTHER,
+            grants=["GRANT SYSTEM VIEWJOB TO {user}", "GRANT SELECT ON t{n} TO {user}"],
+            owning=["GRANT other{n} TO {user}"],
+            refusal="42704",
+        )
+        for what in ("LATENCY", "LAG")
     ),
     Row(
         sql="VERIFY CHANGEFEED {job}",

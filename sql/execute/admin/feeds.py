@@ -25,12 +25,13 @@ from ...syntax.names import ObjectName, Option
 from ...syntax.statements import (
     ControlJobs,
     CreateChangefeed,
+    ExplainChangefeed,
     JobAction,
     ShowJobs,
     VerifyChangefeed,
 )
 from ..ddl.ownership import own_jobs
-from ..query.result_shape import VERIFY_COLUMNS
+from ..query.result_shape import CHANGEFEED_COLUMNS, EXPLAIN_COLUMNS, VERIFY_COLUMNS
 from .show import show_changefeed_jobs, show_jobs
 
 
@@ -74,6 +75,50 @@ async def create_changefeed(
     user: str = ROOT,
 ) -> Result:
     """The job's id, or the rows of a feed without a sink. Does not commit."""
+    statement, request = await _requested(services, statement, transaction, scope, database, user)
+    if statement.sink is None:
+        stream = await services.changefeeds.stream(request)
+        columns = tuple(stream.columns)
+        return Result(tag="CREATE CHANGEFEED", columns=columns, stream=_rows(stream.rows))
+    job_id = await services.changefeeds.create(transaction, request, statement.sink)
+    await own_jobs(transaction, user, [job_id])
+    return listing("CREATE CHANGEFEED", [("job_id", INT8)], [(job_id,)])
+
+
+async def explain_changefeed(
+    services: Services,
+    explained: ExplainChangefeed,
+    transaction: Transaction,
+    scope: LeaseScope,
+    database: str,
+    user: str,
+) -> Result:
+    """What the feed would do, or messages as it would send them; the transaction is to be rolled
+    back. Needs the rights that CREATE CHANGEFEED needs, and SELECT for messages."""
+    check_sink_options(explained.changefeed.options)
+    statement, request = await _requested(
+        services, explained.changefeed, transaction, scope, database, user
+    )
+    facts = await services.changefeeds.explain(transaction, request, statement.sink)
+    if explained.sample is None:
+        rows: Sequence[Row] = facts
+        return Result(tag="EXPLAIN", columns=EXPLAIN_COLUMNS, rows=list(rows), row_count=len(rows))
+    actor = Actor(services, user, database, transaction)
+    for table in request.tables:
+        await actor.need_table(table, Privilege.SELECT)
+    rows = await services.changefeeds.sample(request, explained.sample)
+    return Result(tag="EXPLAIN", columns=CHANGEFEED_COLUMNS, rows=list(rows), row_count=len(rows))
+
+
+async def _requested(
+    services: Services,
+    statement: CreateChangefeed,
+    transaction: Transaction,
+    scope: LeaseScope,
+    database: str,
+    user: str,
+) -> tuple[CreateChangefeed, ChangefeedRequest]:
+    """The statement with the tables that it means, found. Raises SQLError."""
     at = transaction.read_timestamp
     if statement.relaxed_log is not None:
         statement = await _of_log(services, statement, statement.relaxed_log, transaction)
@@ -91,13 +136,7 @@ async def create_changefeed(
         at=at,
         user=user,
     )
-    if statement.sink is None:
-        stream = await services.changefeeds.stream(request)
-        columns = tuple(stream.columns)
-        return Result(tag="CREATE CHANGEFEED", columns=columns, stream=_rows(stream.rows))
-    job_id = await services.changefeeds.create(transaction, request, statement.sink)
-    await own_jobs(transaction, user, [job_id])
-    return listing("CREATE CHANGEFEED", [("job_id", INT8)], [(job_id,)])
+    return statement, request
 
 
 async def _of_log(
@@ -192,6 +231,20 @@ async def check_sees_job(services: Services, user: str, job_id: int) -> None:
     jobs = await services.jobs.find([job_id])
     if not any(_sees(rights, user, job) for job in jobs):
         raise SQLError("42704", f"job with ID {job_id} does not exist")
+
+
+async def check_reads_feed(services: Services, user: str, job_id: int) -> None:
+    """Raises SQLError 42704 where the user sees no such job in SHOW JOBS, and 42501 where another
+    user's feed is of tables that this one may not SELECT: what is told of it holds keys."""
+    rights = services.rights.current
+    if rights.admin(user):
+        return
+    jobs = [job for job in await services.jobs.find([job_id]) if _sees(rights, user, job)]
+    if not jobs:
+        raise SQLError("42704", f"job with ID {job_id} does not exist")
+    for job in jobs:
+        if (job.user_name or ROOT) not in rights.roles_of(user):
+            await _check_tables(services, job, user, Privilege.SELECT)
 
 
 async def control_jobs(services: Services, statement: ControlJobs, user: str) -> Result:

@@ -7,7 +7,9 @@ from difflib import get_close_matches
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.store.descriptor_store import DescriptorReader
 from ....catalog.store.show_create import default_text, show_create
+from ....catalog.values.column_types import ColumnType
 from ....catalog.values.errors import SQLError
+from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.clock import format_timestamp
 from ....kvlayer.settings import REGISTRY
 from ...results.as_of import datetime_of
@@ -167,7 +169,7 @@ def show_jobs(jobs: list[JobSummary]) -> Result:
 
 
 def show_changefeed_jobs(jobs: list[JobSummary]) -> Result:
-    """SHOW CHANGEFEED JOBS: the anchor's columns."""
+    """SHOW CHANGEFEED JOBS: the anchor's columns, and how late each feed is."""
     rows: list[Row] = [
         (
             job.id,
@@ -186,11 +188,15 @@ def show_changefeed_jobs(jobs: list[JobSummary]) -> Result:
             job.tables,
             job.topics,
             job.format,
+            job.lag_seconds,
+            job.catch_up_seconds,
         )
         for job in jobs
     ]
     return listing("SHOW JOBS", _CHANGEFEED_COLUMNS, rows)
 
+
+FLOAT8 = ColumnType(TypeKind.FLOAT8)
 
 _JOB_COLUMNS = (
     ("job_id", INT8),
@@ -221,4 +227,6 @@ _CHANGEFEED_COLUMNS = (
     ("full_table_names", STRING),
     ("topics", STRING),
     ("format", STRING),
+    ("lag_seconds", FLOAT8),
+    ("catch_up_seconds", FLOAT8),
 )

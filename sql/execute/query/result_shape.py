@@ -13,6 +13,7 @@ from ...syntax.changefeed_statements import AlterChangefeed
 from ...syntax.statements import (
     CreateChangefeed,
     Explain,
+    ExplainChangefeed,
     SplitAt,
     Statement,
     UnsplitAt,
@@ -61,6 +62,8 @@ def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | Non
             return CHANGEFEED_COLUMNS
         case CreateChangefeed():
             return (ResultColumn("job_id", INT8),)
+        case ExplainChangefeed(sample=sample):
+            return EXPLAIN_COLUMNS if sample is None else CHANGEFEED_COLUMNS
         case AlterChangefeed():
             return (ResultColumn("job_id", INT8), ResultColumn("job_description", STRING))
         case VerifyChangefeed():

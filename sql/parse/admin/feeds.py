@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot.tokenizer_core import TokenType
 
+from ....catalog.values.errors import SQLError
+from ...syntax.changefeed_statements import ShowFeedLag, ShowFeedLatency
 from ...syntax.names import ObjectName, Option
 from ...syntax.statements import (
     ControlJobs,
     CreateChangefeed,
+    ExplainChangefeed,
     JobAction,
     SetClusterSetting,
     ShowClusterSettings,
@@ -41,6 +46,23 @@ def create_changefeed(cursor: Cursor) -> CreateChangefeed:
     return CreateChangefeed(
         tables=tables, sink=sink, options=options, text=cursor.statement_text, relaxed_log=log
     )
+
+
+def explain_changefeed(cursor: Cursor) -> ExplainChangefeed:
+    """As CREATE CHANGEFEED, with one option more: `sample = n`."""
+    changefeed = create_changefeed(cursor)
+    samples = [option for option in changefeed.options if option.name == "sample"]
+    options = tuple(option for option in changefeed.options if option.name != "sample")
+    if not samples:
+        return ExplainChangefeed(changefeed=changefeed, sample=None)
+    value = samples[-1].value
+    if len(samples) > 1 or value is None or not value.isdecimal() or not 0 < int(value) <= 1_000:
+        raise SQLError(
+            "22023",
+            "sample takes how many messages to show: from 1 to 1000",
+            position=samples[-1].position,
+        )
+    return ExplainChangefeed(changefeed=replace(changefeed, options=options), sample=int(value))
 
 
 def feed_tables(cursor: Cursor) -> tuple[ObjectName, ...]:
@@ -83,6 +105,18 @@ def verify_changefeed(cursor: Cursor) -> VerifyChangefeed:
     repairs = cursor.accept_words("repair")
     cursor.expect_end()
     return VerifyChangefeed(job_id=job_id, at_resolved=at_resolved, repairs=repairs)
+
+
+def show_feed_latency(cursor: Cursor) -> ShowFeedLatency:
+    job_id = cursor.integer("a job's id")
+    cursor.expect_end()
+    return ShowFeedLatency(job_id=job_id)
+
+
+def show_feed_lag(cursor: Cursor) -> ShowFeedLag:
+    job_id = cursor.integer("a job's id")
+    cursor.expect_end()
+    return ShowFeedLag(job_id=job_id)
 
 
 def show(cursor: Cursor) -> Statement:

@@ -20,6 +20,19 @@ CREATE CHANGEFEED t
 position 19: syntax error at or near "t" (SQLSTATE 42601)
 HINT: Expected FOR.
 
+SHOW CHANGEFEED LATENCY 7
+----
+ShowFeedLatency(job_id=7)
+
+SHOW CHANGEFEED LAG 7
+----
+ShowFeedLag(job_id=7)
+
+SHOW CHANGEFEED LAG
+----
+position 20: syntax error at end of input (SQLSTATE 42601)
+HINT: Expected a job's id.
+
 SHOW CHANGEFEED JOBS
 ----
 ShowJobs(changefeeds_only=True, job_id=None)
@@ -72,6 +85,18 @@ ALTER CHANGEFEED j ADD t
 ----
 position 18: syntax error at or near "j" (SQLSTATE 42601)
 HINT: Expected a job's id.
+
+EXPLAIN CHANGEFEED FOR TABLE t INTO 'null://' WITH updated, sample = 3
+----
+ExplainChangefeed(changefeed=CreateChangefeed(tables=(ObjectName(parts=('t'), position=30)), sink='null://', options=(Option(name='updated', value=None, position=52)), text="CHANGEFEED FOR TABLE t INTO 'null://' WITH updated, sample = 3", relaxed_log=None), sample=3)
+
+EXPLAIN CREATE CHANGEFEED FOR t
+----
+ExplainChangefeed(changefeed=CreateChangefeed(tables=(ObjectName(parts=('t'), position=31)), sink=None, options=(), text='CREATE CHANGEFEED FOR t', relaxed_log=None), sample=None)
+
+EXPLAIN CHANGEFEED FOR t WITH sample = 'many'
+----
+position 31: sample takes how many messages to show: from 1 to 1000 (SQLSTATE 22023)
 
 CREATE SUBSCRIPTION IF NOT EXISTS s FOR TABLE a, b.c WITH (updated, resolved = '1s')
 ----

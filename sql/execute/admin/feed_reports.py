@@ -1,0 +1,96 @@
+"""SHOW CHANGEFEED LATENCY and SHOW CHANGEFEED LAG."""
+
+from __future__ import annotations
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.rows.key_borders import pretty_key
+from ....catalog.values.column_types import ColumnType
+from ....catalog.values.type_kinds import TypeKind
+from ....kvlayer.clock import format_timestamp
+from ....kvlayer.span import Span
+from ...results.results import INT8, STRING, Result, Row, listing
+from ...runtime.services import Services
+from .feeds import check_reads_feed
+
+FLOAT8 = ColumnType(TypeKind.FLOAT8)
+
+_LATENCY_COLUMNS = (
+    ("stage", STRING),
+    ("commits", INT8),
+    ("p50_ms", FLOAT8),
+    ("p95_ms", FLOAT8),
+    ("p99_ms", FLOAT8),
+    ("max_ms", FLOAT8),
+    ("waiting", INT8),
+    ("waited_ms", FLOAT8),
+    ("table_name", STRING),
+    ("span", STRING),
+    ("waits_for", STRING),
+)
+_LAG_COLUMNS = (
+    ("table_name", STRING),
+    ("state", STRING),
+    ("span", STRING),
+    ("resolved", STRING),
+    ("lag_seconds", FLOAT8),
+    ("catch_up_seconds", FLOAT8),
+)
+
+
+async def show_feed_latency(services: Services, job_id: int, user: str) -> Result:
+    """A row for each stage. Raises SQLError 42704, 42501, and 0A000 where another node runs it."""
+    await check_reads_feed(services, user, job_id)
+    tables = _Tables(services)
+    rows: list[Row] = []
+    for stage in await services.changefeeds.latency(job_id):
+        table = None if stage.table_id is None else await tables.find(stage.table_id)
+        rows.append(
+            (
+                stage.name,
+                stage.commits,
+                *stage.percentiles_ms,
+                stage.waiting,
+                stage.waited_ms,
+                None if table is None else table.name,
+                None if stage.span is None else _shown(stage.span, table),
+                stage.waits_for,
+            )
+        )
+    return listing("SHOW CHANGEFEED LATENCY", _LATENCY_COLUMNS, rows)
+
+
+async def show_feed_lag(services: Services, job_id: int, user: str) -> Result:
+    """A row for each span of each table. Raises SQLError 42704 and 42501."""
+    await check_reads_feed(services, user, job_id)
+    tables = _Tables(services)
+    rows: list[Row] = [
+        (
+            found.table,
+            found.state,
+            _shown(found.span, await tables.find(found.table_id)),
+            None if found.resolved is None else format_timestamp(found.resolved),
+            found.lag_seconds,
+            found.catch_up_seconds,
+        )
+        for found in await services.changefeeds.lag(job_id)
+    ]
+    return listing("SHOW CHANGEFEED LAG", _LAG_COLUMNS, rows)
+
+
+class _Tables:
+    """Descriptors as they are now, each read once."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._found: dict[int, TableDescriptor | None] = {}
+
+    async def find(self, table_id: int) -> TableDescriptor | None:
+        if table_id not in self._found:
+            at = await self._services.store.now()
+            found = await self._services.catalog.descriptors.read_at(table_id, at)
+            self._found[table_id] = found if isinstance(found, TableDescriptor) else None
+        return self._found[table_id]
+
+
+def _shown(span: Span, table: TableDescriptor | None) -> str:
+    return f"[{pretty_key(span.start, table)}, {pretty_key(span.end, table)})"
