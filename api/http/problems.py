@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from ...catalog.values.errors import SQLError
 from ...kvlayer.errors import KVError
 from ...sql.results.errors import from_kv
+from ..web.assets import asset
 from .connected import CLIENT_CLOSED_REQUEST
 
 PROBLEM_TYPE = "application/problem+json"
@@ -95,9 +96,14 @@ async def answer_kv_error(_request: Request, error: Exception) -> Response:
     return problem(from_kv(error)).response()
 
 
-async def answer_http_error(_request: Request, error: Exception) -> Response:
-    """No such path or method, and what a door says of a request's form."""
+async def answer_http_error(request: Request, error: Exception) -> Response:
+    """No such path or method, and what a door says of a request's form. Who asks for HTML, as a
+    browser does for a page, is given a page."""
     assert isinstance(error, HTTPException)
+    if error.status_code == HTTPStatus.NOT_FOUND and "text/html" in request.headers.get(
+        "accept", ""
+    ):
+        return asset("missing.html", status=error.status_code)
     title = HTTPStatus(error.status_code).phrase
     detail = None if error.detail == title else error.detail
     answer = Problem(title=title, status=error.status_code, detail=detail)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 
 from ...catalog.values.errors import SQLError
@@ -82,36 +83,53 @@ async def copy_out(
         writer = make_writer(statement.options, found.columns)
         binary = statement.options.format is CopyFormat.BINARY
         channel.write(replies.copy_response(b"H", binary=binary, column_count=len(found.columns)))
-        if writer.head:
+        if writer.head and not binary:
             channel.write(replies.copy_data(writer.head))
+        rows = _Rows(writer, writer.head if binary else b"")
         if found.batches is None:
-            for rows in _slices(found, writer):
-                channel.write(replies.copy_rows(rows))
+            for portion in rows.slices(found):
+                channel.write(replies.copy_rows(portion))
                 await output.turn()
             count = found.row_count
         else:
-            count = await guard.run(_send_batches(session, channel, found, found.batches, writer))
+            count = await guard.run(_send_batches(session, channel, found, found.batches, rows))
     if writer.tail:
-        channel.write(replies.copy_data(writer.tail))
+        channel.write(replies.copy_data(rows.head + writer.tail))
     channel.write(replies.COPY_DONE)
     output.complete(Result(tag=f"COPY {count}"))
 
 
 async def _send_batches(
-    session: Session, channel: Channel, found: Result, batches: ResultBatches, writer: RowWriter
+    session: Session, channel: Channel, found: Result, batches: ResultBatches, rows: _Rows
 ) -> int:
     """Sends the rows of a result while they are computed. Returns how many there were."""
     async with session.sending(found):
         while (table := await batches.next()) is not None:
-            for rows in _slices(found.batch(table), writer):
-                channel.write(replies.copy_rows(rows))
+            for portion in rows.slices(found.batch(table)):
+                channel.write(replies.copy_rows(portion))
                 await channel.drain()
                 await asyncio.sleep(0)
     return batches.row_count
 
 
+@dataclass(slots=True)
+class _Rows:
+    """Rows as they are sent. `head` is a binary header that is still due: it goes with the first
+    row, in one message, for readers (DuckDB's extension) know it from PostgreSQL so."""
+
+    writer: RowWriter
+    head: bytes
+
+    def slices(self, found: Result) -> Iterator[list[bytes]]:
+        """The rows of a result, as many at a time as are written in about a millisecond."""
+        for portion in _slices(found, self.writer):
+            if self.head and portion:
+                portion[0] = self.head + portion[0]
+                self.head = b""
+            yield portion
+
+
 def _slices(found: Result, writer: RowWriter) -> Iterator[list[bytes]]:
-    """The rows of a result, as many at a time as are written in about a millisecond."""
     if found.table is None:
         rows = iter(found.rows or ())
         while portion := [writer.row(row) for row in islice(rows, SLICE_ROWS)]:

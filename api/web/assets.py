@@ -45,9 +45,11 @@ _FILES = {
 """Every file that is served, by its path: what a request names is looked up, never opened."""
 
 
-def asset(path: str) -> FileResponse:
+def asset(path: str, *, status: int = 200) -> FileResponse:
     """One of the files under `static/`. Raises HTTPException 404."""
     file = _FILES.get(path)
     if file is None:
         raise HTTPException(404)
-    return FileResponse(file, media_type=_MEDIA_TYPES[file.suffix], headers=HEADERS)
+    return FileResponse(
+        file, status_code=status, media_type=_MEDIA_TYPES[file.suffix], headers=HEADERS
+    )

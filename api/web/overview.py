@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import msgspec
 
@@ -10,7 +11,7 @@ from ...catalog.jobs import JobRecord
 from ...changefeed import JOB_KIND
 from ...changefeed.pipeline.live import LiveFeed
 from ...changefeed.pipeline.stage_times import Milestone
-from ...kvlayer.clock import ZERO, Timestamp, seconds_between
+from ...kvlayer.clock import ZERO, seconds_between
 from ..node import Node
 
 FRESH_SECONDS = 0.5
@@ -76,26 +77,26 @@ class Overview:
         jobs = [job for job in await node.jobs.list() if job.kind == JOB_KIND]
         running = [job for job in jobs if not job.state.final]
         ended = [job for job in jobs if job.state.final][-FINISHED_MAX:]
-        now = await node.store.now()
-        feeds = [await self._row(job, now) for job in [*reversed(running), *reversed(ended)]]
+        await node.store.now()  # the clock is where rows are behind of
+        feeds = [await self._row(job) for job in [*reversed(running), *reversed(ended)]]
         return OverviewReply(
             store_id=node.store.id,
             monotonic_ms=node.store.clock.wall.monotonic_ns() / 1e6,
             feeds=feeds,
         )
 
-    async def _row(self, job: JobRecord, now: Timestamp) -> FeedRow:
+    async def _row(self, job: JobRecord) -> FeedRow:
         node = self._node
         progress = await node.jobs.progress(job.id)
         status = node.feeds.status(job.id, job.payload, progress)
         behind = None
         if status.resolved != ZERO and not job.state.final:
-            behind = 1e3 * max(0.0, seconds_between(status.resolved, now))
+            behind = 1e3 * max(0.0, seconds_between(status.resolved, node.store.clock.last))
         live = node.feeds.feed(job.id)
         row = FeedRow(
             job_id=str(job.id),
             state=job.state.value,
-            status=None if job.state.final else status.running_status,
+            status=None if job.state.final else _BEHIND.sub("", status.running_status),
             tables=", ".join(status.full_table_names),
             sink=status.sink_uri,
             final=job.state.final,
@@ -106,6 +107,10 @@ class Overview:
         if live is not None:
             _add_latencies(row, live)
         return row
+
+
+_BEHIND = re.compile(r"(?<=:) [\d.]+ s behind[,:](?= )|[:,] [\d.]+ s behind$")
+"""What the page has a column of its own for."""
 
 
 def _add_latencies(row: FeedRow, live: LiveFeed) -> None:

@@ -13,6 +13,7 @@ tasks of the store's own say `leave`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -97,10 +98,27 @@ def known_zone(text: str) -> str:
     try:
         return ZoneInfo(wanted).key
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        found = _names().get(wanted.lower())
+        found = _names().get(wanted.lower()) or _fixed_zone(wanted)
     if found is None:
-        raise ValueError("Write a name such as 'Europe/Berlin', or UTC.")
+        raise ValueError("Write a name such as 'Europe/Berlin', UTC, or whole hours such as +2.")
     return found
+
+
+def _fixed_zone(text: str) -> str | None:
+    """The zone of a fixed offset in whole hours, by PostgreSQL's rules: a plain number counts to
+    the east, and what has a name or minutes (`GMT+1`, `+02:00`) to the west, as POSIX does."""
+    plain, posix = _HOURS.fullmatch(text), _POSIX.fullmatch(text)
+    if plain is None and posix is None:
+        return None
+    hours = int(plain[0]) if plain is not None else -int(posix[1]) if posix is not None else 0
+    if hours == 0:
+        return UTC_NAME
+    # The names of the tz database count to the west, too.
+    return _names().get(f"etc/gmt{-hours:+d}")
+
+
+_HOURS = re.compile(r"[+-]?\d{1,2}")
+_POSIX = re.compile(r"(?:<[\w+-]{3,}>|[A-Za-z]{3,}|(?=[+-]\d\d:))([+-]?\d{1,2})(?::00)?")
 
 
 _UTC_NAMES = frozenset(

@@ -43,6 +43,20 @@ def settled_text(
     return marked.strip()
 
 
+def within_database(text: str, database: str) -> str:
+    """A view's text without the database before the names of its own tables, as PostgreSQL has it
+    and takes it."""
+    cuts = [
+        (catalog.meta["start"], schema.meta["start"])
+        for table in tables_in(_tree(text))
+        if (catalog := table.args.get("catalog")) is not None and catalog.name == database
+        for schema in (table.args["db"],)
+    ]
+    for start, end in sorted(cuts, reverse=True):
+        text = text[:start] + text[end:]
+    return text
+
+
 def _tree(text: str) -> exp.Expr:
     (statement,) = parse(text).statements
     assert isinstance(statement, Query), text

@@ -35,7 +35,7 @@ from ..runtime.authorization import require
 from ..runtime.implicit import attempts, in_transaction
 from ..runtime.plan_cache import Prepared
 from ..runtime.planning import lengthy_relations, planned
-from ..runtime.relations import LeaseScope, changed_tables, resolve_all
+from ..runtime.relations import SEQUENCE_RELATIONS, LeaseScope, changed_tables, resolve_all
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction
 from ..syntax import statements
@@ -447,6 +447,8 @@ async def _authorize(
 async def holds(plan: Plan, scope: LeaseScope, at: Timestamp, changed: frozenset[int]) -> bool:
     """Leases the plan's tables at `at`, and says whether they are as when it was made."""
     for table in plan.relations:
+        if table.id < SEQUENCE_RELATIONS:
+            return False  # no lease tells of a sequence that is dropped
         if table.id < FIRST_USER_ID:
             continue
         if table.id in changed:

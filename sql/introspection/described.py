@@ -18,6 +18,7 @@ from ...catalog.descriptors.names import quote_identifier
 from ...catalog.descriptors.view_query import ViewQuery
 from ...catalog.store.show_create import literal
 from ..analyze.calls.oids import constraint_oid
+from ..analyze.view_text import within_database
 from ..runtime.introspection_context import IntrospectionContext
 
 
@@ -94,18 +95,19 @@ async def described_relations(context: IntrospectionContext) -> list[DescribedTa
 async def described_views(context: IntrospectionContext) -> list[tuple[DescribedTable, str]]:
     """Views by schema and name, each with its query as PostgreSQL would print it."""
     return [
-        (found, f" {_definition(found.table, found.table.view)};")
+        (found, f" {_definition(found.table, found.table.view, context.database)};")
         for found in await _described(context, views=True)
         if found.table.view is not None
     ]
 
 
-def _definition(view: TableDescriptor, query: ViewQuery) -> str:
-    """The view's query, with the view's names for its columns."""
+def _definition(view: TableDescriptor, query: ViewQuery, database: str) -> str:
+    """The view's query, with the view's names for its columns, as one writes it in `database`."""
+    text = within_database(query.text, database)
     if not query.renames:
-        return query.text
+        return text
     names = names_of(view, [column.id for column in view.columns])
-    return f"SELECT * FROM ({query.text}) AS {quote_identifier(view.name)} ({names})"
+    return f"SELECT * FROM ({text}) AS {quote_identifier(view.name)} ({names})"
 
 
 async def described_tables(context: IntrospectionContext) -> list[DescribedTable]:

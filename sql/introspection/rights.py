@@ -105,12 +105,14 @@ _OWNERS = {
 
 def acl(rights: Rights, thing: Securable) -> list[str] | None:
     """An access list of pg_catalog; None where it is as it was made: nothing was granted, and what
-    all have of such a thing was not taken back."""
+    all have of such a thing was not taken back. That of `public` is always told: PostgreSQL makes
+    it with another."""
     owner = rights.owner(thing.id)
     grants = list(rights.grants_on(thing.id))
     given = {grantee: grant.privileges for grantee, grant in grants if grantee != owner}
     initial = initial_grants(thing.kind, thing.name)
-    if given == ({PUBLIC: initial} if initial else {}):
+    told = thing.kind is SecurableKind.SCHEMA and thing.name == PUBLIC
+    if not told and given == ({PUBLIC: initial} if initial else {}):
         return None
     shown = int(ALL_OF[thing.kind])
     if thing.kind in (SecurableKind.SEQUENCE, SecurableKind.TYPE):

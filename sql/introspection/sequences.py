@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.named_objects import SequenceDescriptor
 from ...catalog.descriptors.sequence_value import decode_value
+from ...catalog.rights.privileges import Privilege, securable
 from ...catalog.rights.rights import read_rights
+from ...catalog.rights.users import ROOT
 from ..results.results import Row
 from ..runtime.introspection_context import IntrospectionContext
 
@@ -35,7 +37,7 @@ async def sequence_rows(context: IntrospectionContext) -> Sequence[Row]:
 
 async def schema_sequence_rows(context: IntrospectionContext) -> Sequence[Row]:
     """information_schema.sequences: identity columns have theirs within."""
-    identities = await _identities(context)
+    identities = await identity_columns(context)
     return [
         (
             context.database, schema, found.name, "bigint", 64, 2, 0, f"{found.options.start}",
@@ -47,7 +49,7 @@ async def schema_sequence_rows(context: IntrospectionContext) -> Sequence[Row]:
     ]  # fmt: skip
 
 
-async def _identities(context: IntrospectionContext) -> set[tuple[int, int]]:
+async def identity_columns(context: IntrospectionContext) -> set[tuple[int, int]]:
     """The identity columns that own sequences, each with its table."""
     found: set[tuple[int, int]] = set()
     owners = {s.owner[0] for _, s in await described_sequences(context) if s.owner is not None}
@@ -56,6 +58,22 @@ async def _identities(context: IntrospectionContext) -> set[tuple[int, int]]:
         if isinstance(table, TableDescriptor):
             found |= {(table_id, c.id) for c in table.columns if c.identity is not None}
     return found
+
+
+async def sequence_value_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """What a sequence is as a relation, for those whom a right on it lets ask: one that has handed
+    out nothing yet has the value that it starts with."""
+    rights = await read_rights(context.reader)
+    rows: list[Row] = []
+    for _, found in await described_sequences(context):
+        if context.user == ROOT or rights.held(context.user, securable(found)) & _READING:
+            body = await context.reader.get(found.key)
+            value = (found.options.start, False) if body is None else decode_value(body)
+            rows.append((found.id, *value))
+    return rows
+
+
+_READING = Privilege.USAGE | Privilege.SELECT
 
 
 async def sequence_state_rows(context: IntrospectionContext) -> Sequence[Row]:

@@ -21,6 +21,7 @@ from ..results.results import BOOL, INT8, STRING, Row
 from ..runtime.introspection_context import IntrospectionContext
 from .pg_catalog.functions import function_texts
 from .pg_catalog.relations import definition_rows
+from .sequences import sequence_value_rows
 from .virtual_table import VirtualTable, virtual_columns
 
 SCHEMA = "tailrace_internal"
@@ -188,5 +189,12 @@ TAILRACE_INTERNAL = (
         name="functions",
         columns=virtual_columns(oid=INT8, arguments=STRING, result=STRING),
         rows=function_texts,
+    ),
+    VirtualTable(
+        id=-107,
+        schema=SCHEMA,
+        name="sequences",
+        columns=virtual_columns(oid=INT8, last_value=INT8, is_called=BOOL),
+        rows=sequence_value_rows,
     ),
 )

@@ -206,12 +206,12 @@ class Cursor:
         return int(self.advance().text)
 
     def option_value(self) -> str:
-        """The text of a string, a signed number, or a word such as true."""
+        """The text of a string, a signed number, or a word such as true, which may be in quotes."""
         sign = "-" if self.accept_symbol("-") else ""
         lexeme = self.current
         if lexeme.kind is LexemeKind.NUMBER:
             return sign + self.advance().text
-        if not sign and lexeme.kind in (LexemeKind.STRING, LexemeKind.WORD):
+        if not sign and lexeme.kind in (LexemeKind.STRING, LexemeKind.WORD, LexemeKind.QUOTED):
             return self.advance().text
         self.fail(expected="a value")
 

@@ -292,4 +292,5 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("reindex",): maintenance.reindex,
     ("cluster",): maintenance.cluster,
     ("checkpoint",): maintenance.checkpoint,
+    ("lock",): maintenance.lock,
 }

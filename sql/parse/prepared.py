@@ -27,8 +27,10 @@ def prepare(cursor: Cursor) -> Prepare:
 
 
 def _type_name(cursor: Cursor) -> TypeName:
-    """`double precision`, `numeric(10, 2)`"""
+    """`double precision`, `numeric(10, 2)`, `pg_catalog.oid`"""
     position = cursor.position
+    if cursor.accept_words("pg_catalog"):
+        cursor.expect_symbol(".")
     words: list[str] = []
     while cursor.current.kind is LexemeKind.WORD:
         words.append(cursor.advance().text)

@@ -105,6 +105,11 @@ def set_variable(cursor: Cursor) -> Statement:
         if cursor.accept_words("local"):  # the server's, which is UTC, as is the default
             cursor.expect_end()
             return SetVariable(name=name, value=None, local=local, position=position)
+        if cursor.accept_words("interval"):
+            hours = cursor.string("an interval of hours").removesuffix(":00")
+            cursor.accept_words("hour", "to", "minute")
+            cursor.expect_end()
+            return SetVariable(name=name, value=hours, local=local, position=position)
     else:
         name = cursor.dotted_name("a session variable").lower()
         if not cursor.accept_words("to"):

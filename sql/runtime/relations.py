@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from ...catalog.descriptors.descriptor import TableDescriptor
-from ...catalog.descriptors.names import TableName
+from ...catalog.descriptors.descriptor import Column, TableDescriptor
+from ...catalog.descriptors.named_objects import SequenceDescriptor
+from ...catalog.descriptors.names import TableName, quote_identifier
 from ...catalog.descriptors.system_tables import FIRST_USER_ID
+from ...catalog.descriptors.view_query import ViewQuery
 from ...catalog.leases import DescriptorMissing, Lease, LeaseManager
+from ...catalog.store.catalog import Catalog
 from ...catalog.store.catalog_changes import CatalogChanges
 from ...catalog.store.descriptor_store import DescriptorReader, DescriptorStore
+from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
+from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.clock import MAX_TIMESTAMP, Timestamp
 from ...kvlayer.errors import RetryableTransaction
 from ...kvlayer.txn import Transaction
@@ -166,6 +172,56 @@ async def find_table(
         raise
 
 
+async def find_sequence(
+    catalog: Catalog, reader: DescriptorReader, name: ObjectName, database: str
+) -> SequenceDescriptor | None:
+    """The sequence behind a name as `reader` sees it, if there is one."""
+    descriptors = catalog.descriptors
+    wanted = full_name(name, database)
+    schema = name.parts[0] if len(name.parts) == 2 else "public"
+    if schema != "public" and schema in await catalog.list_schemas(reader, database):
+        wanted = replace(wanted, database=database, schema=schema)
+    try:
+        parents = await descriptors.resolve_schema(reader, wanted.database, wanted.schema)
+    except SQLError:
+        return None
+    found_id = await descriptors.lookup(reader, *parents, wanted.name)
+    found = None if found_id is None else await descriptors.read(reader, found_id)
+    return found if isinstance(found, SequenceDescriptor) else None
+
+
+def _sequence_relation(sequence: SequenceDescriptor, name: ObjectName) -> TableDescriptor:
+    """A sequence as a relation of one row, as pg_dump reads it: a view of what is stored of it."""
+    quoted = ".".join(quote_identifier(part) for part in name.parts[-2:]).replace("'", "''")
+    return TableDescriptor(
+        id=SEQUENCE_RELATIONS - sequence.id,
+        name=sequence.name,
+        database_id=sequence.database_id,
+        schema_id=sequence.schema_id,
+        columns=tuple(
+            Column(id=place, name=column, type=type, nullable=True)
+            for place, (column, type) in enumerate(_SEQUENCE_COLUMNS.items(), start=1)
+        ),
+        primary_key=(),
+        next_column_id=len(_SEQUENCE_COLUMNS) + 1,
+        view=ViewQuery(
+            "SELECT last_value, 0::INT8 AS log_cnt, is_called FROM tailrace_internal.sequences "
+            f"WHERE oid = '{quoted}'::regclass",
+            reads=(),
+        ),
+    )
+
+
+SEQUENCE_RELATIONS = -(1 << 32)
+"""Above the ids of sequences as relations: no virtual table has one of them."""
+
+_SEQUENCE_COLUMNS = {
+    "last_value": ColumnType(TypeKind.INT8),
+    "log_cnt": ColumnType(TypeKind.INT8),
+    "is_called": ColumnType(TypeKind.BOOL),
+}
+
+
 def not_a_view(name: ObjectName) -> SQLError:
     return SQLError(
         "42809",
@@ -194,7 +250,10 @@ async def resolve(
         raise
     table = await find_table(services, reader, name, database, views=True, keyspaces=keyspaces)
     if table is None:
-        raise unknown_relation(name)
+        sequence = await find_sequence(services.catalog, reader, name, database)
+        if sequence is None:
+            raise unknown_relation(name)
+        return _sequence_relation(sequence, name)
     return table
 
 

@@ -14,7 +14,7 @@ from decimal import Decimal
 
 from ...catalog.values.column_types import ColumnType, coerce
 from ...catalog.values.errors import SQLError
-from ...catalog.values.type_kinds import TypeKind
+from ...catalog.values.type_kinds import CatalogName, TypeKind
 from ...kvlayer.access import ClockReading
 from ...kvlayer.clock import Timestamp
 from ..analyze.scalars import Bindings, NotNative, compile_scalar
@@ -124,6 +124,9 @@ def declared_types(statement: Prepare) -> list[ColumnType | None]:
     for written in statement.types:
         if written.name == "unknown":
             types.append(None)
+            continue
+        if written.name == "oid":
+            types.append(ColumnType(TypeKind.INT8, catalog_name=CatalogName.OID))
             continue
         try:
             types.append(ColumnType.from_sql(written.name, written.arguments))

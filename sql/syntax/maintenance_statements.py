@@ -16,6 +16,7 @@ class Chore(Enum):
     REINDEX = "REINDEX"
     CLUSTER = "CLUSTER"
     CHECKPOINT = "CHECKPOINT"
+    LOCK = "LOCK TABLE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,6 +125,10 @@ CHECK_FUNCTION_BODIES = declare(
     "check_function_bodies", True, parse=parse_bool, show=show_bool,
     description="there are no functions whose bodies could be checked",
 )  # fmt: skip
+SYNCHRONIZE_SEQSCANS = declare(
+    "synchronize_seqscans", True, parse=parse_bool, show=show_bool,
+    description="each scan has its own way through a table",
+)  # fmt: skip
 JIT = _single(
     "jit", "off", "false", "no", "0", description="queries are not compiled while they run"
 )

@@ -11,6 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tailrace.api.web.assets import STATIC
+from tailrace.api.web.overview import Overview
 from tests.harness.http_door import HttpDoor, problem_of
 
 PAGES = ("/", "/compare")
@@ -70,6 +71,23 @@ def test_third_parties_files_come_with_their_licence() -> None:
 @pytest.mark.parametrize("path", ["/web/../assets.py", "/web/%2e%2e/assets.py", "/web/nothing.js"])
 def test_what_is_no_asset_is_not_found(door: HttpDoor, path: str) -> None:
     assert door.client.get(path).status_code == 404
+
+
+def test_a_browser_is_given_a_page_where_there_is_none(door: HttpDoor) -> None:
+    answer = door.client.get("/nowhere", headers={"accept": "text/html,*/*;q=0.8"})
+    assert answer.status_code == 404
+    assert "There is no such page" in answer.text
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert door.client.get("/nowhere").headers["content-type"] == "application/problem+json"
+
+
+def test_how_far_behind_is_said_once(door: HttpDoor) -> None:
+    door.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
+    door.sql("CREATE CHANGEFEED FOR t INTO 'duckdb:///m.duckdb'")
+    door.wait_for_mirror("m.duckdb")
+    feed = json.loads(door.run(Overview(door.node).render()))["feeds"][0]
+    assert feed["behind_ms"] > 0
+    assert "behind" not in feed["status"]
 
 
 def test_a_foreign_host_name_is_refused(door: HttpDoor) -> None:

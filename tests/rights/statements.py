@@ -398,6 +398,7 @@ ROWS: Sequence[Row] = (
             "SHOW search_path",
             "SET application_name = 'x'",
             "ANALYZE t{n}",
+            "LOCK TABLE t{n} IN ACCESS SHARE MODE",
             "BEGIN; SAVEPOINT a; ROLLBACK TO a; RELEASE a; SET TRANSACTION READ ONLY; COMMIT",
             "BEGIN; ROLLBACK",
             "SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE",

@@ -117,6 +117,25 @@ def test_names_of_zones_are_known_in_any_case() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("'+2'", "02"), ("-3", "21"), ("'-03'", "21"), ("'+02:00'", "22"), ("'GMT+1'", "23"),
+        ("'UTC-3'", "03"), ("'<+02>-02'", "02"), ("INTERVAL '+02:00' HOUR TO MINUTE", "02"),
+        ("'GMT-0'", "00"),
+    ],
+)  # fmt: skip
+def test_offsets_in_whole_hours_count_as_in_postgresql(written: str, shown: str) -> None:
+    """A plain number to the east; a name, or hours and minutes, to the west, as POSIX has it."""
+
+    async def scenario(node: SqlNode) -> None:
+        await node.sql(f"SET TIME ZONE {written}")
+        assert await node.rows("SELECT to_char(TIMESTAMPTZ '2020-07-01Z', 'HH24')") == [(shown,)]
+        assert (await node.error("SET TIME ZONE '+05:30'")).sqlstate == "22023"
+
+    run(scenario)
+
+
 def test_zones_that_nobody_uses_make_room() -> None:
     """A session may go through many, and takes none from the others."""
 

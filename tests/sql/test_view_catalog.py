@@ -11,7 +11,10 @@ ORDERS = (
     "CREATE TABLE orders (id INT4 PRIMARY KEY, customer VARCHAR(9), total DECIMAL(8,2), note TEXT)"
 )
 LARGE = "CREATE VIEW large AS SELECT id, customer, total FROM orders WHERE total > 9"
-QUERY = "SELECT id, customer, total FROM defaultdb.public.orders WHERE total > 9"
+FULL = "SELECT id, customer, total FROM defaultdb.public.orders WHERE total > 9"
+"""What is kept; within its own database a view is printed without that."""
+
+QUERY = "SELECT id, customer, total FROM public.orders WHERE total > 9"
 
 
 def run(scenario: Callable[[SqlNode], Awaitable[None]], *more: str) -> None:
@@ -136,7 +139,7 @@ def test_explain_of_a_dropped_column_drops_no_view() -> None:
 def test_show_create_view_is_of_views() -> None:
     async def scenario(node: SqlNode) -> None:
         assert await node.rows("SHOW CREATE VIEW large") == [
-            ("large", f"CREATE VIEW large (id, customer, total) AS {QUERY}")
+            ("large", f"CREATE VIEW large (id, customer, total) AS {FULL}")
         ]
         assert (await node.error("SHOW CREATE VIEW orders")).sqlstate == "42809"
 

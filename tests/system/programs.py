@@ -47,10 +47,14 @@ NODE_POSTGRES = "pg@8.16.3"
 """The client of Node that is tested, by its exact version."""
 
 
+def _cache() -> Path:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "tailrace-tests"
+
+
 def node_modules() -> Path:
     """The folder with node-postgres, installed by npm when it is first asked for."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache / "tailrace-tests" / NODE_POSTGRES.replace("@", "-")
+    folder = _cache() / NODE_POSTGRES.replace("@", "-")
     modules = folder / "node_modules"
     if not (modules / "pg" / "package.json").exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -60,6 +64,22 @@ def node_modules() -> Path:
             check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
     return modules
+
+
+POSTGRES_EXTENSION = ("duckdb==1.5.5", "duckdb-extension-postgres-scanner==1.5.5")
+"""The newest wheel of DuckDB's postgres extension, and the DuckDB that it is of: not ours."""
+
+
+def python_with(name: str, *requirements: str) -> Path:
+    """The interpreter of an environment of its own, made by pip when it is first asked for."""
+    folder = _cache() / "-".join([name, *(each.partition("==")[2] for each in requirements)])
+    python = folder / "bin" / "python"
+    if not (folder / "installed").exists():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, *requirements], check=True)
+        (folder / "installed").touch()
+    return python
 
 
 def main() -> int:

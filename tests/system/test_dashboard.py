@@ -77,7 +77,8 @@ def test_the_overview_shows_feeds_and_outlives_a_restart(tmp_path: Path) -> None
         server.sql('CREATE TABLE "<img src=x>\'" (id INT8 PRIMARY KEY)')
         server.sql("CREATE CHANGEFEED FOR TABLE \"<img src=x>'\" INTO 'duckdb:///m.duckdb'")
         expect(page.locator("#feeds tr")).to_have_count(1, timeout=PATIENCE_MS)
-        expect(page.locator("#feeds td").first).to_contain_text("<img src=x>'")
+        tables = page.locator("#feeds td[data-label=Tables]")
+        expect(tables.first).to_contain_text("<img src=x>'")
         assert page.locator("#feeds img").count() == 0
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         browser.check()
@@ -87,6 +88,36 @@ def test_the_overview_shows_feeds_and_outlives_a_restart(tmp_path: Path) -> None
         server.start(port=server.port)
         expect(page.locator("#connection")).to_have_text("live", timeout=PATIENCE_MS)
         expect(page.locator("#feeds tr")).to_have_count(1)
+
+
+def test_feeds_are_found_sorted_and_paged(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data") as server, Browser(server.url) as browser:
+        server.sql(
+            "CREATE TABLE orders (id INT8 PRIMARY KEY); CREATE TABLE lines (id INT8 PRIMARY KEY)"
+        )
+        jobs = [
+            server.rows(f"CREATE CHANGEFEED FOR TABLE {table} INTO 'duckdb:///{mirror}.duckdb'")[0][
+                0
+            ]
+            for table, mirror in (("orders", "m1"), ("lines", "m2"), ("orders", "m3"))
+        ]
+        server.sql(f"CANCEL JOB {jobs[2]}")
+        page = browser.open("/")
+        rows = page.locator("#feeds tr")
+        expect(rows).to_have_count(2, timeout=PATIENCE_MS)
+        expect(page.locator("#ended-label")).to_have_text("Ended feeds (1)", timeout=PATIENCE_MS)
+        sink = page.locator("#feeds td[data-label=Sink]").first.bounding_box()
+        assert sink is not None and sink["width"] > 200
+        page.get_by_role("button", name="Tables").click()
+        expect(rows.first).to_contain_text("lines")
+        page.get_by_role("button", name="Tables").click()
+        expect(rows.first).to_contain_text("orders")
+        page.locator("#find").fill(f"{jobs[1]}")
+        expect(rows).to_have_count(1)
+        page.locator("#find").fill("")
+        page.locator("#ended").check()
+        expect(rows).to_have_count(3)
+        browser.check()
 
 
 def test_the_pages_work_by_keyboard(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A dump of a real PostgreSQL, as pg_dump writes it, is restored by psql as it is."""
+"""Dumps of pg_dump, as they are: PostgreSQL's restored here, and ours here and in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ COMMENT ON COLUMN customers.name IS 'their name';
 ALTER TABLE shop.orders ALTER COLUMN tags SET STATISTICS 200;
 ALTER TABLE shop.orders ALTER COLUMN doc SET STORAGE EXTERNAL;
 CREATE TABLE nokey (a int, b text);
+"""
+ROWS = """
 INSERT INTO customers (name, m, born) VALUES ('Ada', 'happy', '1815-12-10'), ('Bo', 'ok', NULL);
 INSERT INTO shop.orders (customer, amount, tags, doc) VALUES
     (1, 12.50, '{a,"b c"}', '{"k": [1, 2.5]}'), (2, 3, DEFAULT, DEFAULT), (NULL, 0, NULL, NULL);
@@ -57,7 +59,7 @@ QUERIES = (
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     with postgres_server(tmp_path_factory.mktemp("postgres")) as port:
         with psycopg.connect(_target(port, "postgres"), autocommit=True) as connection:
-            connection.execute("SET timezone = 'UTC'; " + SCHEMA)
+            connection.execute("SET timezone = 'UTC'; " + SCHEMA + ROWS)
         yield port
 
 
@@ -87,3 +89,71 @@ def test_a_dump_is_restored(postgres: int, tmp_path: Path, form: str) -> None:
             for query in QUERIES:
                 assert ours.execute(query).fetchall() == theirs.execute(query).fetchall(), query
             theirs.rollback()
+
+
+UNIQUE_ROWID = """
+CREATE FUNCTION unique_rowid() RETURNS bigint LANGUAGE sql
+AS 'SELECT (extract(epoch FROM clock_timestamp()) * 1e9)::bigint'
+"""
+"""What a column of SERIAL has here for a default, and PostgreSQL has not."""
+
+SERIAL = "bigint DEFAULT unique_rowid()"
+
+DRAWN = "INSERT INTO shop.orders (customer) VALUES (1) RETURNING number, gross, code"
+KEPT = (*QUERIES[:4], DRAWN, *QUERIES[5:])
+
+
+@pytest.fixture(scope="module")
+def dumped(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[object], Path]:
+    """What a store answers to `KEPT`, and the folder with its dumps in each form."""
+    folder = tmp_path_factory.mktemp("dumped")
+    with ServerProcess(folder / "t", "--insecure") as server:
+        target = _target(server.pg_port, "defaultdb")
+        _run(target, SCHEMA + ROWS)
+        source = ["--host=127.0.0.1", f"--port={server.pg_port}", "--username=root", "defaultdb"]
+        for name, form in (
+            ("plain", []), ("inserts", ["--inserts"]), ("custom", ["--format=custom"]),
+            ("data", ["--data-only", "--inserts"]),
+        ):  # fmt: skip
+            told = subprocess.run(
+                [BINARIES / "pg_dump", *form, f"--file={folder / name}", *source],
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            assert (told.returncode, told.stderr) == (0, ""), form
+        return _answers(target), folder
+
+
+def _run(target: str, text: str) -> None:
+    with psycopg.connect(target, autocommit=True) as connection:
+        for statement in filter(str.strip, text.split(";\n")):
+            connection.execute(statement)
+
+
+def _answers(target: str) -> list[object]:
+    with psycopg.connect(target, options="-c timezone=UTC") as connection:
+        return [connection.execute(query).fetchall() for query in KEPT]
+
+
+def _restore(dump: Path, target: str) -> None:
+    psql = ["--no-psqlrc", "--set=ON_ERROR_STOP=1", "--quiet", f"--file={dump}", target]
+    run = [f"{BINARIES}/psql", *psql]
+    if dump.name == "custom":
+        run = [f"{BINARIES}/pg_restore", "--exit-on-error", str(dump), f"--dbname={target}"]
+    restored = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert restored.returncode == 0, restored.stderr
+
+
+@pytest.mark.parametrize("form", ["plain", "inserts", "custom", "data"])
+def test_a_store_is_dumped_and_restored_in_both(
+    postgres: int, dumped: tuple[list[object], Path], tmp_path: Path, form: str
+) -> None:
+    wanted, folder = dumped
+    before = SCHEMA if form == "data" else ""
+    _run(_target(postgres, "postgres"), f"CREATE DATABASE {form}")
+    with ServerProcess(tmp_path / "t", "--insecure") as restored:
+        ours, theirs = _target(restored.pg_port, "defaultdb"), _target(postgres, form)
+        _run(ours, before)
+        _run(theirs, UNIQUE_ROWID + ";\n" + before.replace("serial", SERIAL))
+        for target in (ours, theirs):
+            _restore(folder / form, target)
+            assert _answers(target) == wanted

@@ -39,7 +39,7 @@ VIEW = """\
  id     | bigint        |           |          |         | plain   | 
  amount | numeric(12,2) |           |          |         | main    | in euros
 View definition:
- SELECT id, amount FROM defaultdb.public.orders WHERE amount > 9;
+ SELECT id, amount FROM public.orders WHERE amount > 9;
 """
 
 TABLE = """\
@@ -97,7 +97,7 @@ def test_psql_describes_a_view(server: ServerProcess) -> None:
     ]
     assert psql(server, "\\sv large\n") == (
         "CREATE OR REPLACE VIEW public.large AS\n"
-        " SELECT id, amount FROM defaultdb.public.orders WHERE amount > 9\n"
+        " SELECT id, amount FROM public.orders WHERE amount > 9\n"
     )
     assert "the large ones" in psql(server, "\\dv+\n")
 
@@ -207,7 +207,7 @@ def test_sqlalchemy_reflects_a_view(engine: sqlalchemy.Engine) -> None:
     inspector = sqlalchemy.inspect(engine)
     assert inspector.get_view_names() == ["large"]
     assert str(inspector.get_view_definition("large")).strip() == (
-        "SELECT id, amount FROM defaultdb.public.orders WHERE amount > 9;"
+        "SELECT id, amount FROM public.orders WHERE amount > 9;"
     )
     assert inspector.has_table("large")
     large = sqlalchemy.Table("large", sqlalchemy.MetaData(), autoload_with=engine)

@@ -19,6 +19,8 @@ PG_CONSTRAINT = 2606
 PG_TYPE = 1247
 PG_NAMESPACE = 2615
 PG_REWRITE = 2618
+PG_EXTENSION = 3079
+PG_ATTRDEF = 2604
 
 _DERIVED = 1 << 31
 """Derived ids lie above it: descriptors would have to number two billion to meet them."""
@@ -69,6 +71,8 @@ _WELL_KNOWN = {
     "pg_type": PG_TYPE,
     "pg_namespace": PG_NAMESPACE,
     "pg_rewrite": PG_REWRITE,
+    "pg_extension": PG_EXTENSION,
+    "pg_attrdef": PG_ATTRDEF,
 }
 """Tables of pg_catalog whose ids PostgreSQL's clients know by heart."""
 

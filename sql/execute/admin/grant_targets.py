@@ -10,11 +10,10 @@ from ....catalog.descriptors.system_tables import FIRST_USER_ID
 from ....catalog.rights.privileges import SYSTEM, Securable, SecurableKind, securable
 from ....catalog.values.errors import SQLError
 from ...runtime.authorization import Actor
-from ...runtime.relations import find_table, unknown_relation
+from ...runtime.relations import find_sequence, find_table, unknown_relation
 from ...syntax.names import ObjectName
 from ...syntax.rights_statements import GrantTarget, TargetKind
 from ..ddl.enum_types import find_type, unknown
-from ..write.stored_sequences import find_sequence
 
 K = TypeVar("K", SequenceDescriptor, TypeDescriptor)
 

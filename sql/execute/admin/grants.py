@@ -39,11 +39,13 @@ from ....changefeed import give_connections, give_subscriptions
 from ....changefeed.jobs.places import give_places
 from ...results.results import Result
 from ...runtime.authorization import Actor
+from ...runtime.relations import find_sequence
 from ...syntax.names import ObjectName
 from ...syntax.rights_statements import (
     AlterDefaultPrivileges,
     GrantPrivileges,
     GrantRoles,
+    GrantTarget,
     PrivilegeName,
     ReassignOwned,
     RightsChange,
@@ -261,7 +263,7 @@ async def _places(actor: Actor, statement: AlterDefaultPrivileges) -> list[tuple
 async def _set_owner(actor: Actor, statement: SetOwner) -> Result:
     tag = f"ALTER {statement.target.kind.value.upper()}"
     try:
-        (thing,) = await find_targets(actor, statement.target)
+        (thing,) = await _owned(actor, statement.target)
     except SQLError as error:
         if statement.if_exists and error.sqlstate in ("42P01", "42704"):
             return Result(tag=tag, notice=f"{error.message}, skipping")
@@ -274,6 +276,15 @@ async def _set_owner(actor: Actor, statement: SetOwner) -> Result:
         raise SQLError("42501", f"must be member of role {statement.owner}")
     await set_owner(actor.reader, rights, thing.id, statement.owner)
     return Result(tag=tag)
+
+
+async def _owned(actor: Actor, target: GrantTarget) -> list[Securable]:
+    """What an owner is set of: ALTER TABLE takes a sequence, too, and pg_dump writes it so."""
+    if target.kind is TargetKind.TABLE:
+        (name,) = target.names
+        if await find_sequence(actor.services.catalog, actor.reader, name, actor.database):
+            target = GrantTarget(kind=TargetKind.SEQUENCE, names=target.names)
+    return await find_targets(actor, target)
 
 
 async def _reassign(actor: Actor, statement: ReassignOwned) -> None:

@@ -1,4 +1,7 @@
-"""VACUUM, ANALYZE and their kin: accepted, because scripts send them, and told to be needless."""
+"""VACUUM, ANALYZE and their kin: accepted, because scripts send them, and told to be needless.
+
+LOCK TABLE … IN ACCESS SHARE MODE, which pg_dump sends for each table, is not even told.
+"""
 
 from __future__ import annotations
 
@@ -24,4 +27,4 @@ async def maintain(
     """Raises SQLError 42P01 for a table that is not there."""
     for table in statement.tables:
         await resolve(services, reader, table, database)
-    return Result(tag=statement.chore.value, notice=NOTICES[statement.chore])
+    return Result(tag=statement.chore.value, notice=NOTICES.get(statement.chore))

@@ -20,11 +20,10 @@ from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
 from ....kvlayer.clock import ZERO
 from ...results.results import Result
-from ...runtime.relations import find_table
+from ...runtime.relations import find_sequence, find_table
 from ...runtime.services import Services
 from ...syntax.names import ObjectName
 from ...syntax.type_statements import AlterSequence, CreateSequence, DropSequence, SequenceChange
-from ..write.stored_sequences import find_sequence
 from .new_names import new_table_name
 from .owned_sequences import draws_from, drop_sequence
 

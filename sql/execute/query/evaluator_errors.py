@@ -109,6 +109,9 @@ def _translated(error: duckdb.Error, message: str, tables: Sequence[TableDescrip
     if lower.startswith(_UNKNOWN_TYPE):
         name = lower.removeprefix(_UNKNOWN_TYPE).split()[0].strip('"')
         return SQLError("42704", f'type "{name}" does not exist')
+    if lower.startswith("lateral join cannot contain aggregates"):
+        text = "aggregate functions are not allowed in FROM clause of their own query level"
+        return SQLError("42803", text)
     if lower.startswith("overflow in") and "of int32" in lower:
         # Nothing else is computed in 32 bits.
         return SQLError("22008", "interval out of range")

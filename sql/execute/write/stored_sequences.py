@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from ....catalog.descriptors.named_objects import SequenceDescriptor
@@ -15,26 +14,9 @@ from ....catalog.values.errors import SQLError
 from ....kvlayer.access import StoreAccess, Transaction
 from ....kvlayer.errors import RetryableTransaction
 from ...analyze.calls.sequence_calls import SequenceNeeded
-from ...runtime.relations import full_name
+from ...runtime.relations import find_sequence
 from ...syntax.names import ObjectName
 from .sequence_rights import SequenceRights
-
-
-async def find_sequence(
-    catalog: Catalog, reader: Transaction, name: ObjectName, database: str
-) -> SequenceDescriptor | None:
-    descriptors = catalog.descriptors
-    wanted = full_name(name, database)
-    schema = name.parts[0] if len(name.parts) == 2 else "public"
-    if schema != "public" and schema in await catalog.list_schemas(reader, database):
-        wanted = replace(wanted, database=database, schema=schema)
-    try:
-        parents = await descriptors.resolve_schema(reader, wanted.database, wanted.schema)
-    except SQLError:
-        return None
-    found_id = await descriptors.lookup(reader, *parents, wanted.name)
-    found = None if found_id is None else await descriptors.read(reader, found_id)
-    return found if isinstance(found, SequenceDescriptor) else None
 
 
 class StoredSequences:

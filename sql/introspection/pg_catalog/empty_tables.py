@@ -47,12 +47,6 @@ EMPTY_TABLES: tuple[tuple[int, str, str], ...] = (
         "oid:o evtname:s evtevent:s evtowner:o evtfoid:o evtenabled:c evttags:S",
     ),
     (
-        34,
-        "pg_extension",
-        "oid:o extname:s extowner:o extnamespace:o extrelocatable:b extversion:s extconfig:O "
-        "extcondition:S",
-    ),
-    (
         59,
         "pg_foreign_data_wrapper",
         "oid:o fdwname:s fdwowner:o fdwhandler:o fdwvalidator:o fdwacl:S fdwoptions:S",

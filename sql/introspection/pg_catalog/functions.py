@@ -216,13 +216,18 @@ async def operator_rows(context: IntrospectionContext) -> Sequence[Row]:
     return rows
 
 
+FIRST_CAST = 10_000
+"""Ids below 16,384 are of what is built in, which no dump has."""
+
+
 async def cast_rows(context: IntrospectionContext) -> Sequence[Row]:
     """pg_cast, without those to and from text, which every type has there and here."""
     rows: list[Row] = []
     for source, targets in CASTS.items():
         for target in sorted(targets - {source}, key=lambda kind: kind.value):
             pair = TYPE_ROWS[source].oid, TYPE_ROWS[target].oid
-            rows.append((derived("cast", *pair), *pair, 0, _context(source, target), "f"))
+            oid = FIRST_CAST + len(rows)
+            rows.append((oid, *pair, 0, _context(source, target), "f"))
     return rows
 
 

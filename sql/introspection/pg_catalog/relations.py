@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.elements import Identity
 from ....catalog.rights.privileges import securable
 from ....catalog.rights.rights import read_rights
@@ -14,6 +15,7 @@ from ...analyze.calls.oids import (
     HEAP,
     PG_CLASS,
     PG_CONSTRAINT,
+    PG_NAMESPACE,
     constraint_oid,
     derived,
     index_oid,
@@ -32,7 +34,7 @@ from ..described import (
 from ..rights import acl
 from ..sequences import described_sequences
 from ..type_rows import row_of, type_modifier, type_oid
-from .namespaces import schema_oid, virtual_relation_oid
+from .namespaces import namespace_rows, schema_oid, virtual_relation_oid
 
 _OWNER = user_oid("root")
 _ACTIONS = {
@@ -106,7 +108,7 @@ def _class(
     return (
         oid, name, namespace, 0, 0, owner, method, file, 0, 0, -1.0, 0, 0, table, False, "p", kind,
         width, checks, rules, triggers, False, False, False, True, "d" if table else "n", False,
-        acl, options, None,
+        acl, options, None, 0, 0,
     )  # fmt: skip
 
 
@@ -157,6 +159,7 @@ def _attribute(
         relation, name, type_oid(type), -1, size, number, 0 if type.element is None else 1, -1,
         type_modifier(type), size in (1, 2, 4, 8), _storage(type, size), "i", "", required,
         default, False, identity, generated, False, True, 0, collation, None, None,
+        None, None,
     )  # fmt: skip
 
 
@@ -166,14 +169,18 @@ def _storage(type: ColumnType, size: int) -> str:
     return "x" if size == -1 else "p"
 
 
+def default_oid(table: TableDescriptor, number: int) -> int:
+    """Of a column's default."""
+    return derived("default", table.id, number)
+
+
 async def default_rows(context: IntrospectionContext) -> Sequence[Row]:
     rows: list[Row] = []
     for found in await described_tables(context):
         for number, column in found.columns:
             text = default_text(column)
             if text is not None:
-                oid = derived("default", found.table.id, number)
-                rows.append((oid, found.table.id, number, text))
+                rows.append((default_oid(found.table, number), found.table.id, number, text))
     return rows
 
 
@@ -227,7 +234,11 @@ def _constraints(found: DescribedTable, tables: Sequence[DescribedTable]) -> Ite
 
 
 async def description_rows(context: IntrospectionContext) -> Sequence[Row]:
-    rows: list[Row] = []
+    """Comments, and what PostgreSQL says of `public`: a dump leaves that out."""
+    schemas = await namespace_rows(context)
+    rows: list[Row] = [
+        (row[0], PG_NAMESPACE, 0, "standard public schema") for row in schemas if row[1] == "public"
+    ]
     for found in await described_relations(context):
         if found.table.comment is not None:
             rows.append((found.table.id, PG_CLASS, 0, found.table.comment))

@@ -41,7 +41,7 @@ from .settings import setting_rows
 from .statistics import STATISTICS
 from .time_zones import abbreviation_rows, zone_rows
 from .types import enum_rows, type_rows
-from .views import dependency_rows, rule_rows, view_rows
+from .views import dependency_rows, extension_rows, rule_rows, view_rows
 
 FLOAT8 = ColumnType(TypeKind.FLOAT8)
 NUMBERS = array_of(INT8)
@@ -100,7 +100,8 @@ PG_CATALOG = (
         "reltablespace:o relpages:i reltuples:f relallvisible:i reltoastrelid:o relhasindex:b "
         "relisshared:b relpersistence:c relkind:c relnatts:i relchecks:i relhasrules:b "
         "relhastriggers:b relhassubclass:b relrowsecurity:b relforcerowsecurity:b "
-        "relispopulated:b relreplident:c relispartition:b relacl:S reloptions:S relpartbound:s",
+        "relispopulated:b relreplident:c relispartition:b relacl:S reloptions:S relpartbound:s "
+        "relfrozenxid:i relminmxid:i",
         class_rows,
     ),
     _table(
@@ -109,7 +110,8 @@ PG_CATALOG = (
         "attrelid:o attname:s atttypid:o attstattarget:i attlen:i attnum:i attndims:i "
         "attcacheoff:i atttypmod:i attbyval:b attstorage:c attalign:c attcompression:c "
         "attnotnull:b atthasdef:b atthasmissing:b attidentity:c attgenerated:c attisdropped:b "
-        "attislocal:b attinhcount:i attcollation:o attacl:S attoptions:S",
+        "attislocal:b attinhcount:i attcollation:o attacl:S attoptions:S "
+        "attmissingval:s attfdwoptions:S",
         attribute_rows,
     ),
     _table(4, "pg_attrdef", "oid:o adrelid:o adnum:i adbin:s", default_rows),
@@ -265,6 +267,13 @@ PG_CATALOG = (
         "schemaname:s sequencename:s sequenceowner:s data_type:s start_value:i min_value:i "
         "max_value:i increment_by:i cycle:b cache_size:i last_value:i",
         sequence_state_rows,
+    ),
+    _table(
+        34,
+        "pg_extension",
+        "oid:o extname:s extowner:o extnamespace:o extrelocatable:b extversion:s extconfig:O "
+        "extcondition:S",
+        extension_rows,
     ),
     *(_table(*empty) for empty in EMPTY_TABLES),
     *(_table(*counted) for counted in STATISTICS),

@@ -5,6 +5,7 @@ A store of this kind has nothing for them to do, so what they name is looked up,
 
 from __future__ import annotations
 
+from ....catalog.values.errors import SQLError
 from ...syntax.maintenance_statements import Chore, Maintain
 from ...syntax.names import ObjectName
 from ..cursor import Cursor
@@ -61,6 +62,28 @@ def cluster(cursor: Cursor) -> Maintain:
 def checkpoint(cursor: Cursor) -> Maintain:
     cursor.expect_end()
     return Maintain(chore=Chore.CHECKPOINT, tables=())
+
+
+def lock(cursor: Cursor) -> Maintain:
+    """`[TABLE] [ONLY] table [, …] IN ACCESS SHARE MODE`, the lock that every read has: who reads a
+    snapshot needs none. Raises SQLError 0A000 for the others."""
+    position = cursor.position
+    cursor.accept_words("table")
+    tables: list[ObjectName] = []
+    while not tables or cursor.accept_symbol(","):
+        cursor.accept_words("only")
+        tables.append(cursor.object_name("a table's name"))
+    if not cursor.accept_words("in", "access", "share", "mode"):
+        raise SQLError(
+            "0A000",
+            "LOCK TABLE is not supported but IN ACCESS SHARE MODE",
+            hint="Serializable transactions need no table locks. SELECT … FOR UPDATE locks rows, "
+            "and pg_advisory_xact_lock(n) whatever all agree on.",
+            position=position,
+        )
+    cursor.accept_words("nowait")
+    cursor.expect_end()
+    return Maintain(chore=Chore.LOCK, tables=tuple(tables))
 
 
 def _tables(cursor: Cursor) -> tuple[ObjectName, ...]:

@@ -43,11 +43,6 @@ REFUSED: dict[tuple[str, ...], tuple[str, str]] = {
     ("notify",): ("NOTIFY", _CHANNELS),
     ("do",): ("DO", _FUNCTIONS),
     ("call",): ("CALL", _FUNCTIONS),
-    ("lock",): (
-        "LOCK TABLE",
-        "Serializable transactions need no table locks. SELECT … FOR UPDATE locks rows, and "
-        "pg_advisory_xact_lock(n) whatever all agree on.",
-    ),
     ("refresh",): ("REFRESH", "There are no materialized views."),
     ("verify",): ("VERIFY", "SHOW CHANGEFEED JOBS tells how far each feed is."),
 }

@@ -73,7 +73,7 @@ def _qualifies(tokens: Sequence[Token], words: Sequence[str], place: int) -> boo
     return words[place + 3] == "(" or behind in (TokenType.DCOLON, TokenType.ALIAS)
 
 
-_REPLACED = (exp.Anonymous, exp.Cast, exp.Table, exp.Func, exp.Dot, exp.Column)
+_REPLACED = (exp.Anonymous, exp.Cast, exp.Table, exp.Func, exp.Dot, exp.Column, exp.Bracket)
 
 
 def expand(tree: exp.Expr) -> exp.Expr:
@@ -95,7 +95,9 @@ def _named(node: exp.Expr, made: exp.Expr) -> exp.Expr:
     """What takes the place of a node, which as an item of a select list keeps its name."""
     if node.arg_key != "expressions" or not isinstance(node.parent, exp.Select):
         return made
-    name = node.name.lower() if isinstance(node, exp.Anonymous) else _cast_name(node)
+    name = _cast_name(node) if isinstance(node, exp.Cast) else node.name.lower()
+    if isinstance(node, exp.CurrentSchemas):
+        name = "current_schemas"
     return exp.Alias(this=made, alias=exp.to_identifier(name, quoted=True)) if name else made
 
 
@@ -126,7 +128,19 @@ def _replacement(node: exp.Expr) -> exp.Expr | None:
             return None if make is None else make(list(node.expressions))
         case exp.Column():
             return table_id(node)
+        case exp.Bracket(this=exp.Column() as column) if column.name.lower() == "typname":
+            return _letter(column, node.expressions)
     return None
+
+
+def _letter(name: exp.Column, subscripts: list[exp.Expr]) -> exp.Expr | None:
+    """`typname[0]`: a `name` is an array of letters, the first of which has the subscript 0, which
+    sqlglot has made one less."""
+    if [each.sql() for each in subscripts] != ["-1"]:
+        return None
+    return exp.Substring(
+        this=name.copy(), start=exp.Literal.number(1), length=exp.Literal.number(1)
+    )
 
 
 _SETTING_OF_ROW = query(
@@ -136,10 +150,17 @@ _SETTING_OF_ROW = query(
 )
 
 
+_SET_OF_ROW = query(
+    "CASE WHEN $1 IS NULL THEN NULL "
+    "ELSE error('0A000|set_config takes constants and parameters, no columns') END"
+)
+"""pg_dump sets a variable so where `pg_settings` lists it: no row is none to set."""
+
+
 def _of_rows(call: exp.Anonymous) -> Make | None:
-    """`current_setting(s.name)`, which is of constants elsewhere."""
-    named = call.name.lower() == "current_setting" and call.find(exp.Column) is not None
-    return _SETTING_OF_ROW if named else None
+    """`current_setting(s.name)` and `set_config(s.name, …)`, which are of constants elsewhere."""
+    made = {"current_setting": _SETTING_OF_ROW, "set_config": _SET_OF_ROW}.get(call.name.lower())
+    return None if made is None or call.find(exp.Column) is None else made
 
 
 def _rows(table: exp.Table, function: str) -> exp.Expr | None:
@@ -162,8 +183,10 @@ _EMPTY_FUNCTIONS = {
     "pg_partition_ancestors": "NULL::INT8 AS relid, NULL::INT8 AS depth",
     "pg_partition_tree": "NULL::INT8 AS relid, NULL::INT8 AS parentrelid, "
     "NULL::BOOL AS isleaf, NULL::INT8 AS level",
+    "pg_options_to_table": "NULL::TEXT AS option_name, NULL::TEXT AS option_value",
 }
-"""Functions that return no rows, because there are no partitions: their columns."""
+"""Functions that return no rows, because there are no partitions and no foreign tables: their
+columns."""
 
 
 def _constant(text: str) -> Make:
@@ -232,6 +255,29 @@ WHERE _a.attname = CAST($2 AS TEXT) AND (
 _TRUE = _constant("TRUE")
 _NULL_TEXT = _constant("CAST(NULL AS TEXT)")
 
+_OWNERS_LETTERS = {
+    "r": "arwdDxt", "s": "rwU", "d": "CTc", "f": "X", "l": "U", "L": "rw", "n": "UC", "p": "sA",
+    "t": "C", "F": "U", "S": "U", "T": "U",
+}  # fmt: skip
+_PUBLIC_LETTERS = {"d": "Tc", "f": "X", "l": "U", "T": "U"}
+
+
+def _default_acl() -> str:
+    """`acldefault(kind, owner)`: what PostgreSQL gives the owner of a new object, and everybody."""
+    cases = " ".join(
+        f"WHEN '{kind}' THEN ARRAY[{everybody}_o.rolname || '={letters}/' || _o.rolname]"
+        for kind, letters in _OWNERS_LETTERS.items()
+        for everybody in (
+            f"'={_PUBLIC_LETTERS[kind]}/' || _o.rolname, " if kind in _PUBLIC_LETTERS else "",
+        )
+    )
+    none = "ARRAY[]::TEXT[]"
+    return (
+        f"SELECT CASE CAST($1 AS TEXT) {cases} ELSE {none} END FROM pg_catalog.pg_roles AS _o "
+        "WHERE _o.oid = $2"
+    )
+
+
 _VIEW_DEFINITION = query(
     "SELECT min(_d.ev_action) FROM pg_catalog.pg_rewrite AS _d WHERE _d.ev_class = $1"
 )
@@ -284,6 +330,7 @@ FUNCTIONS: dict[str, Make] = {
         "WHERE _w.pid = $1 AND NOT _w.granted AND _h.granted AND _h.pid <> _w.pid"
     ),
     "pg_get_userbyid": query("SELECT _u.rolname FROM pg_catalog.pg_roles AS _u WHERE _u.oid = $1"),
+    "acldefault": query(_default_acl()),
     "pg_get_expr": _first,
     "pg_get_constraintdef": query(
         "SELECT _d.definition FROM tailrace_internal.definitions AS _d WHERE _d.oid = $1"

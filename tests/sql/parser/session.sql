@@ -76,3 +76,16 @@ EXPLAIN
 ----
 position 8: syntax error at end of input (SQLSTATE 42601)
 HINT: Expected a statement.
+
+LOCK TABLE ONLY shop.a, b IN ACCESS SHARE MODE
+----
+Maintain(chore=LOCK, tables=(ObjectName(parts=('shop', 'a'), position=17), ObjectName(parts=('b'), position=25)))
+
+LOCK TABLE a IN EXCLUSIVE MODE
+----
+position 6: LOCK TABLE is not supported but IN ACCESS SHARE MODE (SQLSTATE 0A000)
+HINT: Serializable transactions need no table locks. SELECT … FOR UPDATE locks rows, and pg_advisory_xact_lock(n) whatever all agree on.
+
+PREPARE p (pg_catalog.oid, int) AS SELECT $1
+----
+Prepare(name='p', types=(TypeName(name='oid', arguments=(), position=12), TypeName(name='int', arguments=(), position=28)), text='                                   SELECT $1')
