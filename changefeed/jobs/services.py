@@ -18,6 +18,7 @@ from ...schemafeed.polling import PollingSchemaFeed
 from ...schemafeed.rangefeed import RangeFeedSchemaFeed
 from ..contract.options import SchemaFeedKind
 from ..pipeline.idle_pace import IdlePace
+from ..pipeline.shared_decoding import SharedDecoding
 from ..sinks import SinkKinds
 from ..targets import FeedTarget, TableTarget
 
@@ -49,6 +50,7 @@ class ChangefeedServices:
     rights: RightsWatcher
     node_id: int = FIRST_NODE_ID
     pace: IdlePace = field(default_factory=IdlePace)
+    decoding: SharedDecoding = field(default_factory=SharedDecoding)
 
     def target(self, table_id: int) -> FeedTarget:
         """What a feed follows under that id."""

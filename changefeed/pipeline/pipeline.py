@@ -51,6 +51,7 @@ from .lane import Emission, LaneState, TableLane
 from .live import FeedState, LiveFeed, no_holdups
 from .progress import FeedProgress
 from .reader import EventFeed, FeedReader
+from .shared_decoding import SharedDecoding
 from .writer import SinkWriter
 
 
@@ -130,9 +131,11 @@ class Pipeline:
         options: ChangefeedOptions,
         live: LiveFeed,
         pace: IdlePace,
+        decoding: SharedDecoding,
         stop: asyncio.Event | None = None,
     ) -> None:
         """When `stop` is set, what was emitted is flushed, and `run` returns."""
+        self._decoding = decoding
         self._stop = stop
         self._source = source
         self._starts = {each.target.id: each for each in starts}
@@ -185,6 +188,8 @@ class Pipeline:
         finally:
             self._live.send_again = None
             self._live.holdups = no_holdups
+            for table_id in self._lanes:
+                self._decoding.leave(table_id)
             for reader in self._readers:
                 reader.feed.close()
 
@@ -252,6 +257,7 @@ class Pipeline:
         """A reader of its own for these targets, from where their progress stands."""
         for start in starts:
             self._lanes[start.target.id] = self._lane(start)
+            self._decoding.enter(start.target.id)
         lanes = [self._lanes[start.target.id] for start in starts]
         entries = [each for start in starts for each in self.progress.part(start.target.id)]
         self._open_reader(lanes, entries)
@@ -275,6 +281,7 @@ class Pipeline:
             wall=self._source.clock.wall,
             end=self,
             plan=self._plan,
+            decoding=self._decoding,
             columnar=self._columnar,
         )
 
