@@ -191,6 +191,7 @@ class ChangefeedJob:
                 settings=services.store.settings,
                 metrics=services.store.metrics,
                 options=options,
+                freshen=self._live.freshen,
                 names={target.table_id: target.name for target in details.targets},
                 kept=frozenset(
                     target.table_id

@@ -48,7 +48,7 @@ from .holdup import Holdup
 from .idle_pace import IdlePace
 from .initial_scan import InitialScan, RowEmitter, ScanReader
 from .lane import Emission, LaneState, TableLane
-from .live import FeedState, LiveFeed, no_holdups
+from .live import FeedState, LiveFeed, no_holdups, nowhere
 from .progress import FeedProgress
 from .reader import EventFeed, FeedReader
 from .shared_decoding import SharedDecoding
@@ -188,6 +188,7 @@ class Pipeline:
         finally:
             self._live.send_again = None
             self._live.holdups = no_holdups
+            self._live.reached = nowhere
             for table_id in self._lanes:
                 self._decoding.leave(table_id)
             for reader in self._readers:
@@ -197,6 +198,7 @@ class Pipeline:
         self._tasks = tasks
         self._live.send_again = self._send_again
         self._live.holdups = self._holdups
+        self._live.reached = self._reached
         writer = tasks.create_task(self._writer.run())
         checkpointer = tasks.create_task(self._checkpointer.run())
         beginning = tasks.create_task(self._begin())
@@ -356,6 +358,10 @@ class Pipeline:
         reading = [reader.holdup(now_ns, now, full=full) for reader in self._readers]
         gated = [lane.holdup() for lane in self._lanes.values()]
         return [each for each in (*reading, *gated) if each is not None] + self._writer.holdups()
+
+    def _reached(self) -> Timestamp | None:
+        """See `LiveFeed.reached`."""
+        return self.progress.resolved if self._writer.resting else None
 
     # What lanes ask for
 

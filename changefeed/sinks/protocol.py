@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -165,6 +165,8 @@ class SinkContext:
     names: Mapping[int, str] = field(default_factory=dict)
     """The full names of the feed's tables as they were when they joined it, by id."""
     kept: frozenset[int] = frozenset()
+    freshen: Callable[[], Awaitable[None]] | None = None
+    """Makes the progress of an idle feed durable in its sink: for a sink that is read."""
 
 
 class SinkKind(Protocol):
