@@ -37,6 +37,8 @@ from ..changefeed.jobs.reservations import lives
 from ..changefeed.sinks import SinkKinds, default_kinds
 from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader, MirrorSources
 from ..changefeed.sinks.duckdb.files import READ_LANES
+from ..changefeed.sinks.files import SCHEMES as FILES_SCHEMES
+from ..changefeed.sinks.files import FilesKind
 from ..changefeed.sinks.locations import SCHEME, MirrorLocations
 from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, LakeServer, SparkKind
 from ..changefeed.sinks.worker_tokens import WorkerTokens
@@ -346,7 +348,7 @@ async def _assemble(
             store=store,
             descriptors=descriptors,
             leases=leases,
-            kinds=_sink_kinds(files, options, offload, worker_tokens, store),
+            kinds=_sink_kinds(files, options, offload, worker_tokens, store, node_id),
             offload=offload,
             protections=ProtectedTimestamps(store, always=PROTECTED_WITH_ALL),
             rights=rights,
@@ -444,13 +446,18 @@ def _sink_kinds(
     offload: Offload,
     worker_tokens: WorkerTokens,
     store: StoreAccess,
+    node_id: int,
 ) -> SinkKinds:
-    """Every sink that a node can feed: those without files, DuckDB mirrors, each lake format."""
+    """Every sink that a node can feed: those without files, DuckDB mirrors, each lake format,
+    folders of files."""
     kinds = default_kinds()
     kinds.register(SCHEME, DuckDBKind(files, partial(lives, store)))
     lakes = SparkKind(options.mirror_roots, offload, options.server, worker_tokens, store.settings)
     for format in FORMATS:
         kinds.register(f"{SCHEME_PREFIX}{format}", lakes)
+    folders = FilesKind(options.mirror_roots, offload, node_id=node_id)
+    for scheme in FILES_SCHEMES:
+        kinds.register(scheme, folders)
     return kinds
 
 

@@ -1,4 +1,4 @@
-"""Statements that may be of any size: fifteen shapes, each of as many parts as are asked for.
+"""Statements that may be of any size: sixteen shapes, each of as many parts as are asked for.
 
 Tables: `shape (id INT8 PRIMARY KEY, n INT8, note TEXT)`.
 """
@@ -30,6 +30,9 @@ def _subqueries(size: int) -> str:
 
 SHAPES: dict[str, Callable[[int], str]] = {
     "in": lambda n: f"SELECT 1 AS c WHERE 1 IN ({', '.join(map(str, range(n)))})",
+    "parameters": lambda n: (
+        f"SELECT n FROM shape WHERE n IN ({', '.join(f'${k + 1}' for k in range(n))})"
+    ),
     "values": lambda n: f"VALUES {', '.join(f'({k}, {k})' for k in range(n))}",
     "union_all": lambda n: " UNION ALL ".join(f"SELECT {k} AS c" for k in range(n)),
     "and_or": lambda n: (
@@ -54,8 +57,8 @@ SHAPES: dict[str, Callable[[int], str]] = {
 """What each statement is, by how many parts it has."""
 
 LEAST = {
-    "in": 100, "values": 100, "plus": 12, "concat": 12, "casts": 12, "subqueries": 12,
-    "joins": 16, "not": 6, "parentheses": 6, "calls": 6,
+    "in": 100, "parameters": 125, "values": 100, "plus": 12, "concat": 12, "casts": 12,
+    "subqueries": 12, "joins": 16, "not": 6, "parentheses": 6, "calls": 6,
 }  # fmt: skip
 LEAST_OF_OTHERS = 25
 DOUBLINGS = 5

@@ -3,7 +3,7 @@ PostgreSQL 15.
 
     python -m benchmarks.statements [--rounds 7] [--seconds 3]
 
-Fifteen shapes of statement are doubled five times and prepared. `exponent_SHAPE` is the slope of
+Sixteen shapes of statement are doubled five times and prepared. `exponent_SHAPE` is the slope of
 CPU time over size, both in logarithms: 1 is linear. `worst_step_cpu_ms` is the longest step of the
 loop while all of them were planned (`worst_step_wall_ms` is what it took on the wall of a machine
 that others share). `emit_ms_p99_SHAPE` is a mirror's, while the largest of a shape is prepared over

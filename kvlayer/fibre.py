@@ -130,6 +130,53 @@ class _Collector:
 _collector = _Collector()
 
 
+class _DeepRecursion:
+    """The interpreter's limit on recursion, which is `RECURSION_MAX` while any thread waits for a
+    slice of a fibre to end, and as it was at all other times: a loop has no such stack."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # loops have threads of their own
+        self._slices = 0
+        self._limit = 0
+
+    def allow(self) -> None:
+        with self._lock:
+            self._slices += 1
+            if self._slices == 1:
+                self._limit = sys.getrecursionlimit()
+                sys.setrecursionlimit(RECURSION_MAX)
+
+    def forbid(self) -> None:
+        with self._lock:
+            self._slices -= 1
+            if self._slices == 0:
+                sys.setrecursionlimit(self._limit)
+
+
+_deep_recursion = _DeepRecursion()
+
+
+class _EndOfSlice:
+    """An argument of `Lock.acquire`, which ends a slice when the lock's code reads it.
+
+    The loop goes on at once, and lowers the limit on recursion for every thread. A fibre that is
+    deeper than the limit can then call nothing more: the interpreter ends the process. So the fibre
+    is within the call that waits before the loop may go on.
+    """
+
+    def __init__(self, paused: threading.Lock) -> None:
+        self._paused = paused
+
+    def __bool__(self) -> bool:
+        self._paused.release()
+        return True
+
+    def __index__(self) -> int:
+        """What CPython 3.11 reads an argument by that is true or false."""
+        self._paused.release()
+        return 1
+
+
 class Fibre(Generic[T]):
     """A function with a stack of its own, which runs while its caller waits in `run_slice`."""
 
@@ -150,8 +197,7 @@ class Fibre(Generic[T]):
         """Lets the function go on until it gives way. Returns whether it has ended."""
         assert not self._done, "a fibre that has ended has no slices"
         self.left = STEPS_PER_SLICE
-        limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(RECURSION_MAX)
+        _deep_recursion.allow()
         try:
             if self._thread is None:
                 self._thread = self._started()
@@ -159,7 +205,7 @@ class Fibre(Generic[T]):
                 self._go.release()
             self._paused.acquire()
         finally:
-            sys.setrecursionlimit(limit)
+            _deep_recursion.forbid()
         if self._done:
             self._thread.join()
         return self._done
@@ -178,8 +224,7 @@ class Fibre(Generic[T]):
 
     def pause(self) -> None:
         """Ends the slice; returns when the next one begins. Only the function itself calls this."""
-        self._paused.release()
-        self._go.acquire()
+        self._go.acquire(_EndOfSlice(self._paused))  # type: ignore[arg-type]  # see there
         if self._abandoned:
             raise Abandoned
 

@@ -29,6 +29,7 @@ from .problems import (
     answer_nobody,
     answer_sql_error,
 )
+from .routes.changes_routes import changes_routes
 from .routes.debug_routes import debug_routes
 from .routes.export_routes import export_routes
 from .routes.load_routes import load_routes
@@ -66,6 +67,7 @@ def create_app(
     app.include_router(sql_routes(node, held))
     app.include_router(transaction_routes(held))
     app.include_router(resource_routes(node))
+    app.include_router(changes_routes(node))
     app.include_router(load_routes(node))
     app.include_router(relaxed_routes(node))
     app.include_router(export_routes(node))

@@ -19,6 +19,9 @@ from .system_tables import FIRST_USER_ID
 
 LOCK_PARAMETER = "changefeed_optimized"
 
+COLUMNS_MAX = 1600
+"""Columns of a table, as in PostgreSQL."""
+
 LOCK_ALONE = "25001"
 """The SQLSTATE of a lock change that does not stand alone: active_sql_transaction, which PostgreSQL
 uses for what must be a transaction of its own."""
@@ -48,6 +51,12 @@ def check_successor(before: Descriptor | None, after: Descriptor) -> None:
         if after.dropped:
             refuse_other_writers(before)
         _check_lock(before, after)
+
+
+def check_width(columns: int) -> None:
+    """Raises SQLError 54011 for more columns than a table may have."""
+    if columns > COLUMNS_MAX:
+        raise SQLError("54011", f"tables can have at most {COLUMNS_MAX} columns")
 
 
 def changes_lock(before: Descriptor | None, after: Descriptor) -> bool:

@@ -22,7 +22,7 @@ from ..descriptors.descriptor import (
 from ..descriptors.elements import Identity
 from ..descriptors.named_objects import SequenceDescriptor, TypeDescriptor
 from ..descriptors.names import TableName
-from ..descriptors.publish_rules import LOCK_PARAMETER
+from ..descriptors.publish_rules import LOCK_PARAMETER, check_width
 from ..descriptors.storage_parameters import parse_names, parse_parameters
 from ..descriptors.system_tables import PUBLIC_SCHEMA
 from ..values.column_types import ColumnType, coerce
@@ -187,6 +187,7 @@ class Catalog:
         taken = await self.descriptors.lookup(transaction, database_id, schema_id, name.name)
         if taken is not None and if_not_exists:
             return None
+        check_width(len(definition.columns))
         columns = _columns(definition)
         parameters = parse_parameters(definition.parameters)
         table = TableDescriptor(

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import msgspec
@@ -29,7 +30,14 @@ from ..contract.options import DropPolicy
 from ..pipeline.live import FeedState, LiveFeed
 from ..pipeline.pipeline import TargetFailed
 from ..pipeline.progress import part_of
-from ..sinks.protocol import FeedIdentity, SinkContext, SinkKind, SinkProgress, SinkRefused
+from ..sinks.protocol import (
+    CheckpointedKind,
+    FeedIdentity,
+    SinkContext,
+    SinkKind,
+    SinkProgress,
+    SinkRefused,
+)
 from ..sinks.worker import WorkerFeed, WorkerKind
 from ..targets import TargetState
 from .attempt import Destination, FeedPlan, PlannedTarget, retryable, run_attempt
@@ -180,7 +188,10 @@ class ChangefeedJob:
 
     async def _attempt(self, kind: SinkKind, altered: asyncio.Event) -> None:
         services, details, options = self._services, self._details, self._details.parsed_options
+        if isinstance(kind, CheckpointedKind) and options.paced_when_idle:
+            options = replace(options, min_checkpoint_frequency=kind.checkpoint_seconds)
         found = await self._claim.read_progress()
+        known = decode_progress(found) if found else None
         sink = kind.create(
             details.sink_uri,
             SinkContext(
@@ -192,6 +203,8 @@ class ChangefeedJob:
                 metrics=services.store.metrics,
                 options=options,
                 freshen=self._live.freshen,
+                start_at=details.start_at,
+                known=known,
                 names={target.table_id: target.name for target in details.targets},
                 kept=frozenset(
                     target.table_id
@@ -205,7 +218,7 @@ class ChangefeedJob:
             transactional=kind.transactional,
             columnar=kind.columnar,
             follows_schema=kind.follows_schema,
-            known=decode_progress(found) if found else None,
+            known=known,
             save=self._save,
         )
         self._protected_at = {each: await self._read(each) for each in details.protections}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.access import ClockReading
-from ...kvlayer.clock import Timestamp
+from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.history import StorePosition
 from ...kvlayer.metrics import Metrics
 from ...kvlayer.offload import Offload
@@ -164,9 +164,23 @@ class SinkContext:
     options: ChangefeedOptions
     names: Mapping[int, str] = field(default_factory=dict)
     """The full names of the feed's tables as they were when they joined it, by id."""
+    start_at: Timestamp = ZERO
+    """Where the feed began: of none of its tables it shows a change below."""
+    known: SinkProgress | None = None
+    """The job's copy of the feed's progress; None before it has any."""
     kept: frozenset[int] = frozenset()
     freshen: Callable[[], Awaitable[None]] | None = None
     """Makes the progress of an idle feed durable in its sink: for a sink that is read."""
+
+
+@runtime_checkable
+class CheckpointedKind(Protocol):
+    """A kind of sink where a checkpoint costs more than elsewhere, such as a file of each table."""
+
+    @property
+    def checkpoint_seconds(self) -> float:
+        """Between checkpoints, where the feed's options do not say."""
+        ...
 
 
 class SinkKind(Protocol):

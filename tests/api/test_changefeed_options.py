@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -123,5 +124,87 @@ def test_options_that_are_not_served_are_refused(tmp_path: Path) -> None:
             error = await refusal(database, f"CREATE CHANGEFEED FOR orders WITH {option}")
             assert error.sqlstate == "0A000"
             assert error.detail
+
+    run(tmp_path, scenario)
+
+
+async def shown(database: AsyncDatabase, count: int, **options: str | bool) -> list[Any]:
+    """The values of the first messages of a feed of `orders`."""
+    found: list[Any] = []
+    async with asyncio.timeout(30):
+        async for _, _, value in database.changefeed("orders", **options):
+            assert isinstance(value, bytes | str), value
+            found.append(json.loads(value))
+            if len(found) == count:
+                break
+    return found
+
+
+def test_messages_tell_their_timestamps(tmp_path: Path) -> None:
+    async def scenario(database: AsyncDatabase) -> None:
+        (message,) = await shown(database, 1, updated=True, mvcc_timestamp=True)
+        assert list(message) == ["after", "mvcc_timestamp", "updated"]
+        assert Decimal(message["mvcc_timestamp"]) < Decimal(message["updated"])  # the scan's
+
+    run(tmp_path, scenario)
+
+
+def test_a_cursor_shows_what_came_after_it(tmp_path: Path) -> None:
+    async def scenario(database: AsyncDatabase) -> None:
+        rows = (await database.sql("SELECT cluster_logical_timestamp()")).fetchall()
+        await database.sql("INSERT INTO orders VALUES (2, 'b', NULL)")
+        (message,) = await shown(database, 1, cursor=str(rows[0][0]))
+        assert message["after"]["k"] == 2
+
+    run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("options", [{"initial_scan": "no"}, {"no_initial_scan": True}])
+def test_a_feed_without_a_scan_shows_changes_alone(
+    tmp_path: Path, options: dict[str, str | bool]
+) -> None:
+    async def scenario(database: AsyncDatabase) -> None:
+        feed = database.changefeed("orders", resolved=True, **options)
+        seen: list[Any] = []
+        async with asyncio.timeout(30):
+            async for _, _, value in feed:
+                assert isinstance(value, bytes | str), value
+                message = json.loads(value)
+                if "resolved" in message and not seen:
+                    await database.sql("UPSERT INTO orders VALUES (2, 'b', NULL)")
+                elif "after" in message:
+                    seen.append(message["after"]["k"])
+                    break
+        assert seen == [2]
+
+    run(tmp_path, scenario)
+
+
+def test_a_scan_alone_ends(tmp_path: Path) -> None:
+    async def scenario(database: AsyncDatabase) -> None:
+        assert await shown(database, 2, initial_scan_only=True) == [{"after": ROW}]
+
+    run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("events", "change"),
+    [
+        ("default", "ALTER TABLE orders DROP COLUMN name"),
+        ("column_changes", "ALTER TABLE orders ADD COLUMN note STRING"),
+    ],
+)
+def test_a_feed_stops_at_the_schema_changes_that_count(
+    tmp_path: Path, events: str, change: str
+) -> None:
+    async def scenario(database: AsyncDatabase) -> None:
+        feed = database.changefeed(
+            "orders", schema_change_events=events, schema_change_policy="stop"
+        )
+        with pytest.raises(SQLError, match="schema") as caught:
+            async with asyncio.timeout(30):
+                async for _ in feed:
+                    await database.sql(change)
+        assert caught.value.sqlstate == "55000"
 
     run(tmp_path, scenario)

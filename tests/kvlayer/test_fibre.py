@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import threading
 
 import pytest
 
@@ -97,6 +99,63 @@ def test_fibres_of_a_loop_take_turns() -> None:
     Simulation(1).run(main())
     assert sorted(order[:2]) == ["a", "b"]
     assert sorted(order[2:4]) == ["a", "b"]
+
+
+def deep(levels: int) -> int:
+    if levels:
+        return deep(levels - 1) + 1
+    give_way(STEPS_PER_SLICE)
+    return 0
+
+
+def test_a_deep_function_survives_a_loop_that_is_faster() -> None:
+    """The loop has gone on, and lowered the limit on recursion, before the fibre's thread waits."""
+
+    class Lingering:
+        """A lock whose release returns when the loop has gone on."""
+
+        def __init__(self, lock: threading.Lock) -> None:
+            self.lock, self.acquire = lock, lock.acquire
+
+        def release(self) -> None:
+            self.lock.release()
+            while not gone_on:
+                pass  # a call, or a comparison, would raise RecursionError by itself
+            fibre_goes_on[0] = True
+
+    gone_on: list[bool] = []
+    fibre_goes_on = [False]
+    levels = sys.getrecursionlimit() + 10
+    fibre = Fibre(lambda: deep(levels))
+    fibre._paused = Lingering(fibre._paused)  # type: ignore[assignment]
+    assert not fibre.run_slice()
+    gone_on.append(True)
+    while not fibre_goes_on[0]:
+        pass
+    assert fibre.run_slice()
+    assert fibre.result() == levels
+
+
+def test_a_slice_leaves_the_limit_on_recursion_to_those_of_other_loops() -> None:
+    def first() -> None:
+        thread.start()
+        begun.wait()
+
+    def second() -> int:
+        begun.set()
+        first_ended.wait()
+        return deep(limit + 10)
+
+    limit = sys.getrecursionlimit()
+    begun, first_ended = threading.Event(), threading.Event()
+    other = Fibre(second)
+    thread = threading.Thread(target=other.run_slice)
+    assert Fibre(first).run_slice()
+    first_ended.set()
+    thread.join()
+    assert other.run_slice()
+    assert other.result() == limit + 10
+    assert sys.getrecursionlimit() == limit
 
 
 def test_without_a_fibre_nothing_gives_way() -> None:

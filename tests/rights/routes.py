@@ -90,6 +90,13 @@ ROUTES += (
     reading("POST", "/v1/positions/{position}/advance", {"upto": 1}),
     reading("DELETE", "/v1/positions/{position}"),
     Route(
+        method="GET",
+        path="/v1/changes?table=t",
+        needs="SELECT or CHANGEFEED on each table",
+        granted=SELECT,
+        streams=True,
+    ),
+    Route(
         method="POST",
         path=f"{SPAN}/rows",
         needs="INSERT on the table; with on_conflict more, as UPSERT",

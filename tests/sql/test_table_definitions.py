@@ -26,6 +26,21 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
     sim.run(whole())
 
 
+def test_a_table_has_as_many_columns_as_in_postgres() -> None:
+    async def scenario(node: SqlNode) -> None:
+        columns = [f"c{number} INT8" for number in range(1599)]
+        await node.sql(f"CREATE TABLE widest (k INT8 PRIMARY KEY, {', '.join(columns)})")
+        wider = f"CREATE TABLE wider (k INT8 PRIMARY KEY, z INT8, {', '.join(columns)})"
+        for text in (wider, "ALTER TABLE widest ADD COLUMN z INT8"):
+            assert (await node.error(text)).sqlstate == "54011"
+        several = ", ".join(f"ADD COLUMN {column}" for column in columns)
+        assert (await node.error(f"ALTER TABLE r {several}")).sqlstate == "54011"
+        await node.sql("ALTER TABLE widest DROP COLUMN c1")
+        await node.sql("ALTER TABLE widest ADD COLUMN z INT8")
+
+    run(scenario)
+
+
 @pytest.mark.parametrize(
     ("element", "sqlstate"),
     [

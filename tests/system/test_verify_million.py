@@ -44,6 +44,7 @@ def test_three_rows_of_a_million(tmp_path: Path) -> None:
             await load(database)
             made = await database.sql("CREATE CHANGEFEED FOR TABLE t INTO 'duckdb:///m.duckdb'")
             job_id = made.fetchall()[0][0]
+            assert isinstance(job_id, int)
             await database.sql("SELECT wait_for_changefeed($1)", [job_id])
             await change_by_hand(database, tmp_path)
             ended = asyncio.Event()

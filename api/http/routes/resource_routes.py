@@ -28,6 +28,7 @@ from ..bodies import (
     read_json,
 )
 from ..openapi import described
+from ..statement_texts import literal, qualified, with_options
 
 Id = Annotated[int, Path(ge=0, lt=2**63)]
 Database = Annotated[str, Query()]
@@ -58,7 +59,7 @@ def resource_routes(node: Node) -> APIRouter:
         request: Request, table: str, database: Database = DEFAULT_DATABASE
     ) -> Response:
         """A table's columns, in the order of SELECT *."""
-        return await _list(node, request, f"SHOW COLUMNS FROM {_table(table)}", database)
+        return await _list(node, request, f"SHOW COLUMNS FROM {qualified(table)}", database)
 
     return router
 
@@ -98,10 +99,9 @@ def _add_changefeeds(router: APIRouter, node: Node) -> None:
     async def create(request: Request) -> Response:
         """Makes a changefeed into a sink; it begins when this is answered, or soon after."""
         asked = await read_json(request, ChangefeedRequest)
-        tables = ", ".join(map(_table, asked.tables))
-        text = f"CREATE CHANGEFEED FOR TABLE {tables} INTO {_literal(asked.into)}"
-        if asked.options:
-            text += " WITH " + ", ".join(_option(*option) for option in asked.options.items())
+        tables = ", ".join(map(qualified, asked.tables))
+        text = f"CREATE CHANGEFEED FOR TABLE {tables} INTO {literal(asked.into)}"
+        text += with_options(asked.options)
         result = await _run(node, request, text, asked.database)
         job_id = result.fetch_rows()[0][0]
         assert isinstance(job_id, int), job_id
@@ -117,7 +117,7 @@ def _add_sessions(router: APIRouter, node: Node) -> None:
     @router.delete("/v1/sessions/{session}", tags=["sessions"], status_code=204)
     async def cancel_session(request: Request, session: str) -> Response:
         """Ends a session and its connection."""
-        await _run(node, request, f"CANCEL SESSION {_literal(session)}")
+        await _run(node, request, f"CANCEL SESSION {literal(session)}")
         return Response(status_code=204)
 
     @router.get("/v1/queries", tags=["sessions"], **described(reply=ListReply))
@@ -128,7 +128,7 @@ def _add_sessions(router: APIRouter, node: Node) -> None:
     @router.delete("/v1/queries/{query}", tags=["sessions"], status_code=204)
     async def cancel_query(request: Request, query: str) -> Response:
         """Cuts a statement short; its session goes on."""
-        await _run(node, request, f"CANCEL QUERY {_literal(query)}")
+        await _run(node, request, f"CANCEL QUERY {literal(query)}")
         return Response(status_code=204)
 
 
@@ -140,7 +140,7 @@ def _add_settings(router: APIRouter, node: Node) -> None:
     @router.get("/v1/settings/{name}", tags=["settings"], **described(reply=ItemReply))
     async def setting(request: Request, name: str) -> Response:
         """Its value, by its name."""
-        return await _item(node, request, f"SHOW CLUSTER SETTING {_table(name)}")
+        return await _item(node, request, f"SHOW CLUSTER SETTING {qualified(name)}")
 
     @router.put(
         "/v1/settings/{name}",
@@ -149,15 +149,15 @@ def _add_settings(router: APIRouter, node: Node) -> None:
     )
     async def set_setting(request: Request, name: str) -> Response:
         asked = await read_json(request, SettingRequest)
-        text = f"SET CLUSTER SETTING {_table(name)} = {_literal(asked.value)}"
+        text = f"SET CLUSTER SETTING {qualified(name)} = {literal(asked.value)}"
         await _run(node, request, text)
-        return await _item(node, request, f"SHOW CLUSTER SETTING {_table(name)}")
+        return await _item(node, request, f"SHOW CLUSTER SETTING {qualified(name)}")
 
     @router.delete("/v1/settings/{name}", tags=["settings"], **described(reply=ItemReply))
     async def reset_setting(request: Request, name: str) -> Response:
         """Back to its default."""
-        await _run(node, request, f"RESET CLUSTER SETTING {_table(name)}")
-        return await _item(node, request, f"SHOW CLUSTER SETTING {_table(name)}")
+        await _run(node, request, f"RESET CLUSTER SETTING {qualified(name)}")
+        return await _item(node, request, f"SHOW CLUSTER SETTING {qualified(name)}")
 
 
 # Statements.
@@ -193,16 +193,3 @@ async def _list(
 async def _item(node: Node, request: Request, text: str) -> Response:
     (item,) = _objects(await _run(node, request, text))
     return Response(msgspec.json.encode({"item": item}), media_type=JSON)
-
-
-def _table(name: str) -> str:
-    """A name that dots qualify."""
-    return ".".join(quote_identifier(part) for part in name.split("."))
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _option(name: str, value: str | None) -> str:
-    return quote_identifier(name) + ("" if value is None else f" = {_literal(value)}")

@@ -163,7 +163,7 @@ async def _refuse_streams(node: Node, text: str) -> None:
             error = SQLError(
                 "0A000",
                 "a changefeed without a sink cannot be streamed over this door",
-                hint="Give it a sink: INTO 'duckdb:///mirror.duckdb'. The embedded API streams.",
+                hint="Give it a sink: INTO 'duckdb:///mirror.duckdb', or GET /v1/changes?table=….",
             )
             error.statement = place
             raise error

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import Column, TableDescriptor, check_indexable
 from ....catalog.descriptors.elements import CheckConstraint, Index, IndexKind
-from ....catalog.descriptors.publish_rules import LOCK_PARAMETER, lock_not_alone
+from ....catalog.descriptors.publish_rules import LOCK_PARAMETER, check_width, lock_not_alone
 from ....catalog.descriptors.storage_parameters import check_name, parse_names, parse_parameters
 from ....catalog.schema_change.targets import (
     ColumnElement,
@@ -119,6 +119,7 @@ class TableChanges(ElementChanges):
                 f'multiple primary keys for table "{self.table.name}" are not allowed',
                 position=given.position,
             )
+        check_width(len(self.table.visible_columns) + 1)
         self._refuse_coming(given)
         column, must_fill = new_column(self.table, given)
         if must_fill:

@@ -1,0 +1,111 @@
+"""Changes as Arrow tables for Parquet files, in CockroachDB's columns.
+
+A file has the table's columns in the table's order, then `__crdb__event_type`, `c` for a row and
+`d` for a deletion, and as options ask `__crdb__updated` and `__crdb__mvcc_timestamp` as texts. Of a
+deletion there are the columns of the key; every other one is NULL. Parquet has no interval with
+months: an INTERVAL is a text in PostgreSQL's style.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ...catalog.descriptors.descriptor import Column
+from ...catalog.rows.row_codec import codec_for
+from ...catalog.values.arrow_columns import AnyArray, column_datums, datum_array
+from ...catalog.values.type_kinds import TypeKind
+from ...kvlayer.clock import Timestamp, format_timestamp
+from ..contract.changes import ChangeBatch
+from ..contract.options import ChangefeedOptions
+
+EVENT_TYPE = "__crdb__event_type"
+UPDATED = "__crdb__updated"
+MVCC_TIMESTAMP = "__crdb__mvcc_timestamp"
+
+
+def parquet_table(batch: ChangeBatch, options: ChangefeedOptions) -> pa.Table:
+    """The changes of a batch, in its order."""
+    columns = batch.descriptor.visible_columns
+    arrays: list[AnyArray] = [
+        _written(column, array)
+        for column, array in zip(columns, _arrays(batch), strict=True)
+        if not column.hidden
+    ]
+    names = [column.name for column in columns if not column.hidden]
+    arrays.append(pa.array(["d" if gone else "c" for gone in _deleted(batch)], pa.string()))
+    names.append(EVENT_TYPE)
+    if options.updated:
+        arrays.append(_texts(batch.timestamps))
+        names.append(UPDATED)
+    if options.mvcc_timestamp:
+        arrays.append(_texts(batch.timestamps if batch.versions is None else batch.versions))
+        names.append(MVCC_TIMESTAMP)
+    return pa.table(arrays, names=names)
+
+
+def _deleted(batch: ChangeBatch) -> list[bool]:
+    if batch.rows is not None:
+        return [row is None for row in batch.rows]
+    gone = frozenset(batch.deleted)
+    return [index in gone for index in range(len(batch))]
+
+
+def _arrays(batch: ChangeBatch) -> list[AnyArray]:
+    """The columns of all changes: of a deletion the key's values, and NULLs."""
+    columns = batch.descriptor.visible_columns
+    if batch.columns is not None and not batch.deleted:
+        return batch.columns.columns
+    if batch.columns is not None:
+        return _with_deletions(batch, batch.columns)
+    decode_key = codec_for(batch.descriptor).decode_key
+    places = {id: place for place, id in enumerate(batch.descriptor.primary_key)}
+    rows = []
+    for key, row in zip(batch.keys, batch.rows or (), strict=True):
+        if row is None:
+            values = decode_key(key)
+            row = tuple(
+                values[places[column.id]] if column.id in places else None for column in columns
+            )
+        rows.append(row)
+    return [
+        datum_array(column.type, values)
+        for column, values in zip(columns, zip(*rows, strict=True), strict=True)
+    ]
+
+
+def _with_deletions(batch: ChangeBatch, live: pa.RecordBatch) -> list[AnyArray]:
+    keys = dict(
+        zip(
+            batch.descriptor.primary_key,
+            codec_for(batch.descriptor).decode_keys(batch.keys).columns,
+            strict=True,
+        )
+    )
+    found = iter(range(live.num_rows))
+    places = pa.array([None if gone else next(found) for gone in _deleted(batch)], pa.int64())
+    return [
+        keys[column.id] if column.id in keys else array.take(places)
+        for column, array in zip(batch.descriptor.visible_columns, live.columns, strict=True)
+    ]
+
+
+def _written(column: Column, array: AnyArray) -> AnyArray:
+    """The column as Parquet has one."""
+    if column.type.kind is TypeKind.INTERVAL:
+        datums = column_datums(column.type, array)
+        return pa.array([None if datum is None else str(datum) for datum in datums], pa.string())
+    if column.type.element is not None and column.type.element.kind is TypeKind.INTERVAL:
+        lists: list[Any] = column_datums(column.type, array)
+        return pa.array(
+            [items and [None if item is None else str(item) for item in items] for items in lists],
+            pa.list_(pa.string()),
+        )
+    return array
+
+
+def _texts(timestamps: Sequence[Timestamp]) -> AnyArray:
+    known = {at: format_timestamp(at) for at in set(timestamps)}
+    return pa.array([known[at] for at in timestamps], pa.string())

@@ -1,0 +1,77 @@
+"""The folder of a feed: files appear in it whole, or not at all.
+
+    .tailrace-00000c5b…/3          what is being written, under a number
+    2024-01-31/2024…-orders-3.ndjson   what is complete
+
+A file is written under the hidden folder of its feed, synced, renamed to its place, and the place's
+folder is synced. What a crash leaves in the hidden folder is removed when the feed opens it again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from io import BufferedWriter
+from pathlib import Path
+
+from ....kvlayer.clock import ZERO, Timestamp
+from .names import job_part, time_of
+
+
+class FilesFolder:
+    """The files of one feed. Every method does I/O and raises OSError: call it in a lane."""
+
+    def __init__(self, path: Path, job_id: int) -> None:
+        self.path = path
+        self._job_id = job_id
+        self._unfinished = path / f".tailrace-{job_part(job_id)}"
+
+    def open(self) -> None:
+        """Makes the folder, without what an earlier attempt left unfinished."""
+        shutil.rmtree(self._unfinished, ignore_errors=True)
+        self._unfinished.mkdir(parents=True)
+
+    def begin(self, number: int) -> BufferedWriter:
+        """A file that is not there yet, to be written."""
+        return (self._unfinished / str(number)).open("xb")
+
+    def publish(self, number: int, name: str) -> None:
+        """The file `number`, closed by its writer, is complete: it appears under `name`."""
+        written, target = self._unfinished / str(number), self.path / name
+        sync(written)
+        if not target.parent.is_dir():
+            target.parent.mkdir(parents=True)
+            sync(target.parent.parent)
+        written.rename(target)
+        sync(target.parent)
+
+    def close(self) -> None:
+        """Removes the hidden folder, and what is unfinished in it."""
+        shutil.rmtree(self._unfinished, ignore_errors=True)
+
+    def last_time(self) -> Timestamp:
+        """The greatest timestamp that a file of the feed is named by; zero where there is none."""
+        for names in self._names_by_partition(self.path):
+            times = [time_of(name, self._job_id) for name in names]
+            found = max((time for time in times if time is not None), default=ZERO)
+            if found:
+                return found
+        return ZERO
+
+    def _names_by_partition(self, path: Path) -> Iterator[list[str]]:
+        """The names of files, folder by folder, the later folders first."""
+        entries = sorted(path.iterdir(), reverse=True)
+        for entry in entries:
+            if entry.is_dir() and not entry.name.startswith("."):
+                yield from self._names_by_partition(entry)
+        yield [entry.name for entry in entries]
+
+
+def sync(path: Path) -> None:
+    """Makes a file's bytes, or a folder's names, durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

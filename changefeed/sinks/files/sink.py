@@ -1,0 +1,177 @@
+"""The sink of files: what is written when, and when a mark may say that all is there.
+
+    emit     a  b      c                d
+    flush    [a b]     [c] + progress   [d]
+    files    begun     complete         another one begun
+
+A flush without progress appends to files that nobody sees yet; one with progress completes every
+file first, so progress that is saved is never ahead of the complete files. After a crash what was
+not complete is removed and comes again.
+
+Names begin with a *floor*: a timestamp that never goes back and that no change behind it is below,
+but for changes that come again. It follows the progress that was flushed, and after a restart it
+begins at the greatest name that is there. A mark is written where it is at or above the floor of
+the attempt's beginning and at or below everything that the feed's targets have yet to show: so
+every change at or below a mark stands in a file that sorts before it, and none is written later.
+A table that joins the feed when marks have passed its beginning, and one that is shown again, are
+behind: until they have caught up there is no mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....kvlayer.clock import ZERO, Timestamp
+from ....kvlayer.offload import OffloadLane
+from ....schemafeed.table_events import TableEvent
+from ...contract.changes import ChangeBatch
+from ...contract.message_form import Format
+from ...contract.options import ChangefeedOptions
+from ...encode import Topics, encoder_for
+from ..protocol import SinkContext, SinkError, SinkProgress, SinkStand
+from .folder import FilesFolder
+from .location import FilesLocation
+from .names import NameMaker
+from .written_file import WrittenFile, begin_file, suffix_of
+
+T = TypeVar("T")
+
+
+class FilesSink:
+    """Writes the changes of one attempt of one feed. I/O is done in `lane`, one call at a time."""
+
+    def __init__(
+        self,
+        location: FilesLocation,
+        folder: FilesFolder,
+        lane: OffloadLane,
+        context: SinkContext,
+        options: ChangefeedOptions,
+        *,
+        attempt: int,
+    ) -> None:
+        self._folder = folder
+        self._lane = lane
+        self._monotonic_ns = context.clock.wall.monotonic_ns
+        self._options = options
+        self._topics = Topics(
+            full_names=context.names,
+            full_table_name=options.full_table_name,
+            topic_prefix=location.topic_prefix,
+        )
+        # Marks are JSON beside files of any format.
+        self._encoder = encoder_for(replace(options, format=Format.JSON), self._topics)
+        self._names = NameMaker(
+            job_id=context.identity.job_id,
+            epoch=context.identity.epoch,
+            attempt=attempt,
+            partition_format=location.partition_format,
+            suffix=suffix_of(options),
+        )
+        self._file_bytes = location.file_bytes
+        self._pending: list[ChangeBatch] = []
+        self._low_water = low_water(context.known)
+        self._floor = max(context.start_at, Timestamp(self._low_water + 1))
+        self._found = ZERO
+        """The greatest timestamp that a file was named by before this attempt."""
+        self._marked = ZERO
+        self._open: dict[tuple[int, int], tuple[int, str, WrittenFile]] = {}
+        """By table and version, what is being written: its number, its name and itself."""
+        self._count = 0
+
+    async def stand(self) -> SinkStand | None:
+        return None
+
+    async def open(self, tables: Sequence[TableDescriptor]) -> None:
+        self._found = await self._run(self._prepare)
+        self._floor = max(self._floor, self._found)
+
+    def emit(self, batch: ChangeBatch) -> None:
+        batch.stages.received = self._monotonic_ns()
+        self._pending.append(batch)
+
+    def change_schema(self, event: TableEvent) -> None:
+        """Rows under another version of the schema go to another file."""
+
+    async def flush(self, progress: SinkProgress | None) -> None:
+        batches, self._pending = self._pending, []
+        await self._run(partial(self._write, batches, complete=progress is not None))
+        if progress is not None:
+            self._low_water = low_water(progress)
+            self._floor = max(self._floor, Timestamp(self._low_water + 1))
+        now = self._monotonic_ns()
+        for batch in batches:
+            batch.stages.sunk = now
+
+    async def emit_resolved(self, resolved: Timestamp) -> None:
+        at = min(resolved, self._low_water)
+        if at <= self._marked or at < self._found:
+            return
+        await self._run(partial(self._mark, at))
+        self._marked = at
+
+    async def close(self) -> None:
+        self._pending.clear()
+        await self._lane.run(self._abandon)
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        try:
+            return await self._lane.run(call)
+        except OSError as error:
+            raise SinkError(f"files in {self._folder.path}: {error}") from error
+
+    # In the lane
+
+    def _prepare(self) -> Timestamp:
+        self._folder.open()
+        return self._folder.last_time()
+
+    def _write(self, batches: Sequence[ChangeBatch], *, complete: bool) -> None:
+        for batch in batches:
+            key = (batch.descriptor.id, batch.descriptor.version)
+            if key not in self._open:
+                self._open[key] = self._begin(batch.descriptor)
+            file = self._open[key][2]
+            file.append(batch)
+            if file.size >= self._file_bytes:
+                self._complete(key)
+        if complete:
+            for key in list(self._open):
+                self._complete(key)
+
+    def _begin(self, table: TableDescriptor) -> tuple[int, str, WrittenFile]:
+        number, topic = self._next_number(), self._topics.of(table)
+        name = self._names.data_file(self._floor, number, topic, table.version)
+        return number, name, begin_file(self._folder.begin(number), self._options, self._encoder)
+
+    def _complete(self, key: tuple[int, int]) -> None:
+        number, name, file = self._open.pop(key)
+        file.finish()
+        self._folder.publish(number, name)
+
+    def _mark(self, at: Timestamp) -> None:
+        number = self._next_number()
+        with self._folder.begin(number) as file:
+            file.write(self._encoder.encode_resolved(None, at))
+        self._folder.publish(number, self._names.mark(at))
+
+    def _abandon(self) -> None:
+        for _, _, file in self._open.values():
+            file.abandon()
+        self._open.clear()
+        self._folder.close()
+
+    def _next_number(self) -> int:
+        self._count += 1
+        return self._count
+
+
+def low_water(progress: SinkProgress | None) -> Timestamp:
+    """How far every target has come, also those that do not count for what is resolved."""
+    if progress is None:
+        return ZERO
+    return min((at for _, at in progress.frontier), default=ZERO)

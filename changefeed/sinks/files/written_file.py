@@ -1,0 +1,137 @@
+"""Files being written: the messages of one topic under one schema."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from io import BufferedWriter
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...contract.changes import ChangeBatch
+from ...contract.message_form import Compression, Format
+from ...contract.options import ChangefeedOptions
+from ...encode import Encoder
+from ...encode.parquet import parquet_table
+
+ROW_GROUP_BYTES = 4 << 20
+"""Arrow bytes that gather in memory before they become a row group, of each open Parquet file."""
+
+
+class WrittenFile(Protocol):
+    """A file to which changes are appended. All of it does I/O, and raises OSError."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of it so far, about."""
+        ...
+
+    def append(self, batch: ChangeBatch) -> None: ...
+
+    def finish(self) -> None:
+        """Writes what is left and closes the file."""
+        ...
+
+    def abandon(self) -> None:
+        """Closes the file, whatever is written."""
+        ...
+
+
+def begin_file(file: BufferedWriter, options: ChangefeedOptions, encoder: Encoder) -> WrittenFile:
+    """A file in the format that the options ask for."""
+    if options.format is Format.PARQUET:
+        return ParquetFile(file, options)
+    return MessagesFile(file, encoder, options.compression)
+
+
+def suffix_of(options: ChangefeedOptions) -> str:
+    """What the names of such files end in."""
+    if options.format is Format.PARQUET:
+        return ".parquet"
+    ends = {None: "", Compression.GZIP: ".gz", Compression.ZSTD: ".zst"}
+    return ".ndjson" + ends[options.compression]
+
+
+class MessagesFile:
+    """A message a line. A message without a value is no line."""
+
+    def __init__(
+        self, file: BufferedWriter, encoder: Encoder, compression: Compression | None
+    ) -> None:
+        self._file = file
+        self._encoder = encoder
+        self._stream = (
+            None
+            if compression is None
+            else pa.CompressedOutputStream(pa.PythonFile(file, "w"), compression.value)
+        )
+        self.size = 0
+
+    def append(self, batch: ChangeBatch) -> None:
+        values = [value for value in self._encoder.encode(batch).values if value is not None]
+        lines = b"\n".join([*values, b""])
+        (self._stream or self._file).write(lines)
+        self.size += len(lines)
+
+    def finish(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+        self._file.close()
+
+    def abandon(self) -> None:
+        with suppress(OSError, ValueError):
+            if self._stream is not None:
+                self._stream.close()
+        with suppress(OSError):
+            self._file.close()
+
+
+class ParquetFile:
+    """Row groups of about `ROW_GROUP_BYTES`."""
+
+    def __init__(self, file: BufferedWriter, options: ChangefeedOptions) -> None:
+        self._file = file
+        self._options = options
+        self._writer: pq.ParquetWriter | None = None
+        self._gathered: list[pa.Table] = []
+        self._gathered_bytes = 0
+        self._written_bytes = 0
+
+    @property
+    def size(self) -> int:
+        return self._written_bytes + self._gathered_bytes
+
+    def append(self, batch: ChangeBatch) -> None:
+        table = parquet_table(batch, self._options)
+        self._gathered.append(table)
+        self._gathered_bytes += table.nbytes
+        if self._gathered_bytes >= ROW_GROUP_BYTES:
+            self._write()
+
+    def finish(self) -> None:
+        self._write()
+        if self._writer is not None:
+            self._writer.close()
+        self._file.close()
+
+    def abandon(self) -> None:
+        if self._writer is not None:
+            self._writer.is_open = False  # or it would write its footer when it is collected
+        with suppress(OSError):
+            self._file.close()
+
+    def _write(self) -> None:
+        if not self._gathered:
+            return
+        table = pa.concat_tables(self._gathered)
+        if self._writer is None:
+            compression = self._options.compression
+            self._writer = pq.ParquetWriter(
+                pa.PythonFile(self._file, "w"),
+                table.schema,
+                compression="snappy" if compression is None else compression.value,
+            )
+        self._writer.write_table(table)
+        self._gathered, self._gathered_bytes = [], 0
+        self._written_bytes = self._file.tell()

@@ -1,0 +1,218 @@
+"""Changefeeds into files, through SQL: read back by programs that know nothing of the sink."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from tailrace.api.embedded import AsyncDatabase, aopen
+from tailrace.catalog.values.errors import SQLError
+
+
+class Orders:
+    """A store with a table of two rows, and a folder for its changes."""
+
+    def __init__(self, database: AsyncDatabase, folder: Path) -> None:
+        self.database = database
+        self.folder = folder
+
+    async def feed(self, options: str = "", parameters: str = "") -> int:
+        into = f"CREATE CHANGEFEED FOR orders INTO 'nodelocal://self/changes{parameters}'"
+        created = await self.database.sql(into + (f" WITH {options}" if options else ""))
+        ((job_id,),) = created.fetchall()
+        assert isinstance(job_id, int)
+        return job_id
+
+    async def caught_up(self, job_id: int) -> None:
+        async with asyncio.timeout(30):
+            now = await self.database.node.store.now()
+            await self.database.feed(job_id).wait_until(now)
+
+    def files(self, pattern: str) -> list[Path]:
+        return sorted(self.folder.rglob(pattern), key=lambda path: path.name)
+
+
+@asynccontextmanager
+async def orders(path: Path) -> AsyncIterator[Orders]:
+    database = await aopen(path / "data")
+    try:
+        await database.sql("CREATE TABLE orders (k INT PRIMARY KEY, name STRING, at TIMESTAMPTZ)")
+        await database.sql(
+            "INSERT INTO orders VALUES (1, 'a', '2024-01-31 10:00:00Z'), (2, 'b', NULL)"
+        )
+        yield Orders(database, path / "data" / "mirrors" / "changes")
+    finally:
+        await database.close()
+
+
+async def changes(bench: Orders, job_id: int) -> None:
+    await bench.caught_up(job_id)
+    await bench.database.sql("UPDATE orders SET name = 'c' WHERE k = 2")
+    await bench.database.sql("DELETE FROM orders WHERE k = 1")
+    await bench.caught_up(job_id)
+
+
+EXPECTED: list[dict[str, Any]] = [
+    {"after": {"at": "2024-01-31T10:00:00Z", "k": 1, "name": "a"}, "key": [1]},
+    {"after": {"at": None, "k": 2, "name": "b"}, "key": [2]},
+    {"after": {"at": None, "k": 2, "name": "c"}, "key": [2]},
+    {"after": None, "key": [1]},
+]
+
+
+def test_lines_of_json_are_read_by_anybody(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with orders(tmp_path) as bench:
+            await changes(bench, await bench.feed())
+            lines = [
+                json.loads(line)
+                for path in bench.files("*.ndjson")
+                for line in path.read_text().splitlines()
+            ]
+            assert lines == EXPECTED
+            found = duckdb.execute(
+                f"SELECT key[1], after.name FROM read_json('{bench.folder}/**/*.ndjson') "
+                "WHERE after IS NOT NULL ORDER BY ALL"
+            ).fetchall()
+            assert found == [(1, "a"), (2, "b"), (2, "c")]
+
+    asyncio.run(scenario())
+
+
+def test_compressed_files(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with orders(tmp_path) as bench:
+            await changes(bench, await bench.feed("compression = 'gzip', envelope = 'bare'"))
+            texts = [gzip.decompress(path.read_bytes()) for path in bench.files("*.ndjson.gz")]
+            rows = [json.loads(line) for text in texts for line in text.splitlines()]
+            assert [row["__crdb__"]["key"] for row in rows] == [[1], [2], [2], [1]]
+            assert rows[-1] == {"__crdb__": {"key": [1]}, "at": None, "k": 1, "name": None}
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("compression", ["", ", compression = 'zstd'"])
+def test_parquet_is_read_by_duckdb(tmp_path: Path, compression: str) -> None:
+    async def scenario() -> None:
+        async with orders(tmp_path) as bench:
+            await changes(bench, await bench.feed(f"format = 'parquet', updated{compression}"))
+            found = duckdb.execute(
+                "SELECT k, name, epoch(orders.at), __crdb__event_type "
+                f"FROM read_parquet('{bench.folder}/**/*.parquet') orders "
+                "ORDER BY __crdb__updated, k"
+            ).fetchall()
+            assert found == [
+                (1, "a", 1706695200.0, "c"),
+                (2, "b", None, "c"),
+                (2, "c", None, "c"),
+                (1, None, None, "d"),
+            ]
+
+    asyncio.run(scenario())
+
+
+def test_a_mark_follows_what_it_speaks_for(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with orders(tmp_path) as bench:
+            options = "resolved, updated, min_checkpoint_frequency = '10ms'"
+            await changes(bench, await bench.feed(options, "?partition_format=flat"))
+            async with asyncio.timeout(30):
+                while not (marks := bench.files("*.RESOLVED")) or not seen(bench, marks[-1]):
+                    await asyncio.sleep(0.01)
+            resolved = json.loads(marks[-1].read_text())["resolved"]
+            before = [path for path in bench.files("*.ndjson") if path.name < marks[-1].name]
+            lines = [json.loads(line) for path in before for line in path.read_text().splitlines()]
+            assert [line["key"] for line in lines] == [[1], [2], [2], [1]]
+            assert all(line["updated"] <= resolved for line in lines)
+
+    asyncio.run(scenario())
+
+
+def seen(bench: Orders, mark: Path) -> bool:
+    """Whether the last change stands before the mark."""
+    lines = [
+        json.loads(line)
+        for path in bench.files("*.ndjson")
+        if path.name < mark.name
+        for line in path.read_text().splitlines()
+    ]
+    return any(line["after"] is None for line in lines)
+
+
+def test_a_scan_alone_ends_with_whole_files(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with orders(tmp_path) as bench:
+            await bench.database.sql(
+                "INSERT INTO orders SELECT n, 'x', NULL FROM generate_series(10, 3000) n"
+            )
+            job_id = await bench.feed("initial_scan = 'only'", "?file_size=20KB")
+            async with asyncio.timeout(30):
+                while True:
+                    jobs = await bench.database.sql(f"SHOW CHANGEFEED JOB {job_id}")
+                    if "succeeded" in str(jobs.fetchall()):
+                        break
+                    await asyncio.sleep(0.02)
+            files = bench.files("*.ndjson")
+            assert len(files) > 1
+            keys = [
+                json.loads(line)["key"] for path in files for line in path.read_text().splitlines()
+            ]
+            assert keys == [[1], [2], *[[n] for n in range(10, 3001)]]
+            assert not list(bench.folder.glob(".tailrace-*"))
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("uri", "options", "sqlstate"),
+    [
+        ("file:///../changes", "", "42501"),
+        ("file:////etc/changes", "", "42501"),
+        ("file:///", "", "22023"),
+        ("file://host/changes", "", "22023"),
+        ("nodelocal://9/changes", "", "22023"),
+        ("nodelocal://self/changes?file_size=big", "", "22023"),
+        ("nodelocal://self/changes?partition_format=weekly", "", "22023"),
+        ("nodelocal://self/changes?apply=row", "", "22023"),
+        ("file:///changes", "WITH envelope = 'key_only'", "22023"),
+        ("file:///changes", "WITH format = 'csv', initial_scan = 'only'", "0A000"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(
+    tmp_path: Path, uri: str, options: str, sqlstate: str
+) -> None:
+    async def scenario() -> None:
+        async with orders(tmp_path) as bench:
+            with pytest.raises(SQLError) as caught:
+                await bench.database.sql(f"CREATE CHANGEFEED FOR orders INTO '{uri}' {options}")
+            assert caught.value.sqlstate == sqlstate
+
+    asyncio.run(scenario())
+
+
+def test_a_folder_takes_one_feed(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with orders(tmp_path) as bench:
+            await bench.feed()
+            with pytest.raises(SQLError, match="folder"):
+                await bench.feed()
+
+    asyncio.run(scenario())
+
+
+def test_the_example_of_the_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "sinks.md").read_text()
+    program = text.split("```python\n")[1].split("```")[0]
+    shown = [line.strip() for line in text.splitlines() if line.startswith('    {"after":')]
+    monkeypatch.chdir(tmp_path)
+    exec(program, {})
+    files = sorted((tmp_path / "shop" / "mirrors" / "changes").rglob("*.ndjson"))
+    assert [line for path in files for line in path.read_text().splitlines()] == shown

@@ -1,0 +1,161 @@
+"""The table of CockroachDB's statements and options in `docs/changefeeds.md`.
+
+`python -m tests.changefeed.option_table` writes the document; `test_option_table` holds it to what
+the software does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tailrace.changefeed.contract.unserved import (
+    UNSERVED,
+    UNSERVED_ENVELOPES,
+    UNSERVED_FORMATS,
+)
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "changefeeds.md"
+
+OPTIONS_TESTS = "tests/api/test_changefeed_options.py"
+FILES_TESTS = "tests/api/test_files_sink.py"
+ALTER_TESTS = "tests/api/test_alter_changefeed.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What works. `test` runs it through SQL."""
+
+    test: str
+    values: str = ""
+    """What may stand behind it, and what is otherwise than CockroachDB's."""
+
+
+OPTIONS: dict[str, Served] = {
+    "compression": Served(f"{FILES_TESTS}::test_compressed_files", "`gzip`, `zstd`; files only"),
+    "cursor": Served(f"{OPTIONS_TESTS}::test_a_cursor_shows_what_came_after_it", "an HLC decimal"),
+    "encode_json_value_null_as_object": Served(
+        f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for", "a flag"
+    ),
+    "envelope": Served(
+        f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
+        "`wrapped` (default), `bare`, `row`, `key_only`; files: `wrapped`, `bare`",
+    ),
+    "format": Served(
+        f"{FILES_TESTS}::test_parquet_is_read_by_duckdb",
+        "`json` (default); `parquet` for files. `csv` is read, and no sink takes it",
+    ),
+    "full_table_name": Served(f"{OPTIONS_TESTS}::test_full_table_names_are_topics", "a flag"),
+    "initial_scan": Served(
+        f"{OPTIONS_TESTS}::test_a_feed_without_a_scan_shows_changes_alone", "`yes`, `no`, `only`"
+    ),
+    "initial_scan_only": Served(f"{OPTIONS_TESTS}::test_a_scan_alone_ends", "a flag"),
+    "key_in_value": Served(
+        f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
+        "a flag; always on for files",
+    ),
+    "min_checkpoint_frequency": Served(
+        f"{FILES_TESTS}::test_a_mark_follows_what_it_speaks_for",
+        "a duration; 200 ms where nothing is said, 5 s for files",
+    ),
+    "mvcc_timestamp": Served(f"{OPTIONS_TESTS}::test_messages_tell_their_timestamps", "a flag"),
+    "no_initial_scan": Served(
+        f"{OPTIONS_TESTS}::test_a_feed_without_a_scan_shows_changes_alone", "a flag"
+    ),
+    "on_table_dropped": Served(
+        f"{ALTER_TESTS}::test_a_feed_goes_on_when_a_table_of_it_is_dropped",
+        "`stop` (default), `leave`: not CockroachDB's",
+    ),
+    "resolved": Served(
+        f"{FILES_TESTS}::test_a_mark_follows_what_it_speaks_for", "a flag or a duration"
+    ),
+    "schema_change_events": Served(
+        f"{OPTIONS_TESTS}::test_a_feed_stops_at_the_schema_changes_that_count",
+        "`default`, `column_changes`",
+    ),
+    "schema_change_policy": Served(
+        f"{OPTIONS_TESTS}::test_a_feed_stops_at_the_schema_changes_that_count",
+        "`backfill` (default), `nobackfill`, `stop`",
+    ),
+    "schema_feed": Served(
+        "tests/api/test_sinkless_schema_changes.py::test_dropped_column_shows_the_rows_again",
+        "`leasing`, `rangefeed`, `polling`: not CockroachDB's",
+    ),
+    "topic_in_value": Served(
+        f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for", "a flag"
+    ),
+    "updated": Served(f"{OPTIONS_TESTS}::test_messages_tell_their_timestamps", "a flag"),
+}
+
+STATEMENTS: dict[str, Served] = {
+    "CREATE CHANGEFEED FOR TABLE t, … INTO 'uri' WITH …": Served(
+        f"{FILES_TESTS}::test_lines_of_json_are_read_by_anybody"
+    ),
+    "CREATE CHANGEFEED FOR t (sinkless)": Served(
+        f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for"
+    ),
+    "ALTER CHANGEFEED j ADD t, DROP t, SET opt, UNSET opt": Served(
+        f"{ALTER_TESTS}::test_a_table_joins_and_leaves_a_running_feed",
+        "the feed need not be paused",
+    ),
+    "PAUSE JOB j, RESUME JOB j, CANCEL JOB j": Served(
+        f"{ALTER_TESTS}::test_a_paused_feed_is_altered_all_the_same"
+    ),
+    "SHOW CHANGEFEED JOB j": Served(f"{FILES_TESTS}::test_a_scan_alone_ends_with_whole_files"),
+}
+
+REFUSED_STATEMENTS: dict[str, str] = {
+    "CREATE CHANGEFEED FOR orders FAMILY f INTO 'null://'": "Tables have no column families.",
+    "CREATE CHANGEFEED INTO 'null://' AS SELECT k FROM orders": "There are no CDC queries.",
+    "CREATE CHANGEFEED FOR DATABASE defaultdb INTO 'null://'": "A changefeed names its tables.",
+    "CREATE SCHEDULE s FOR CHANGEFEED orders INTO 'null://' RECURRING '@daily'": (
+        "There are no schedules."
+    ),
+    "CREATE EXTERNAL CONNECTION c AS 'null://'": "A changefeed names its sink itself.",
+    "SHOW CHANGEFEED JOBS WITH WATCHED_TABLES": "The tables of a changefeed are always shown.",
+}
+"""Statements that the parser does not take (42601), and why they are not there."""
+
+NOT_APPLICABLE: dict[str, str] = {
+    "sink": "An option of ALTER CHANGEFEED alone; it refuses a change of sink. Create another "
+    "changefeed, with a cursor where the first one is resolved.",
+}
+
+HEAD = """\
+# Changefeeds: CockroachDB's statements and options
+
+Messages, options and statements are those of CockroachDB, so that its consumers work unchanged.
+What is not served is refused, never ignored: an option with SQLSTATE 0A000 and the reason, an
+unknown one with 22023, and so one that the sink would not obey. The hint of that error lists what
+the sink obeys. Sinks: [sinks.md](sinks.md).
+
+"""
+
+
+def lines() -> Iterator[str]:
+    yield "## Statements\n\n| statement | | |\n| --- | --- | --- |\n"
+    for statement, served in STATEMENTS.items():
+        yield f"| `{statement}` | works: `{served.test}` | {served.values} |\n"
+    for statement, reason in REFUSED_STATEMENTS.items():
+        yield f"| `{statement}` | refused, 42601 | {reason} |\n"
+    yield "\n## Options\n\n| option | | |\n| --- | --- | --- |\n"
+    rows: dict[str, tuple[str, str]] = {
+        option: (f"works: `{served.test}`", served.values) for option, served in OPTIONS.items()
+    }
+    rows |= {option: ("refused, 0A000", reason) for option, reason in UNSERVED.items()}
+    for value, reason in UNSERVED_FORMATS.items():
+        rows[f"format = '{value}'"] = ("refused, 0A000", reason)
+    for value, reason in UNSERVED_ENVELOPES.items():
+        rows[f"envelope = '{value}'"] = ("refused, 0A000", reason)
+    rows |= {option: ("not applicable", reason) for option, reason in NOT_APPLICABLE.items()}
+    for option, (what, how) in sorted(rows.items()):
+        yield f"| `{option}` | {what} | {how} |\n"
+
+
+def document() -> str:
+    return HEAD + "".join(lines())
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(document())
