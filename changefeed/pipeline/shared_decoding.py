@@ -52,6 +52,8 @@ class SharedDecoding:
         """A lane that was entered is gone."""
         assert self._lanes[table_id] > 0, table_id
         self._lanes[table_id] -= 1
+        if self._lanes[table_id] <= 1:  # nobody is left to share with
+            self._kept = {key: kept for key, kept in self._kept.items() if key[1] != table_id}
         if self._lanes[table_id] == 0:
             del self._lanes[table_id]
 

@@ -67,6 +67,8 @@ def test_a_lone_feed_keeps_nothing_and_many_slices_make_room() -> None:
         batch = batch_of(number)
         decoding.decode([batch], versions_of(batch), table(), stages=StageTimes(), columnar=False)
     assert len(decoding._kept) == KEPT_MAX
+    decoding.leave(table().id)
+    assert not decoding._kept
 
 
 def test_feeds_of_a_node_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
