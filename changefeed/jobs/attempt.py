@@ -284,6 +284,7 @@ async def _run_pipeline(
             options=plan.options,
             live=live,
             pace=services.pace,
+            decoding=services.decoding,
             stop=altered,
         )
         await pipeline.run()

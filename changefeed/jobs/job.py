@@ -205,6 +205,7 @@ class ChangefeedJob:
                 settings=services.store.settings,
                 metrics=services.store.metrics,
                 options=options,
+                freshen=self._live.freshen,
                 start_at=details.start_at,
                 known=known,
                 names={target.table_id: target.name for target in details.targets},

@@ -19,6 +19,7 @@ from ...schemafeed.rangefeed import RangeFeedSchemaFeed
 from ..connections import Sealer
 from ..contract.options import SchemaFeedKind
 from ..pipeline.idle_pace import IdlePace
+from ..pipeline.shared_decoding import SharedDecoding
 from ..sinks import SinkKinds
 from ..targets import FeedTarget, KeyspacePart, KeyspaceTarget, TableTarget
 
@@ -51,6 +52,7 @@ class ChangefeedServices:
     sealer: Sealer
     node_id: int = FIRST_NODE_ID
     pace: IdlePace = field(default_factory=IdlePace)
+    decoding: SharedDecoding = field(default_factory=SharedDecoding)
 
     def target(self, table_id: int, part: KeyspacePart | None = None) -> FeedTarget:
         """What a feed follows under that id: a table, or with a `part` the keys of a keyspace."""

@@ -41,6 +41,7 @@ from .crossing import OpenBackfill
 from .decode import decode, slice_rows
 from .gate import Proof, SchemaGate
 from .holdup import Holdup
+from .shared_decoding import SharedDecoding
 from .stage_times import Stage
 
 CHECKPOINT_SPACING_NS = 20_000_000
@@ -100,6 +101,9 @@ class _Taken:
 
     proof: Proof
     versions: Versions = field(default_factory=Versions)
+    batches: list[ValueBatch] = field(default_factory=list)
+    """Those that the versions are the rows of; with `parted`, of one not all of them are."""
+    parted: bool = False
     commits: list[CommitTimes] = field(default_factory=list)
     """Those of the batches that end in the slice."""
     size: int = 0
@@ -172,6 +176,7 @@ class TableLane:
         wall: WallClock,
         end: LaneEnd,
         plan: BoundaryPlan,
+        decoding: SharedDecoding,
         columnar: bool,
     ) -> None:
         """`table` is the target's descriptor as of `start`: how far its span has come, piece by
@@ -186,6 +191,7 @@ class TableLane:
         self._end = end
         self._plan = plan
         self._columnar = columnar
+        self._decoding = decoding
         self._rows_max = slice_rows(table)
         self._waiting: deque[_Queued | _Mark] = deque()
         self._held: deque[_Queued | _Mark] = deque()
@@ -517,7 +523,7 @@ class TableLane:
         self, taken: _Taken, versions: Versions, descriptor: TableDescriptor, stages: StageTimes
     ) -> None:
         assert descriptor.version <= self._current.version, (descriptor, self._current)
-        versions = self.target.select(versions, descriptor)
+        given, versions = versions, self.target.select(versions, descriptor)
         if not versions.keys:
             self._budget.release(taken.size)
             return
@@ -525,7 +531,12 @@ class TableLane:
         if backfill is not None and descriptor.version >= backfill.table.version:
             backfill.note_emitted(versions.keys)
         shown = self.target.present(versions, descriptor)
-        batch = decode(shown, descriptor, stages=stages, columnar=self._columnar)
+        if shown is given is taken.versions and not taken.parted:
+            batch = self._decoding.decode(
+                taken.batches, shown, descriptor, stages=stages, columnar=self._columnar
+            )
+        else:
+            batch = decode(shown, descriptor, stages=stages, columnar=self._columnar)
         stages.decoded = self._monotonic_ns()
         self._end.emit(Emission(batch, taken.commits, taken.size))
 
@@ -551,11 +562,13 @@ class TableLane:
             room = min(self._rows_max - len(versions), (SLICE_BYTES - taken.bytes) // row_bytes + 1)
             stop = min(head.start + room, len(batch))
             taken.bytes += row_bytes * (stop - head.start)
+            taken.batches.append(batch)
             if head.start == 0 and stop == len(batch):
                 versions.keys += batch.keys
                 versions.values += batch.values
                 versions.timestamps += batch.timestamps
             else:
+                taken.parted = True
                 versions.keys += islice(batch.keys, head.start, stop)
                 versions.values += islice(batch.values, head.start, stop)
                 versions.timestamps += islice(batch.timestamps, head.start, stop)

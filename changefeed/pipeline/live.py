@@ -35,6 +35,18 @@ class FeedStopped(Error):
     """The feed ended before it had got as far as was waited for."""
 
 
+FRESH_SECONDS = 0.01
+"""No further behind, a sink is as fresh as the store closes timestamps."""
+
+FRESHEN_SECONDS_MAX = 0.1
+"""Some thirty times what a checkpoint takes."""
+
+
+def nowhere() -> Timestamp | None:
+    """No pipeline runs."""
+    return None
+
+
 def nothing() -> None:
     """Nobody listens."""
 
@@ -72,6 +84,9 @@ class LiveFeed:
         self.send_again: Callable[[Versions, TableDescriptor], bool] | None = None
         """Of the pipeline that runs: emits rows as they were at one time, stamped with it, unless
         it has passed that time or stands under another schema of the table."""
+        self.reached: Callable[[], Timestamp | None] = nowhere
+        """Of the pipeline that runs: what a checkpoint would resolve now, None while rows are on
+        their way to the sink."""
         self.on_wait: Callable[[], None] = nothing
         self._waiters: list[tuple[Timestamp, int, asyncio.Future[None]]] = []
         self._tickets = count()
@@ -133,6 +148,20 @@ class LiveFeed:
             if entry in self._waiters:  # it was cancelled
                 self._waiters.remove(entry)
                 heapify(self._waiters)
+
+    async def freshen(self) -> None:
+        """Makes an idle feed's resolved timestamp durable as of now, for who looks at its sink.
+
+        A sink that takes longer than `FRESHEN_SECONDS_MAX` is not waited for, nor one that has rows
+        to write: those bring their progress.
+        """
+        reached = self.reached()
+        if reached is None or seconds_between(self.resolved, reached) < FRESH_SECONDS:
+            return
+        waiting = asyncio.ensure_future(self.wait_until(reached))
+        await asyncio.wait((waiting,), timeout=FRESHEN_SECONDS_MAX)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
 
     def note_flushed(self, progress: SinkProgress) -> None:
         """`progress` is durable in the sink, with everything that it covers."""

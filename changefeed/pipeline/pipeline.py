@@ -48,9 +48,10 @@ from .holdup import Holdup
 from .idle_pace import IdlePace
 from .initial_scan import InitialScan, RowEmitter, ScanReader
 from .lane import Emission, LaneState, TableLane
-from .live import FeedState, LiveFeed, no_holdups
+from .live import FeedState, LiveFeed, no_holdups, nowhere
 from .progress import FeedProgress
 from .reader import EventFeed, FeedReader
+from .shared_decoding import SharedDecoding
 from .writer import SinkWriter
 
 
@@ -130,9 +131,11 @@ class Pipeline:
         options: ChangefeedOptions,
         live: LiveFeed,
         pace: IdlePace,
+        decoding: SharedDecoding,
         stop: asyncio.Event | None = None,
     ) -> None:
         """When `stop` is set, what was emitted is flushed, and `run` returns."""
+        self._decoding = decoding
         self._stop = stop
         self._source = source
         self._starts = {each.target.id: each for each in starts}
@@ -185,6 +188,9 @@ class Pipeline:
         finally:
             self._live.send_again = None
             self._live.holdups = no_holdups
+            self._live.reached = nowhere
+            for table_id in self._lanes:
+                self._decoding.leave(table_id)
             for reader in self._readers:
                 reader.feed.close()
 
@@ -192,6 +198,7 @@ class Pipeline:
         self._tasks = tasks
         self._live.send_again = self._send_again
         self._live.holdups = self._holdups
+        self._live.reached = self._reached
         writer = tasks.create_task(self._writer.run())
         checkpointer = tasks.create_task(self._checkpointer.run())
         beginning = tasks.create_task(self._begin())
@@ -252,6 +259,7 @@ class Pipeline:
         """A reader of its own for these targets, from where their progress stands."""
         for start in starts:
             self._lanes[start.target.id] = self._lane(start)
+            self._decoding.enter(start.target.id)
         lanes = [self._lanes[start.target.id] for start in starts]
         entries = [each for start in starts for each in self.progress.part(start.target.id)]
         self._open_reader(lanes, entries)
@@ -275,6 +283,7 @@ class Pipeline:
             wall=self._source.clock.wall,
             end=self,
             plan=self._plan,
+            decoding=self._decoding,
             columnar=self._columnar,
         )
 
@@ -349,6 +358,10 @@ class Pipeline:
         reading = [reader.holdup(now_ns, now, full=full) for reader in self._readers]
         gated = [lane.holdup() for lane in self._lanes.values()]
         return [each for each in (*reading, *gated) if each is not None] + self._writer.holdups()
+
+    def _reached(self) -> Timestamp | None:
+        """See `LiveFeed.reached`."""
+        return self.progress.resolved if self._writer.resting else None
 
     # What lanes ask for
 

@@ -108,6 +108,11 @@ class SinkWriter:
             self._flushed.clear()
             await self._flushed.wait()
 
+    @property
+    def resting(self) -> bool:
+        """Whether the sink has made durable all that it was given."""
+        return not (self._unflushed or self._flushing)
+
     def holdups(self) -> list[Holdup]:
         """What the sink has been given and has not made durable."""
         found = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -169,6 +169,8 @@ class SinkContext:
     known: SinkProgress | None = None
     """The job's copy of the feed's progress; None before it has any."""
     kept: frozenset[int] = frozenset()
+    freshen: Callable[[], Awaitable[None]] | None = None
+    """Makes the progress of an idle feed durable in its sink: for a sink that is read."""
 
 
 @runtime_checkable

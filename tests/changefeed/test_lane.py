@@ -26,6 +26,7 @@ from tailrace.changefeed.pipeline.budget import MemoryBudget
 from tailrace.changefeed.pipeline.crossing import OpenBackfill
 from tailrace.changefeed.pipeline.gate import SchemaGate
 from tailrace.changefeed.pipeline.lane import Emission, LaneState, TableLane
+from tailrace.changefeed.pipeline.shared_decoding import SharedDecoding
 from tailrace.changefeed.sinks.protocol import BackfillProgress
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.events import ValueBatch
@@ -125,6 +126,7 @@ class Bench:
             wall=Simulation(1).wall,
             end=self,
             plan=partial(plan_boundary, options=ChangefeedOptions(), follows_schema=True),
+            decoding=SharedDecoding(),
             columnar=False,
         )
 

@@ -15,6 +15,7 @@ from tailrace.changefeed.pipeline.idle_pace import IdlePace
 from tailrace.changefeed.pipeline.live import LiveFeed
 from tailrace.changefeed.pipeline.pipeline import Pipeline, SinkEnd
 from tailrace.changefeed.pipeline.progress import progress_at
+from tailrace.changefeed.pipeline.shared_decoding import SharedDecoding
 from tailrace.changefeed.pipeline.stage_times import Milestone
 from tailrace.changefeed.sinks import SinkError, SinkProgress
 from tailrace.schemafeed.feed import TableDropped
@@ -56,6 +57,7 @@ class Feed:
                 options=self.options,
                 live=self.live,
                 pace=IdlePace(),
+                decoding=SharedDecoding(),
             ).run()
         finally:
             await schema.close()

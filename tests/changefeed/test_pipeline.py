@@ -19,6 +19,7 @@ from tailrace.changefeed.pipeline.idle_pace import IdlePace
 from tailrace.changefeed.pipeline.live import FeedState, LiveFeed
 from tailrace.changefeed.pipeline.pipeline import Pipeline, SinkEnd
 from tailrace.changefeed.pipeline.progress import progress_at
+from tailrace.changefeed.pipeline.shared_decoding import SharedDecoding
 from tailrace.changefeed.pipeline.stage_times import Milestone
 from tailrace.changefeed.sinks import SinkError, SinkProgress
 from tailrace.kvlayer.clock import Timestamp
@@ -66,6 +67,7 @@ class Bench:
             options=self.options,
             live=self.live,
             pace=self.pace,
+            decoding=SharedDecoding(),
         )
 
     async def _save(self, progress: SinkProgress) -> None:

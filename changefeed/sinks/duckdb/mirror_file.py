@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -73,6 +73,8 @@ class MirrorFile:
         self.lane = lane
         self.epochs: dict[int, int] = {}
         """The greatest epoch that opened each job's feed here. Only calls in the lane touch it."""
+        self.fresheners: set[Callable[[], Awaitable[None]]] = set()
+        """Of the feeds that write here: each makes its progress durable, if it is idle."""
         self._users = 0
         self._instance: duckdb.DuckDBPyConnection | None = None
         self._cursors: set[duckdb.DuckDBPyConnection] = set()
@@ -134,6 +136,10 @@ class MirrorFile:
         """After an error that DuckDB does not survive, the next `acquire` opens the file anew."""
         if breaks_database(error):
             self._broken = True
+
+    async def freshen(self) -> None:
+        """Brings the progress of idle feeds up to date. Somebody is about to look."""
+        await asyncio.gather(*[freshen() for freshen in self.fresheners])
 
     # Checkpoints
 

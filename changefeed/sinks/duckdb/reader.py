@@ -65,26 +65,29 @@ class MirrorReader:
     ) -> pa.Table:
         """The rows of one SELECT. `location` is a sink URI, or a path under the mirror roots.
 
-        Works whether or not a feed writes the file at the moment. Cancelling the caller interrupts
-        the query. Raises SQLError: what `permit` raises, 25006 for a statement that writes, 58P01
-        for a file that does not exist, 55006 for one that another process holds, 42501 for one that
-        is out of bounds, 54000 for a result of more than `bytes_max` bytes.
+        The progress of idle feeds into the file is brought up to date first. Works whether or not a
+        feed writes the file at the moment. Cancelling the caller interrupts the query. Raises
+        SQLError: what `permit` raises, 25006 for a statement that writes, 58P01 for a file that
+        does not exist, 55006 for one that another process holds, 42501 for one that is out of
+        bounds, 54000 for a result of more than `bytes_max` bytes.
         """
         path = self._files.locations.read_target(location)
         if not path.is_file():
             raise SQLError("58P01", f"mirror file {path} does not exist")
         try:
-            async with self._files.using(path) as file, self._files.read_lane() as lane:
-                cursor = file.cursor()
-                try:
-                    sources = await in_lane(lane, cursor, partial(_begin, file, cursor))
-                    if permit is not None:
-                        await permit(sources)
-                    call = partial(_read, file, cursor, sql, parameters, bytes_max)
-                    return await in_lane(lane, cursor, call)
-                finally:
-                    # Which ends the transaction.
-                    await run_whole(lane, partial(file.close_cursor, cursor))
+            async with self._files.using(path) as file:
+                await file.freshen()
+                async with self._files.read_lane() as lane:
+                    cursor = file.cursor()
+                    try:
+                        sources = await in_lane(lane, cursor, partial(_begin, file, cursor))
+                        if permit is not None:
+                            await permit(sources)
+                        call = partial(_read, file, cursor, sql, parameters, bytes_max)
+                        return await in_lane(lane, cursor, call)
+                    finally:
+                        # Which ends the transaction.
+                        await run_whole(lane, partial(file.close_cursor, cursor))
         except MirrorHeld as error:
             raise SQLError("55006", str(error)) from error
         except (SinkError, SinkRefused) as error:

@@ -77,6 +77,7 @@ class DuckDBSink:
         self._identity = context.identity
         self._position = context.position
         self._kept = context.kept
+        self._freshen = context.freshen
         self._wall = context.clock.wall
         self._file: MirrorFile | None = None
         self._cursor: duckdb.DuckDBPyConnection | None = None
@@ -109,6 +110,8 @@ class DuckDBSink:
         file, identity = self._file, self._identity
         assert file is not None, "`stand` opens the file"
         names = mirror_names(tables, self._target.table)
+        if self._freshen is not None:
+            file.fresheners.add(self._freshen)
         try:
             await release_orphans(
                 file,
@@ -165,6 +168,8 @@ class DuckDBSink:
         file, self._file = self._file, None
         if file is None:
             return
+        if self._freshen is not None:
+            file.fresheners.discard(self._freshen)
         self._mirrors.clear()
         cursor, self._cursor = self._cursor, None
         if cursor is not None:
