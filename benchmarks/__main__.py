@@ -27,6 +27,7 @@ BENCHMARKS = (
     "ycsb",
     "leases",
     "jobs",
+    "relaxed",
     "cli",
     "spark",
 )

@@ -62,16 +62,6 @@ def _timestamps(array: AnyArray) -> pa.StringArray:
     return pc.utf8_rtrim(pc.utf8_rtrim(texts, characters="0"), characters=".")
 
 
-def text_bytes(texts: pa.StringArray) -> bytes:
-    """The bytes of all texts of a column, one behind another; perhaps some that belong to none."""
-    _, offsets, data = texts.buffers()
-    if offsets is None or data is None:
-        return b""
-    ends = memoryview(offsets).cast("i")
-    start, end = ends[texts.offset], ends[texts.offset + len(texts)]
-    return bytes(memoryview(data)[start:end])
-
-
 def joined_rows(texts: Sequence[pa.StringArray], delimiter: str, null: str) -> list[bytes]:
     """Rows of columns of texts."""
     joined = _join(*texts, delimiter, null_handling="replace", null_replacement=null)

@@ -166,6 +166,14 @@ class RowCodec:
         )
         return keys, list(map(_encode, zip(*tagged, strict=False)))
 
+    def encode_keys(self, columns: Sequence[AnyArray]) -> list[bytes]:
+        """The keys of the rows with these primary keys, columns in key order."""
+        values = [
+            column_values(column.type, array, column=column.name)
+            for column, array in zip(self.descriptor.key_columns, columns, strict=True)
+        ]
+        return self._keys.encode_many(values)
+
     def decode_columns(
         self, bodies: Sequence[bytes], *, places: Sequence[int] | None = None
     ) -> pa.RecordBatch:

@@ -59,7 +59,7 @@ class ScanEstimate:
             return "its size is known on the node that has the store"
         about = "" if self.exact else "about "
         took = "" if self.seconds is None else f", {self.seconds:.1f} s to read and decode"
-        return f"{about}{self.rows:,} rows{took}"
+        return f"{about}{self.rows:,} row{'' if self.rows == 1 else 's'}{took}"
 
 
 async def explain_feed(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from threading import Lock
 from typing import Protocol
 
-from .events import Event, Record, Snapshot
+from .events import Event, Record, Snapshot, Write, events_of
 from .ids import Nanoseconds
 from .sequencer import ClosedEpoch, Sequencer, Slot
 
@@ -22,8 +23,9 @@ how long until it looks again."""
 class Log(Protocol):
     """Where a process's lines go. What it was given survives the process."""
 
-    def append(self, events: Sequence[Event]) -> None:
-        """Keeps events of one batch. Raises OSError when it cannot, and none is kept."""
+    def append(self, domain: int, id: int, ordinal: int, writes: Sequence[Write]) -> None:
+        """Keeps events of one batch, the first of which has this ordinal. Raises OSError when it
+        cannot, and none is kept."""
         ...
 
     def record(self, record: Record) -> None:
@@ -83,8 +85,8 @@ class MemoryLog:
         self.records: list[Record] = []
         self.snapshots: list[Snapshot] = []
 
-    def append(self, events: Sequence[Event]) -> None:
-        self.events.extend(events)
+    def append(self, domain: int, id: int, ordinal: int, writes: Sequence[Write]) -> None:
+        self.events += events_of(domain, id, ordinal, writes)
 
     def record(self, record: Record) -> None:
         self.records.append(record)
@@ -150,7 +152,7 @@ class LocalAttachment:
 
     def in_flight(self) -> Sequence[Slot]:
         with self._lock:
-            return [slot for slot in self._sequencer.slots if slot.active]
+            return [replace(slot) for slot in self._sequencer.slots if slot.active]
 
     def forked(self) -> Attachment:
         return self._renew()

@@ -26,7 +26,7 @@ from types import TracebackType
 
 from .attachment import QUIESCE_WITHIN_NS, Attachment
 from .errors import BatchLimit, QuiescenceOverdue
-from .events import ORDINAL_MAX, Event, Snapshot
+from .events import ORDINAL_MAX, Snapshot, Write
 from .ids import Nanoseconds
 from .sequencer import Slot
 
@@ -87,20 +87,21 @@ class Domain:
         if batch is None or not batch.pin():
             with BatchScope(self) as batch:
                 old = exchange(row, column, new)
-                batch.note(table, row, column, old, new)
+                batch.note((table, row, column, old, new))
             return old
         try:
             old = exchange(row, column, new)
-            batch.note(table, row, column, old, new)
-        finally:
+        except BaseException:
             batch.unpin()
+            raise
+        batch.note_and_unpin((table, row, column, old, new))
         return old
 
     def note(self, table: str, row: bytes, column: str, old: Value, new: Value) -> None:
         """Notes an exchange that was made inside `ensure_batch`, before that block ends."""
         batch = self._current.get()
         assert batch is not None, "an exchange outside ensure_batch has no batch"
-        batch.note(table, row, column, old, new)
+        batch.note((table, row, column, old, new))
 
     def quiescence(self) -> Quiescence:
         """`with domain.quiescence() as cut:` no batch is in flight and none begins inside.
@@ -158,7 +159,7 @@ class Batch:
     It ends when it is closed and nobody has it pinned; whoever is last ends it.
     """
 
-    __slots__ = ("_attachment", "_ended", "_events", "_lock", "_pins", "_process", "_written",
+    __slots__ = ("_attachment", "_lock", "_pins", "_process", "_writes", "_written",
                  "failed", "id", "open")  # fmt: skip
 
     def __init__(self, attachment: Attachment, id: int) -> None:
@@ -168,7 +169,7 @@ class Batch:
         """Whether an event could not be kept: the epoch is not complete."""
         self._attachment = attachment
         self._process = _fork_count
-        self._events: list[tuple[str, bytes, str, Value, Value]] = []
+        self._writes: list[Write] = []
         self._written = 0
         self._pins = 1
         self._lock = threading.Lock()
@@ -196,13 +197,28 @@ class Batch:
             self.open = False
         self.unpin()
 
-    def note(self, table: str, row: bytes, column: str, old: Value, new: Value) -> None:
+    def note(self, write: Write) -> None:
         """Notes an event. Called with the batch pinned. Raises OSError where it cannot be kept."""
         with self._lock:
-            self._events.append((table, row, column, old, new))
-            full = len(self._events) >= EVENTS_HELD_MAX
+            self._writes.append(write)
+            full = len(self._writes) >= EVENTS_HELD_MAX
         if full:
             self._attachment.count(self.id, self._flush())
+
+    def note_and_unpin(self, write: Write) -> None:
+        """Both, with the lock taken once. Raises OSError where an event cannot be kept."""
+        with self._lock:
+            self._writes.append(write)
+            busy = self._pins > 1 and len(self._writes) < EVENTS_HELD_MAX
+            if busy:
+                self._pins -= 1
+        if busy:
+            return
+        try:
+            if len(self._writes) >= EVENTS_HELD_MAX:
+                self._attachment.count(self.id, self._flush())
+        finally:
+            self.unpin()
 
     def _end(self) -> None:
         if self._process != _fork_count:
@@ -216,18 +232,16 @@ class Batch:
     def _flush(self) -> int:
         """Hands the events noted to the log. Returns how many; raises OSError or BatchLimit."""
         with self._lock:
-            noted, self._events = self._events, []
+            noted, self._writes = self._writes, []
             first = self._written
             self._written += len(noted)
         if not noted:
             return 0
-        domain, id = self._attachment.domain, self.id
+        attachment, id = self._attachment, self.id
         try:
             if self._written > ORDINAL_MAX:
                 raise BatchLimit(f"batch {id:016x} has more than {ORDINAL_MAX} events: end it")
-            self._attachment.log.append(
-                [Event(domain, id, first + at, *event) for at, event in enumerate(noted)]
-            )
+            attachment.log.append(attachment.domain, id, first, noted)
         except BaseException:
             self.failed = True
             raise

@@ -12,7 +12,7 @@ of records only. A cell without a value is None, which a snapshot leaves out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -55,6 +55,10 @@ class Event(NamedTuple):
     new: bytes | None
 
 
+Write = tuple[str, bytes, str, bytes | None, bytes | None]
+"""What an event says apart from its place: table, row, column, the value before, the new one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """The batches of an epoch have drained. Not complete: one of them died with its process."""
@@ -81,6 +85,11 @@ class Snapshot:
 
 
 Line = Event | Record | Snapshot
+
+
+def events_of(domain: int, id: int, ordinal: int, writes: Sequence[Write]) -> list[Event]:
+    """Events of one batch, numbered from `ordinal`."""
+    return [Event(domain, id, number, *write) for number, write in enumerate(writes, ordinal)]
 
 
 def lines_table(lines: Iterable[Line]) -> pa.Table:

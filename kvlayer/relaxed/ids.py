@@ -39,9 +39,14 @@ def stamped(nanoseconds: int) -> int:
     return ((nanoseconds << 32) // _NS) & _CLEAR_COUNTER
 
 
+def seconds_of(id: int) -> float:
+    """Seconds since the Unix epoch at which an id was drawn."""
+    return id / (1 << 32)
+
+
 def following(last: int, nanoseconds: int) -> int:
     """The id to draw behind `last`, at this time. `last` is NO_ID for the first."""
-    drawn = stamped(nanoseconds)
+    drawn = ((nanoseconds << 32) // _NS) & _CLEAR_COUNTER  # `stamped`, without the call
     if last and not 0 < ((drawn - last) & ID_MASK) < HALF:
         drawn = (last + 1) & ID_MASK
     return drawn or 1

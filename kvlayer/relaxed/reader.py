@@ -33,6 +33,9 @@ _DISTANCE = "distance"
 _BASE_BEHIND = 1 << 62
 """How far behind the first id seen distances begin, where no position is known: 34 years."""
 
+Epoch = tuple[int, int, bool]
+"""A record without its domain and begin: its end, its count, and whether it is complete."""
+
 _EVENT_COLUMNS = ["id", "ordinal", "table", "row", "column", "old", "new"]
 
 
@@ -97,7 +100,7 @@ class Reader:
         self.unknown_since: int | None = None
         """The begin of the incomplete epoch behind which no state is known."""
         self._pending_bytes_max = pending_bytes_max
-        self._records: dict[int, Record] = {}
+        self._records: dict[int, Epoch] = {}
         self._fresh: list[pa.Table] = []
         self._events = LINES.empty_table().select(_EVENT_COLUMNS)
         self.floor = position
@@ -170,14 +173,16 @@ class Reader:
         has not come yet."""
         self._merge()
         found: list[Gap] = []
-        records = sorted(self._records.values(), key=lambda each: self._distance(each.begin))
+        begins = sorted(self._records, key=self._distance)
+        records = [self._record(begin, self._records[begin]) for begin in begins]
         if self.position is not None and records and records[0].begin != self.position:
             found.append(self._no_record(self.position, records[0].begin))
         for record, following in pairwise(records):
             if record.end != following.begin:
                 found.append(self._no_record(record.end, following.begin))
         for record in records:
-            first, last = self._events_of(record)
+            first = max(self._index(record.begin), self._start)
+            last = self._index(record.end)
             if last - first < record.count and record.complete:
                 found.append(self._missing(record, first, last))
         return found
@@ -186,7 +191,7 @@ class Reader:
     def open_since(self) -> int | None:
         """The begin of the epoch that has no record yet, where there is an event of it."""
         self._merge()
-        ends = [record.end for record in self._records.values()]
+        ends = [end for end, _, _ in self._records.values()]
         begin = max(ends, key=self._distance, default=self.position)
         if begin is None or self._index(begin) >= len(self._distances):
             return None
@@ -194,28 +199,36 @@ class Reader:
 
     # Lines
 
-    def _agreed(self, lines: pa.Table) -> dict[int, Record]:
+    def _agreed(self, lines: pa.Table) -> dict[int, Epoch]:
         """Records by their begin. Raises ContradictingLines."""
-        found: dict[int, Record] = {}
-        for line in lines.select(["begin", "id", "count", "complete"]).to_pylist():
-            begin, end = line["begin"], line["id"]
-            record = Record(
-                domain=self.domain, begin=begin, end=end, count=line["count"],
-                complete=line["complete"],
-            )  # fmt: skip
-            if begin and not before(begin, end):
+        found: dict[int, Epoch] = {}
+        known, floor = self._records, self.floor
+        columns = (lines.column(name).to_pylist() for name in ("begin", "id", "count", "complete"))
+        for begin, end, count, complete in zip(*columns, strict=True):
+            if begin and not 0 < ((end - begin) & ID_MASK) < HALF:
                 raise ContradictingLines(
                     f"the record {begin:016x}-{end:016x} ends before it begins"
                 )
-            if self.floor and (begin == NO_ID or before(begin, self.floor)):
+            if floor and (begin == NO_ID or before(begin, floor)):
                 continue
-            known = found.get(begin, self._records.get(begin, record))
-            if known != record:
-                raise ContradictingLines(f"two records say different things: {known} and {record}")
-            found[begin] = record
+            epoch = (end, count, complete)
+            other = found.get(begin) or known.get(begin)
+            if other is not None and other != epoch:
+                raise ContradictingLines(
+                    "two records say different things: "
+                    f"{self._record(begin, other)} and {self._record(begin, epoch)}"
+                )
+            found[begin] = epoch
         return found
 
+    def _record(self, begin: int, epoch: Epoch) -> Record:
+        end, count, complete = epoch
+        return Record(domain=self.domain, begin=begin, end=end, count=count, complete=complete)
+
     def _take_snapshots(self, lines: pa.Table) -> None:
+        kinds = lines.column("kind").unique().to_pylist()
+        if SNAPSHOT not in kinds and CELL not in kinds:
+            return
         heads = lines.filter(pc.field("kind") == SNAPSHOT).select(["id", "count"]).to_pylist()
         self._snapshots |= {head["id"]: head["count"] for head in heads}
         cells = lines.filter(pc.field("kind") == CELL)
@@ -283,28 +296,29 @@ class Reader:
         """The mark to go to, and how many events lie before it; no mark (None) where an incomplete
         epoch comes first; None altogether where lines are missing."""
         assert self.position is not None
-        at, reached = self.position, None
-        while (record := self._records.get(at)) is not None:
-            if not record.complete:
+        at, reached, wanted = self.position, None, max(events_min, 1)
+        first = max(self._index(at), self._start)
+        distances, base, records = self._distances, self._base, self._records
+        while (epoch := records.get(at)) is not None:
+            end, count, complete = epoch
+            if not complete:
                 return reached or (None, 0)
-            first, last = self._events_of(record)
-            if last - first > record.count:
-                raise TooManyEvents(
-                    f"epoch {record.begin:016x}-{record.end:016x} of domain {self.domain:016x} has "
-                    f"{last - first} events, and its record counts {record.count}"
-                )
-            if last - first < record.count:
+            # Events ascend, so the epoch has its events where the one expected last is within it
+            # and the one behind that is not.
+            last, end_distance = first + count, (end - base) & ID_MASK
+            if count and (last > len(distances) or distances[last - 1] >= end_distance):
                 break
-            at = record.end
-            if record.mark:
+            if last < len(distances) and distances[last] < end_distance:
+                raise TooManyEvents(
+                    f"epoch {at:016x}-{end:016x} of domain {self.domain:016x} has "
+                    f"{self._index(end) - first} events, and its record counts {count}"
+                )
+            at, first = end, last
+            if not count:
                 reached = at, last - self._start
-                if last - self._start >= max(events_min, 1):
+                if last - self._start >= wanted:
                     break
         return reached
-
-    def _events_of(self, record: Record) -> tuple[int, int]:
-        """Where the epoch's events are in `_events`."""
-        return max(self._index(record.begin), self._start), self._index(record.end)
 
     def _index(self, id: int) -> int:
         """Where the first event is that is not before `id`."""
@@ -318,7 +332,7 @@ class Reader:
         """The state at `position` is known: what was before it is of no use."""
         at = self.position
         while at != position and at is not None and at in self._records:
-            at = self._records.pop(at).end
+            at = self._records.pop(at)[0]
         if at != position:
             past = [
                 begin

@@ -24,7 +24,7 @@ from threading import Lock
 import pyarrow as pa
 
 from .errors import FrameLimit, SegmentDamaged
-from .events import Event, Line, Record, Snapshot, lines_table
+from .events import Event, Line, Record, Snapshot, Write, lines_table
 
 FIRST_LINE = b"relaxed log 1 domain "
 FIRST_LINE_LENGTH = len(FIRST_LINE) + 17
@@ -44,12 +44,17 @@ class SegmentWriter:
     def __init__(self, path: Path, domain: int) -> None:
         """Raises OSError, where the file exists too."""
         self.path = path
+        self._domain = domain
         self._lock = Lock()
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         os.write(self._file, FIRST_LINE + b"%016x\n" % domain)
 
-    def append(self, events: Sequence[Event]) -> None:
-        self._write(_encode_events(events))
+    def append(self, domain: int, id: int, ordinal: int, writes: Sequence[Write]) -> None:
+        assert domain == self._domain, (domain, self.path)
+        parts = [_BATCH.pack(b"E", id, ordinal, 0)]
+        for write in writes:
+            parts += _encode_cell(*write)
+        self._write(b"".join(parts))
 
     def record(self, record: Record) -> None:
         self._write(_RECORD.pack(b"R", record.begin, record.end, record.count, record.complete))
@@ -129,14 +134,6 @@ def _frame(data: bytes, offset: int) -> bytes | None:
     length, _ = _FRAME.unpack_from(data, offset)
     payload = data[offset + _FRAME.size : offset + _FRAME.size + length]
     return payload if len(payload) == length <= FRAME_BYTES_MAX else None
-
-
-def _encode_events(events: Sequence[Event]) -> bytes:
-    first = events[0]
-    parts = [_BATCH.pack(b"E", first.id, first.ordinal, 0)]
-    for event in events:
-        parts += _encode_cell(*event[3:])
-    return b"".join(parts)
 
 
 def _encode_cell(

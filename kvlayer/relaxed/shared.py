@@ -22,6 +22,7 @@ import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Protocol
@@ -103,6 +104,9 @@ class SharedAttachment:
         self._quiesce_within_ns = quiesce_within_ns
         self._deaths_looked_for_ns = deaths_looked_for_ns
         self._looked_at_ns = 0
+        self._known: Sequencer | None = None
+        self._packed = b""
+        """What `_known` was unpacked from, or packed into: with the domain's lock held."""
         self._slot = -1
         self._slot = self._take_slot(pid)
 
@@ -149,7 +153,7 @@ class SharedAttachment:
     def in_flight(self) -> Sequence[Slot]:
         with self._step() as sequencer:
             self._bury_dead(sequencer)
-            return [slot for slot in sequencer.slots if slot.active]
+            return [replace(slot) for slot in sequencer.slots if slot.active]
 
     def close(self) -> None:
         """Leaves the domain: what this process still has in flight counts as dead."""
@@ -172,21 +176,32 @@ class SharedAttachment:
             dirty = memory.read(_DIRTY, _DIRTY + 1) != b"\0"
             if not dirty:
                 memory.write(_DIRTY, b"\1")
-            sequencer = load_state(memory)
+            sequencer = self._state()
             if sequencer.outbox and memory.read(_PUBLISHED, _PUBLISHED + 1) == b"\0":
                 self._publish(sequencer)
             if dirty:
                 self._bury_dead(sequencer)
             yield sequencer
             memory.write(_DIRTY, b"\0")
+        except BaseException:
+            self._known = None
+            raise
         finally:
             self._lock.release()
+
+    def _state(self) -> Sequencer:
+        """The state that is valid, which is mostly the one that this process wrote last."""
+        packed = _valid_copy(self._memory)
+        if self._known is None or not packed.startswith(self._packed):
+            self._known, self._packed = Sequencer.unpack(packed), packed
+        return self._known
 
     def _commit(self, sequencer: Sequencer) -> None:
         """Makes a step valid, and publishes its records."""
         memory = self._memory
         other = 1 - memory.read(VALID, VALID + 1)[0]
-        memory.write(_COPIES + other * _COPY_SIZE, sequencer.pack())
+        self._packed = sequencer.pack()
+        memory.write(_COPIES + other * _COPY_SIZE, self._packed)
         memory.write(_PUBLISHED, b"\0")
         memory.write(VALID, bytes((other,)))
         self._publish(sequencer)
@@ -246,11 +261,15 @@ def domain_of(memory: SharedMemory) -> int:
 
 def load_state(memory: SharedMemory) -> Sequencer:
     """The state that is valid. Raises SharedStateDamaged."""
+    return Sequencer.unpack(_valid_copy(memory))
+
+
+def _valid_copy(memory: SharedMemory) -> bytes:
     valid = memory.read(VALID, VALID + 1)[0]
     if valid > 1:
         raise SharedStateDamaged(f"shared memory of a domain has no copy {valid} of its state")
     start = _COPIES + valid * _COPY_SIZE
-    return Sequencer.unpack(memory.read(start, start + _COPY_SIZE))
+    return memory.read(start, start + _COPY_SIZE)
 
 
 def ends_drawn(memory: SharedMemory) -> list[int]:

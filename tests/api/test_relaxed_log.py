@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from base64 import b64encode
 from collections.abc import Sequence
 from random import Random
@@ -164,6 +165,22 @@ def test_gaps_are_shown(logged: HttpDoor) -> None:
     assert shown[:4] == ["d", "crashes, issues", f"{DOMAIN:016x}", "0" * 16]
     assert "1 of 2 events; 1 at the end of a batch" in shown[6]
     assert logged.client.get("/v1/relaxed/d").json()["domains"][0]["gaps"]
+
+
+def test_metrics_say_what_is_missing(logged: HttpDoor) -> None:
+    store = Store()
+    store.write(b"1", "signal", b"6")
+    store.write(b"1", "signal", b"7")
+    _taken(logged, [START, *(line for line in store.lines if line != store.log.events[1])])
+    text = logged.client.get("/metrics").text
+    label = f'{{domain="{DOMAIN:016x}",log="d"}}'
+    assert f"tailrace_relaxed_gaps{label} 1.0" in text
+    assert f"tailrace_relaxed_pending_events{label} 0.0" in text
+    _taken(logged, store.lines)
+    text = logged.client.get("/metrics").text
+    assert f"tailrace_relaxed_gaps{label} 0.0" in text
+    (unquiesced,) = re.findall(r"tailrace_relaxed_unquiesced_seconds\{.*\} (.*)", text)
+    assert float(unquiesced) > 3600, "the store's clock stands in 2023"
 
 
 def test_store_written_behind_the_logs_back_is_named(logged: HttpDoor) -> None:

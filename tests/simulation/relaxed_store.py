@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tailrace.kvlayer.relaxed import shared
 from tailrace.kvlayer.relaxed.attachment import Attachment
-from tailrace.kvlayer.relaxed.events import Event, Line, Record, Snapshot
+from tailrace.kvlayer.relaxed.events import Line, Record, Snapshot, Write, events_of
 from tests.simulation.baton import Baton, Process
 
 Place = tuple[str, bytes, str]
@@ -112,9 +112,9 @@ class SimLog:
         self.lines: list[Line] = []
         self._baton = baton
 
-    def append(self, events: Sequence[Event]) -> None:
+    def append(self, domain: int, id: int, ordinal: int, writes: Sequence[Write]) -> None:
         self._baton.pause()
-        self.lines.extend(events)
+        self.lines += events_of(domain, id, ordinal, writes)
         self._baton.pause()
 
     def record(self, record: Record) -> None:

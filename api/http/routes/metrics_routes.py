@@ -19,10 +19,13 @@ from ....changefeed import JOB_KIND
 from ....changefeed.pipeline.live import FeedState
 from ....kvlayer.clock import Timestamp, seconds_between
 from ....kvlayer.metrics import Histogram, Metrics
+from ....kvlayer.relaxed.ids import seconds_of
 from ....kvlayer.store import Store
+from ....sql.results.as_of import datetime_of
 from ...node import Node
 
 FEED_LABEL = ("job_id",)
+LOG_LABELS = ("log", "domain")
 
 
 def metrics_routes(node: Node) -> APIRouter:
@@ -64,6 +67,7 @@ class NodeCollector(Collector):
             self._node.services.leases.active_count,
         )
         yield from self._changefeeds()
+        yield from self._relaxed_logs()
         yield _histogram(
             "tailrace_event_loop_delay",
             "how late the event loop runs what is due, in nanoseconds",
@@ -124,6 +128,39 @@ class NodeCollector(Collector):
             _add_histogram(commit, label, live.stages.sink)
         yield _gauge("changefeed_running", "changefeeds that run on this node", running)
         yield from (behind, emitted, emit, commit)
+
+    def _relaxed_logs(self) -> Iterator[Metric]:
+        """Of the logs that were loaded through this node since it started."""
+        gaps = GaugeMetricFamily(
+            "tailrace_relaxed_gaps",
+            "epochs of which a record or events are missing",
+            labels=LOG_LABELS,
+        )
+        pending = GaugeMetricFamily(
+            "tailrace_relaxed_pending_events",
+            "events that no change set has held yet",
+            labels=LOG_LABELS,
+        )
+        unquiesced = GaugeMetricFamily(
+            "tailrace_relaxed_unquiesced_seconds",
+            "now less the last quiescence point that is known, by the clock of the log's writers",
+            labels=LOG_LABELS,
+        )
+        age = GaugeMetricFamily(
+            "tailrace_relaxed_open_epoch_seconds",
+            "now less the begin of the epoch that has events and no record yet",
+            labels=LOG_LABELS,
+        )
+        now = datetime_of(self._now).timestamp()
+        for name, state in self._node.relaxed.loaded_here():
+            label = (name, f"{state.domain:016x}")
+            gaps.add_metric(label, len(state.gaps))
+            pending.add_metric(label, state.pending)
+            if state.position:
+                unquiesced.add_metric(label, max(now - seconds_of(state.position), 0.0))
+            if state.open_since:
+                age.add_metric(label, max(now - seconds_of(state.open_since), 0.0))
+        yield from (gaps, pending, unquiesced, age)
 
 
 def _resolved(node: Node, job: JobRecord, progress: bytes | None) -> Timestamp:

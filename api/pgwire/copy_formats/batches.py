@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import cast
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ....catalog.descriptors.descriptor import Column
-from ....catalog.rows.arrow_conform import fits_width
+from ....catalog.rows.text_columns import PLAIN, cast_texts
 from ....catalog.values.arrow_columns import AnyArray, datum_array
 from ....catalog.values.column_types import ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError
-from ....catalog.values.type_kinds import INTEGERS, TEXTS, TypeKind
-from ..column_texts import text_bytes
+from ....catalog.values.type_kinds import TEXTS
 
 ROW_BYTES_MAX = 32 * 1024 * 1024
 """A row that has not ended by then is refused."""
@@ -129,25 +127,6 @@ def in_slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, BATCH_ROWS)
 
 
-_PLAIN: dict[TypeKind, bytes] = {
-    **dict.fromkeys(INTEGERS, b"0123456789-"),
-    TypeKind.FLOAT8: b"0123456789-+.eE",
-    TypeKind.DECIMAL: b"0123456789-.",
-    TypeKind.DATE: b"0123456789-",
-    TypeKind.TIMESTAMP: b"0123456789-: .",
-    TypeKind.TIMESTAMPTZ: b"0123456789-: .+Z",
-}
-"""Types whose texts Arrow reads as `coerce` does, and of which bytes these texts are made."""
-
-_TIMESTAMP_LENGTH_MIN = len("2000-01-01 00:00:00")
-
-_ZONED = (
-    r"^[12]\d{3}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?"
-    r"(?:Z|[+-](?:0\d|1[0-4])(?::?[0-5]\d)?)$"
-)
-"""A moment with its offset: one without is in the session's zone, which Arrow does not know."""
-
-
 def _fast(type: ColumnType, values: list[str | None]) -> AnyArray | None:
     """The column as Arrow reads it, where that is just what `coerce` would say; else None."""
     if type.kind in TEXTS and type.width is None:
@@ -155,37 +134,4 @@ def _fast(type: ColumnType, values: list[str | None]) -> AnyArray | None:
             return pa.array(values, pa.string())
         except (pa.ArrowInvalid, UnicodeEncodeError):
             return None
-    return cast_texts(type, pa.array(values, pa.string())) if type.kind in _PLAIN else None
-
-
-def cast_texts(type: ColumnType, texts: pa.StringArray) -> AnyArray | None:
-    """Texts as a column, where Arrow reads them just as `coerce` would; else None."""
-    if type.kind in TEXTS:
-        return texts if fits_width(type, texts) else None
-    if type.kind not in _PLAIN or text_bytes(texts).translate(None, _PLAIN[type.kind]):
-        return None
-    if type.kind is TypeKind.TIMESTAMP:
-        shortest = pc.min(pc.utf8_length(texts)).as_py()
-        if shortest is not None and shortest < _TIMESTAMP_LENGTH_MIN:
-            return None
-    if type.kind is TypeKind.TIMESTAMPTZ:
-        zoned = pc.match_substring_regex(texts, _ZONED)
-        if type.precision is not None or not pc.all(zoned, min_count=0).as_py():
-            return None
-    try:
-        found: AnyArray = texts.cast(type.arrow_type)
-    except pa.ArrowInvalid:
-        return None
-    return None if type.kind is TypeKind.FLOAT8 and _out_of_range(texts, found) else found
-
-
-def _out_of_range(texts: Any, floats: Any) -> bool:
-    """Whether Arrow made infinities of what is too great, or zeros of what is too small."""
-    if pc.any(pc.is_inf(floats)).as_py():
-        return True
-    zeros = texts.filter(pc.equal(floats, pa.scalar(0.0))).unique().to_pylist()
-    mantissas = (text.lower().partition("e")[0] for text in zeros if text)
-    return any(not _NONZERO.isdisjoint(mantissa) for mantissa in mantissas)
-
-
-_NONZERO = frozenset("123456789")
+    return cast_texts(type, pa.array(values, pa.string())) if type.kind in PLAIN else None

@@ -15,11 +15,11 @@ from typing import cast
 
 import pyarrow as pa
 
+from ....catalog.rows.text_columns import cast_texts
 from ....catalog.values.arrow_columns import AnyArray
 from ....catalog.values.column_types import ColumnType
 from ....catalog.values.physical import DAYS_MAX, DAYS_MIN, MICROSECONDS_MAX, MICROSECONDS_MIN
 from ....catalog.values.type_kinds import TEXTS, TypeKind
-from .batches import cast_texts
 
 _DAYS_TO_2000 = 10_957
 _MICROSECONDS_TO_2000 = _DAYS_TO_2000 * 86_400 * 1_000_000

@@ -18,9 +18,9 @@ from typing import cast
 import pyarrow as pa
 from pyarrow import csv
 
+from ....catalog.rows.text_columns import text_bytes
 from ....catalog.values.errors import SQLError
 from ....sql.syntax.copy_options import CopyFormat, CopyOptions
-from ..column_texts import text_bytes
 from .batches import BatchBuilder
 
 

@@ -9,9 +9,10 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ....catalog.rows.text_columns import text_bytes
 from ....sql import Result, ResultColumn, Row
 from ....sql.syntax.copy_options import CopyFormat, CopyOptions, Header
-from ..column_texts import column_texts, joined_rows, text_bytes
+from ..column_texts import column_texts, joined_rows
 from ..wire_types import BINARY, TEXT, encoder
 from .binary import HEADER, TRAILER
 

@@ -26,7 +26,7 @@ WRITE_THREADS = 4
 a disk does not."""
 
 CHECKPOINT_SECONDS = 5.0
-"""Each checkpoint with changes is a file of each table: a programme that reads a folder wants few
+"""Each checkpoint with changes is a file of each table: a program that reads a folder wants few
 large ones."""
 
 

@@ -3,16 +3,27 @@
 A cell is named by the text of its row's key and by its column, and its value is the text that a
 quoted literal of the column's type would hold; of BYTES, the bytes themselves. A row is there while
 a cell of it has a value.
+
+Rows are merged in columns. Of a slice of rows, for each column:
+
+    places of the cells    0     2              rows of the slice that the change set writes
+    as the log says        a     c       old    compared with what the table has
+    behind it              x     -       new    taken over; other rows keep what they have
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ....catalog.descriptors.descriptor import Column, TableDescriptor
+from ....catalog.rows.text_columns import cast_texts
+from ....catalog.values.arrow_columns import AnyArray, constant_array, datum_array
 from ....catalog.values.column_types import Datum, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
@@ -23,13 +34,13 @@ from ...analyze.scalars import Bindings
 from ...results.as_of import datetime_of
 from ...runtime.services import Services
 from .mutations import Mutation
+from .row_batches import encode_batch
 from .row_rules import RowRules
 
-SLICE_ROWS = 100
-"""Rows between two turns of the loop: a few milliseconds of reading, merging and encoding."""
+SLICE_ROWS = 1000
+"""Rows between two turns of the loop: a few milliseconds of merging and encoding."""
 
-Cells = dict[str, tuple[bytes | None, bytes | None]]
-"""Of one row: by column, the value before and the value behind."""
+_PLACE = "place"
 
 
 async def apply_change_set(
@@ -45,28 +56,42 @@ async def apply_change_set(
     a value that does not fit its column is told, and 55000 where a cell's value is not the one that
     the change set found: the store, or the table, was written behind the log's back.
     """
-    rows: dict[str, dict[bytes, Cells]] = {name: {} for name in tables}
-    for piece in change_set.changes.to_batches(max_chunksize=10 * SLICE_ROWS):
-        _gather(rows, piece)
-        await asyncio.sleep(0)
-    for name, cells in rows.items():
-        writing = _TableWrite(services, tables[name], transaction, at)
+    changes = change_set.changes
+    for name in changes.column("table").unique().to_pylist():
+        if name not in tables:
+            raise SQLError(
+                "42P01",
+                f'relation "{name}" is not of this relaxed log',
+                hint=f"Its tables: {', '.join(tables)}.",
+            )
+    for name, table in tables.items():
+        writing = _TableWrite(services, table, transaction, at)
+        cells = changes.filter(pc.field("table") == name)
         if change_set.snapshot:
             await writing.replace_all(cells)
         else:
             await writing.change(cells)
 
 
-def _gather(rows: dict[str, dict[bytes, Cells]], piece: pa.RecordBatch) -> None:
-    columns = (column.to_pylist() for column in piece.columns)
-    for table, row, column, old, new in zip(*columns, strict=True):
-        if table not in rows:
-            raise SQLError(
-                "42P01",
-                f'relation "{table}" is not of this relaxed log',
-                hint=f"Its tables: {', '.join(rows)}.",
-            )
-        rows[table].setdefault(row, {})[column] = (old, new)
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """What a change set says of one column in a slice: of rows at these places, the value before
+    and the one behind it."""
+
+    column: Column
+    places: AnyArray
+    old: AnyArray
+    new: AnyArray
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """Some rows of a change set: their keys as texts and as keys, and their cells by column."""
+
+    texts: AnyArray
+    key_values: AnyArray
+    keys: list[bytes]
+    cells: Mapping[str, _Cells]
 
 
 class _TableWrite:
@@ -79,98 +104,182 @@ class _TableWrite:
         self._transaction = transaction
         self._rules = RowRules.of(table)
         self._table = table
-        self._columns = table.visible_columns
-        self._places = {column.name: place for place, column in enumerate(self._columns)}
         (self._key,) = table.key_columns
-        self._key_place = self._places[self._key.name]
+        self._columns = [each for each in table.visible_columns if each.id != self._key.id]
         self._bindings = Bindings((), datetime_of(at), generators=services.generators)
 
-    async def change(self, rows: Mapping[bytes, Cells]) -> None:
+    async def change(self, changes: pa.Table) -> None:
         """Merges cells into the rows that there are."""
-        codec, wanted = self._rules.codec, list(rows.items())
-        for start in range(0, len(wanted), SLICE_ROWS):
-            written, deletes = [], []
-            for key_text, cells in wanted[start : start + SLICE_ROWS]:
-                key_datum = self._datum(self._key, key_text)
-                key = codec.encode_key((key_datum,))
-                body = await self._transaction.get(key)
-                row: list[Datum] = [None] * len(self._columns)
-                if body is not None:
-                    row[:] = codec.decode_row(key, body)[: len(row)]
-                row[self._key_place] = key_datum
-                self._merge(row, key_text, cells)
-                if self._empty(row):
-                    if body is not None:
-                        deletes.append(key)
-                else:
-                    written.append(tuple(row))
-            await self._write(written, deletes)
+        async for part in self._slices(changes):
+            bodies = await self._bodies(part.keys)
+            columns = self._decoded(bodies)
+            for name, cells in part.cells.items():
+                self._check(part, cells, columns[name])
+                columns[name] = _replaced(columns[name], cells.places, cells.new)
+            known = [body is not None for body in bodies]
+            await self._write(part, columns, known)
 
-    async def replace_all(self, rows: Mapping[bytes, Cells]) -> None:
+    async def replace_all(self, changes: pa.Table) -> None:
         """Makes the table hold these rows alone."""
-        codec = self._rules.codec
         left = dict(await self._transaction.scan(self._table.primary_span))
-        wanted = list(rows.items())
-        for start in range(0, len(wanted), SLICE_ROWS):
-            written = []
-            for key_text, cells in wanted[start : start + SLICE_ROWS]:
-                row: list[Datum] = [None] * len(self._columns)
-                row[self._key_place] = self._datum(self._key, key_text)
-                for name, (_, new) in cells.items():
-                    row[self._place(name)] = self._value(name, new)
-                key = codec.encode_key((row[self._key_place],))
-                before = left.pop(key, None)
-                if before is None or list(codec.decode_row(key, before)[: len(row)]) != row:
-                    written.append(tuple(row))
-            await self._write(written, [])
+        async for part in self._slices(changes):
+            columns = self._decoded([None] * len(part.keys))
+            for name, cells in part.cells.items():
+                columns[name] = _replaced(columns[name], cells.places, cells.new)
+            before = [left.pop(key, None) for key in part.keys]
+            await self._write(part, columns, [False] * len(part.keys), before=before)
         keys = list(left)
         for start in range(0, len(keys), SLICE_ROWS):
-            await self._write([], keys[start : start + SLICE_ROWS])
+            await self._apply(Mutation(self._rules.codec, deletes=keys[start : start + SLICE_ROWS]))
 
-    async def _write(self, rows: list[tuple[Datum, ...]], deletes: list[bytes]) -> None:
-        rules = self._rules
-        complete = await rules.complete_all(rows, self._bindings, self._services.analytics)
-        mutation = Mutation(rules.codec, deletes=deletes, carried=rules.carried)
-        for row in complete:
-            key, body = rules.codec.encode_row(row)
-            mutation.keys.append(key)
-            mutation.bodies.append(body)
+    # Reading
+
+    async def _slices(self, changes: pa.Table) -> AsyncIterator[_Slice]:
+        rows = _array(changes.column("row")).dictionary_encode()
+        texts: AnyArray = rows.dictionary
+        changes = changes.append_column(_PLACE, rows.indices)
+        for start in range(0, len(texts), SLICE_ROWS):
+            within = (pc.field(_PLACE) >= start) & (pc.field(_PLACE) < start + SLICE_ROWS)
+            yield self._slice(texts.slice(start, SLICE_ROWS), changes.filter(within), start)
+            await asyncio.sleep(0)
+
+    def _slice(self, texts: AnyArray, changes: pa.Table, start: int) -> _Slice:
+        key_values = self._parsed(self._key, texts)
+        keys = self._rules.codec.encode_keys([key_values])
+        cells: dict[str, _Cells] = {}
+        for name in changes.column("column").unique().to_pylist():
+            assert isinstance(name, str), name
+            column = self._named(name)
+            of_column = changes.filter(pc.field("column") == name)
+            cells[name] = _Cells(
+                column,
+                pc.subtract(_array(of_column.column(_PLACE)), pa.scalar(start, pa.int32())),
+                self._parsed(column, _array(of_column.column("old"))),
+                self._parsed(column, _array(of_column.column("new"))),
+            )
+        return _Slice(texts, key_values, keys, cells)
+
+    async def _bodies(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        if await self._transaction.first_existing(keys) is None:
+            return [None] * len(keys)
+        return [await self._transaction.get(key) for key in keys]
+
+    def _decoded(self, bodies: Sequence[bytes | None]) -> dict[str, AnyArray]:
+        """Columns of the rows as they are, without a value where there is no row."""
+        found = [body for body in bodies if body is not None]
+        if not found:
+            return {
+                each.name: constant_array(each.type, None, len(bodies)) for each in self._columns
+            }
+        places = iter(range(len(found)))
+        taken = pa.array([None if body is None else next(places) for body in bodies], pa.int32())
+        batch = self._rules.codec.decode_columns(found)
+        return {each.name: batch.column(each.name).take(taken) for each in self._columns}
+
+    def _check(self, part: _Slice, cells: _Cells, current: AnyArray) -> None:
+        """Raises SQLError where the table has another value than the log says that it replaced."""
+        there = current.take(cells.places)
+        if there.equals(cells.old):
+            return
+        texts = part.texts.take(cells.places).to_pylist()
+        for text, value, old in zip(texts, there.to_pylist(), cells.old.to_pylist(), strict=True):
+            if value != old and not (value != value and old != old):
+                raise SQLError(
+                    "55000",
+                    f'cell "{cells.column.name}" of row {text!r} of '
+                    f'"{self._table.name}" was not {old!r}, as the log says',
+                    hint="The store was written behind the log's back: send a snapshot.",
+                )
+
+    def _named(self, name: str) -> Column:
+        column = self._table.column(name)
+        if column.id == self._key.id:
+            raise SQLError("42703", f'column "{name}" is the key, which names a row')
+        return column
+
+    def _parsed(self, column: Column, values: AnyArray) -> AnyArray:
+        """Values as the texts of literals, or as bytes where the column is of bytes."""
+        if column.type.kind is TypeKind.BYTES:
+            datums = [coerce(column.type, each, column=column.name) for each in values.to_pylist()]
+            return datum_array(column.type, datums)
+        try:
+            texts = cast(pa.StringArray, values.cast(pa.string()))
+        except pa.ArrowInvalid:
+            raise self._no_text(column, values) from None
+        found = cast_texts(column.type, texts)
+        if found is not None:
+            return found.cast(column.type.arrow_type)
+        coerced: list[Datum] = [
+            coerce(column.type, text, column=column.name) for text in texts.to_pylist()
+        ]
+        return datum_array(column.type, coerced)
+
+    def _no_text(self, column: Column, values: AnyArray) -> SQLError:
+        for value in values.to_pylist():
+            try:
+                (value or b"").decode()
+            except UnicodeDecodeError:
+                break
+        return SQLError("22021", f'column "{column.name}": {value!r} is not text in UTF-8')
+
+    # Writing
+
+    async def _write(
+        self,
+        part: _Slice,
+        columns: Mapping[str, AnyArray],
+        known: Sequence[bool],
+        *,
+        before: Sequence[bytes | None] = (),
+    ) -> None:
+        """Puts the rows that have a value, and deletes those that are `known` and have none. What
+        equals its body `before` stays as it is."""
+        valid = _any_valid(list(columns.values()), len(part.keys))
+        kept = valid.to_pylist()
+        deletes = [
+            key for key, keep, there in zip(part.keys, kept, known, strict=True)
+            if there and not keep
+        ]  # fmt: skip
+        batch = pa.RecordBatch.from_pydict({self._key.name: part.key_values, **columns})
+        services = self._services
+        keys, bodies = await encode_batch(
+            self._rules, batch.filter(valid), self._bindings, services.analytics
+        )
+        if before:
+            same = [body for body, keep in zip(before, kept, strict=True) if keep]
+            left = [at for at, body in enumerate(bodies) if body != same[at]]
+            keys, bodies = [keys[at] for at in left], [bodies[at] for at in left]
+        await self._apply(
+            Mutation(
+                self._rules.codec,
+                keys=list(keys),
+                bodies=list(bodies),
+                deletes=deletes,
+                carried=self._rules.carried,
+            )
+        )
+
+    async def _apply(self, mutation: Mutation) -> None:
         mutation.check_distinct()
         await mutation.apply_in(self._transaction)
         await asyncio.sleep(0)
 
-    def _merge(self, row: list[Datum], key_text: bytes, cells: Cells) -> None:
-        for name, (old, new) in cells.items():
-            place = self._place(name)
-            if row[place] != self._value(name, old):
-                raise SQLError(
-                    "55000",
-                    f'cell "{name}" of row {key_text!r} of "{self._table.name}" was not '
-                    f"{old!r}, as the log says",
-                    hint="The store was written behind the log's back: send a snapshot.",
-                )
-            row[place] = self._value(name, new)
 
-    def _empty(self, row: list[Datum]) -> bool:
-        return all(value is None for place, value in enumerate(row) if place != self._key_place)
+def _replaced(values: AnyArray, places: AnyArray, new: AnyArray) -> AnyArray:
+    """The values, with others at some places."""
+    rows = pa.array(range(len(values)), pa.int32())
+    found = pc.index_in(rows, value_set=places)
+    taken = pc.if_else(pc.is_valid(found), pc.add(found, pa.scalar(len(values), pa.int32())), rows)
+    return pa.concat_arrays([values, new]).take(taken)
 
-    def _place(self, name: str) -> int:
-        column = self._table.column(name)
-        place = self._places[column.name]
-        if place == self._key_place:
-            raise SQLError("42703", f'column "{name}" is the key, which names a row')
-        return place
 
-    def _value(self, name: str, value: bytes | None) -> Datum:
-        return None if value is None else self._datum(self._columns[self._places[name]], value)
+def _any_valid(columns: Sequence[AnyArray], rows: int) -> AnyArray:
+    """Whether a row has a value in some column."""
+    found: AnyArray = pa.array([False] * rows)
+    for column in columns:
+        found = pc.or_(found, pc.is_valid(column))
+    return found
 
-    def _datum(self, column: Column, value: bytes) -> Datum:
-        if column.type.kind is TypeKind.BYTES:
-            return coerce(column.type, value, column=column.name)
-        try:
-            text = value.decode()
-        except UnicodeDecodeError:
-            raise SQLError(
-                "22021", f'column "{column.name}": {value!r} is not text in UTF-8'
-            ) from None
-        return coerce(column.type, text, column=column.name)
+
+def _array(column: pa.ChunkedArray[Any]) -> AnyArray:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

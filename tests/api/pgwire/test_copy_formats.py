@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from tailrace.api.pgwire.copy_formats import make_reader, make_writer
-from tailrace.api.pgwire.copy_formats.batches import cast_texts
 from tailrace.catalog.descriptors.descriptor import Column
+from tailrace.catalog.rows.text_columns import cast_texts
 from tailrace.catalog.values.column_types import ColumnType
 from tailrace.catalog.values.errors import SQLError
 from tailrace.catalog.values.type_kinds import TypeKind

@@ -80,7 +80,7 @@ def test_event_that_cannot_be_kept_leaves_its_epoch_incomplete(
 ) -> None:
     store = Store()
 
-    def full(events: object) -> None:
+    def full(*batch: object) -> None:
         raise OSError("no space left")
 
     monkeypatch.setattr(store.log, "append", full)

@@ -18,9 +18,13 @@ RECORD = Record(domain=7, begin=0, end=6, count=2)
 SNAPSHOT = Snapshot(domain=7, cut=6, cells={("crashes", b"1", "signal"): b"6"})
 
 
+def _append(writer: SegmentWriter, events: list[Event]) -> None:
+    writer.append(7, 5, events[0].ordinal, [event[3:] for event in events])
+
+
 def _written(folder: Path) -> Path:
     writer = SegmentWriter(folder / "a.relaxed", 7)
-    writer.append(EVENTS)
+    _append(writer, EVENTS)
     writer.record(RECORD)
     writer.snapshot(SNAPSHOT)
     writer.close()
@@ -88,6 +92,6 @@ def test_frame_that_is_too_long_is_not_written(
     writer = SegmentWriter(tmp_path / "a.relaxed", 7)
     long = Event(7, 5, 0, "crashes", b"1", "signal", None, b"6" * 200)
     with pytest.raises(FrameLimit, match=r"a\.relaxed: \d+ bytes at once are more than 200"):
-        writer.append([long])
-    writer.append(EVENTS)
+        _append(writer, [long])
+    _append(writer, EVENTS)
     assert read_segment(writer.path).lines.num_rows == len(EVENTS)
