@@ -289,6 +289,11 @@ class FeedServices:
                 found.append(await self._summary(await self._registry.get(job_id)))
         return found
 
+    async def completed(self, job_ids: Sequence[int]) -> None:
+        final = [state for state in JobState if state.final]
+        for job_id in job_ids:
+            await self._registry.wait(job_id, *final, timeout=None)
+
     async def control(self, job_id: int, action: JobAction) -> None:
         request = {
             JobAction.CANCEL: self._registry.request_cancel,
@@ -331,6 +336,7 @@ class FeedServices:
             user_name=job.owner or ROOT,
             tables=None if status is None else ", ".join(status.full_table_names),
             table_ids=() if status is None else status.table_ids,
+            watched=None if status is None else status.watched,
             topics=None if status is None else ", ".join(status.topics),
             format=None if status is None else status.format,
             sink=None if status is None else status.sink_uri,

@@ -24,9 +24,10 @@ class WorstStep:
 @contextmanager
 def worst_step(loop: AbstractEventLoop | None = None) -> Iterator[WorstStep]:
     """Within the block each step of `loop`, or of every loop, is measured. A slice of a fibre is
-    part of the step that waits for it, though another thread's clock counts it."""
+    part of the step that waits for it, by the clock of the fibre's own thread."""
     worst = WorstStep()
-    run, run_slice = Handle._run, Fibre.run_slice
+    run, run_slice, serve = Handle._run, Fibre.run_slice, Fibre._serve
+    clocks: dict[Fibre[object], float] = {}
 
     def measured(handle: Handle) -> None:
         if loop is not None and handle._loop is not loop:  # type: ignore[attr-defined]
@@ -41,14 +42,26 @@ def worst_step(loop: AbstractEventLoop | None = None) -> Iterator[WorstStep]:
         worst.wall_ms = max(worst.wall_ms, (time.perf_counter() - wall) * 1000)
 
     def sliced(fibre: Fibre[object]) -> bool:
-        # The loop's thread stands still, so that the process's time is the fibre's, or DuckDB's.
-        cpu, wall = time.process_time(), time.perf_counter()
+        before = clocks.get(fibre, 0.0)
         ended = run_slice(fibre)
-        worst._fibres += min(time.process_time() - cpu, time.perf_counter() - wall)
+        if not ended:
+            assert fibre._thread is not None, fibre
+            assert fibre._thread.ident is not None, fibre
+            clock = time.pthread_getcpuclockid(fibre._thread.ident)
+            clocks[fibre] = time.clock_gettime(clock)
+        worst._fibres += clocks[fibre] - before
+        if ended:
+            del clocks[fibre]
         return ended
 
+    def served(fibre: Fibre[object]) -> None:
+        serve(fibre)
+        clocks[fibre] = time.thread_time()  # who runs the last slice waits for the thread's end
+
     Handle._run, Fibre.run_slice = measured, sliced  # type: ignore[method-assign, assignment]
+    Fibre._serve = served  # type: ignore[method-assign, assignment]
     try:
         yield worst
     finally:
         Handle._run, Fibre.run_slice = run, run_slice  # type: ignore[method-assign]
+        Fibre._serve = serve  # type: ignore[method-assign]

@@ -10,7 +10,8 @@ from typing import Protocol
 from ..catalog.jobs import JobRecord, JobState
 from ..catalog.leases.liveness import node_lives
 from ..catalog.values.errors import SQLError
-from ..kvlayer.clock import ZERO, Timestamp, seconds_between
+from ..kvlayer.clock import ZERO, Timestamp, format_timestamp, seconds_between
+from ..kvlayer.span import Span
 from ..kvlayer.txn import Transaction
 from .insight import (
     Fact,
@@ -24,14 +25,21 @@ from .insight import (
 from .jobs.alter import alter_changefeed
 from .jobs.alterations import Alteration
 from .jobs.create import FeedRequest, check_start, plan_changefeed
-from .jobs.details import UnknownFormat, decode_details, decode_progress, encode_details
+from .jobs.details import (
+    TargetDetails,
+    UnknownFormat,
+    decode_details,
+    decode_progress,
+    encode_details,
+)
 from .jobs.job import ChangefeedJob, Claim
 from .jobs.reservations import JOB_KIND, release_orphans
 from .jobs.services import ChangefeedServices
 from .jobs.waits import FeedWaits
 from .pipeline.live import FeedState, LiveFeed
+from .pipeline.progress import part_of
 from .sinks.duckdb import DuckDBKind
-from .sinks.protocol import SinkError, SinkRefused
+from .sinks.protocol import SinkError, SinkProgress, SinkRefused
 from .sinks.sinkless import ChangefeedRow
 from .streams.sample import sample
 from .streams.stream import ChangefeedStream, open_stream, stream_options
@@ -43,6 +51,7 @@ from .subscriptions import (
     create_subscription,
     drop_subscription,
 )
+from .targets import TargetState
 from .verify import Difference, NotTaken, SchemaAhead, Verification, repair
 
 HOME_FIRST_SECONDS = 1.0
@@ -53,7 +62,13 @@ class JobCreator(Protocol):
     """What creating a feed asks of the job registry."""
 
     async def create(
-        self, transaction: Transaction, kind: str, description: str, payload: bytes
+        self,
+        transaction: Transaction,
+        kind: str,
+        description: str,
+        payload: bytes,
+        *,
+        paused: bool,
     ) -> int: ...
 
 
@@ -70,6 +85,8 @@ class FeedStatus:
     sink_uri: str
     full_table_names: tuple[str, ...]
     table_ids: tuple[int, ...]
+    watched: str
+    """The targets, each with what it is doing and how far it has come."""
     topics: tuple[str, ...]
     format: str
     user_name: str
@@ -100,7 +117,13 @@ class Changefeeds:
             self._services, transaction, request, sink, user_name=user_name
         )
         payload = encode_details(details)
-        return await self._jobs.create(transaction, JOB_KIND, details.statement, payload)
+        return await self._jobs.create(
+            transaction,
+            JOB_KIND,
+            details.statement,
+            payload,
+            paused=details.parsed_options.paused,
+        )
 
     async def alter(
         self,
@@ -317,6 +340,7 @@ class Changefeeds:
         resolved = max(
             ZERO if saved is None else saved.resolved, ZERO if live is None else live.resolved
         )
+        known = saved if live is None or live.progress is None else live.progress
         names = tuple(target.name for target in details.targets)
         kind = self._services.kinds.kind_of(details.sink_uri)
         return FeedStatus(
@@ -328,7 +352,30 @@ class Changefeeds:
             sink_uri=kind.redacted(details.sink_uri),
             full_table_names=names,
             table_ids=tuple(target.table_id for target in details.targets),
+            watched="; ".join(
+                watched(target, self._services.target(target.table_id).span, known)
+                for target in details.targets
+            ),
             topics=tuple(name.rpartition(".")[2] for name in names),
             format=details.parsed_options.format.value,
             user_name=details.user_name,
         )
+
+
+def watched(target: TargetDetails, span: Span, progress: SinkProgress | None) -> str:
+    """A target as SHOW CHANGEFEED JOBS WITH WATCHED_TABLES prints it, as of the progress that is
+    known."""
+    parts = () if progress is None else part_of(progress.frontier, span)
+    reached = min((at for _, at in parts), default=ZERO)
+    state = target.state
+    if state is TargetState.RUNNING and progress is not None:
+        backfills = {each.table_id for each in progress.backfills if not each.done}
+        if reached == ZERO or target.fresh or target.again:
+            state = TargetState.SCANNING
+        elif target.table_id in backfills:
+            state = TargetState.BACKFILLING
+        elif reached < progress.resolved:
+            state = TargetState.CATCHING_UP
+    at = f" at {format_timestamp(reached)}" if reached else ""
+    error = f": {target.error}" if target.error else ""
+    return f"{target.name} {state.value}{at}{error}"

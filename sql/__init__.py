@@ -27,14 +27,13 @@ from .execute.query.duckdb import Analytics
 from .execute.write.load import LoadMode, LoadReport, load
 from .results.result_batches import ResultBatches
 from .results.results import ClosedOnError, Result, ResultColumn, Row
+from .runtime.jobs import Jobs, JobSummary
 from .runtime.services import (
     ChangefeedRequest,
     Changefeeds,
     ChangefeedStream,
     FeedSpan,
     FeedStage,
-    Jobs,
-    JobSummary,
     Services,
 )
 from .session.session import Session

@@ -61,10 +61,19 @@ class JobStore:
         self._store = store
 
     async def create(
-        self, transaction: Transaction, kind: str, description: str, payload: bytes
+        self,
+        transaction: Transaction,
+        kind: str,
+        description: str,
+        payload: bytes,
+        *,
+        paused: bool = False,
     ) -> int:
-        """A pending job that exists if the transaction commits; its id is drawn from the clock."""
+        """A job that exists if the transaction commits, pending or paused; its id is drawn from
+        the clock."""
         job = await self.draft(kind, description, payload)
+        if paused:
+            job = replace(job, state=JobState.PAUSED)
         key, body = job.encode()
         await transaction.put([key], [body])
         return job.id

@@ -109,10 +109,16 @@ class JobRegistry:
     # What statements ask for.
 
     async def create(
-        self, transaction: Transaction, kind: str, description: str, payload: bytes
+        self,
+        transaction: Transaction,
+        kind: str,
+        description: str,
+        payload: bytes,
+        *,
+        paused: bool = False,
     ) -> int:
-        """A job that starts when the transaction has committed."""
-        return await self._jobs.create(transaction, kind, description, payload)
+        """A job that starts when the transaction has committed, or when it is resumed."""
+        return await self._jobs.create(transaction, kind, description, payload, paused=paused)
 
     async def get(self, job_id: int) -> JobRecord:
         """Raises JobNotFound."""
@@ -151,8 +157,9 @@ class JobRegistry:
         """Compare-and-set on the claim's epoch. Raises JobFenced."""
         await self._jobs.save_progress(job_id, progress, epoch)
 
-    async def wait(self, job_id: int, *states: JobState, timeout: float) -> JobRecord:
-        """The job, once it is in one of the states. Raises TimeoutError, JobNotFound."""
+    async def wait(self, job_id: int, *states: JobState, timeout: float | None) -> JobRecord:
+        """The job, once it is in one of the states. Raises TimeoutError, JobNotFound. Without a
+        `timeout` it is waited for as long as it takes."""
         async with asyncio.timeout(timeout):
             while True:
                 changed = self._changed

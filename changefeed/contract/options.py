@@ -32,6 +32,7 @@ PIPELINE_OPTIONS = frozenset(
         "min_checkpoint_frequency",
         "no_initial_scan",
         "on_table_dropped",
+        "paused",
         "schema_change_events",
         "schema_change_policy",
         "schema_feed",
@@ -100,6 +101,7 @@ class ChangefeedOptions:
     progress is saved). `cursor` is exclusive: the first change is above it. Without a `schema_feed`
     the cluster setting `changefeed.schema_feed` chooses, at each start of the feed. Where the
     statement says no `min_checkpoint_frequency`, that of an idle feed is the node's (`idle_pace`).
+    One that is `paused` is made and does not begin before RESUME JOB.
     """
 
     format: Format = Format.JSON
@@ -122,6 +124,7 @@ class ChangefeedOptions:
     schema_change_events: SchemaChangeEvents = SchemaChangeEvents.DEFAULT
     schema_change_policy: SchemaChangePolicy = SchemaChangePolicy.BACKFILL
     on_table_dropped: DropPolicy = DropPolicy.STOP
+    paused: bool = False
 
 
 def parse_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
@@ -310,6 +313,10 @@ def _change_policy(options: ChangefeedOptions, name: str, text: str | None) -> C
     return replace(options, schema_change_policy=policy)
 
 
+def _paused(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    return replace(options, paused=_flag(name, text))
+
+
 def _table_dropped(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
     policy = _choice(DropPolicy, name, _required(name, text))
     return replace(options, on_table_dropped=policy)
@@ -330,6 +337,7 @@ _READERS: dict[str, Reader] = {
     "mvcc_timestamp": _mvcc_timestamp,
     "no_initial_scan": _no_initial_scan,
     "on_table_dropped": _table_dropped,
+    "paused": _paused,
     "resolved": _resolved,
     "schema_change_events": _change_events,
     "schema_change_policy": _change_policy,

@@ -20,7 +20,7 @@ from ..pipeline.live import LiveFeed
 from ..pipeline.pipeline import Pipeline, RangeDeletion, SinkEnd, TargetStart
 from ..pipeline.progress import part_of, whole, without
 from ..sinks.protocol import PastUnknown, Sink, SinkError, SinkProgress, SinkRefused
-from ..targets import FeedTarget
+from ..targets import FeedTarget, KeyspacePart
 from .details import UnknownFormat
 from .services import ChangefeedServices
 
@@ -85,6 +85,7 @@ def plan_tables(
     start_at: Timestamp,
     options: ChangefeedOptions,
     protected_at: Timestamp = ZERO,
+    keyspace: KeyspacePart | None = None,
 ) -> FeedPlan:
     """A feed of tables that all begin at one timestamp."""
     return FeedPlan(
@@ -313,7 +314,7 @@ async def _open_gates(
 
 def check_progress(progress: SinkProgress, now: Timestamp) -> None:
     """Raises SinkRefused when `progress` is ahead of the clock."""
-    ahead = max(progress.resolved, *[at for _, at in progress.frontier])
+    ahead = max([progress.resolved, *(at for _, at in progress.frontier)])
     if ahead > now:
         raise SinkRefused(
             f"the sink's progress {format_timestamp(ahead)} is ahead of this store's clock "

@@ -168,11 +168,13 @@ class ChangefeedJob:
             known = await self._claim.payload_changed(known)
 
     async def _leave(self, table_id: int, state: TargetState, why: Exception) -> None:
-        """A target can be followed no further: the others go on without it, if there are any.
+        """A target can be followed no further: the others go on without it, if there are any, also
+        such as are paused.
 
         Raises `why` where there are none.
         """
-        if all(target.table_id == table_id for target in self._details.followed):
+        others = [each for each in self._details.targets if each.table_id != table_id]
+        if not any(each.state.followed or each.state is TargetState.PAUSED for each in others):
             raise why
 
         def change(payload: bytes) -> bytes:

@@ -32,6 +32,7 @@ from ..pipeline.boundary import SchemaChangeEnd
 from ..pipeline.live import FeedState, LiveFeed
 from ..pipeline.pipeline import RangeDeletion, TargetFailed
 from ..sinks.protocol import SinkProgress
+from ..targets import KeyspacePart
 from ..sinks.sinkless import OBEYED, ChangefeedRow, SinklessSink
 from .stream_protection import StreamProtection, protect_stream
 
@@ -170,13 +171,21 @@ async def open_stream(services: ChangefeedServices, request: FeedRequest) -> Cha
     await check_start(services, request, options.cursor)
     start_at = request.at if options.cursor is None else options.cursor
     names = {table.id: name for table, name in zip(request.tables, request.names, strict=True)}
-    return await stream_from(services, names, start_at, options, request.user)
+    return await stream_from(
+        services, names, start_at, options, request.user, keyspace=request.keyspace
+    )
 
 
 def stream_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
     """The options of a sinkless feed. Raises SQLError for one that would have no effect."""
     options = parse_options(given)
     check_effective(given, OBEYED, "sinkless")
+    if options.paused:
+        raise SQLError(
+            "22023",
+            "a changefeed without a sink cannot be paused",
+            hint="Ask for it when its rows are wanted.",
+        )
     if options.format is not Format.JSON:
         raise SQLError(
             NOT_SUPPORTED,
@@ -192,10 +201,14 @@ async def stream_from(
     start_at: Timestamp,
     options: ChangefeedOptions,
     user: str,
+    *,
+    keyspace: KeyspacePart | None = None,
 ) -> ChangefeedStream:
-    """A sinkless feed of tables that are there as of `start_at`, not entered yet: full names by
+    """A sinkless feed of tables, or of a part of a `keyspace`, that are there as of `start_at`, not entered yet: full names by
     id. Raises SQLError where what it has to read is collected already."""
-    plan = plan_tables(services, list(tables), start_at=start_at, options=options)
+    plan = plan_tables(
+        services, list(tables), start_at=start_at, options=options, keyspace=keyspace
+    )
     spans = [planned.target.span for planned in plan.targets]
     protection = await protect_stream(services, spans, start_at)
     topics = Topics(full_names=tables, full_table_name=options.full_table_name)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.errors import SQLError
 from .information_schema import INFORMATION_SCHEMA
+from .jobs import JOBS
 from .pg_catalog.tables import PG_CATALOG
 from .rights import RIGHTS_TABLES
 from .schema_changes import SCHEMA_CHANGES
@@ -65,6 +66,7 @@ def default_tables() -> VirtualTableRegistry:
     return VirtualTableRegistry(
         (
             *TAILRACE_INTERNAL,
+            *JOBS,
             *RIGHTS_TABLES,
             SCHEMA_CHANGES,
             SPELLINGS,

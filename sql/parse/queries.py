@@ -40,11 +40,12 @@ from .repairs.named_operands import plain_intervals
 from .repairs.normal_forms import form_tokens, plain_forms
 from .repairs.operator_calls import plain_calls
 from .repairs.row_syntax import plain_rows
+from .repairs.shown_tables import shown_tables
 
 
 def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     """The one tree of `tokens`. Raises SQLError 42601 with a position."""
-    tokens = absolute_tokens(tokens)
+    tokens = absolute_tokens(shown_tables(tokens))
     end_slice()
     _check_tokens(text, tokens)
     for changed in (form_tokens, field_tokens, meant_tokens):

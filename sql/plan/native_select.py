@@ -1,7 +1,8 @@
 """SELECT on one table's keys, where the statement has that shape.
 
-    SELECT columns FROM t WHERE conjunction [ORDER BY key] [LIMIT n] [OFFSET n]
+    SELECT items FROM t WHERE conjunction [ORDER BY key] [LIMIT n] [OFFSET n]
 
+An item is a column, or sums, differences and products of INT8 columns and whole numbers.
 The conjunction must fix a first part of the key of an index, the primary one or a secondary one;
 without one, a LIMIT alone makes reading row by row worth while, in the order of any index.
 """
@@ -15,6 +16,7 @@ from sqlglot import exp
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.type_kinds import FLOATS
+from ...kvlayer.fibre import give_way
 from ..access.index_choice import best_access, ranked_accesses
 from ..access.key_access import KeyAccess
 from ..access.predicates import Predicate, compile_predicates
@@ -60,10 +62,11 @@ def native_select(tree: exp.Expr, relations: Relations) -> NativeSelect | None:
         limit = row_count(tree.args.get("limit"))
         offset = row_count(tree.args.get("offset"))
         columns, names = _columns(tree, descriptor, scope, relation)
+        shown = _places(tree, scope, columns)
         order = _order(tree, descriptor, scope, relation)
     except NotNative:
         return None
-    places = {*columns, *(predicate.column for predicate in predicates)}
+    places = {*shown, *(predicate.column for predicate in predicates)}
     needed = {descriptor.visible_columns[place].id for place in places}
     any_row_will_do = limit is not None and not predicates
     for access in ranked_accesses(descriptor, predicates, needed):
@@ -138,8 +141,8 @@ def row_count(clause: exp.Expr | None) -> Scalar | None:
 
 def _columns(
     tree: exp.Select, descriptor: TableDescriptor, scope: Scope, relation: str
-) -> tuple[tuple[int, ...], tuple[ResultColumn, ...]]:
-    places: list[int] = []
+) -> tuple[tuple[int | Scalar, ...], tuple[ResultColumn, ...]]:
+    places: list[int | Scalar] = []
     names: list[ResultColumn] = []
     for item in tree.expressions:
         inner = item.this if isinstance(item, exp.Alias) else item
@@ -152,7 +155,10 @@ def _columns(
                 names.append(ResultColumn(column.name, column.type, origin))
             continue
         if not isinstance(inner, exp.Column):
-            raise NotNative("expression")
+            check_columns(inner, descriptor, relation)
+            places.append(_computed(inner, descriptor, scope, relation))
+            names.append(ResultColumn(output_name(item), INT8))
+            continue
         check_columns(inner, descriptor, relation)
         compile_scalar(inner, scope, relation)
         place, _ = scope[folded(inner.this)]
@@ -162,6 +168,44 @@ def _columns(
             ResultColumn(output_name(item), descriptor.visible_columns[place].type, origin)
         )
     return tuple(places), tuple(names)
+
+
+def _computed(tree: exp.Expr, descriptor: TableDescriptor, scope: Scope, relation: str) -> Scalar:
+    """The scalar of an item that PostgreSQL too computes in INT8. Raises NotNative for others."""
+
+    def check(part: exp.Expr) -> None:
+        give_way()
+        match part:
+            case exp.Paren():
+                check(part.this)
+            case exp.Column(this=exp.Identifier() as name):
+                if descriptor.visible_columns[scope[folded(name)][0]].type != INT8:
+                    raise NotNative("a column of another type")
+            case exp.Add() | exp.Sub() | exp.Mul():
+                sides = [s for s in (part.this, part.expression) if not isinstance(s, exp.Literal)]
+                if not sides:
+                    raise NotNative("INT4")
+                for side in sides:
+                    check(side)
+            case _:
+                raise NotNative(type(part).__name__)
+
+    check(tree)
+    scalar = compile_scalar(tree, scope, relation)
+    if scalar.type != INT8:
+        raise NotNative("a literal of another type")
+    return scalar
+
+
+def _places(tree: exp.Select, scope: Scope, columns: Sequence[int | Scalar]) -> set[int]:
+    """The places of the columns that the items show, or compute with."""
+    places = {column for column in columns if isinstance(column, int)}
+    if len(places) < len(columns):
+        for item in tree.expressions:
+            for column in find_all(item, exp.Column):
+                if isinstance(column.this, exp.Identifier):
+                    places.add(scope[folded(column.this)][0])
+    return places
 
 
 @dataclass(frozen=True, slots=True)

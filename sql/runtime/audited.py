@@ -26,7 +26,7 @@ AUDITED = (
 )
 """Changes of users and rights, of who somebody acts as, of feeds and of the cluster's settings."""
 
-_NOT_TOLD = frozenset({"password", "position", "text", "sink", "options"})
+_NOT_TOLD = frozenset({"password", "position", "text", "sink", "options", "query"})
 """Fields that hold secrets, or places in a text that is not told."""
 
 

@@ -13,6 +13,7 @@ from ...kvlayer.access import StoreAccess
 from ...kvlayer.txn import Transaction
 from ..variables.variables import SessionVariables
 from .activity import SessionView
+from .jobs import Jobs
 
 
 class IntrospectedTable(Protocol):
@@ -39,6 +40,8 @@ class IntrospectedServices(Protocol):
     def leases(self) -> LeaseManager: ...
     @property
     def sessions(self) -> Iterable[SessionView]: ...
+    @property
+    def jobs(self) -> Jobs: ...
     @property
     def virtual_tables(self) -> Iterable[IntrospectedTable]: ...
 

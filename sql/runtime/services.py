@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Protocol
 
 from ...cached import cached_property
@@ -25,8 +24,8 @@ from ..analyze.scalars import Generators
 from ..results.result_batches import WaitingResults
 from ..results.results import ResultColumn, Row
 from ..results.table_reads import Images
-from ..syntax.statements import JobAction
 from .activity import Sessions
+from .jobs import Jobs
 from .plan_cache import PlanCache
 from .query_evaluator import QueryEvaluator
 from .virtual_tables import VirtualTables
@@ -155,47 +154,6 @@ class Changefeeds(Protocol):
         """Returns the feed's resolved timestamp when its sink holds everything at or below `until`,
         wherever it runs. Raises SQLError: 42704 for an unknown job, 42809 for one that is no feed,
         55000 for one that does not run, 57014 where it takes longer than `seconds`."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobSummary:
-    """A job as SHOW JOBS prints it. What has a default is known of changefeeds only."""
-
-    id: int
-    kind: str
-    description: str
-    state: str
-    created: datetime
-    finished: datetime | None
-    error: str | None
-    started: datetime | None = None
-    modified: datetime | None = None
-    running_status: str | None = None
-    user_name: str | None = None
-    tables: str | None = None
-    table_ids: tuple[int, ...] = ()
-    topics: str | None = None
-    format: str | None = None
-    sink: str | None = None
-    resolved: Timestamp | None = None
-    lag_seconds: float | None = None
-    catch_up_seconds: float | None = None
-
-
-class Jobs(Protocol):
-    """The jobs of the store. Each method is a transaction of its own."""
-
-    async def list(self, *, changefeeds_only: bool) -> Sequence[JobSummary]:
-        """Those that have not ended and those that ended of late, by id."""
-        ...
-
-    async def find(self, job_ids: Sequence[int]) -> Sequence[JobSummary]:
-        """Those of the jobs that there are, whenever they ended."""
-        ...
-
-    async def control(self, job_id: int, action: JobAction) -> None:
-        """Raises SQLError: 42704 for an unknown job, 55000 where its state does not allow it."""
         ...
 
 

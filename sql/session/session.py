@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import NoReturn, TypeVar
 
@@ -18,9 +19,11 @@ from ..analyze.parameters import check_parameters
 from ..execute.admin.cluster_settings import set_cluster_setting
 from ..execute.admin.feed_reports import show_feed_lag, show_feed_latency
 from ..execute.admin.feeds import (
+    await_jobs,
     check_sink_options,
     control_jobs,
     list_jobs,
+    named_jobs,
     verify_changefeed,
 )
 from ..execute.admin.listings import Listing, run_listing
@@ -74,6 +77,7 @@ from .session_transactions import SessionTransactions
 from .session_turn import SessionTurn
 
 T = TypeVar("T")
+OfJobs = TypeVar("OfJobs", statements.ControlJobs, statements.AwaitJobs)
 
 
 class Session:
@@ -484,7 +488,14 @@ class Session:
                 return await show_feed_lag(self._services, job_id, self.user)
             case statements.ControlJobs():
                 self._transactions.refuse_block(f"{statement.action.value} JOB")
-                return await control_jobs(self._services, statement, self.user)
+                return await control_jobs(
+                    self._services, await self._with_jobs(statement, parameters), self.user
+                )
+            case statements.AwaitJobs():
+                self._transactions.refuse_block("SHOW JOBS WHEN COMPLETE")
+                return await await_jobs(
+                    self._services, await self._with_jobs(statement, parameters), self.user
+                )
             case statements.VerifyChangefeed():
                 self._transactions.refuse_block("VERIFY CHANGEFEED")
                 return await verify_changefeed(self._services, statement, self.user)
@@ -534,6 +545,15 @@ class Session:
             streamed=asked.streamed,
             calls=self._calls,
         )
+
+    async def _with_jobs(self, statement: OfJobs, given: Sequence[object]) -> OfJobs:
+        """The statement with the ids of jobs that its query finds, if it has one."""
+        if statement.query is None:
+            return statement
+        own = Prepared(ParsedText((statement.query,), len(given)))
+        execution = self._execution(Asked(own, 0, given), statement.query)
+        found = await run_planned(self._services, execution, self._open)
+        return replace(statement, job_ids=named_jobs(found), query=None)
 
     async def _explain(self, explained: statements.Explain, given: Sequence[object]) -> Result:
         statement, analyze = explained.statement, explained.analyze

@@ -227,10 +227,12 @@ class CreateChangefeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowJobs:
-    """SHOW JOBS, SHOW CHANGEFEED JOBS, SHOW [CHANGEFEED] JOB id."""
+    """SHOW JOBS, SHOW CHANGEFEED JOBS, SHOW [CHANGEFEED] JOB id. With `watched` each feed's tables
+    are told with their states."""
 
     changefeeds_only: bool
     job_id: int | None
+    watched: bool = False
 
 
 class JobAction(Enum):
@@ -241,8 +243,19 @@ class JobAction(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlJobs:
+    """Of the jobs that are named, or those that `query` finds."""
+
     action: JobAction
     job_ids: tuple[int, ...]
+    query: Query | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitJobs:
+    """SHOW JOBS WHEN COMPLETE: the jobs that are named or that `query` finds, when all are over."""
+
+    job_ids: tuple[int, ...]
+    query: Query | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,6 +407,7 @@ Statement = (
     | ShowFeedLatency
     | ShowJobs
     | ControlJobs
+    | AwaitJobs
     | VerifyChangefeed
     | SetClusterSetting
     | ShowClusterSettings

@@ -12,7 +12,7 @@ from ...kvlayer.fibre import give_way
 E = TypeVar("E", bound=exp.Expr)
 T = TypeVar("T")
 
-_NODES_PER_STEP = 16
+_NODES_PER_STEP = 8
 
 
 def walk(tree: exp.Expr) -> Iterator[exp.Expr]:

@@ -87,7 +87,7 @@ def test_a_table_joins_and_leaves_a_running_feed(tmp_path: Path) -> None:
             assert len(await feed.shown("refunds")) == 100
             await feed.alter("ADD refunds")
             await feed.equal("refunds")
-            await feed.alter("DROP refunds ADD refunds")
+            await feed.alter("DROP refunds ADD refunds DROP orders ADD orders")
             await feed.sql("DELETE FROM refunds WHERE k < 60")
             await feed.equal("refunds")
             await feed.equal("orders")
@@ -175,6 +175,21 @@ def test_what_cannot_be_altered_is_refused_by_name(tmp_path: Path) -> None:
             async with asyncio.timeout(10):
                 while (await feed.refused("ADD refunds")).sqlstate != "55000":
                     await asyncio.sleep(0.02)
+
+    asyncio.run(scenario())
+
+
+def test_a_feed_outlives_its_only_running_table(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        feed = await open_feed(tmp_path)
+        async with feed.database:
+            await feed.alter("ADD refunds SET on_table_dropped = 'leave'")
+            await feed.equal("refunds")
+            await feed.alter("PAUSE TABLE orders")
+            await feed.sql("DROP TABLE refunds")
+            await feed.sql("INSERT INTO orders VALUES (101, 'more')")
+            await feed.alter("RESUME TABLE orders")
+            await feed.equal("orders")
 
     asyncio.run(scenario())
 

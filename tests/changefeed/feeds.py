@@ -71,8 +71,15 @@ class MemoryJobs:
         self.claims: dict[int, MemoryClaim] = {}
 
     async def create(
-        self, transaction: Transaction, kind: str, description: str, payload: bytes
+        self,
+        transaction: Transaction,
+        kind: str,
+        description: str,
+        payload: bytes,
+        *,
+        paused: bool,
     ) -> int:
+        assert not paused, "these jobs run at once"
         job_id = len(self.claims) + 1
         self.claims[job_id] = MemoryClaim(job_id, payload)
         return job_id

@@ -140,6 +140,8 @@ class RecordedFeeds:
     async def find(self, job_ids: Sequence[int]) -> Sequence[JobSummary]:
         return [job for job in await self.list(changefeeds_only=False) if job.id in job_ids]
 
+    async def completed(self, job_ids: Sequence[int]) -> None: ...
+
     async def control(self, job_id: int, action: JobAction) -> None:
         self.controlled.append((job_id, action))
 
@@ -148,9 +150,15 @@ class SqlNode:
     """A node's services, and its first session."""
 
     def __init__(
-        self, store: Store, services: Services, feeds: RecordedFeeds, registry: JobRegistry
+        self,
+        store: Store,
+        services: Services,
+        feeds: RecordedFeeds,
+        registry: JobRegistry,
+        liveness: LivenessSession,
     ) -> None:
         self.store = store
+        self.liveness = liveness
         self.registry = registry
         self.services = services
         self.feeds = feeds
@@ -203,7 +211,7 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
         images=images,
         rights=rights,
     )
-    node = SqlNode(store, services, feeds, registry)
+    node = SqlNode(store, services, feeds, registry, session)
     try:
         yield node
     finally:

@@ -250,6 +250,9 @@ ROWS: Sequence[Row] = (
     for_system("CANCEL SESSION '{victim}'", "CANCELQUERY", refusal="42704"),
     for_system("PAUSE JOB {job}", "CONTROLJOB", setup=FEED_OF_OTHER, refusal="42704"),
     for_system(
+        "PAUSE JOBS (SELECT {job}::INT8)", "CONTROLJOB", setup=FEED_OF_OTHER, refusal="42704"
+    ),
+    for_system(
         "ALTER CHANGEFEED {job} SET resolved = '1s'",
         "CONTROLJOB",
         setup=FEED_OF_OTHER,
@@ -320,6 +323,8 @@ ROWS: Sequence[Row] = (
         free(sql, OWN_ALONE)
         for sql in (
             "SHOW JOBS",
+            "SELECT job_id FROM [SHOW CHANGEFEED JOBS]",
+            "SHOW JOBS WHEN COMPLETE (SELECT job_id FROM [SHOW JOBS] WHERE finished IS NOT NULL)",
             "SHOW RELAXED LOGS",
             "SHOW SUBSCRIPTIONS",
             "SHOW SESSIONS",

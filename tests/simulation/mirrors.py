@@ -65,7 +65,6 @@ class DuckDBMirror:
         self._reader = MirrorReader(self._files)
 
     def sink(self, store: Store, sim: Simulation, epoch: int) -> Sink:
-        assert self._files is not None
         context = SinkContext(
             identity=FeedIdentity(store_id=store.id, job_id=JOB_ID, epoch=epoch),
             position=lambda: store.position,
@@ -75,8 +74,15 @@ class DuckDBMirror:
             metrics=store.metrics,
             options=ChangefeedOptions(),
         )
-        uri = f"duckdb:///{FILE}?apply={self.apply.value}"
-        return DuckDBKind(self._files, partial(lives, store)).create(uri, context)
+        return self.kind(store).create(self.uri, context)
+
+    @property
+    def uri(self) -> str:
+        return f"duckdb:///{FILE}?apply={self.apply.value}"
+
+    def kind(self, store: Store) -> DuckDBKind:
+        assert self._files is not None
+        return DuckDBKind(self._files, partial(lives, store))
 
     def crash(self, folder: Path) -> DuckDBMirror:
         """What the death of the process leaves: all that was committed, and nothing else."""

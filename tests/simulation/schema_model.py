@@ -95,6 +95,8 @@ class TableModel:
     def __init__(self, name: str) -> None:
         self.name = name
         self.table_id = 0
+        self.dropped = False
+        """Somebody drops it, or has dropped it: nobody else asks for anything more of it."""
         self.frozen = False
         """The process has died: what its tasks still hear, nobody hears."""
         self.changes: list[Change] = []
@@ -167,6 +169,8 @@ class TableModel:
             if at in known:
                 continue
             match = [w for w in doubtful if w.tokens == tokens and w.begun_at < at]
+            if not match and self.dropped and set(tokens.values()) == {None}:
+                continue  # the data of a table that was dropped is removed
             assert match, f"nobody wrote {tokens} at {at} into {self.name}"
             match[0].at = at
             doubtful.remove(match[0])

@@ -1,9 +1,10 @@
 """Random schema changes through SQL on several nodes, under rows, feeds and misfortune.
 
 The first node serves the store, the others have joined it over a network that stops, breaks and
-loses notices. Clients write, read and change two tables on any node; sessions and leases end;
+loses notices. Clients write, read and change a few tables on any node; sessions and leases end;
 nodes die; jobs are stopped, paused and canceled; feeds are away for a while; the machine loses its
-power. One feed writes a DuckDB mirror, the others messages; limits are as small as the seed says.
+power. Tables are dropped and made, and join and leave feeds, are paused, resumed and shown again.
+One feed writes a DuckDB mirror, the others messages; limits are as small as the seed says.
 At a quiet point everything has to come to an end, and all that was seen is judged by `TableModel`:
 what feeds showed, the order of each key's versions, and what the mirror held behind every
 checkpoint. A feed whose durable progress does not move for minutes stands still, and fails the run.
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.catalog.rights.bootstrap import bootstrap
+from tailrace.changefeed import JOB_KIND as FEED
 from tailrace.changefeed.contract.options import SchemaFeedKind
 from tailrace.changefeed.sinks.locations import Apply
 from tailrace.kvlayer.rangefeed.host import TICK_INTERVAL
@@ -66,6 +68,8 @@ class StormOutcome:
     deaths: int
     reads: int
     pauses: int
+    alterations: int
+    duplicates: int
     mirrored: int
     fingerprint: str
     """Another run that was not the same would hardly have it."""
@@ -79,12 +83,13 @@ class SchemaStorm:
         self.folder = folder
         self.sim = Simulation(seed, time_limit=600.0)
         self.random = self.sim.random
-        self.models = [TableModel("t"), TableModel("u")]
+        self.models: list[TableModel] = []
         self.feeds: list[StormFeed] = []
         self.clients = Clients(self.random, self.models)
         self.settings = {**SETTINGS, TICK_INTERVAL.name: self.random.choice(TICKS)}
         self.settings |= storm_limits.settings(self.random)
         self.pauses = 0
+        self.alterations = 0
         self.mirrored = 0
         self.crashes = 0
         self.deaths = 0
@@ -105,6 +110,8 @@ class SchemaStorm:
             deaths=self.deaths,
             reads=len(self.clients.reads),
             pauses=self.pauses,
+            alterations=self.alterations,
+            duplicates=sum(record.duplicates for feed in self.feeds for record in feed.records),
             mirrored=self.mirrored,
             fingerprint=self.sim.fingerprint(),
         )
@@ -135,6 +142,8 @@ class SchemaStorm:
                 await feed.stop()
             if not crashes:
                 for model in self.models:  # changes that failed have left it to others
+                    if model.dropped:
+                        continue
                     await places[0].node.sql(f"ALTER TABLE {model.name} ADD COLUMN z INT8 UNIQUE")
                     await places[0].node.sql(f"DROP TABLE {model.name}")
         if not crashes:
@@ -142,23 +151,15 @@ class SchemaStorm:
         await store.close()
 
     async def _create(self, place: Place) -> None:
-        node = place.node
-        catalog = node.services.catalog
-        for model in self.models:
-            locked = self.random.choice(["", " WITH (changefeed_optimized = true)"])
-            columns = "k INT8 PRIMARY KEY, j INT8 NOT NULL, w INT8 NOT NULL"
-            await node.sql(f"CREATE TABLE {model.name} ({columns}){locked}")
-            reader = node.store.snapshot(node.store.clock.now())
-            tables = await catalog.list_tables(reader, "defaultdb")
-            model.table_id = next(table.id for table in tables if table.name == model.name)
-            await self.clients.load(place, model)
+        for name in ("t", "u"):
+            await self.clients.create(place, name)
         kinds = list(SchemaFeedKind)
         mirrored = self.random.choice(kinds)
         self.feeds = [
             StormFeed(
                 self.sim,
                 kind,
-                self.models if self.random.random() < 0.4 else self.models[:1],
+                self.models,
                 follows=self.random.random() < 0.6,
                 mirror=self._mirror(kind) if kind is mirrored else None,
             )
@@ -180,12 +181,14 @@ class SchemaStorm:
         works += [clients.reader(places, stop)]
         works += [nemeses.trouble_nodes(places, stop), nemeses.trouble_jobs(places, stop)]
         works += [nemeses.watch_jobs(places, stop), nemeses.trouble_feeds(places, stop)]
+        works += [nemeses.alter_feeds(places, stop), clients.dropper(places, stop)]
         works += [Watchdog(self.sim, self.feeds).watch(stop)]
         tasks = [asyncio.create_task(work) for work in works]
         seconds = self.random.random() * self.random.choice([0.2, 1.0, 4.0, 4.0])
         await asyncio.sleep(seconds)
         if crashes:
             self.deaths += nemeses.deaths
+            self.alterations += nemeses.alterations
             self.crashes += 1
             for model in self.models:
                 model.frozen = True
@@ -206,13 +209,16 @@ class SchemaStorm:
             await asyncio.gather(*tasks)
         self.deaths += nemeses.deaths
         self.pauses += nemeses.pauses
+        self.alterations += nemeses.alterations
 
     # Judgement.
 
     async def _jobs(self, place: Place) -> list[object]:
         jobs = await place.node.registry.list()
         return [
-            (j.description, j.state, j.error, j.claim_node_id) for j in jobs if not j.state.final
+            (j.description, j.state, j.error, j.claim_node_id)
+            for j in jobs
+            if not j.state.final and j.kind != FEED
         ]
 
     async def _settle(self, store: Store, places: list[Place]) -> None:
@@ -226,7 +232,8 @@ class SchemaStorm:
             feed.fail_chance = 0.0
             if feed.task is None:
                 feed.start(choose(self.random, places).node)
-        await Watchdog(self.sim, self.feeds).settle(store.clock.now())
+            await feed.resume_targets(node)
+        await Watchdog(self.sim, self.feeds).settle(node, store.clock.now())
         histories = {
             model.table_id: await TableHistory.read(store, model.table_id) for model in self.models
         }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from random import Random
 
 from tailrace.catalog.values.errors import SQLError
@@ -39,13 +40,37 @@ class Read:
 class Clients:
     """Each of its coroutines is one client, which goes on until `stop` is set."""
 
-    def __init__(self, random: Random, models: Sequence[TableModel]) -> None:
+    def __init__(self, random: Random, models: list[TableModel]) -> None:
         self._random = random
         self._keys = random.choice(KEYS)
         self._models = models
-        self._statements = {model.name: Statements(model.name, random) for model in models}
+        self._statements: dict[str, Statements] = {}
         self._tokens = 0
+        self._names = count(2)
         self.reads: list[Read] = []
+
+    @property
+    def _living(self) -> Sequence[TableModel]:
+        return [model for model in self._models if not model.dropped]
+
+    async def create(self, place: Place, name: str) -> None:
+        """Makes a table with some rows, of which everybody hears when it is there."""
+        model = TableModel(name)
+        locked = self._random.choice(["", " WITH (changefeed_optimized = true)"])
+        columns = "k INT8 PRIMARY KEY, j INT8 NOT NULL, w INT8 NOT NULL"
+        await self._run(place, f"CREATE TABLE {name} ({columns}){locked}")
+        store = place.node.store
+        reader = store.snapshot(await store.now())
+        tables = await place.node.services.catalog.list_tables(reader, "defaultdb")
+        model.table_id = next(table.id for table in tables if table.name == name)
+        self._statements[name] = Statements(name, self._random)
+        if not any(each.frozen for each in self._models):
+            self._models.append(model)
+            await self.load(place, model)
+
+    async def _drop(self, place: Place, model: TableModel) -> None:
+        model.dropped = True
+        await self._run(place, f"DROP TABLE {model.name}")
 
     async def load(self, place: Place, model: TableModel) -> None:
         """The first rows of a table, in one statement."""
@@ -70,7 +95,7 @@ class Clients:
 
     async def writer(self, places: list[Place], stop: asyncio.Event) -> None:
         while not stop.is_set():
-            model = self._random.choice(self._models)
+            model = self._random.choice(self._living)
             place = choose(self._random, places)
             await self._transact(place, model, self._random.random() < 0.25)
             await asyncio.sleep(self._random.choice([0.0, 0.005, 0.05]))
@@ -137,7 +162,7 @@ class Clients:
     async def reader(self, places: list[Place], stop: asyncio.Event) -> None:
         while not stop.is_set():
             await asyncio.sleep(self._random.random() * 0.5)
-            place, model = choose(self._random, places), self._random.choice(self._models)
+            place, model = choose(self._random, places), self._random.choice(self._living)
             session = Session(place.node.services)
             try:
                 at = await place.attend(place.node.store.now(), "the clock")
@@ -163,7 +188,7 @@ class Clients:
             await asyncio.gather(*changes)
 
     async def _change(self, place: Place) -> None:
-        model = self._random.choice(self._models)
+        model = self._random.choice(self._living)
         text, steps = self._statements[model.name].next(model.guess())
         session = Session(place.node.services)
         explicit = self._random.random() < 0.15
@@ -205,11 +230,26 @@ class Clients:
         await session.execute(text)
         return (await session.execute("COMMIT"))[-1]
 
+    async def dropper(self, places: list[Place], stop: asyncio.Event) -> None:
+        """Drops tables, but for the first, and makes others under names that nobody has had."""
+        while not stop.is_set():
+            await asyncio.sleep(self._random.random() * 2)
+            place, others = choose(self._random, places), self._living[1:]
+            if len(others) > 1 or (others and self._random.random() < 0.5):
+                model = self._random.choice(others)
+                work = self._drop(place, model)
+            else:
+                work = self.create(place, f"u{next(self._names)}")
+            try:
+                await place.attend(work, "a table")
+            except (SQLError, KVError, NodeDied):
+                continue
+
     async def lessee(self, places: list[Place], stop: asyncio.Event) -> None:
         """Takes leases and holds them, as a long statement does."""
         while not stop.is_set():
             await asyncio.sleep(self._random.random())
-            place, model = choose(self._random, places), self._random.choice(self._models)
+            place, model = choose(self._random, places), self._random.choice(self._living)
             try:
                 leases = place.node.services.leases
                 at = await place.attend(place.node.store.now(), "the clock")

@@ -4,7 +4,8 @@ A mirror equals `SELECT * AS OF` its resolved timestamp, apart from single rows 
 
     resolved 120     k1@90 k2@130       k1 as of 120, k2 as of 130, k3 absent if it went by now
 
-With `apply=transaction` it equals that, and holds no row that is newer.
+With `apply=transaction` it equals that, and holds no row that is newer. A table that joined later
+or was paused, and is behind the feed's others, is as of where its part of the frontier stands.
 
 Behind a schema change above resolved the view may have the new columns already. What a backfill
 has still to bring into them is NULL till then; under another primary key the view stays as it was.
@@ -20,9 +21,18 @@ from pathlib import Path
 
 from tailrace.catalog.values.column_types import Datum
 from tailrace.changefeed.contract.changes import ChangeBatch
+from tailrace.changefeed.pipeline.progress import part_of
+from tailrace.changefeed.sinks.duckdb.progress_table import decode_frontier
 from tailrace.changefeed.sinks.locations import Apply
-from tailrace.changefeed.sinks.protocol import Sink, SinkError, SinkProgress
-from tailrace.kvlayer.clock import Timestamp
+from tailrace.changefeed.sinks.protocol import (
+    FeedIdentity,
+    Sink,
+    SinkContext,
+    SinkError,
+    SinkProgress,
+)
+from tailrace.kvlayer.clock import ZERO, Timestamp
+from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.store import Store
 from tests.harness.simulation import Simulation
 from tests.simulation.key_order import KeyOrder
@@ -36,7 +46,8 @@ COLUMN_TYPES = {"INT8": "BIGINT", "STRING": "VARCHAR", "UUID": "UUID"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What the file held of a table behind a checkpoint. `at` is the store's clock then."""
+    """What the file held of a table behind a checkpoint. `at` is the store's clock then, and
+    `resolved` what of the table was resolved."""
 
     table_id: int
     at: Timestamp
@@ -56,7 +67,6 @@ class StormMirror:
         self._processes = count(2)
         self._file = DuckDBMirror(folder / "1", apply)
         self._older: Path | None = None
-        self._epoch = 0
         self.looks: list[Look] = []
 
     @property
@@ -72,10 +82,11 @@ class StormMirror:
         """The process is dead: another will find what was committed."""
         self._file = self._file.crash(self._folder / str(next(self._processes)))
 
-    def sink(self, store: Store) -> Sink:
-        """A sink under an epoch of its own, as the job registry gives it."""
-        self._epoch += 1
-        return self._file.sink(store, self._sim, self._epoch)
+    def sink(self, store: Store, context: SinkContext) -> Sink:
+        return self._file.kind(store).create(self._file.uri, context)
+
+    async def release(self, store: Store, identity: FeedIdentity) -> None:
+        await self._file.kind(store).release(self._file.uri, identity)
 
     # What an operator may do to a file of which no process knows.
 
@@ -95,17 +106,21 @@ class StormMirror:
 
     # What it holds.
 
-    async def look(self, models: Mapping[int, TableModel], at: Timestamp) -> None:
-        """Notes what the file holds; nothing changes it meanwhile."""
+    async def look(self, models: Sequence[TableModel], job_id: int, at: Timestamp) -> None:
+        """Notes what the file holds of a feed; nothing changes it meanwhile."""
         found = await self._file.query(
-            "SELECT table_id, mirror_table, shown_table, version, progress.resolved "
-            "FROM _tailrace.mirrors, _tailrace.progress ORDER BY table_id"
+            "SELECT table_id, mirror_table, shown_table, version, progress.resolved, frontier "
+            "FROM _tailrace.mirrors JOIN _tailrace.progress USING (job_id) "
+            f"WHERE job_id = {job_id} ORDER BY table_id"
         )
         looks: list[Look] = []
-        for table_id, name, shown, version, resolved in found:
-            if resolved is None or _number(resolved) == 0:
+        for table_id, name, shown, version, stand, frontier in found:
+            resolved = self._resolved(_number(table_id), stand, frontier)
+            if self.whole and _text(shown).endswith("_empty"):
                 assert not await self._file.query(f"FROM main.{_text(name)} LIMIT 1"), name
                 continue
+            if resolved == ZERO:
+                continue  # its rows are being shown, for the first time or once more
             view, base = f"main.{_text(name)}", f"_tailrace.{_text(shown)}"
             described = await self._file.query(f"DESCRIBE SELECT * FROM {view}")
             rows = await self._file.query(
@@ -116,14 +131,25 @@ class StormMirror:
                 Look(
                     table_id=_number(table_id),
                     at=at,
-                    resolved=Timestamp(_number(resolved)),
+                    resolved=resolved,
                     version=_number(version),
                     columns=tuple((_text(row[0]), _text(row[1])) for row in described),
                     rows={_number(row[1]): (Timestamp(_number(row[0])), row[1:]) for row in rows},
                 )
             )
-        if not any(model.frozen for model in models.values()):
+        if not any(model.frozen for model in models):
             self.looks += looks
+
+    def _resolved(self, table_id: int, stand: Datum, frontier: Datum) -> Timestamp:
+        """How far the file has come with a table; zero while its rows are scanned. One that moves
+        from one resolved timestamp to the next has come as far as the feed, or is behind it."""
+        if stand is None:
+            return ZERO
+        assert isinstance(frontier, bytes), frontier
+        resolved = Timestamp(_number(stand))
+        parts = part_of(decode_frontier(frontier, resolved), table_span(table_id))
+        low = min((at for _, at in parts), default=ZERO)
+        return min(low, resolved) if self.whole else low
 
     def judge(self, models: Mapping[int, TableModel], histories: Mapping[int, TableHistory]) -> int:
         """Returns how many rows were looked at."""
@@ -145,12 +171,14 @@ class LookedAtSink:
         inner: Sink,
         mirror: StormMirror,
         store: Store,
-        models: Mapping[int, TableModel],
+        models: Sequence[TableModel],
         sim: Simulation,
         *,
+        job_id: int,
         fail_chance: float,
     ) -> None:
         self._inner = inner
+        self._job_id = job_id
         self._mirror = mirror
         self._store = store
         self._models = models
@@ -169,7 +197,7 @@ class LookedAtSink:
             raise SinkError("the sink was away")
         await self._inner.flush(progress)
         if self._mirror.whole or (progress is not None and progress.scan_complete):
-            await self._mirror.look(self._models, self._store.clock.last)
+            await self._mirror.look(self._models, self._job_id, self._store.clock.last)
 
 
 class _Judgement:

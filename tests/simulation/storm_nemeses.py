@@ -13,7 +13,7 @@ from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode
 from tests.simulation.schema_feeds import StormFeed
 from tests.simulation.storm_mirrors import StormMirror
-from tests.simulation.storm_places import Place, choose
+from tests.simulation.storm_places import NodeDied, Place, choose
 
 SILENT_SECONDS_MAX = 6.0
 """A job that has come no further for so long says what it waits for."""
@@ -28,6 +28,7 @@ class Nemeses:
         self._feeds = feeds
         self.deaths = 0
         self.pauses = 0
+        self.alterations = 0
 
     async def trouble_nodes(self, places: list[Place], stop: asyncio.Event) -> None:
         """Nodes that stop, lose their connections or their notices, and die."""
@@ -78,6 +79,20 @@ class Nemeses:
             await asyncio.sleep(self._random.choice([0.0, 0.3, 1.0, 3.0]))
             if feed.task is None and not stop.is_set():
                 feed.start(choose(self._random, places).node)
+
+    async def alter_feeds(self, places: list[Place], stop: asyncio.Event) -> None:
+        """Tables that join and leave feeds, are paused, go on and are shown again."""
+        while not stop.is_set():
+            await asyncio.sleep(self._random.random() * 0.2)
+            feed, place = self._random.choice(self._feeds), choose(self._random, places)
+            try:
+                await place.attend(self._alter(feed, place), "ALTER CHANGEFEED")
+            except (SQLError, KVError, NodeDied):
+                continue
+
+    async def _alter(self, feed: StormFeed, place: Place) -> None:
+        await feed.alter(place.node, await feed.choose_alterations(place.node, self._random))
+        self.alterations += 1
 
     def _trouble_file(self, mirror: StormMirror) -> None:
         match self._random.randrange(4):
@@ -133,7 +148,7 @@ class Nemeses:
 
 async def resume_jobs(node: SqlNode) -> None:
     for job in await node.registry.list():
-        if job.state is JobState.PAUSED:
+        if job.state is JobState.PAUSED and job.kind == JOB_KIND:
             try:
                 await node.registry.request_resume(job.id)
             except (SQLError, KVError):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tailrace.kvlayer.clock import Timestamp
 from tests.harness.simulation import Simulation
+from tests.harness.sql_node import SqlNode
 from tests.simulation.schema_feeds import StormFeed
 
 STILL_SECONDS_MAX = 90.0
@@ -30,9 +31,9 @@ class Watchdog:
             self._look()
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def settle(self, at: Timestamp) -> None:
+    async def settle(self, node: SqlNode, at: Timestamp) -> None:
         """Waits until each feed has come as far as `at`, or stands still."""
-        arrivals = [asyncio.create_task(feed.live.wait_until(at)) for feed in self._feeds]
+        arrivals = [asyncio.create_task(feed.caught_up(node, at)) for feed in self._feeds]
         try:
             while not all(arrival.done() for arrival in arrivals):
                 for feed in self._feeds:
@@ -49,7 +50,7 @@ class Watchdog:
         for number, feed in enumerate(self._feeds):
             state = (feed.task, feed.live.progress)
             known, since = self._known.get(number, (None, 0.0))
-            if feed.task is None or known != state:
+            if feed.task is None or feed.idle or known != state:
                 self._known[number] = (state, self._sim.now)
             else:
                 assert self._sim.now - since < STILL_SECONDS_MAX, (

@@ -31,6 +31,7 @@ def test_a_storm_has_everything_in_it() -> None:
     assert sum(outcome.crashes for outcome in outcomes) > 0
     assert sum(outcome.reads for outcome in outcomes) > 0
     assert sum(outcome.pauses for outcome in outcomes) > 0
+    assert sum(outcome.alterations for outcome in outcomes) > 10
     assert sum(outcome.mirrored for outcome in outcomes) > 20
 
 

@@ -15,7 +15,7 @@ lies above the feed's progress, and comes again.
 
 A table that is behind the feed's others (it joined later, or was paused) moves when it has caught
 up with them. The rows of the initial scan go to the base table as they come; until the first
-resolved timestamp the view shows another, empty one.
+resolved timestamp that is not below the scan's the view shows another, empty one.
 """
 
 from __future__ import annotations
@@ -181,6 +181,8 @@ class StagedTable:
         parts = (at for part, at in progress.frontier if self.span.intersect(part))
         if behind(progress) and min(parts, default=progress.resolved) < progress.resolved:
             return None
+        if self._hidden and progress.resolved < self.holds:
+            return None  # its rows are as of a scan that the feed has not resolved yet
         return progress.resolved
 
     # In the file's lane

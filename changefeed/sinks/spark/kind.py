@@ -29,6 +29,7 @@ OPTIONS = frozenset(
         "initial_scan_only",
         "min_checkpoint_frequency",
         "no_initial_scan",
+        "paused",
     }
 )
 """What a lake's feed can be told. Rows bear their operation and commit timestamp in any case."""

@@ -12,17 +12,21 @@ from ....catalog.rights.privileges import SYSTEM, Privilege
 from ....catalog.rights.rights import Rights
 from ....catalog.rights.users import ROOT
 from ....catalog.values.errors import SQLError
+from ....catalog.values.type_kinds import TypeKind
 from ....changefeed import JOB_KIND as CHANGEFEED_KIND
 from ....kvlayer.access import Transaction
 from ....kvlayer.errors import KVError
+from ...introspection.jobs import FEED_JOB_COLUMNS, JOB_COLUMNS, changefeed_rows, job_rows
 from ...plan.needs import missing, needs_on
 from ...results.errors import from_kv
-from ...results.results import INT8, Result, Row, listing
+from ...results.results import INT8, STRING, Result, Row, listing
 from ...runtime.authorization import Actor, current_rights, require
+from ...runtime.jobs import JobSummary, sees
 from ...runtime.relations import LeaseScope, full_name, resolve_all
-from ...runtime.services import ChangefeedRequest, JobSummary, Services
+from ...runtime.services import ChangefeedRequest, Services
 from ...syntax.names import ObjectName, Option
 from ...syntax.statements import (
+    AwaitJobs,
     ControlJobs,
     CreateChangefeed,
     ExplainChangefeed,
@@ -32,7 +36,6 @@ from ...syntax.statements import (
 )
 from ..ddl.ownership import own_jobs
 from ..query.result_shape import CHANGEFEED_COLUMNS, EXPLAIN_COLUMNS, VERIFY_COLUMNS
-from .show import show_changefeed_jobs, show_jobs
 
 
 def check_followed(
@@ -211,16 +214,43 @@ async def list_jobs(
         if statement.changefeeds_only:
             jobs = [job for job in jobs if job.kind == CHANGEFEED_KIND]
     rights = await current_rights(services, opened)
-    jobs = [job for job in jobs if _sees(rights, user, job)]
+    jobs = [job for job in jobs if sees(rights, user, job)]
     if statement.job_id is not None and not jobs:
         raise SQLError("42704", f"job with ID {statement.job_id} does not exist")
-    return show_changefeed_jobs(jobs) if statement.changefeeds_only else show_jobs(jobs)
+    if not statement.changefeeds_only:
+        return listing("SHOW JOBS", list(JOB_COLUMNS.items()), job_rows(jobs))
+    columns, rows = dict(FEED_JOB_COLUMNS), changefeed_rows(jobs)
+    if statement.watched:
+        columns["watched_tables"] = STRING
+        rows = [(*row, job.watched) for row, job in zip(rows, jobs, strict=True)]
+    return listing("SHOW JOBS", list(columns.items()), rows)
 
 
-def _sees(rights: Rights, user: str, job: JobSummary) -> bool:
-    if rights.held(user, SYSTEM) & (Privilege.VIEWJOB | Privilege.CONTROLJOB):
-        return True
-    return (job.user_name or ROOT) in rights.roles_of(user)
+async def await_jobs(services: Services, statement: AwaitJobs, user: str) -> Result:
+    """The jobs, when all of them are over. Raises SQLError 42704 for one that the user does not
+    see."""
+    rights = services.rights.current
+    found = {job.id: job for job in await services.jobs.find(statement.job_ids)}
+    for job_id in statement.job_ids:
+        if job_id not in found or not sees(rights, user, found[job_id]):
+            raise SQLError("42704", f"job with ID {job_id} does not exist")
+    await services.jobs.completed(statement.job_ids)
+    rows = job_rows(await services.jobs.find(statement.job_ids))
+    return listing("SHOW JOBS", list(JOB_COLUMNS.items()), rows)
+
+
+def named_jobs(found: Result) -> tuple[int, ...]:
+    """The jobs that the query of PAUSE JOBS (SELECT …) and its kin finds, each once.
+
+    Raises SQLError 42601 and 42804 where it does not return ids of jobs.
+    """
+    if len(found.columns) != 1:
+        raise SQLError("42601", "the query must return one column, the ids of jobs")
+    ids = dict.fromkeys(row[0] for row in found.fetch_rows() if row[0] is not None)
+    if found.columns[0].type.kind is not TypeKind.INT8:
+        name = found.columns[0].type.sql_name
+        raise SQLError("42804", f"the query must return the ids of jobs, not {name}")
+    return tuple(job_id for job_id in ids if isinstance(job_id, int))
 
 
 async def check_sees_job(services: Services, user: str, job_id: int) -> None:
@@ -229,7 +259,7 @@ async def check_sees_job(services: Services, user: str, job_id: int) -> None:
     if rights.admin(user):
         return
     jobs = await services.jobs.find([job_id])
-    if not any(_sees(rights, user, job) for job in jobs):
+    if not any(sees(rights, user, job) for job in jobs):
         raise SQLError("42704", f"job with ID {job_id} does not exist")
 
 
@@ -239,7 +269,7 @@ async def check_reads_feed(services: Services, user: str, job_id: int) -> None:
     rights = services.rights.current
     if rights.admin(user):
         return
-    jobs = [job for job in await services.jobs.find([job_id]) if _sees(rights, user, job)]
+    jobs = [job for job in await services.jobs.find([job_id]) if sees(rights, user, job)]
     if not jobs:
         raise SQLError("42704", f"job with ID {job_id} does not exist")
     for job in jobs:

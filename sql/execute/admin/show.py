@@ -7,15 +7,11 @@ from difflib import get_close_matches
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.store.descriptor_store import DescriptorReader
 from ....catalog.store.show_create import default_text, show_create
-from ....catalog.values.column_types import ColumnType
 from ....catalog.values.errors import SQLError
-from ....catalog.values.type_kinds import TypeKind
-from ....kvlayer.clock import format_timestamp
 from ....kvlayer.settings import REGISTRY
-from ...results.as_of import datetime_of
-from ...results.results import BOOL, INT8, STRING, TIMESTAMPTZ, Result, Row, listing
+from ...results.results import BOOL, INT8, STRING, Result, Row, listing
 from ...runtime.relations import not_a_view, resolve
-from ...runtime.services import JobSummary, Services
+from ...runtime.services import Services
 from ...syntax import statements
 from ...syntax.maintenance_statements import Maintain
 from .maintenance import maintain
@@ -146,87 +142,3 @@ def _value(services: Services, name: str) -> str:
     if setting.kind == "duration":
         return f"{value:g}s"
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def show_jobs(jobs: list[JobSummary]) -> Result:
-    """SHOW JOBS."""
-    rows: list[Row] = [
-        (
-            job.id,
-            job.kind,
-            job.description,
-            job.state,
-            job.running_status,
-            job.created,
-            job.started,
-            job.finished,
-            job.modified,
-            job.error,
-        )
-        for job in jobs
-    ]
-    return listing("SHOW JOBS", _JOB_COLUMNS, rows)
-
-
-def show_changefeed_jobs(jobs: list[JobSummary]) -> Result:
-    """SHOW CHANGEFEED JOBS: the anchor's columns, and how late each feed is."""
-    rows: list[Row] = [
-        (
-            job.id,
-            job.description,
-            job.user_name,
-            job.state,
-            job.running_status,
-            job.created,
-            job.started,
-            job.finished,
-            job.modified,
-            None if job.resolved is None else format_timestamp(job.resolved),
-            None if job.resolved is None else datetime_of(job.resolved),
-            job.error,
-            job.sink,
-            job.tables,
-            job.topics,
-            job.format,
-            job.lag_seconds,
-            job.catch_up_seconds,
-        )
-        for job in jobs
-    ]
-    return listing("SHOW JOBS", _CHANGEFEED_COLUMNS, rows)
-
-
-FLOAT8 = ColumnType(TypeKind.FLOAT8)
-
-_JOB_COLUMNS = (
-    ("job_id", INT8),
-    ("job_type", STRING),
-    ("description", STRING),
-    ("status", STRING),
-    ("running_status", STRING),
-    ("created", TIMESTAMPTZ),
-    ("started", TIMESTAMPTZ),
-    ("finished", TIMESTAMPTZ),
-    ("modified", TIMESTAMPTZ),
-    ("error", STRING),
-)
-_CHANGEFEED_COLUMNS = (
-    ("job_id", INT8),
-    ("description", STRING),
-    ("user_name", STRING),
-    ("status", STRING),
-    ("running_status", STRING),
-    ("created", TIMESTAMPTZ),
-    ("started", TIMESTAMPTZ),
-    ("finished", TIMESTAMPTZ),
-    ("modified", TIMESTAMPTZ),
-    ("high_water_timestamp", STRING),
-    ("readable_high_water_timestamptz", TIMESTAMPTZ),
-    ("error", STRING),
-    ("sink_uri", STRING),
-    ("full_table_names", STRING),
-    ("topics", STRING),
-    ("format", STRING),
-    ("lag_seconds", FLOAT8),
-    ("catch_up_seconds", FLOAT8),
-)

@@ -20,7 +20,7 @@ from ...plan.plans import LockedTable, LockingPlan, NativeSelect, SelectPlan
 from ...results.errors import lock_unavailable
 from ...results.results import Result, Row
 from ...runtime.query_evaluator import Answer, QueryEvaluator
-from .reading import cut, read_rows, run_analytic
+from .reading import cut, read_rows, run_analytic, shown
 
 ROUNDS_MAX = 20
 """Times that the query is run. Each round but the last found rows that had changed or come since
@@ -54,7 +54,7 @@ async def run_locking(
             taken = await _take(plan, locking, found, transaction, bindings)
             if transaction.read_timestamp == at:
                 _track(plan, locking, found, taken, transaction, bindings)
-                return _result(plan, found, taken)
+                return await _result(plan, found, taken, bindings)
     except LockUnavailable as error:
         names = [table.descriptor.name for table in locking.tables]
         raise lock_unavailable(error, names) from error
@@ -206,12 +206,12 @@ def _track(
             transaction.track_read(primary)
 
 
-def _result(plan: SelectPlan, found: _Found, taken: Sequence[int]) -> Result:
+async def _result(
+    plan: SelectPlan, found: _Found, taken: Sequence[int], bindings: Bindings
+) -> Result:
     tag = f"SELECT {len(taken)}"
     if plan.native is not None:
-        places = plan.native.columns
-        rows = [tuple([found.rows[number][place] for place in places]) for number in taken]
-        return Result(tag=tag, columns=plan.native.names, rows=rows, row_count=len(rows))
+        return await shown(plan.native, [found.rows[number] for number in taken], bindings)
     assert found.answer is not None, plan
     table = found.answer.table.take(list(taken)) if taken else found.answer.table.slice(0, 0)
     return Result(tag=tag, columns=found.answer.columns, table=table, row_count=len(taken))

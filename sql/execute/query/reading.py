@@ -13,6 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from ....catalog.rows.row_codec import RowCodec, codec_for
+from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
 from ....kvlayer.span import Span
 from ....kvlayer.transaction_modes import WhenLocked
@@ -40,6 +41,9 @@ NATIVE_ROWS_MAX = 4096
 
 JOINED_ROWS_MAX = 1024
 """The same for one that reads a row by its key for each entry of an index: some 20 µs each."""
+
+VALUES_PER_STEP = 1000
+"""Values that are computed in one step of the loop, of a microsecond or two each."""
 
 JOINED_FOR_DUCKDB_MAX = 10_000
 """So many reads by key take a fifth of a second, as a full scan of 60,000 rows does: from there on
@@ -80,7 +84,6 @@ async def run_native(native: NativeSelect, transaction: Transaction, bindings: B
     codec = codec_for(native.access.descriptor)
     test = bind_predicates(native.predicates, bindings) if native.predicates else None
     found: list[Row] = []
-    columns = native.columns
     if wanted is None and native.access.points:
         pairs = await read_points(
             native.access, codec, transaction, bindings, reverse=native.reverse
@@ -99,10 +102,33 @@ async def run_native(native: NativeSelect, transaction: Transaction, bindings: B
             found += [row for _, row in rows if test is None or test(row)]
             if wanted is not None and len(found) >= wanted:
                 break
-    chosen = [tuple([row[place] for place in columns]) for row in found[limits]]
+    return await shown(native, found[limits], bindings)
+
+
+async def shown(native: NativeSelect, rows: Sequence[Row], bindings: Bindings) -> Result:
+    """The result of the rows that a native plan found. Raises SQLError where one computes what
+    cannot be."""
+    columns = native.columns
+    places = [column for column in columns if isinstance(column, int)]
+    chosen: list[Row] = []
+    if len(places) == len(columns):
+        chosen = [tuple([row[place] for place in places]) for row in rows]
+    else:
+        step = max(1, VALUES_PER_STEP // len(columns))
+        for start in range(0, len(rows), step):
+            if start:
+                await asyncio.sleep(0)
+            for row in rows[start : start + step]:
+                chosen.append(tuple([_value(column, row, bindings) for column in columns]))
     return Result(
         tag=f"SELECT {len(chosen)}", columns=native.names, rows=chosen, row_count=len(chosen)
     )
+
+
+def _value(column: int | Scalar, row: Row, bindings: Bindings) -> Datum:
+    if isinstance(column, int):
+        return row[column]
+    return column.evaluate(row, bindings)  # type: ignore[return-value]  # checked when it was planned
 
 
 def cut(limit: Scalar | None, offset: Scalar | None, bindings: Bindings) -> slice:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from ....catalog.values.column_types import ColumnType
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
+from ...introspection.jobs import JOB_COLUMNS
 from ...plan.plans import MergePlan, Plan, SelectPlan, WithPlan
 from ...results.results import INT8, STRING, ResultColumn
 from ...syntax.changefeed_statements import AlterChangefeed
 from ...syntax.statements import (
+    AwaitJobs,
     CreateChangefeed,
     Explain,
     ExplainChangefeed,
@@ -66,6 +68,8 @@ def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | Non
             return EXPLAIN_COLUMNS if sample is None else CHANGEFEED_COLUMNS
         case AlterChangefeed():
             return (ResultColumn("job_id", INT8), ResultColumn("job_description", STRING))
+        case AwaitJobs():
+            return tuple(ResultColumn(name, type) for name, type in JOB_COLUMNS.items())
         case VerifyChangefeed():
             return VERIFY_COLUMNS
         case Explain():

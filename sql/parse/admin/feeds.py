@@ -10,10 +10,12 @@ from ....catalog.values.errors import SQLError
 from ...syntax.changefeed_statements import ShowFeedLag, ShowFeedLatency
 from ...syntax.names import ObjectName, Option
 from ...syntax.statements import (
+    AwaitJobs,
     ControlJobs,
     CreateChangefeed,
     ExplainChangefeed,
     JobAction,
+    Query,
     SetClusterSetting,
     ShowClusterSettings,
     ShowColumns,
@@ -29,10 +31,14 @@ from ...syntax.statements import (
 from .. import transactions
 from ..cursor import Cursor, LexemeKind
 from ..ddl.ranges import show_ranges
+from ..queries import parse_query
 
 
 def create_changefeed(cursor: Cursor) -> CreateChangefeed:
-    """`FOR [TABLE] name, … | RELAXED LOG name [INTO 'uri'] [WITH option [= value], …]`"""
+    """`FOR [TABLE] name, … | RELAXED LOG name [INTO 'uri'] [WITH option [= value], …]`, where INTO
+    and WITH stand before or behind FOR."""
+    sink, options = _into(cursor, None), with_options(cursor)
+    sink = _into(cursor, sink)
     cursor.expect_words("for")
     log: str | None = None
     tables: tuple[ObjectName, ...] = ()
@@ -40,8 +46,9 @@ def create_changefeed(cursor: Cursor) -> CreateChangefeed:
         log = cursor.identifier("a relaxed log's name")
     else:
         tables = feed_tables(cursor)
-    sink = cursor.string("the sink's URI") if cursor.accept_words("into") else None
-    options = with_options(cursor)
+    sink = _into(cursor, sink)
+    options = with_options(cursor, options)
+    sink = _into(cursor, sink)
     cursor.expect_end()
     return CreateChangefeed(
         tables=tables, sink=sink, options=options, text=cursor.statement_text, relaxed_log=log
@@ -68,34 +75,71 @@ def explain_changefeed(cursor: Cursor) -> ExplainChangefeed:
 def feed_tables(cursor: Cursor) -> tuple[ObjectName, ...]:
     """`[TABLE] name, …`"""
     cursor.accept_words("table")
-    tables = [cursor.object_name("a table's name")]
+    tables = [_table(cursor)]
     while cursor.accept_symbol(","):
         cursor.accept_words("table")
-        tables.append(cursor.object_name("a table's name"))
+        tables.append(_table(cursor))
     return tuple(tables)
 
 
-def with_options(cursor: Cursor) -> tuple[Option, ...]:
-    """`[WITH [(] option [= value], … [)]]`"""
-    if not cursor.accept_words("with"):
+def _table(cursor: Cursor) -> ObjectName:
+    name = cursor.object_name("a table's name")
+    if cursor.at_words("family"):
+        raise SQLError(
+            "0A000",
+            "changefeeds of column families are not supported",
+            hint=f"A table's rows are stored whole: a changefeed of {name} tells of all columns.",
+            position=cursor.position,
+        )
+    return name
+
+
+def _into(cursor: Cursor, known: str | None) -> str | None:
+    """INTO, if it stands here and has not stood before."""
+    if known is not None or not cursor.accept_words("into"):
+        return known
+    return cursor.string("the sink's URI")
+
+
+def with_options(cursor: Cursor, known: tuple[Option, ...] = ()) -> tuple[Option, ...]:
+    """`WITH option, …`, `WITH (option, …)` or `[WITH] OPTIONS (option, …)`, if it stands here."""
+    if known:
+        return known
+    begun = cursor.accept_words("with")
+    bracketed = cursor.accept_words("options")
+    if not (begun or bracketed):
         return ()
-    parenthesized = cursor.accept_symbol("(")
+    if bracketed:
+        cursor.expect_symbol("(")
+    else:
+        bracketed = cursor.accept_symbol("(")
     options = [cursor.option()]
     while cursor.accept_symbol(","):
         options.append(cursor.option())
-    if parenthesized:
+    if bracketed:
         cursor.expect_symbol(")")
     return tuple(options)
 
 
 def control_jobs(cursor: Cursor, action: JobAction) -> ControlJobs:
+    """`JOB id`, `JOBS id, …` or `JOBS query`."""
     if not cursor.accept_words("jobs"):
         cursor.expect_words("job")
+    ids, query = _jobs(cursor)
+    return ControlJobs(action=action, job_ids=ids, query=query)
+
+
+def _jobs(cursor: Cursor) -> tuple[tuple[int, ...], Query | None]:
+    """The ids of jobs, or the query that finds them, to the end of the statement."""
+    if not cursor.finished:
+        rest = cursor.tokens[cursor.current.token_index :]
+        if rest[0].token_type in QUERY_TOKENS:
+            return (), parse_query(cursor.text, rest)
     ids = [cursor.integer("a job's id")]
     while cursor.accept_symbol(","):
         ids.append(cursor.integer("a job's id"))
     cursor.expect_end()
-    return ControlJobs(action=action, job_ids=tuple(ids))
+    return tuple(ids), None
 
 
 def verify_changefeed(cursor: Cursor) -> VerifyChangefeed:
@@ -127,11 +171,18 @@ def show(cursor: Cursor) -> Statement:
 
 def _shown(cursor: Cursor) -> Statement:
     position = cursor.position
+    if cursor.accept_words("jobs", "when", "complete") or cursor.accept_words(
+        "job", "when", "complete"
+    ):
+        ids, query = _jobs(cursor)
+        cursor.skip_to_token(len(cursor.tokens))
+        return AwaitJobs(job_ids=ids, query=query)
     for words, only in ((("changefeed",), True), ((), False)):
         if cursor.accept_words(*words, "jobs"):
-            return ShowJobs(changefeeds_only=only, job_id=None)
+            return ShowJobs(changefeeds_only=only, job_id=None, watched=only and _watched(cursor))
         if cursor.accept_words(*words, "job"):
-            return ShowJobs(changefeeds_only=only, job_id=cursor.integer("a job's id"))
+            job_id = cursor.integer("a job's id")
+            return ShowJobs(changefeeds_only=only, job_id=job_id, watched=only and _watched(cursor))
     if cursor.accept_words("cluster", "settings") or cursor.accept_words(
         "all", "cluster", "settings"
     ):
@@ -171,6 +222,10 @@ def _shown(cursor: Cursor) -> Statement:
     if cursor.current.kind is LexemeKind.WORD:
         return ShowSession(name=cursor.dotted_name("what to show"), position=position)
     cursor.fail(expected="TABLES, DATABASES, COLUMNS, CREATE TABLE, JOBS or CLUSTER SETTINGS")
+
+
+def _watched(cursor: Cursor) -> bool:
+    return cursor.accept_words("with", "watched_tables")
 
 
 def set_statement(cursor: Cursor) -> Statement:

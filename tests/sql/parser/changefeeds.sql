@@ -35,23 +35,23 @@ HINT: Expected a job's id.
 
 SHOW CHANGEFEED JOBS
 ----
-ShowJobs(changefeeds_only=True, job_id=None)
+ShowJobs(changefeeds_only=True, job_id=None, watched=False)
 
 SHOW JOBS
 ----
-ShowJobs(changefeeds_only=False, job_id=None)
+ShowJobs(changefeeds_only=False, job_id=None, watched=False)
 
 SHOW CHANGEFEED JOB 12
 ----
-ShowJobs(changefeeds_only=True, job_id=12)
+ShowJobs(changefeeds_only=True, job_id=12, watched=False)
 
 CANCEL JOB 12
 ----
-ControlJobs(action=CANCEL, job_ids=(12))
+ControlJobs(action=CANCEL, job_ids=(12), query=None)
 
 PAUSE JOBS 1, 2
 ----
-ControlJobs(action=PAUSE, job_ids=(1, 2))
+ControlJobs(action=PAUSE, job_ids=(1, 2), query=None)
 
 RESUME JOB x
 ----
@@ -85,6 +85,83 @@ ALTER CHANGEFEED j ADD t
 ----
 position 18: syntax error at or near "j" (SQLSTATE 42601)
 HINT: Expected a job's id.
+
+CREATE CHANGEFEED INTO 'null://' WITH updated FOR t
+----
+CreateChangefeed(tables=(ObjectName(parts=('t'), position=51)), sink='null://', options=(Option(name='updated', value=None, position=39)), text="CREATE CHANGEFEED INTO 'null://' WITH updated FOR t", relaxed_log=None)
+
+CREATE CHANGEFEED WITH (paused) INTO 'null://' FOR TABLE t, u
+----
+CreateChangefeed(tables=(ObjectName(parts=('t'), position=58), ObjectName(parts=('u'), position=61)), sink='null://', options=(Option(name='paused', value=None, position=25)), text="CREATE CHANGEFEED WITH (paused) INTO 'null://' FOR TABLE t, u", relaxed_log=None)
+
+CREATE CHANGEFEED FOR t WITH OPTIONS (updated) INTO 'null://'
+----
+CreateChangefeed(tables=(ObjectName(parts=('t'), position=23)), sink='null://', options=(Option(name='updated', value=None, position=39)), text="CREATE CHANGEFEED FOR t WITH OPTIONS (updated) INTO 'null://'", relaxed_log=None)
+
+CREATE CHANGEFEED FOR t INTO 'null://' OPTIONS (updated, resolved = '1s')
+----
+CreateChangefeed(tables=(ObjectName(parts=('t'), position=23)), sink='null://', options=(Option(name='updated', value=None, position=49), Option(name='resolved', value='1s', position=58)), text="CREATE CHANGEFEED FOR t INTO 'null://' OPTIONS (updated, resolved = '1s')", relaxed_log=None)
+
+CREATE CHANGEFEED FOR t OPTIONS updated
+----
+position 33: syntax error at or near "updated" (SQLSTATE 42601)
+HINT: Expected "(".
+
+CREATE CHANGEFEED INTO 'null://' FOR t INTO 'null://'
+----
+position 40: syntax error at or near "INTO" (SQLSTATE 42601)
+HINT: Expected the end of the statement.
+
+CREATE CHANGEFEED FOR TABLE t FAMILY f INTO 'null://'
+----
+position 31: changefeeds of column families are not supported (SQLSTATE 0A000)
+HINT: A table's rows are stored whole: a changefeed of t tells of all columns.
+
+SHOW CHANGEFEED JOBS WITH WATCHED_TABLES
+----
+ShowJobs(changefeeds_only=True, job_id=None, watched=True)
+
+SHOW CHANGEFEED JOB 12 WITH watched_tables
+----
+ShowJobs(changefeeds_only=True, job_id=12, watched=True)
+
+SHOW JOBS WITH WATCHED_TABLES
+----
+position 11: syntax error at or near "WITH" (SQLSTATE 42601)
+HINT: Expected the end of the statement.
+
+PAUSE JOBS (SELECT job_id FROM [SHOW CHANGEFEED JOBS] WHERE status = 'running')
+----
+ControlJobs(action=PAUSE, job_ids=(), query=Query(tree=‹SELECT job_id FROM tailrace_internal.changefeed_jobs WHERE status = 'running'›, as_of=None, locks=()))
+
+CANCEL JOBS SELECT 1
+----
+ControlJobs(action=CANCEL, job_ids=(), query=Query(tree=‹SELECT 1›, as_of=None, locks=()))
+
+RESUME JOB (SELECT 1)
+----
+ControlJobs(action=RESUME, job_ids=(), query=Query(tree=‹SELECT 1›, as_of=None, locks=()))
+
+SHOW JOBS WHEN COMPLETE 1, 2
+----
+AwaitJobs(job_ids=(1, 2), query=None)
+
+SHOW JOB WHEN COMPLETE 1
+----
+AwaitJobs(job_ids=(1), query=None)
+
+SHOW JOBS WHEN COMPLETE (SELECT 1)
+----
+AwaitJobs(job_ids=(), query=Query(tree=‹SELECT 1›, as_of=None, locks=()))
+
+SELECT job_id FROM [SHOW JOBS] AS j
+----
+Query(tree=‹SELECT job_id FROM tailrace_internal.jobs AS j›, as_of=None, locks=())
+
+SELECT * FROM [SHOW TABLES]
+----
+position 15: [SHOW TABLES] is not supported as a table (SQLSTATE 0A000)
+HINT: In brackets stand SHOW JOBS and SHOW CHANGEFEED JOBS.
 
 EXPLAIN CHANGEFEED FOR TABLE t INTO 'null://' WITH updated, sample = 3
 ----
