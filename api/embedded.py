@@ -19,27 +19,24 @@ from __future__ import annotations
 import atexit
 import threading
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from os import PathLike
 from types import TracebackType
-from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from ..catalog.descriptors.names import quote_identifier
 from ..catalog.values.column_types import Datum
 from ..changefeed.pipeline.live import LiveFeed
-from ..error import Error
 from ..kvlayer.clock import Timestamp
 from ..sql import LoadMode, LoadReport, Row
 from ..sql import Session as StatementSession
 from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
+from .keyspaces import AsyncKeyspace, Keyspace
 from .loop_thread import LoopThread
 from .node import Node, NodeOptions
 from .result import Result
-
-T = TypeVar("T")
 
 
 class AsyncMirror:
@@ -142,6 +139,10 @@ class AsyncDatabase:
         """A mirror, by the path or the URI that its changefeed was given."""
         return AsyncMirror(self.node, location)
 
+    def keyspace(self, name: str) -> AsyncKeyspace:
+        """A raw keyspace, which CREATE KEYSPACE has made."""
+        return AsyncKeyspace(self.node, name)
+
     def feed(self, job_id: int) -> LiveFeed:
         """A changefeed as this process knows it: its state, its latencies, and who waits for it."""
         return self.node.feed(job_id)
@@ -194,10 +195,10 @@ class Mirror:
         self._mirror = mirror
 
     def sql(self, text: str, params: Sequence[Datum] = ()) -> pa.Table:
-        return _outcome(self._thread, self._mirror.sql(text, params))
+        return self._thread.outcome(self._mirror.sql(text, params))
 
     def wait(self, until: Timestamp | None = None) -> Timestamp:
-        return _outcome(self._thread, self._mirror.wait(until))
+        return self._thread.outcome(self._mirror.wait(until))
 
 
 class Session:
@@ -208,7 +209,7 @@ class Session:
         self._session = session
 
     def sql(self, text: str, params: Sequence[object] = ()) -> Result:
-        return _outcome(self._thread, self._session.sql(text, params))
+        return self._thread.outcome(self._session.sql(text, params))
 
     def close(self) -> None:
         """Rolls back what is open. Nothing is open any more once its database is closed."""
@@ -270,7 +271,7 @@ class Database:
         loading = self._database.load(
             table, data, mode=mode, rows_per_transaction=rows_per_transaction
         )
-        return _outcome(self._thread, loading)
+        return self._thread.outcome(loading)
 
     def changefeed(self, *tables: str, **options: str | bool) -> Iterator[Row]:
         """Rows as they come; closing the iterator ends the feed."""
@@ -278,7 +279,7 @@ class Database:
         try:
             while True:
                 try:
-                    yield _outcome(self._thread, _next(rows))
+                    yield self._thread.outcome(_next(rows))
                 except StopAsyncIteration:
                     return
         finally:
@@ -288,6 +289,10 @@ class Database:
     def mirror(self, location: str) -> Mirror:
         """A mirror, by the path or the URI that its changefeed was given."""
         return Mirror(self._thread, self._database.mirror(location))
+
+    def keyspace(self, name: str) -> Keyspace:
+        """A raw keyspace, which CREATE KEYSPACE has made."""
+        return Keyspace(self._thread, self._database.keyspace(name))
 
     def close(self) -> None:
         """Closes the store and ends its thread. Closing twice is closing once."""
@@ -313,14 +318,6 @@ class Database:
 
     async def _session(self, database: str | None) -> AsyncSession:
         return self._database.session(database=database)
-
-
-def _outcome(thread: LoopThread, coroutine: Coroutine[Any, Any, T]) -> T:
-    """What the coroutine returns. An error of ours is raised without the frames of the loop."""
-    try:
-        return thread.run(coroutine)
-    except Error as error:
-        raise error.with_traceback(None) from None
 
 
 def _close_later(thread: LoopThread, session: AsyncSession) -> None:

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from ..error import Error
+
 T = TypeVar("T")
 
 
@@ -30,6 +32,13 @@ class LoopThread:
         except BaseException:
             future.cancel()
             raise
+
+    def outcome(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """As `run`. An error of ours is raised without the frames of the loop."""
+        try:
+            return self.run(coroutine)
+        except Error as error:
+            raise error.with_traceback(None) from None
 
     def submit(self, coroutine: Coroutine[Any, Any, object]) -> None:
         """Begins the coroutine; nobody hears what comes of it."""

@@ -54,6 +54,7 @@ from ..kvlayer.store import Store
 from ..sql import Analytics, LoadMode, LoadReport, Services, Session, load
 from ..sql.execute.columnar_cache import ColumnarCache
 from ..sql.execute.ddl.analytic_rows import AnalyticRows
+from ..sql.execute.write.keyspaces import RawKeyspaces
 from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
 from ..sql.execute.write.relaxed_load import RelaxedLogs
 from ..sql.introspection.registry import default_tables
@@ -116,6 +117,7 @@ class Node:
         self.jobs = jobs
         self.feeds = feeds
         self.relaxed = RelaxedLogs(services)
+        self.keyspaces = RawKeyspaces(services)
         self.mirrors = MirrorReader(files)
         self.positions = Positions(
             services.store,

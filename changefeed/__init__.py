@@ -40,6 +40,7 @@ from .subscriptions import (
     give_subscriptions,
     list_subscriptions,
 )
+from .targets import KeyspacePart
 
 __all__ = [
     "JOB_KIND",
@@ -53,6 +54,7 @@ __all__ = [
     "FeedState",
     "FeedStatus",
     "FeedStopped",
+    "KeyspacePart",
     "Latency",
     "LiveFeed",
     "Milestone",

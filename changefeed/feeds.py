@@ -257,6 +257,8 @@ class Changefeeds:
         kind = self._services.kinds.kind_of(details.sink_uri)
         if not isinstance(kind, DuckDBKind):
             raise SQLError("0A000", "only mirrors in DuckDB files can be verified")
+        if any(target.keyspace is not None for target in details.targets):
+            raise SQLError("0A000", "only mirrors of tables can be verified, and not of a keyspace")
         if details.node_id != self._services.node_id:
             raise SQLError(
                 "0A000",
@@ -317,7 +319,7 @@ class Changefeeds:
         services = self._services
         return await feed_lag(
             FeedPosition(details=details, progress=progress, live=live, halted=halted),
-            [services.target(target.table_id) for target in details.targets],
+            [services.target(target.table_id, target.keyspace) for target in details.targets],
             services.store,
             services.store.clock.last,
             asyncio.get_running_loop().time(),

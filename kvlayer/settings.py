@@ -37,6 +37,8 @@ class Setting(Generic[V]):
 
 REGISTRY: dict[str, Setting[int] | Setting[float] | Setting[bool] | Setting[str]] = {}
 
+_ORDERS: list[tuple[Setting[float], Setting[float]]] = []
+
 _UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(us|µs|ms|s|m|h|d)")
 
@@ -132,6 +134,13 @@ def declare_choice(
     return setting
 
 
+def declare_less(lesser: Setting[float], greater: Setting[float]) -> None:
+    """From here on who sets one of two durations is refused where the first would not stay below
+    the second (`Settings.check`)."""
+    assert lesser.default < greater.default, (lesser, greater)
+    _ORDERS.append((lesser, greater))
+
+
 class Settings:
     """The values of one store's settings."""
 
@@ -158,6 +167,25 @@ class Settings:
         except SettingError as error:
             raise SettingError(f"cluster setting {name}: {error}") from None
         self._notify(name)
+
+    def check(self, name: str, text: str | None) -> None:
+        """Raises SettingError where the value (None: the default) does not fit, by itself or beside
+        the other settings."""
+        setting = REGISTRY.get(name)
+        if setting is None:
+            raise SettingError(f"unknown cluster setting {name!r}")
+        try:
+            value = setting.default if text is None else setting.parse(text)
+        except SettingError as error:
+            raise SettingError(f"cluster setting {name}: {error}") from None
+        for lesser, greater in _ORDERS:
+            low = value if lesser.name == name else self.get(lesser)
+            high = value if greater.name == name else self.get(greater)
+            if name in (lesser.name, greater.name) and float(low) >= float(high):
+                raise SettingError(
+                    f"cluster setting {lesser.name} ({float(low):g} s) must stay below "
+                    f"{greater.name} ({float(high):g} s)"
+                )
 
     def reset(self, name: str) -> None:
         """Back to the default."""

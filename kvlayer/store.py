@@ -18,6 +18,7 @@ from .errors import ClockStopped, StoreClosed, TransactionState
 from .history import StoreHistory, StorePosition
 from .log import RETAINED_BYTES_MAX, CommandLog
 from .metrics import Metrics
+from .mvcc import DeadBody
 from .offload import Offload
 from .rangefeed import MemoryBudget, RangeFeed, SpanFeed, TickedFeed
 from .ranges import (
@@ -400,13 +401,20 @@ class Store:
         """The greatest of `gc_threshold_of`: see `StoreAccess`."""
         return max(map(self.gc_threshold_of, spans))
 
-    async def collect_garbage(self, span: Span, threshold: Timestamp) -> int:
+    async def collect_garbage(
+        self,
+        span: Span,
+        threshold: Timestamp,
+        *,
+        dead_at: Callable[[Timestamp, Timestamp], DeadBody] | None = None,
+    ) -> int:
         """Removes versions of the span that no reader above `threshold` can see; says how many.
 
-        The span's threshold rises to `threshold`, or to just below what is protected in it.
+        The span's threshold rises to `threshold`, or to just below what is protected in it. Of
+        which bodies there `dead_at(threshold, now)` holds count as deletions.
         """
         self._check_past(threshold)
-        return await collect_garbage(self._ranges, span, threshold)
+        return await collect_garbage(self._ranges, span, threshold, dead_at)
 
     # Health and the end.
 

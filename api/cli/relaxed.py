@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import http.client
-from base64 import b64encode
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote
 
 import msgspec
 import pyarrow as pa
@@ -16,8 +14,8 @@ from ...error import Error
 from ...kvlayer.relaxed.errors import RelaxedLogError
 from ...kvlayer.relaxed.segment import Segment, read_segment
 from ..http.bodies import ARROW_STREAM, RelaxedReply
+from .rest_client import DEFAULT_URL, ask
 
-DEFAULT_URL = "http://127.0.0.1:8080"
 LINES_PER_REQUEST = 50_000
 """A request is answered when its lines are durable: what was answered is not lost."""
 
@@ -25,7 +23,7 @@ relaxed_app = typer.Typer(no_args_is_help=True, help="Relaxed logs.")
 
 
 class RelaxedRefused(Error):
-    """A segment cannot be read, or the server said no."""
+    """A segment cannot be read."""
 
 
 @relaxed_app.callback()
@@ -69,7 +67,7 @@ def _read(path: Path) -> Segment:
 
 
 def send(url: str, log: str, lines: pa.Table) -> RelaxedReply:
-    """Raises RelaxedRefused."""
+    """Raises Refused."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, lines.schema) as writer:
         writer.write_table(lines, max_chunksize=10_000)
@@ -77,38 +75,10 @@ def send(url: str, log: str, lines: pa.Table) -> RelaxedReply:
 
 
 def show(url: str, log: str) -> RelaxedReply:
-    """Raises RelaxedRefused."""
+    """Raises Refused."""
     return _ask("GET", url, log, None)
 
 
 def _ask(method: str, url: str, log: str, body: bytes | None) -> RelaxedReply:
-    where = urlsplit(url)
-    secure = where.scheme == "https"
-    kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-    headers = {"Content-Type": ARROW_STREAM}
-    if where.username is not None:
-        who = f"{unquote(where.username)}:{unquote(where.password or '')}"
-        headers["Authorization"] = f"Basic {b64encode(who.encode()).decode()}"
-    connection = kind(where.hostname or "127.0.0.1", where.port)
-    try:
-        connection.request(method, f"/v1/relaxed/{quote(log, safe='')}", body, headers)
-        answer = connection.getresponse()
-        text = answer.read()
-    except OSError as error:
-        address = where.hostname or "127.0.0.1"
-        raise RelaxedRefused(f"cannot reach {address}:{where.port}: {error}") from error
-    finally:
-        connection.close()
-    if answer.status != http.client.OK:
-        raise RelaxedRefused(_problem(text) or f"the server answered {answer.status}")
+    text = ask(method, url, f"/v1/relaxed/{quote(log, safe='')}", body, ARROW_STREAM)
     return msgspec.json.decode(text, type=RelaxedReply)
-
-
-def _problem(text: bytes) -> str:
-    """What a refusal says."""
-    try:
-        problem = msgspec.json.decode(text, type=dict[str, object])
-    except msgspec.MsgspecError:
-        return ""
-    said = [problem.get("title"), problem.get("detail"), problem.get("hint")]
-    return ". ".join(str(each) for each in said if each)

@@ -32,6 +32,7 @@ from .problems import (
 from .routes.changes_routes import changes_routes
 from .routes.debug_routes import debug_routes
 from .routes.export_routes import export_routes
+from .routes.keyspace_routes import keyspace_routes
 from .routes.load_routes import load_routes
 from .routes.login_routes import login_routes
 from .routes.metrics_routes import metrics_routes
@@ -70,6 +71,7 @@ def create_app(
     app.include_router(changes_routes(node))
     app.include_router(load_routes(node))
     app.include_router(relaxed_routes(node))
+    app.include_router(keyspace_routes(node))
     app.include_router(export_routes(node))
     app.include_router(position_routes(node))
     app.include_router(_health_routes(node))

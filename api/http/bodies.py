@@ -15,6 +15,7 @@ from fastapi import Request
 from starlette.exceptions import HTTPException
 
 from ...catalog.values.errors import SQLError
+from ...kvlayer.raw import TTL_SECONDS_MAX
 from ..json_values import JsonValue
 from .problems import Problem
 
@@ -174,6 +175,61 @@ class RelaxedReply(msgspec.Struct, kw_only=True, omit_defaults=True):
     domains: list[RelaxedDomain]
 
 
+_TTL = Annotated[int, msgspec.Meta(ge=1, le=TTL_SECONDS_MAX)]
+
+
+class RawPair(msgspec.Struct, forbid_unknown_fields=True):
+    """A key of a raw keyspace and its value, in base64."""
+
+    key: bytes
+    value: bytes
+
+
+class RawBatch(msgspec.Struct, forbid_unknown_fields=True):
+    """Pairs to put, in order."""
+
+    pairs: list[RawPair]
+    ttl_seconds: _TTL | None = None
+
+
+class RawSwap(msgspec.Struct, forbid_unknown_fields=True):
+    """`value` is put, or the key deleted where that is null, if the key's value is `expected`; null
+    is to be absent."""
+
+    key: bytes
+    expected: bytes | None
+    value: bytes | None
+    ttl_seconds: _TTL | None = None
+
+
+class RawWritten(msgspec.Struct, omit_defaults=True):
+    """What was written is durable; `timestamp` is that of the last commit."""
+
+    timestamp: str | None = None
+
+
+class RawSwapped(msgspec.Struct):
+    """What the key's value was, and whether and when it was swapped."""
+
+    swapped: bool
+    previous: bytes | None
+    timestamp: str | None
+
+
+class RawScan(msgspec.Struct, omit_defaults=True):
+    """Pairs in key order. `next` is the key with which to go on, where there may be more."""
+
+    pairs: list[RawPair]
+    next: bytes | None = None
+
+
+class RawDeleted(msgspec.Struct, omit_defaults=True):
+    """How many keys were there, and when the last of them was deleted."""
+
+    deleted: int
+    timestamp: str | None = None
+
+
 class TableReply(msgspec.Struct, kw_only=True):
     """A table as of a timestamp, and its Arrow schema (an IPC message, in base64)."""
 
@@ -249,6 +305,12 @@ BODIES = (
     MirrorReply,
     LoadReply,
     RelaxedReply,
+    RawBatch,
+    RawSwap,
+    RawWritten,
+    RawSwapped,
+    RawScan,
+    RawDeleted,
     TableReply,
     SpansReply,
     PositionRequest,
@@ -275,7 +337,7 @@ async def read_json(request: Request, type: type[T], *, bytes_max: int | None = 
         # Also what keeps web pages of other origins out: a browser asks before it sends this type.
         await drain(request.stream(), bytes_max)
         raise HTTPException(415, f"the body must be {JSON}")
-    body = await _read_whole(request.stream(), bytes_max)
+    body = await read_whole(request.stream(), bytes_max)
     try:
         return msgspec.json.decode(body, type=type)
     except msgspec.ValidationError as error:
@@ -284,7 +346,8 @@ async def read_json(request: Request, type: type[T], *, bytes_max: int | None = 
         raise HTTPException(400, f"the body is not JSON: {error}") from error
 
 
-async def _read_whole(chunks: AsyncIterator[bytes], bytes_max: int) -> bytearray:
+async def read_whole(chunks: AsyncIterator[bytes], bytes_max: int) -> bytearray:
+    """All of a body. Raises SQLError 54000 for one of more than `bytes_max` bytes."""
     body = bytearray()
     async for chunk in chunks:
         body += chunk

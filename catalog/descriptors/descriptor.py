@@ -19,7 +19,8 @@ from dataclasses import dataclass, field, replace
 
 from ...cached import cached_property
 from ...kvlayer.clock import ZERO, Timestamp
-from ...kvlayer.keys import index_span
+from ...kvlayer.keys import index_span, table_span
+from ...kvlayer.raw import keyspace_span
 from ...kvlayer.span import Span
 from ..values.column_types import ColumnType, Datum
 from ..values.errors import SQLError
@@ -33,6 +34,7 @@ from .elements import (
     Index,
     IndexKind,
 )
+from .keyspace import Keyspace
 from .named_objects import SequenceDescriptor, TypeDescriptor
 from .view_query import ViewQuery
 
@@ -95,6 +97,10 @@ def check_indexable(column: Column) -> None:
         )
 
 
+EXPIRES_AT = "expires_at"
+"""The column of a keyspace that says when a value ends."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableDescriptor:
     """One version of a table.
@@ -113,6 +119,9 @@ class TableDescriptor:
 
     A view is a table without a key and without rows: `view` is the query that stands for them. It
     is leased and has versions as tables do, so that no statement uses one that was replaced.
+
+    A raw keyspace is a table, too, of which `keyspace` says how long its values live. Leases,
+    names, rights and feeds treat it as one; its rows are the entries in a span of its own (`span`).
 
     `primary_name` is the name that was given to the primary key; None means the table's.
     """
@@ -141,6 +150,7 @@ class TableDescriptor:
     comment: str | None = None
     view: ViewQuery | None = None
     primary_name: str | None = None
+    keyspace: Keyspace | None = None
 
     def __post_init__(self) -> None:
         ids = [column.id for column in self.columns]
@@ -240,8 +250,21 @@ class TableDescriptor:
         return next((found for found in self.constraints if found.name == name), None)
 
     @cached_property
+    def span(self) -> Span:
+        """All keys that are the table's."""
+        return table_span(self.id) if self.keyspace is None else keyspace_span(self.id)
+
+    @property
+    def expiry_column(self) -> Column | None:
+        """The column that says from which timestamp on a row is absent, if the rows of the table
+        end by themselves. Who keeps a copy of the rows hides those that have ended."""
+        return None if self.keyspace is None else self._columns_by_name[EXPIRES_AT]
+
+    @cached_property
     def primary_span(self) -> Span:
         """Where the rows are."""
+        if self.keyspace is not None:
+            return self.span
         return index_span(self.id, self.primary_index_id)
 
     @cached_property

@@ -32,6 +32,7 @@ from .element_encoding import (
     index_to_wire,
 )
 from .elements import ElementState, Identity, Index
+from .keyspace import Keyspace
 from .named_objects import SequenceDescriptor, SequenceOptions, TypeDescriptor
 from .view_query import ViewDependency, ViewQuery
 
@@ -110,6 +111,10 @@ class ViewWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     renames: bool
 
 
+class KeyspaceWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    ttl_seconds: int | None = None
+
+
 class _TableWire(msgspec.Struct, frozen=True, tag_field="kind", tag="table"):
     format: int
     id: int
@@ -135,6 +140,7 @@ class _TableWire(msgspec.Struct, frozen=True, tag_field="kind", tag="table"):
     comment: str | None = None
     view: ViewWire | None = None
     primary_name: str | None = None
+    keyspace: KeyspaceWire | None = None
 
 
 class _TypeDescriptorWire(msgspec.Struct, frozen=True, tag_field="kind", tag="type"):
@@ -308,6 +314,9 @@ def _to_wire(descriptor: Descriptor) -> _Wire:
                 comment=descriptor.comment,
                 view=_view_to_wire(descriptor.view),
                 primary_name=descriptor.primary_name,
+                keyspace=None
+                if descriptor.keyspace is None
+                else KeyspaceWire(descriptor.keyspace.ttl_seconds),
             )
 
 
@@ -413,6 +422,7 @@ def _table_from_wire(
         comment=wire.comment,
         view=_view(wire.view),
         primary_name=wire.primary_name,
+        keyspace=None if wire.keyspace is None else Keyspace(ttl_seconds=wire.keyspace.ttl_seconds),
     )
 
 

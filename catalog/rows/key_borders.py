@@ -14,7 +14,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from ...kvlayer.keys import KEYSPACE_LENGTH, TABLE_KIND, index_prefix
+from ...kvlayer.keys import KEYSPACE_LENGTH, RAW_KIND, TABLE_KIND, index_prefix
+from ...kvlayer.raw import user_key
 from ..descriptors.descriptor import Column, TableDescriptor
 from ..descriptors.elements import Index, IndexKind
 from ..values.column_types import Datum, coerce
@@ -58,10 +59,13 @@ def border_key(descriptor: TableDescriptor, index: Index, values: Sequence[objec
 
 
 def pretty_key(key: bytes, descriptor: TableDescriptor | None = None) -> str:
-    """A key for people: `/Table/104/1/10`, and `/Min` or raw bytes where it is none of a row.
+    """A key for people: `/Table/104/1/10`, `/Keyspace/104/6b6579`, and `/Min` or raw bytes where it
+    is none of a row or an entry.
 
     Values are printed where `descriptor` is the key's table; what does not decode is in hex.
     """
+    if key[:1] == RAW_KIND and len(key) >= KEYSPACE_LENGTH:
+        return _pretty_raw(key)
     if key[:1] != TABLE_KIND or len(key) < KEYSPACE_LENGTH:
         return "/Min" if key <= TABLE_KIND else "/Max" if key[:1] == b"\xff" else f"/0x{key.hex()}"
     table_id = int.from_bytes(key[1:KEYSPACE_LENGTH], "big")
@@ -119,3 +123,13 @@ def _pretty(datum: Datum) -> str:
             return str(datum).lower()
         case _:
             return str(datum)
+
+
+def _pretty_raw(key: bytes) -> str:
+    text = f"/Keyspace/{int.from_bytes(key[1:KEYSPACE_LENGTH], 'big')}"
+    if len(key) == KEYSPACE_LENGTH:
+        return text
+    try:
+        return f"{text}/{user_key(key).hex()}"
+    except ValueError:
+        return f"{text}/0x{key[KEYSPACE_LENGTH:].hex()}"

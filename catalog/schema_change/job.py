@@ -18,6 +18,7 @@ from ...kvlayer.access import StoreAccess, Transaction
 from ...kvlayer.errors import ClockStopped, KeyTooLarge, RetryableTransaction, StoreClosed
 from ...kvlayer.keys import index_span, table_span
 from ...kvlayer.log import LogFull
+from ...kvlayer.raw import keyspace_span
 from ...kvlayer.span import Span
 from ..descriptors.descriptor import TableDescriptor
 from ..descriptors.elements import CheckConstraint, ForeignKey, IndexKind
@@ -364,8 +365,8 @@ def _span_left_behind(table_id: int, target: Target, old_primary: int | None) ->
             return index_span(table_id, index.id)
         case PrimaryElement(index=index):
             return index_span(table_id, index.id if old_primary is None else old_primary)
-        case FactsElement(dropped=True):
-            return table_span(table_id)
+        case FactsElement(dropped=True, keyspace=keyspace):
+            return keyspace_span(table_id) if keyspace else table_span(table_id)
     raise AssertionError(f"{target.label} leaves nothing behind")
 
 

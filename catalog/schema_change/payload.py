@@ -69,6 +69,7 @@ class _FactsTarget(msgspec.Struct, frozen=True, tag="facts"):
     parameters: dict[str, str] | None
     dropped: bool
     primary_name: str | None = None
+    keyspace: bool = False
 
 
 _ElementWire = _ColumnTarget | _IndexTarget | _PrimaryTarget | _ConstraintTarget | _FactsTarget
@@ -180,6 +181,7 @@ def _element_to_wire(element: Element) -> _ElementWire:
                 None if element.parameters is None else dict(element.parameters),
                 element.dropped,
                 element.primary_name,
+                element.keyspace,
             )
 
 
@@ -222,5 +224,6 @@ def _facts(wire: _FactsTarget) -> FactsElement:
         parameters=wire.parameters,
         dropped=wire.dropped,
         primary_name=wire.primary_name,
+        keyspace=wire.keyspace,
         **fields,
     )

@@ -98,6 +98,7 @@ class FactsElement:
     """What one version says and the next says otherwise, without any state in between.
 
     Columns, indexes and constraints are replaced by id or by the name that `constraints` maps from.
+    What is `dropped` is a raw `keyspace`, or else a table.
     """
 
     label: str
@@ -110,6 +111,7 @@ class FactsElement:
     schema_id: int | None = None
     parameters: Mapping[str, str] | None = None
     dropped: bool = False
+    keyspace: bool = False
 
 
 Element = ColumnElement | IndexElement | PrimaryElement | ConstraintElement | FactsElement

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from ...kvlayer.raw import KEYSPACE_ID_MAX
 from ...kvlayer.txn import Transaction
 from ..descriptors.descriptor import (
+    EXPIRES_AT,
     Column,
     DatabaseDescriptor,
     DescriptorState,
@@ -20,6 +22,7 @@ from ..descriptors.descriptor import (
     check_indexable,
 )
 from ..descriptors.elements import Identity
+from ..descriptors.keyspace import Keyspace
 from ..descriptors.named_objects import SequenceDescriptor, TypeDescriptor
 from ..descriptors.names import TableName
 from ..descriptors.publish_rules import LOCK_PARAMETER, check_width
@@ -27,6 +30,7 @@ from ..descriptors.storage_parameters import parse_names, parse_parameters
 from ..descriptors.system_tables import PUBLIC_SCHEMA
 from ..values.column_types import ColumnType, coerce
 from ..values.errors import SQLError
+from ..values.type_kinds import TypeKind
 from .catalog_changes import CatalogChanges
 from .descriptor_store import DescriptorReader, DescriptorStore, name_taken
 
@@ -127,13 +131,20 @@ class Catalog:
     # Tables
 
     async def find(
-        self, reader: DescriptorReader, name: TableName, *, views: bool = False
+        self,
+        reader: DescriptorReader,
+        name: TableName,
+        *,
+        views: bool = False,
+        keyspaces: bool = False,
     ) -> TableDescriptor | None:
         """The table, or None. Raises SQLError 3D000 or 3F000 for an unknown database or schema, and
-        42809 for a view, where it is not asked for `views` too."""
+        42809 for a view or a keyspace, where it is not asked for `views` or `keyspaces` too."""
         found = await self.descriptors.resolve(reader, name.database, name.schema, name.name)
         if found is not None and found.view is not None and not views:
             raise not_a_table(found)
+        if found is not None and found.keyspace is not None and not keyspaces:
+            raise is_a_keyspace(found)
         return found
 
     async def resolve(self, reader: DescriptorReader, name: TableName) -> TableDescriptor:
@@ -150,13 +161,17 @@ class Catalog:
         schema: str = PUBLIC_SCHEMA,
         *,
         views: bool = False,
+        keyspaces: bool = False,
     ) -> list[TableDescriptor]:
-        """The tables of a schema, and its `views` if they are asked for, by name."""
+        """The tables of a schema, and its `views` and `keyspaces` if they are asked for, by
+        name."""
         parents = await self.descriptors.resolve_schema(reader, database, schema)
         tables: list[TableDescriptor] = []
         for _, table_id in await self.descriptors.children(reader, *parents):
             table = await self.descriptors.read(reader, table_id)
-            if isinstance(table, TableDescriptor) and (views or table.view is None):
+            if not isinstance(table, TableDescriptor):
+                continue
+            if (views or table.view is None) and (keyspaces or table.keyspace is None):
                 tables.append(table)
         return tables
 
@@ -206,6 +221,40 @@ class Catalog:
             raise name_taken(table)
         await self.descriptors.publish(transaction, table)
         return table
+
+    async def create_keyspace(
+        self,
+        transaction: Transaction,
+        name: TableName,
+        keyspace: Keyspace,
+        *,
+        if_not_exists: bool = False,
+    ) -> TableDescriptor | None:
+        """The new keyspace; None if something of that name was there and may be.
+
+        Its descriptor is locked, for it never changes: a feed waits for no schema of it.
+        """
+        parents = await self.descriptors.resolve_schema(transaction, name.database, name.schema)
+        taken = await self.descriptors.lookup(transaction, *parents, name.name)
+        if taken is not None and if_not_exists:
+            return None
+        descriptor = TableDescriptor(
+            id=await self._new_id(transaction),
+            name=name.name,
+            database_id=parents[0],
+            schema_id=parents[1],
+            columns=_KEYSPACE_COLUMNS,
+            primary_key=(_KEYSPACE_COLUMNS[0].id,),
+            next_column_id=len(_KEYSPACE_COLUMNS) + 1,
+            locked=True,
+            keyspace=keyspace,
+        )
+        if taken is not None:
+            raise name_taken(descriptor)
+        if descriptor.id > KEYSPACE_ID_MAX:
+            raise SQLError("54000", f"no keyspace can be made: ids have come to {descriptor.id}")
+        await self.descriptors.publish(transaction, descriptor)
+        return descriptor
 
     async def drop_tables(
         self, transaction: Transaction, names: Iterable[TableName], *, if_exists: bool = False
@@ -264,12 +313,29 @@ class Catalog:
         return await self.descriptors.allocate_id(transaction)
 
 
+_KEYSPACE_COLUMNS = (
+    Column(id=1, name="key", type=ColumnType(TypeKind.BYTES), nullable=False),
+    Column(id=2, name="value", type=ColumnType(TypeKind.BYTES)),
+    Column(id=3, name=EXPIRES_AT, type=ColumnType(TypeKind.INT8)),
+)
+
+
 def not_a_table(view: TableDescriptor) -> SQLError:
     """What is said of a view where only a table will do."""
     return SQLError(
         "42809",
         f'"{view.name}" is not a table',
         hint="It is a view: CREATE OR REPLACE VIEW, ALTER VIEW and DROP VIEW change it.",
+    )
+
+
+def is_a_keyspace(table: TableDescriptor) -> SQLError:
+    """What is said of a raw keyspace where only a table will do."""
+    return SQLError(
+        "42809",
+        f'"{table.name}" is a raw keyspace',
+        hint="raw_get, raw_put and raw_delete read and write it, CREATE CHANGEFEED FOR KEYSPACE "
+        "follows it, and DROP KEYSPACE drops it.",
     )
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.events import ValueBatch
-from ...kvlayer.settings import REGISTRY, SettingError
+from ...kvlayer.settings import REGISTRY
 from ..descriptors.system_tables import SETTINGS
 from ..rows.row_codec import codec_for
 from .span_follower import follow_spans
@@ -72,22 +72,15 @@ class SettingsWatcher:
 
 async def set_setting(store: StoreAccess, name: str, text: str) -> None:
     """Persists a value, then lets it take effect. Raises SettingError, having done neither."""
-    setting = REGISTRY.get(name)
-    if setting is None:
-        raise SettingError(f"unknown cluster setting {name!r}")
-    try:
-        setting.parse(text)
-    except SettingError as error:
-        raise SettingError(f"cluster setting {name}: {error}") from None
+    store.settings.check(name, text)
     key, body = _settings.encode_row((name, text))
     await store.one_phase(lambda evaluation: evaluation.put([key], [body]))
     store.settings.set(name, text)
 
 
 async def reset_setting(store: StoreAccess, name: str) -> None:
-    """Forgets the persisted value; the default takes effect."""
-    if name not in REGISTRY:
-        raise SettingError(f"unknown cluster setting {name!r}")
+    """Forgets the persisted value; the default takes effect. Raises SettingError."""
+    store.settings.check(name, None)
     key = _settings.encode_key((name,))
     await store.one_phase(lambda evaluation: evaluation.delete([key]))
     store.settings.reset(name)

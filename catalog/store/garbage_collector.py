@@ -4,7 +4,8 @@ A table keeps its old versions for `gc.ttlseconds`, or for `kv.gc.ttl` where it 
 that `AS OF SYSTEM TIME` and feeds can go that far back. Each table is collected by itself; what
 belongs to none (descriptors and names among it) is kept as long as the longest-lived of them, for
 whoever reads a table as of then needs the descriptors of then. What a changefeed has not read yet
-is protected, however old it is.
+is protected, however old it is. A raw keyspace keeps what feeds may start from
+(`kv.raw.start_window`), and of its entries those are removed that have ended by themselves.
 
     now 1000           ttl     threshold
     t                  60      940
@@ -20,8 +21,9 @@ from dataclasses import dataclass
 
 from ...kvlayer.clock import Timestamp, duration
 from ...kvlayer.errors import KVError, StoreClosed
-from ...kvlayer.keys import ALL_KEYS, table_span
+from ...kvlayer.keys import ALL_KEYS
 from ...kvlayer.protected_timestamp import low_water
+from ...kvlayer.raw import START_WINDOW, dead_at
 from ...kvlayer.settings import declare_duration
 from ...kvlayer.span import Span, subtract
 from ...kvlayer.store import Store
@@ -44,6 +46,7 @@ class _Lifetime:
     span: Span
     ttl_seconds: float
     dropped_at: Timestamp | None
+    raw: bool = False
 
     def expired(self, now: Timestamp) -> bool:
         """Whether nobody may read the table any more, however far back."""
@@ -82,7 +85,7 @@ class GarbageCollector:
             if table.expired(now):
                 removed += await self._purge(table)
             else:
-                removed += await self._collect(table.span, now, table.ttl_seconds)
+                removed += await self._collect(table.span, now, table.ttl_seconds, raw=table.raw)
         default = self._store.settings.get(TTL)
         kept = max((table.ttl_seconds for table in tables), default=default)
         for span in subtract(ALL_KEYS, sorted(table.span for table in tables)):
@@ -90,23 +93,28 @@ class GarbageCollector:
         return removed
 
     async def _tables(self, at: Timestamp) -> list[_Lifetime]:
-        default = self._store.settings.get(TTL)
+        default, window = (self._store.settings.get(each) for each in (TTL, START_WINDOW))
         return [
             _Lifetime(
                 table_id=table.id,
-                span=table_span(table.id),
-                ttl_seconds=float(table.parameters.get(GC_TTL_SECONDS, default)),
+                span=table.span,
+                ttl_seconds=window
+                if table.keyspace is not None
+                else float(table.parameters.get(GC_TTL_SECONDS, default)),
+                raw=table.keyspace is not None,
                 dropped_at=(table.drop_time or table.modification_time) if table.dropped else None,
             )
             for table in await self._descriptors.all_at(at, dropped=True)
             if isinstance(table, TableDescriptor) and table.id >= FIRST_USER_ID
         ]
 
-    async def _collect(self, span: Span, now: Timestamp, ttl_seconds: float) -> int:
+    async def _collect(
+        self, span: Span, now: Timestamp, ttl_seconds: float, *, raw: bool = False
+    ) -> int:
         threshold = Timestamp(now - duration(seconds=ttl_seconds))
         if threshold <= self._store.gc_threshold_of(span):
             return 0
-        return await self._store.collect_garbage(span, threshold)
+        return await self._store.collect_garbage(span, threshold, dead_at=dead_at if raw else None)
 
     async def _purge(self, table: _Lifetime) -> int:
         """Removes every version of a dropped table whose time is over, unless it is protected; and

@@ -74,7 +74,7 @@ async def explain_feed(
         ("checkpoints", _checkpoints(services, options)),
     ]
     for table, name in zip(request.tables, request.names, strict=True):
-        target = services.target(table.id)
+        target = services.target(table.id, request.keyspace)
         facts += [(f"{name}: {fact}", value) for fact, value in _reads(services, target, table)]
         facts += [(f"{name}: {fact}", value) for fact, value in _proofs(services, options, table)]
         if options.initial_scan is ScanChoice.NO:
@@ -155,7 +155,7 @@ async def _estimate(
 ) -> ScanEstimate:
     wall, store = services.store.clock.wall, services.store
     span = target.rows_span(table)
-    sampled = sampled_bytes = spent_ns = 0
+    sampled = sampled_bytes = spent_ns = absent = 0
     ended = True
     async with aclosing(store.snapshot(at).scan_slices(span)) as slices:
         began = wall.monotonic_ns()
@@ -163,7 +163,9 @@ async def _estimate(
             for first in range(0, len(rows), slice_rows(table)):
                 part = rows[first : first + slice_rows(table)]
                 versions = Versions([k for k, _ in part], [v for _, v in part], [at] * len(part))
-                decode(target.present(versions, table), table, stages=StageTimes())
+                shown = target.present(versions, table)
+                absent += shown.values.count(None)
+                decode(shown, table, stages=StageTimes())
             sampled += len(rows)
             sampled_bytes += sum(len(key) + len(body) for key, body in rows)
             spent_ns += wall.monotonic_ns() - began
@@ -174,7 +176,7 @@ async def _estimate(
             began = wall.monotonic_ns()
     seconds = spent_ns / 1e9
     if ended:
-        return ScanEstimate(rows=sampled, exact=True, seconds=seconds)
+        return ScanEstimate(rows=sampled - absent, exact=True, seconds=seconds)
     size = await store.span_bytes(span) if isinstance(store, RangedStore) else None
     if size is None:
         return ScanEstimate(rows=None, exact=False, seconds=None)

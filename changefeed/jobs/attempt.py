@@ -87,11 +87,11 @@ def plan_tables(
     protected_at: Timestamp = ZERO,
     keyspace: KeyspacePart | None = None,
 ) -> FeedPlan:
-    """A feed of tables that all begin at one timestamp."""
+    """A feed of tables, or of a part of a `keyspace`, that all begin at one timestamp."""
     return FeedPlan(
         targets=[
             PlannedTarget(
-                target=services.target(table_id),
+                target=services.target(table_id, keyspace),
                 start_at=start_at,
                 scans=options.initial_scan is not ScanChoice.NO,
                 protected_at=protected_at,

@@ -8,15 +8,16 @@ from typing import Protocol
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.system_tables import FIRST_USER_ID
 from ...catalog.values.errors import SQLError
-from ...kvlayer.clock import Timestamp, format_timestamp
+from ...kvlayer.clock import Timestamp, duration, format_timestamp
 from ...kvlayer.protected_timestamp import ProtectionRefused
+from ...kvlayer.raw import START_WINDOW
 from ...kvlayer.settings import declare_duration
 from ...kvlayer.txn import Transaction
 from ..contract.options import ScanChoice, check_effective, parse_options
 from ..sinks.kinds import scheme_of
 from ..sinks.protocol import SinkRefused
 from ..sinks.worker import WorkerKind
-from ..targets import FeedTarget
+from ..targets import FeedTarget, KeyspacePart
 from .details import ChangefeedDetails, TargetDetails
 from .places import claim_place
 from .reservations import PROTECTION_OWNER, check_free
@@ -54,6 +55,11 @@ class FeedRequest(Protocol):
     @property
     def user(self) -> str: ...
 
+    @property
+    def keyspace(self) -> KeyspacePart | None:
+        """Which keys, where the one table is a raw keyspace."""
+        ...
+
 
 async def plan_changefeed(
     services: ChangefeedServices,
@@ -75,6 +81,12 @@ async def plan_changefeed(
     check_effective(request.options, kind.obeys, scheme_of(sink_uri))
     if not isinstance(kind, WorkerKind):
         kind.check_options(options)
+    elif request.keyspace is not None:
+        raise SQLError(
+            "0A000",
+            f"a keyspace cannot be followed into {scheme_of(sink_uri)}",
+            hint="A lake is read from tables. INTO 'duckdb:///…' keeps a mirror of the keyspace.",
+        )
     await check_start(services, request, options.cursor)
     await claim_place(services, transaction, sink_uri, user_name)
     try:
@@ -90,6 +102,7 @@ async def plan_changefeed(
                 name=name,
                 start_at=start_at,
                 scans=options.initial_scan is not ScanChoice.NO,
+                keyspace=request.keyspace,
             )
             for table, name in zip(request.tables, request.names, strict=True)
         ),
@@ -100,7 +113,7 @@ async def plan_changefeed(
         owner_logs_in=services.rights.current.may_log_in(user_name),
         start_at=start_at,
         protection_id=await protect(
-            services, transaction, targets_of(services, request.tables), start_at
+            services, transaction, targets_of(services, request.tables, request.keyspace), start_at
         ),
     )
     await check_free(services, transaction, details)
@@ -113,7 +126,7 @@ async def check_start(
     """Raises SQLError where a feed cannot follow these tables, or not from there."""
     check_tables(request.tables, request.names, request.at)
     if cursor is not None:
-        await _check_cursor(services, request.tables, cursor)
+        await _check_cursor(services, request, cursor)
         for table, name in zip(request.tables, request.names, strict=True):
             if await services.descriptors.read_at(table.id, cursor) is None:
                 shown = format_timestamp(cursor)
@@ -140,16 +153,21 @@ def check_tables(tables: Sequence[TableDescriptor], names: Sequence[str], at: Ti
 
 
 async def _check_cursor(
-    services: ChangefeedServices, tables: Sequence[TableDescriptor], cursor: Timestamp
+    services: ChangefeedServices, request: FeedRequest, cursor: Timestamp
 ) -> None:
-    shown = format_timestamp(cursor)
-    if cursor > await services.store.now():
+    shown, now = format_timestamp(cursor), await services.store.now()
+    if cursor > now:
         raise SQLError("22023", f"changefeed cursor {shown} is in the future")
+    window = services.store.settings.get(START_WINDOW)
+    if request.keyspace is not None and cursor <= now - duration(seconds=window):
+        raise SQLError(
+            "22023",
+            f"changefeed cursor {shown} lies further back than {START_WINDOW.name} ({window:g} s)",
+            hint="Deletions are not kept for ever. Start without a cursor, with an initial scan.",
+        )
     # Other tables may be collected further: what counts is what the feed reads.
-    spans = [
-        target.rows_span(table)
-        for target, table in zip(targets_of(services, tables), tables, strict=True)
-    ]
+    targets = targets_of(services, request.tables, request.keyspace)
+    spans = [target.rows_span(table) for target, table in zip(targets, request.tables, strict=True)]
     threshold = await services.store.gc_threshold_over(spans)
     if cursor <= threshold:
         raise SQLError(
@@ -161,10 +179,19 @@ async def _check_cursor(
 
 
 def targets_of(
-    services: ChangefeedServices, tables: Sequence[TableDescriptor]
+    services: ChangefeedServices,
+    tables: Sequence[TableDescriptor],
+    keyspace: KeyspacePart | None = None,
 ) -> Sequence[FeedTarget]:
-    """The targets that tables are to a feed."""
-    return [services.target(table.id) for table in tables]
+    """The targets that tables, or a part of a `keyspace`, are to a feed. Raises SQLError 22023."""
+    try:
+        return [services.target(table.id, keyspace) for table in tables]
+    except ValueError:
+        raise SQLError(
+            "22023",
+            f'no key of keyspace "{tables[0].name}" lies between the keys that are given',
+            hint="FROM is the first key, and TO the first behind the last.",
+        ) from None
 
 
 async def protect(

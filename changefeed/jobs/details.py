@@ -19,7 +19,7 @@ from ...kvlayer.span import Span
 from ..contract.boundary_kind import BoundaryKind
 from ..contract.options import ChangefeedOptions, ScanChoice, parse_options
 from ..sinks.protocol import BackfillProgress, SinkProgress
-from ..targets import TargetState
+from ..targets import KeyspacePart, TargetState
 
 DETAILS_FORMAT = 2
 """Format 1 had one start for all targets, and no states."""
@@ -32,7 +32,7 @@ class UnknownFormat(Exception):
 
 
 class TargetDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """A table that a feed follows: by its id, whatever it is called later.
+    """A table or a keyspace that a feed follows: by its id, whatever it is called later.
 
     It begins at `start_at`, with its rows as of then if it `scans`. `fresh` and `again` are what
     the feed has still to begin: the target anew, whatever the sink has of it, or its rows once more
@@ -51,6 +51,8 @@ class TargetDetails(msgspec.Struct, frozen=True, kw_only=True):
     again: bool = False
     protection_id: bytes = b""
     """The protected timestamp that keeps what is not read of it; empty: it is the feed's own."""
+    keyspace: KeyspacePart | None = None
+    """Which keys, where it is a raw keyspace."""
 
 
 class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):

@@ -226,7 +226,7 @@ class ChangefeedJob:
         plan = FeedPlan(
             targets=[
                 PlannedTarget(
-                    target=services.target(target.table_id),
+                    target=services.target(target.table_id, target.keyspace),
                     start_at=target.start_at,
                     scans=target.scans,
                     fresh=target.fresh,
@@ -281,7 +281,7 @@ class ChangefeedJob:
     def _needed_from(self, targets: Sequence[TargetDetails], progress: SinkProgress) -> Timestamp:
         """What the feed has still to read of these targets lies above it."""
         spans = [
-            self._services.target(target.table_id).span
+            self._services.target(target.table_id, target.keyspace).span
             for target in targets
             if not target.state.final
         ]
@@ -296,7 +296,7 @@ class ChangefeedJob:
             target.table_id
             for target in self._details.followed
             if (target.fresh or target.again)
-            and _begun(self._services.target(target.table_id).span, progress)
+            and _begun(self._services.target(target.table_id, target.keyspace).span, progress)
         }
         if not begun:
             return

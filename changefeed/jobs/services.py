@@ -19,7 +19,7 @@ from ...schemafeed.rangefeed import RangeFeedSchemaFeed
 from ..contract.options import SchemaFeedKind
 from ..pipeline.idle_pace import IdlePace
 from ..sinks import SinkKinds
-from ..targets import FeedTarget, TableTarget
+from ..targets import FeedTarget, KeyspacePart, KeyspaceTarget, TableTarget
 
 SCHEMA_FEED = declare_choice(
     "changefeed.schema_feed",
@@ -50,8 +50,10 @@ class ChangefeedServices:
     node_id: int = FIRST_NODE_ID
     pace: IdlePace = field(default_factory=IdlePace)
 
-    def target(self, table_id: int) -> FeedTarget:
-        """What a feed follows under that id."""
+    def target(self, table_id: int, part: KeyspacePart | None = None) -> FeedTarget:
+        """What a feed follows under that id: a table, or with a `part` the keys of a keyspace."""
+        if part is not None:
+            return KeyspaceTarget(table_id, self.descriptors, part)
         return TableTarget(table_id, self.descriptors)
 
     def schema_feed(self, kind: SchemaFeedKind | None = None) -> SchemaFeed:

@@ -86,10 +86,17 @@ class RowEmitter:
         versions = Versions(
             [key for key, _ in rows], [body for _, body in rows], [self._at] * len(rows)
         )
+        shown = self._target.present(versions, descriptor)
+        if None in shown.values:  # entries that are absent as of the scan
+            there = [place for place, body in enumerate(shown.values) if body is not None]
+            if not there:
+                return
+            shown, rows = shown.pick(there), [rows[place] for place in there]
+            own = None if own is None else [own[place] for place in there]
         size = sum(len(key) + len(body) + ROW_OVERHEAD_BYTES for key, body in rows)
         self._budget.charge(size)
         batch = decode(
-            self._target.present(versions, descriptor),
+            shown,
             descriptor,
             stages=StageTimes(decoded=self._wall.monotonic_ns()),
             kind=self._kind,

@@ -25,7 +25,9 @@ async def sample(
     options = parse_options(request.options)
     start_at = request.at if options.cursor is None else options.cursor
     names = {table.id: name for table, name in zip(request.tables, request.names, strict=True)}
-    stream = await stream_from(services, names, start_at, options, request.user)
+    stream = await stream_from(
+        services, names, start_at, options, request.user, keyspace=request.keyspace
+    )
     return await _first(stream, count, request.at)
 
 

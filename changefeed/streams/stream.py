@@ -32,8 +32,8 @@ from ..pipeline.boundary import SchemaChangeEnd
 from ..pipeline.live import FeedState, LiveFeed
 from ..pipeline.pipeline import RangeDeletion, TargetFailed
 from ..sinks.protocol import SinkProgress
-from ..targets import KeyspacePart
 from ..sinks.sinkless import OBEYED, ChangefeedRow, SinklessSink
+from ..targets import KeyspacePart
 from .stream_protection import StreamProtection, protect_stream
 
 STREAM_JOB_ID = 0
@@ -204,8 +204,9 @@ async def stream_from(
     *,
     keyspace: KeyspacePart | None = None,
 ) -> ChangefeedStream:
-    """A sinkless feed of tables, or of a part of a `keyspace`, that are there as of `start_at`, not entered yet: full names by
-    id. Raises SQLError where what it has to read is collected already."""
+    """A sinkless feed of tables, or of a part of a `keyspace`, that are there as of `start_at`, not
+    entered yet: full names by id. Raises SQLError where what it has to read is collected
+    already."""
     plan = plan_tables(
         services, list(tables), start_at=start_at, options=options, keyspace=keyspace
     )

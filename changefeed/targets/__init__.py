@@ -1,12 +1,21 @@
 """Targets: the units of a feed, each with its own keys, schema, start, state and frontier.
 
-A *target* is what a feed follows: a table today. The pipeline, the scans and the progress of a feed
-ask the target which keys are its own and which of them are rows, and never what kind of thing it
-is. Sinks see its rows under a `TableDescriptor`, and know nothing else of it.
+A *target* is what a feed follows: a table, or the keys of a raw keyspace. The pipeline, the scans
+and the progress of a feed ask the target which keys are its own and which of them are rows, and
+never what kind of thing it is. Sinks see its rows under a `TableDescriptor`, and know nothing else
+of it.
 """
 
+from .keyspace_target import KeyspacePart, KeyspaceTarget
 from .states import TargetState
 from .table_target import TableTarget
 from .target import FeedTarget, Versions
 
-__all__ = ["FeedTarget", "TableTarget", "TargetState", "Versions"]
+__all__ = [
+    "FeedTarget",
+    "KeyspacePart",
+    "KeyspaceTarget",
+    "TableTarget",
+    "TargetState",
+    "Versions",
+]

@@ -76,5 +76,6 @@ class FeedTarget(Protocol):
         ...
 
     def present(self, versions: Versions, descriptor: TableDescriptor) -> Versions:
-        """The same rows, as `codec_for(descriptor)` decodes them: as many, in the same order."""
+        """The same rows, as `codec_for(descriptor)` decodes them: as many, in the same order. One
+        without a body is absent as of its timestamp."""
         ...

@@ -18,7 +18,7 @@ Spans are bounded by keys, prefixes of keys, or keys with a zero byte appended (
 No key is a prefix of another in the same keyspace.
 """
 
-from .garbage import Garbage, find_garbage, find_tombstones
+from .garbage import DeadBody, Garbage, find_garbage, find_tombstones
 from .incremental import (
     Changes,
     changes_between,
@@ -55,6 +55,7 @@ __all__ = [
     "SLICE_ROWS",
     "TOMBSTONE",
     "Changes",
+    "DeadBody",
     "Garbage",
     "Header",
     "Intent",

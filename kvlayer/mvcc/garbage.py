@@ -7,10 +7,15 @@ With the threshold at 120:
     a~100          goes:  hidden by a~110
     b~115 deleted  goes:  a reader at 121 sees nothing either way
     b~90           goes
+
+Where the bodies of a keyspace say themselves until when they are of any use (entries of raw
+keyspaces do), `find_garbage` is told which of them are dead: such a version goes as a deletion
+does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .. import keys
@@ -31,8 +36,18 @@ class Garbage:
     resume: bytes | None
 
 
+DeadBody = Callable[[bytes], bool]
+"""Whether no reader above the threshold misses a body that is at or below it."""
+
+
 def find_garbage(
-    reader: Reader, span: Span, threshold: Timestamp, *, resume: bytes | None, entries: int
+    reader: Reader,
+    span: Span,
+    threshold: Timestamp,
+    *,
+    resume: bytes | None,
+    entries: int,
+    dead: DeadBody | None = None,
 ) -> Garbage:
     """Looks at up to `entries` versions from `resume` (the span's start when None).
 
@@ -67,7 +82,7 @@ def find_garbage(
         if covered or (hidden and hidden.hides(key, _timestamp_of(engine_key), threshold)):
             removed.append(key)
             timestamps.append(keys.split_version_key(engine_key)[1])
-        elif body_at(value, threshold) is None:
+        elif (body := body_at(value, threshold)) is None or (dead is not None and dead(body)):
             deletion = keys.split_version_key(engine_key)[1]
         covered = True
     if deletion is not None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from ..clock import Timestamp
 from ..command import EngineDelete, EnginePut, RemoveVersions
-from ..mvcc import find_garbage, find_tombstones
+from ..mvcc import DeadBody, find_garbage, find_tombstones
 from ..protected_timestamp import low_water, records
 from ..span import Span
 from ..txn.limits import COMMANDS_AHEAD_MAX
@@ -18,11 +19,17 @@ SLICE_ENTRIES = 500
 """Versions looked at in one step: removing all of them takes about a millisecond."""
 
 
-async def collect_garbage(store: RangeStore, span: Span, threshold: Timestamp) -> int:
+async def collect_garbage(
+    store: RangeStore,
+    span: Span,
+    threshold: Timestamp,
+    dead_at: Callable[[Timestamp, Timestamp], DeadBody] | None = None,
+) -> int:
     """Removes what no reader above `threshold` can see of the span, and says how many versions.
 
     The threshold is that of the span's keys alone, in every range that holds some, and stays below
     everything that is protected among them: then less is removed than was asked for.
+    `dead_at(threshold, now)` says which bodies count as deletions, for the threshold that is held.
 
     HAZARD: the raised threshold is durable before anything is removed. Were it lost in a crash
     that kept the removals, a read below it would be answered, wrongly.
@@ -40,6 +47,7 @@ async def collect_garbage(store: RangeStore, span: Span, threshold: Timestamp) -
 
     held, index = await run_step(store, raise_threshold, waiter=None, lock_timeout=None)
     await store.released(index)
+    dead = None if dead_at is None else dead_at(held, store.clock.last)
 
     def lift_tombstones(_: Turn | None) -> None:
         # Last, and in the log behind the versions that they hid.
@@ -56,7 +64,9 @@ async def collect_garbage(store: RangeStore, span: Span, threshold: Timestamp) -
     while True:
 
         def remove(_: Turn | None, at: bytes | None = resume) -> tuple[int, bytes | None]:
-            garbage = find_garbage(store.engine, span, held, resume=at, entries=SLICE_ENTRIES)
+            garbage = find_garbage(
+                store.engine, span, held, resume=at, entries=SLICE_ENTRIES, dead=dead
+            )
             if garbage.keys:
                 store.propose((RemoveVersions(garbage.keys, garbage.timestamps),))
             return len(garbage.keys), garbage.resume

@@ -33,7 +33,7 @@ from .admin import feeds, maintenance, rights, show, subscriptions, users
 from .admin.alter_feed import alter_changefeed
 from .admin.refused import refusal
 from .cursor import Cursor, LexemeKind, syntax_error
-from .ddl import alter, relaxed_logs, sequences, tables, types, views
+from .ddl import alter, keyspaces, relaxed_logs, sequences, tables, types, views
 from .ddl.deferrable import set_constraints
 from .ddl.table_copies import select_into
 from .dml.merges import parse_merge
@@ -216,6 +216,8 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("alter", "changefeed"): alter_changefeed,
     ("create", "relaxed", "log"): relaxed_logs.create_relaxed_log,
     ("drop", "relaxed", "log"): relaxed_logs.drop_relaxed_log,
+    ("create", "keyspace"): keyspaces.create_keyspace,
+    ("drop", "keyspace"): keyspaces.drop_keyspace,
     ("create", "changefeed"): feeds.create_changefeed,
     ("create", "subscription"): subscriptions.create_subscription,
     ("drop", "subscription"): subscriptions.drop_subscription,
@@ -246,6 +248,7 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("show", "system", "grants"): rights.show_system_grants,
     ("show", "default", "privileges"): rights.show_default_privileges,
     ("show", "relaxed", "logs"): relaxed_logs.show_relaxed_logs,
+    ("show", "keyspaces"): keyspaces.show_keyspaces,
     ("show", "changefeed", "latency"): feeds.show_feed_latency,
     ("show", "changefeed", "lag"): feeds.show_feed_lag,
     ("show",): feeds.show,

@@ -30,6 +30,7 @@ _OTHERS = frozenset(
     pg_advisory_xact_lock pg_advisory_xact_lock_shared pg_try_advisory_lock
     pg_try_advisory_lock_shared pg_try_advisory_xact_lock pg_try_advisory_xact_lock_shared
     pg_advisory_unlock pg_advisory_unlock_shared pg_advisory_unlock_all wait_for_changefeed
+    raw_get raw_put raw_delete raw_delete_range raw_cas
 
     cluster_logical_timestamp pg_backend_pid statement_timestamp clock_timestamp
     transaction_timestamp version

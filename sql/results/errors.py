@@ -26,6 +26,7 @@ from ...kvlayer.errors import (
     WriteConflict,
 )
 from ...kvlayer.log import LogFull
+from ...kvlayer.raw import EntryUnreadable
 
 RETRY_HINT = "Run the transaction again from its BEGIN."
 
@@ -88,6 +89,8 @@ def from_kv(error: KVError) -> SQLError:
             )
         case KeyTooLarge():
             return SQLError("54000", f"{error}")
+        case EntryUnreadable():
+            return SQLError("XX001", f"{error}", hint="The server's log and disk may say more.")
         case TransactionState():
             return SQLError("25000", f"{error}")
         case LogFull():

@@ -55,6 +55,8 @@ def _plain(value: object) -> object:
     match value:
         case str() | int() | None:
             return value
+        case bytes():
+            return f"\\x{value.hex()}"
         case Enum():
             return value.value
         case ObjectName():

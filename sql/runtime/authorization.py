@@ -111,12 +111,16 @@ class Actor:
             self.services, self.user, tuple(needs_on(table, int(privileges))), self.reader
         )
 
-    async def need_named(self, name: ObjectName, privileges: int) -> None:
+    async def need_named(
+        self, name: ObjectName, privileges: int, *, keyspaces: bool = False
+    ) -> None:
         """The same for a table by its name; one that does not exist is for others to say."""
         if self.user == ROOT:
             return
         try:
-            table = await resolve(self.services, self.reader, name, self.database)
+            table = await resolve(
+                self.services, self.reader, name, self.database, keyspaces=keyspaces
+            )
         except SQLError as error:
             if error.sqlstate in ("42P01", "3F000", "3D000"):
                 return

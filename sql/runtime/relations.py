@@ -143,11 +143,12 @@ async def find_table(
     database: str,
     *,
     views: bool = False,
+    keyspaces: bool = False,
     if_exists: bool = False,
 ) -> TableDescriptor | None:
-    """The table behind a name as `reader` sees it, if there is one. A view is SQLError 42809, where
-    it is not asked for `views` too; a schema or database that is not there 3F000 or 3D000, unless
-    it is asked for `if_exists`.
+    """The table behind a name as `reader` sees it, if there is one. A view or a keyspace is
+    SQLError 42809, where it is not asked for `views` or `keyspaces` too; a schema or database that
+    is not there 3F000 or 3D000, unless it is asked for `if_exists`.
 
     The first of two parts is a schema of the current database, or else a database.
     """
@@ -157,7 +158,7 @@ async def find_table(
             schemas = await services.catalog.list_schemas(reader, database)
             if name.parts[0] in schemas:
                 wanted = TableName(database, name.parts[0], name.parts[1])
-        return await services.catalog.find(reader, wanted, views=views)
+        return await services.catalog.find(reader, wanted, views=views, keyspaces=keyspaces)
     except SQLError as error:
         if if_exists and error.sqlstate in ("3D000", "3F000"):
             return None
@@ -175,9 +176,15 @@ def not_a_view(name: ObjectName) -> SQLError:
 
 
 async def resolve(
-    services: Services, reader: DescriptorReader, name: ObjectName, database: str
+    services: Services,
+    reader: DescriptorReader,
+    name: ObjectName,
+    database: str,
+    *,
+    keyspaces: bool = False,
 ) -> TableDescriptor:
-    """The table or view behind a name as `reader` sees it. Raises SQLError with its position."""
+    """The table or view behind a name as `reader` sees it, or the keyspace where it is asked for
+    `keyspaces` too. Raises SQLError with its position."""
     try:
         virtual = services.virtual_tables.find(name.parts)
         if virtual is not None:
@@ -185,7 +192,7 @@ async def resolve(
     except SQLError as error:
         error.position = error.position or name.position
         raise
-    table = await find_table(services, reader, name, database, views=True)
+    table = await find_table(services, reader, name, database, views=True, keyspaces=keyspaces)
     if table is None:
         raise unknown_relation(name)
     return table
@@ -203,9 +210,12 @@ async def resolve_all(
     scope: LeaseScope,
     at: Timestamp,
     transaction: Transaction | None = None,
+    *,
+    keyspaces: bool = False,
 ) -> Relations:
     """The tables of a statement, leased at `at`, but for those that only the transaction sees; of
-    views also what they read, by the names in their queries."""
+    views also what they read, by the names in their queries. Raises SQLError 42809 for a keyspace,
+    where it is not asked for `keyspaces` too."""
     unpublished = changed_tables(transaction)
     while True:
         relations: dict[tuple[str, ...], TableDescriptor] = {}
@@ -215,7 +225,7 @@ async def resolve_all(
             name = wanted.pop()
             if name.parts in relations:
                 continue
-            found = await resolve(services, reader, name, database)
+            found = await resolve(services, reader, name, database, keyspaces=keyspaces)
             if found.id >= FIRST_USER_ID and found.id not in unpublished:
                 found = await scope.table(found.id, at)
                 leased[name.parts] = found.id

@@ -14,7 +14,7 @@ from ...catalog.rights.rights_watcher import RightsWatcher
 from ...catalog.rights.users import ROOT
 from ...catalog.schema_change.jobs import SchemaChanges
 from ...catalog.store.catalog import Catalog
-from ...changefeed import Alteration, Subscription, SubscriptionReader
+from ...changefeed import Alteration, KeyspacePart, Subscription, SubscriptionReader
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.span import Span
@@ -45,6 +45,8 @@ class ChangefeedRequest:
     statement: str
     at: Timestamp
     user: str = ROOT
+    keyspace: KeyspacePart | None = None
+    """Which keys, where the one table is a raw keyspace."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from .changefeed_statements import AlterChangefeed, ShowFeedLag, ShowFeedLatency
 from .conflict_clause import OnConflict, Overriding
 from .copy_options import CopyOptions
 from .cursor_statements import CursorStatement
+from .keyspace_statements import KeyspaceFeed, KeyspaceStatement, ShowKeyspaces
 from .maintenance_statements import Maintain
 from .merge_statements import Merge
 from .names import ObjectName as ObjectName
@@ -216,13 +217,15 @@ PlannedStatement = Query | Insert | Update | Delete | WithWrites | Merge
 class CreateChangefeed:
     """`sink` is None for a feed whose rows go to the client; `text` is the statement as written.
 
-    With `relaxed_log` the tables are those of that log."""
+    With `relaxed_log` the tables are those of that log; with `keyspace` it is the only one.
+    """
 
     tables: tuple[ObjectName, ...]
     sink: str | None
     options: tuple[Option, ...]
     text: str
     relaxed_log: str | None = None
+    keyspace: KeyspaceFeed | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -427,6 +430,8 @@ Statement = (
     | ViewStatement
     | RelaxedStatement
     | ShowRelaxedLogs
+    | KeyspaceStatement
+    | ShowKeyspaces
     | SubscriptionChange
     | FetchSubscription
     | ShowSubscriptions

@@ -49,6 +49,18 @@ def loading(method: str) -> Route:
     )
 
 
+def keyed(
+    method: str, path: str, privileges: str, body: Mapping[str, object] | None = None
+) -> Route:
+    return Route(
+        method=method,
+        path=f"/v1/keyspaces/{{keyspace}}/{path}",
+        needs=f"{privileges} on the keyspace",
+        body=body,
+        granted=[f"GRANT {privileges} ON sessions TO {{user}}"],
+    )
+
+
 ROUTES: tuple[Route, ...] = (
     Route(method="GET", path="/healthz", needs="nothing", anonymous=True),
     Route(
@@ -104,6 +116,13 @@ ROUTES += (
     ),
     loading("POST"),
     loading("GET"),
+    keyed("GET", "keys/{key}", "SELECT"),
+    keyed("PUT", "keys/{key}", "INSERT"),
+    keyed("DELETE", "keys/{key}", "DELETE"),
+    keyed("GET", "keys", "SELECT"),
+    keyed("DELETE", "keys", "SELECT, DELETE"),
+    keyed("POST", "batch", "INSERT", {"pairs": []}),
+    keyed("POST", "cas", "SELECT, INSERT", {"key": "aw==", "expected": None, "value": "dg=="}),
     Route(
         method="POST",
         path="/v1/mirrors/sql",

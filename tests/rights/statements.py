@@ -23,6 +23,7 @@ OWN_SEQUENCE = "ALTER SEQUENCE s{n} OWNER TO {user}"
 INDEXED = (TABLE, "CREATE INDEX i{n} ON t{n} (v)")
 SPLIT = (TABLE, "ALTER TABLE t{n} SPLIT AT VALUES (5)")
 LOGGED = (TABLE, "CREATE RELAXED LOG l{n} FOR TABLES (t{n})")
+KEYSPACE = "CREATE KEYSPACE r{n}"
 GRANT_DELETE = "GRANT DELETE ON t{n} TO {user}"
 FEED_OF_OTHER = (
     TABLE,
@@ -71,6 +72,15 @@ def on_table(
         setup=setup,
         grants=grants or [f"GRANT {privileges} ON t{{n}} TO {{user}}"],
         owning=[OWN_TABLE],
+    )
+
+
+def on_keyspace(sql: str, privileges: str) -> Row:
+    return Row(
+        sql=sql,
+        needs=f"{privileges} on the keyspace",
+        setup=[KEYSPACE],
+        grants=[f"GRANT {privileges} ON r{{n}} TO {{user}}"],
     )
 
 
@@ -144,12 +154,27 @@ ROWS: Sequence[Row] = (
     on_table("CREATE RELAXED LOG l{n} FOR TABLES (t{n})", "CREATE"),
     on_table("DROP RELAXED LOG l{n}", "CREATE", setup=LOGGED),
     on_table("CREATE CHANGEFEED FOR RELAXED LOG l{n} INTO 'null://'", "CHANGEFEED", setup=LOGGED),
+    on_keyspace("SELECT raw_get('r{n}', 'k')", "SELECT"),
+    on_keyspace("SELECT raw_put('r{n}', 'k', 'v')", "INSERT"),
+    on_keyspace("SELECT raw_delete('r{n}', 'k')", "DELETE"),
+    on_keyspace("SELECT raw_delete_range('r{n}', 'a', 'b')", "SELECT, DELETE"),
+    on_keyspace("SELECT raw_cas('r{n}', 'k', NULL, 'v')", "SELECT, INSERT"),
+    on_keyspace("SELECT raw_cas('r{n}', 'k', 'v', NULL)", "SELECT, DELETE"),
+    on_keyspace("CREATE CHANGEFEED FOR KEYSPACE r{n} INTO 'null://'", "CHANGEFEED"),
+    on_keyspace("DROP KEYSPACE r{n}", "DROP"),
     on_table("SHOW CREATE TABLE t{n}", "any privilege", grants=[GRANT_DELETE]),
     on_table("SHOW COLUMNS FROM t{n}", "any privilege", grants=[GRANT_DELETE]),
     on_table("SHOW INDEXES FROM t{n}", "any privilege", grants=[GRANT_DELETE]),
     on_table("SHOW CONSTRAINTS FROM t{n}", "any privilege", grants=[GRANT_DELETE]),
     Row(
         sql="CREATE TABLE h{n}.x (k INT8 PRIMARY KEY)",
+        needs="CREATE on the schema",
+        setup=[SCHEMA],
+        grants=["GRANT CREATE, USAGE ON SCHEMA h{n} TO {user}"],
+        owning=[OWN_SCHEMA],
+    ),
+    Row(
+        sql="CREATE KEYSPACE h{n}.x",
         needs="CREATE on the schema",
         setup=[SCHEMA],
         grants=["GRANT CREATE, USAGE ON SCHEMA h{n} TO {user}"],
@@ -326,6 +351,7 @@ ROWS: Sequence[Row] = (
             "SELECT job_id FROM [SHOW CHANGEFEED JOBS]",
             "SHOW JOBS WHEN COMPLETE (SELECT job_id FROM [SHOW JOBS] WHERE finished IS NOT NULL)",
             "SHOW RELAXED LOGS",
+            "SHOW KEYSPACES",
             "SHOW SUBSCRIPTIONS",
             "SHOW SESSIONS",
             "SHOW QUERIES",

@@ -23,7 +23,7 @@ def door() -> Iterator[HttpDoor]:
             session.execute(
                 "CREATE TABLE t (k INT8 PRIMARY KEY); CREATE USER boss PASSWORD 'x';"
                 "GRANT admin TO boss; CREATE TABLE crashes (k INT8 PRIMARY KEY, v INT8);"
-                "CREATE RELAXED LOG crash_log FOR TABLES (crashes);"
+                "CREATE RELAXED LOG crash_log FOR TABLES (crashes); CREATE KEYSPACE sessions;"
                 "CREATE CHANGEFEED FOR TABLE t INTO 'duckdb:///m.duckdb'"
             )
         )
@@ -47,6 +47,8 @@ def ask(door: HttpDoor, route: Route, user: str | None) -> Response:
     path = route.path.format(
         table="t",
         log="crash_log",
+        keyspace="sessions",
+        key="k",
         position=position(door),
         transaction="none",
         job=1,

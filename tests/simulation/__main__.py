@@ -6,9 +6,9 @@
 
 Every seed is a store alone under load and misfortune (`kv_run`), which is cheap. Every tenth is
 also a whole stack with a feed into a mirror (`random_run`), a lease between two nodes
-(`two_nodes`), schema changes on several nodes under feeds (`schema_storm`), and a relaxed store
-and the readers of its log (`relaxed_run`), of which the misfortunes are counted; `--kind` chooses
-one of them for every seed. Ends with status 1 if a seed failed.
+(`two_nodes`), schema changes on several nodes under feeds (`schema_storm`), a relaxed store and the
+readers of its log (`relaxed_run`), of which the misfortunes are counted, and raw keyspaces
+(`raw_run`); `--kind` chooses one of them for every seed. Ends with status 1 if a seed failed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pathlib import Path
 
 from tests.simulation.kv_run import run_store
 from tests.simulation.random_run import run_seed
+from tests.simulation.raw_run import RawOutcome, run_raw
 from tests.simulation.relaxed_run import RelaxedOutcome, run_relaxed
 from tests.simulation.schema_storm import run_storm
 from tests.simulation.two_nodes import run_two_nodes
@@ -45,6 +46,7 @@ KINDS: Mapping[str, Callable[[int], object]] = {
     "nodes": run_two_nodes,
     "schemas": run_storm,
     "relaxed": run_relaxed,
+    "raw": run_raw,
 }
 
 
@@ -66,7 +68,7 @@ class Tally:
             text = f"{type(error).__name__}: {error}"
             self.failed.append(f"seed {seed}, {kind}: {text[:500]}")
             return
-        if isinstance(outcome, RelaxedOutcome):
+        if isinstance(outcome, RelaxedOutcome | RawOutcome):
             self.misfortunes += outcome.counts
 
     def __str__(self) -> str:

@@ -17,7 +17,7 @@ from functools import partial
 import duckdb
 
 from ....kvlayer.clock import Timestamp
-from ....kvlayer.keys import index_prefix, table_span
+from ....kvlayer.keys import index_prefix
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
 from ..protocol import SinkProgress
@@ -183,7 +183,7 @@ class MirrorTable:
         """Whether the rows that gathered unseen are all there."""
         if self._staged_at is None or progress is None:
             return False
-        return progress.low_water(table_span(self.table_id)) >= self._staged_at
+        return progress.low_water(self.schema.descriptor.span) >= self._staged_at
 
     # In the file's lane
 

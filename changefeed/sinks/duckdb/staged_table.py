@@ -26,7 +26,6 @@ from dataclasses import replace
 import duckdb
 
 from ....kvlayer.clock import ZERO, Timestamp
-from ....kvlayer.keys import table_span
 from ....kvlayer.span import Span
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch, ChangeKind
@@ -58,7 +57,7 @@ class StagedTable:
         schema = TableSchema(row.descriptor, name=row.name, job_id=job_id, base_name=row.base_table)
         self.table_id = row.table_id
         self._cursor = cursor
-        self.span = table_span(row.table_id)
+        self.span = row.descriptor.span
         self._stages = [Stage(schema, cursor)]
         self._pending: dict[Stage, PendingChanges] = {}
         self._shown = row.shown_table

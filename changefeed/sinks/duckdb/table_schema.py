@@ -6,6 +6,8 @@ that holds the rows and a *view* that shows them as the source does:
     _tailrace.rows_7_104   c1 BIGINT PRIMARY KEY, c2 VARCHAR, _commit_timestamp BIGINT
     main.orders            SELECT c1 AS id, c2 AS note
 
+The view of a raw keyspace leaves out what has ended as of the feed's resolved timestamp.
+
 Columns of the base table are named by column id. So no name that a user may choose collides with
 ours or has to be escaped twice, and a renamed column is a new view. DuckDB ignores the case of
 names, quoted or not: what differs by case alone is refused.
@@ -109,11 +111,20 @@ class TableSchema:
         return [self.create_base(), self.view()]
 
     def view(self) -> str:
-        """The statement that makes the view."""
+        """The statement that makes the view.
+
+        Rows that have ended by what the feed has resolved are not shown, as the source shows them
+        to nobody who reads as of then.
+        """
         shown = ", ".join(
             f"c{column.id} AS {quoted(column.name)}" for column in self.descriptor.shown_columns
         )
-        return f"CREATE VIEW main.{quoted(self.name)} AS SELECT {shown} FROM {self.base}"
+        view = f"CREATE VIEW main.{quoted(self.name)} AS SELECT {shown} FROM {self.base}"
+        ends = self.descriptor.expiry_column
+        if ends is None:
+            return view
+        resolved = f"SELECT max(resolved) FROM {SCHEMA}.progress WHERE job_id = {self.job_id}"
+        return f"{view} WHERE c{ends.id} IS NULL OR c{ends.id} > coalesce(({resolved}), 0)"
 
     def create_base(self) -> str:
         """The statement that makes the base table, its key first.

@@ -1,8 +1,10 @@
-"""Calls that do something to sessions or wait for something, once for each row of a query's result.
+"""Calls that do something to sessions or keyspaces, or wait for something, once for each row of a
+query's result.
 
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'ada'
     SELECT pg_try_advisory_lock(id), id FROM jobs ORDER BY id LIMIT 1
     SELECT wait_for_changefeed(7, NULL, '5s')
+    SELECT raw_put('sessions', 'ada', 'signed in', '1h')
 
 Nothing may call them twice, so they are no part of what DuckDB evaluates: they are items of the
 outermost SELECT, and are called when its rows are there (`drawn_items`). What they do is told by
@@ -26,22 +28,23 @@ from .client_functions import STORE_TIMESTAMP
 INT8 = ColumnType(TypeKind.INT8)
 BOOL = ColumnType(TypeKind.BOOL)
 STRING = ColumnType(TypeKind.STRING)
+BYTES = ColumnType(TypeKind.BYTES)
 VOID = ColumnType(TypeKind.STRING, catalog_name=CatalogName.VOID)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionFunction:
-    """One of these functions: how many arguments it takes, the first of them an integer and the
-    others of the type `others`. It is NULL of NULL, but where it is said to be `lenient`."""
+    """One of these functions: how many arguments it takes, and their types: integers, where
+    `arguments` says nothing else. It is NULL of NULL, but where it is said to be `lenient`."""
 
     result: ColumnType
     counts: tuple[int, ...]
-    others: ColumnType = INT8
+    arguments: tuple[ColumnType, ...] = (INT8, INT8)
     lenient: bool = False
 
     def argument(self, place: int) -> ColumnType:
         """The type of one of the arguments."""
-        return self.others if place else INT8
+        return self.arguments[place]
 
 
 class SessionCalls(Protocol):
@@ -69,7 +72,14 @@ FUNCTIONS = {
     "pg_advisory_unlock": _TRIED,
     "pg_advisory_unlock_shared": _TRIED,
     "pg_advisory_unlock_all": SessionFunction(VOID, (0,)),
-    "wait_for_changefeed": SessionFunction(STORE_TIMESTAMP, (1, 2, 3), others=STRING, lenient=True),
+    "wait_for_changefeed": SessionFunction(
+        STORE_TIMESTAMP, (1, 2, 3), (INT8, STRING, STRING), lenient=True
+    ),
+    "raw_get": SessionFunction(BYTES, (2,), (STRING, BYTES)),
+    "raw_put": SessionFunction(STORE_TIMESTAMP, (3, 4), (STRING, BYTES, BYTES, STRING)),
+    "raw_delete": SessionFunction(STORE_TIMESTAMP, (2,), (STRING, BYTES)),
+    "raw_delete_range": SessionFunction(INT8, (3,), (STRING, BYTES, BYTES), lenient=True),
+    "raw_cas": SessionFunction(BOOL, (4,), (STRING, BYTES, BYTES, BYTES), lenient=True),
 }
 
 

@@ -14,6 +14,7 @@ from ....catalog.rights.users import ROOT
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....changefeed import JOB_KIND as CHANGEFEED_KIND
+from ....changefeed import KeyspacePart
 from ....kvlayer.access import Transaction
 from ....kvlayer.errors import KVError
 from ...introspection.jobs import FEED_JOB_COLUMNS, JOB_COLUMNS, changefeed_rows, job_rows
@@ -34,6 +35,7 @@ from ...syntax.statements import (
     ShowJobs,
     VerifyChangefeed,
 )
+from ..ddl.keyspaces import check_keyspace
 from ..ddl.ownership import own_jobs
 from ..query.result_shape import CHANGEFEED_COLUMNS, EXPLAIN_COLUMNS, VERIFY_COLUMNS
 
@@ -126,8 +128,17 @@ async def _requested(
     if statement.relaxed_log is not None:
         statement = await _of_log(services, statement, statement.relaxed_log, transaction)
     relations = await resolve_all(
-        services, transaction, statement.tables, database, scope, at, transaction
+        services,
+        transaction,
+        statement.tables,
+        database,
+        scope,
+        at,
+        transaction,
+        keyspaces=statement.keyspace is not None,
     )
+    if statement.keyspace is not None:
+        check_keyspace(relations[statement.keyspace.name.parts], statement.keyspace.name)
     tables = [relations[name.parts] for name in statement.tables]
     await _check_rights(Actor(services, user, database, transaction), statement, tables)
     check_followed("CREATE CHANGEFEED", statement.tables, tables)
@@ -138,6 +149,9 @@ async def _requested(
         statement=statement.text,
         at=at,
         user=user,
+        keyspace=None
+        if statement.keyspace is None
+        else KeyspacePart(statement.keyspace.start, statement.keyspace.end),
     )
     return statement, request
 

@@ -74,7 +74,9 @@ async def find_schema(actor: Actor, name: ObjectName) -> tuple[str, str, Securab
 
 async def _tables(actor: Actor, name: ObjectName) -> list[Securable]:
     database, schema, _ = await find_schema(actor, name)
-    tables = await actor.services.catalog.list_tables(actor.reader, database, schema, views=True)
+    tables = await actor.services.catalog.list_tables(
+        actor.reader, database, schema, views=True, keyspaces=True
+    )
     return [securable(table) for table in tables]
 
 
@@ -116,7 +118,7 @@ async def _named(actor: Actor, name: ObjectName) -> list[Securable]:
         return await _tables(actor, ObjectName(tuple(inside) or ("public",), name.position))
     virtual = actor.services.virtual_tables.find(name.parts)
     table = virtual or await find_table(
-        actor.services, actor.reader, name, actor.database, views=True
+        actor.services, actor.reader, name, actor.database, views=True, keyspaces=True
     )
     if table is None:
         catalog = actor.services.catalog

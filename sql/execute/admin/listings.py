@@ -9,6 +9,7 @@ from ....catalog.rights.privileges import Privilege
 from ...results.results import Result
 from ...runtime.authorization import Actor, check_show
 from ...runtime.relations import LeaseScope
+from ...syntax.keyspace_statements import ShowKeyspaces
 from ...syntax.relaxed_statements import ShowRelaxedLogs
 from ...syntax.rights_statements import RightsListing
 from ...syntax.show_statements import Cancel, ShowObjects
@@ -17,6 +18,7 @@ from ...syntax.subscription_statements import ShowSubscriptions
 from ...syntax.user_statements import ShowUsers
 from ..ddl.ddl_needs import check_ddl
 from ..ddl.schema_changes import SchemaChangeStatements
+from .keyspaces import show_keyspaces
 from .ranges import RangeStatement, run_ranges
 from .relaxed_logs import show_relaxed_logs
 from .show import Show, run_show
@@ -28,6 +30,7 @@ from .users import show_users
 Listing = (
     Show
     | ShowRelaxedLogs
+    | ShowKeyspaces
     | ShowSubscriptions
     | ShowUsers
     | RightsListing
@@ -46,6 +49,8 @@ async def run_listing(
             return await show_users(actor.reader)
         case ShowRelaxedLogs():
             return await show_relaxed_logs(actor)
+        case ShowKeyspaces():
+            return await show_keyspaces(actor)
         case ShowSubscriptions():
             return await show_subscriptions(actor)
         case Cancel():

@@ -1,5 +1,5 @@
 """Carries out the calls of `session_calls`: ends what other sessions run, or these themselves, and
-takes and gives back advisory locks.
+takes and gives back advisory locks. Those of raw keyspaces are carried out by `raw_calls`.
 
 Who may end sessions: PostgreSQL's rule. One's own, and those of roles that one is a member of; with
 CANCELQUERY those of all who are no admins (as pg_signal_backend there); admins all of them.
@@ -27,6 +27,8 @@ from ...runtime.authorization import current_rights
 from ...runtime.services import Services
 from ...runtime.transactions import OpenTransaction, lock_timeout
 from ...variables.variables import SessionVariables
+from ..write.keyspaces import RawKeyspaces
+from ..write.raw_calls import CALLS, RawCalls
 from .feeds import check_sees_job
 
 
@@ -59,6 +61,7 @@ class CallingSession:
         self._services = services
         self._session = session
         self._transactions = transactions
+        self._keyspaces = RawKeyspaces(services)
         self._warnings: list[str] = []
         self._database = ("", 0)
         self._committed_at: Timestamp | None = None
@@ -76,6 +79,17 @@ class CallingSession:
         self._committed_at = at or self._committed_at
 
     async def call(self, name: str, arguments: Sequence[Datum]) -> Datum:
+        if name in CALLS:
+            if name != "raw_get" and self._transactions.opened is not None:
+                raise SQLError(
+                    "25001",
+                    f"{name} cannot be called inside a transaction block",
+                    hint="What it writes is durable at once, and no ROLLBACK undoes it.",
+                )
+            calls = RawCalls(
+                self._keyspaces, user=self._session.user, database=self._session.database
+            )
+            return await CALLS[name](calls, *arguments)
         if name in _BACKENDS:
             return await _BACKENDS[name](self, *arguments)
         if name == "pg_advisory_unlock_all":

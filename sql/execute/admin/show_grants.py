@@ -113,7 +113,9 @@ async def _everything_in(actor: Actor) -> list[Securable]:
             actor.reader, actor.database, schema
         )
         found.append(Securable(SecurableKind.SCHEMA, schema_id, schema, (database_id,)))
-        tables = await catalog.list_tables(actor.reader, actor.database, schema, views=True)
+        tables = await catalog.list_tables(
+            actor.reader, actor.database, schema, views=True, keyspaces=True
+        )
         found += map(securable, tables)
         place = ObjectName((actor.database, schema), 1)
         found += [*await sequences_in(actor, place), *await types_in(actor, place)]

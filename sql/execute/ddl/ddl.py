@@ -25,6 +25,7 @@ from ...results.results import Result
 from ...runtime.relations import LeaseScope, changed_tables, find_table, unknown_relation
 from ...runtime.services import Services
 from ...syntax import statements
+from ...syntax.keyspace_statements import KeyspaceStatement
 from ...syntax.names import ObjectName, Option
 from ...syntax.relaxed_statements import RelaxedStatement
 from ...syntax.schema_statements import (
@@ -44,6 +45,7 @@ from .ascending_indexes import ascending
 from .bare_decimals import bare_decimals, notices
 from .enum_types import run_type_statement
 from .given_columns import column_type, defaults_in, identity_of, with_default
+from .keyspaces import run_keyspace_statement
 from .named_types import with_named_types
 from .namespaces import (
     comment_on,
@@ -72,6 +74,7 @@ DDL = (
     | SequenceStatement
     | ViewStatement
     | RelaxedStatement
+    | KeyspaceStatement
 )
 
 
@@ -116,6 +119,8 @@ async def run_ddl(
             return await run_sequence_statement(services, statement, transaction, database)
         case _ if isinstance(statement, RelaxedStatement):
             return await run_relaxed_statement(services, statement, transaction, scope, database)
+        case _ if isinstance(statement, KeyspaceStatement):
+            return await run_keyspace_statement(services, statement, transaction, scope, database)
         case _ if isinstance(statement, TypeStatement):
             return await run_type_statement(services, statement, transaction, database)
         case _:

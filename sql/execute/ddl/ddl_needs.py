@@ -12,6 +12,7 @@ from ....catalog.values.type_kinds import SQL_NAMES
 from ...analyze.binder import tables_of
 from ...runtime.authorization import Actor
 from ...syntax import statements
+from ...syntax.keyspace_statements import KeyspaceStatement
 from ...syntax.names import ObjectName
 from ...syntax.relaxed_statements import RelaxedStatement
 from ...syntax.schema_statements import (
@@ -34,6 +35,7 @@ from ...syntax.schema_statements import (
 from ...syntax.view_statements import DropView
 from .ddl import DDL
 from .enum_types import find_type
+from .keyspaces import check_keyspaces
 from .named_types import type_names
 from .new_names import new_table_name
 from .relaxed.logs import check_relaxed
@@ -59,6 +61,8 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
                 await actor.need_named(read, Privilege.SELECT)
         case _ if isinstance(statement, RelaxedStatement):
             await check_relaxed(actor, statement)
+        case _ if isinstance(statement, KeyspaceStatement):
+            await check_keyspaces(actor, statement)
         case Truncate(tables=tables):
             for table in tables:
                 await actor.need_named(table, Privilege.DROP)
@@ -155,7 +159,9 @@ async def _drop_schema(actor: Actor, name: tuple[str, ...]) -> None:
         return  # the statement says what it is that does not exist
     if not (await actor.rights()).owns(actor.user, schema_id):
         raise SQLError("42501", f"must be owner of schema {schema}")
-    for table in await catalog.list_tables(actor.reader, database, schema, views=True):
+    for table in await catalog.list_tables(
+        actor.reader, database, schema, views=True, keyspaces=True
+    ):
         await actor.need_table(table, Privilege.DROP)
 
 
@@ -164,5 +170,7 @@ async def _drop_tables_of(actor: Actor, database: str) -> None:
     if database not in await catalog.list_databases(actor.reader):
         return
     for schema in await catalog.list_schemas(actor.reader, database):
-        for table in await catalog.list_tables(actor.reader, database, schema, views=True):
+        for table in await catalog.list_tables(
+            actor.reader, database, schema, views=True, keyspaces=True
+        ):
             await actor.need_table(table, Privilege.DROP)

@@ -60,6 +60,14 @@ async def _drop_all(
     """Drops tables, those first that refer to others, and the views among them. Raises 2BP01 where
     another table refers, or a view reads one."""
     given = list(tables)
+    for table in given:
+        if table.keyspace is not None:
+            # Its lock goes first, in a transaction of its own.
+            raise SQLError(
+                "2BP01",
+                f'{what} cannot drop keyspace "{table.name}"',
+                hint=f"Run DROP KEYSPACE {table.name} first, as a statement of its own.",
+            )
     left = {table.id: table for table in given if table.view is None}
     views = ViewStatements(services, transaction, scope, database)
     await views.drop([table for table in given if table.view is not None], cascade=cascade)
@@ -121,7 +129,7 @@ async def drop_schema(
         raise SQLError(
             "42501", 'the schema "public" cannot be dropped', position=statement.position
         )
-    tables = await catalog.list_tables(transaction, parent, name, views=True)
+    tables = await catalog.list_tables(transaction, parent, name, views=True, keyspaces=True)
     others = await _others(services, transaction, parent, name)
     if (tables or others) and not statement.cascade:
         raise _not_empty("schema", name, [*tables, *others], statement.position)
@@ -156,7 +164,9 @@ async def drop_database(
     tables = [
         table
         for schema in schemas
-        for table in await catalog.list_tables(transaction, name, schema, views=True)
+        for table in await catalog.list_tables(
+            transaction, name, schema, views=True, keyspaces=True
+        )
     ]
     others = await _others(services, transaction, name)
     if (tables or others) and not statement.cascade:

@@ -271,7 +271,8 @@ class SchemaChangeStatements:
         prepared = await self._prepared_table(table, unlocks=False)
         changes = self._gathered(prepared)
         _drop_table(changes)
-        await self._done(changes, prepared, text, "DROP TABLE")
+        tag = "DROP TABLE" if table.keyspace is None else "DROP KEYSPACE"
+        await self._done(changes, prepared, text, tag)
 
     # Common ways.
 
@@ -409,7 +410,9 @@ async def publish_finished(
 def _drop_table(changes: TableChanges) -> None:
     for key in changes.table.foreign_keys:
         changes.add(Target(ConstraintElement(constraint=key), present=False))
-    changes.add(Target(FactsElement(label="drop table", dropped=True)))
+    keyspace = changes.table.keyspace is not None
+    label = "drop keyspace" if keyspace else "drop table"
+    changes.add(Target(FactsElement(label=label, dropped=True, keyspace=keyspace)))
 
 
 def _has_index(table: TableDescriptor, name: str) -> bool:

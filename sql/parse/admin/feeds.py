@@ -8,6 +8,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from ....catalog.values.errors import SQLError
 from ...syntax.changefeed_statements import ShowFeedLag, ShowFeedLatency
+from ...syntax.keyspace_statements import KeyspaceFeed
 from ...syntax.names import ObjectName, Option
 from ...syntax.statements import (
     AwaitJobs,
@@ -30,20 +31,25 @@ from ...syntax.statements import (
 )
 from .. import transactions
 from ..cursor import Cursor, LexemeKind
+from ..ddl.keyspaces import keyspace_feed
 from ..ddl.ranges import show_ranges
 from ..queries import parse_query
 
 
 def create_changefeed(cursor: Cursor) -> CreateChangefeed:
-    """`FOR [TABLE] name, … | RELAXED LOG name [INTO 'uri'] [WITH option [= value], …]`, where INTO
-    and WITH stand before or behind FOR."""
+    """`FOR [TABLE] name, … | RELAXED LOG name | KEYSPACE name [FROM key] [TO key] [INTO 'uri']
+    [WITH option [= value], …]`, where INTO and WITH stand before or behind FOR."""
     sink, options = _into(cursor, None), with_options(cursor)
     sink = _into(cursor, sink)
     cursor.expect_words("for")
     log: str | None = None
+    keyspace: KeyspaceFeed | None = None
     tables: tuple[ObjectName, ...] = ()
     if cursor.accept_words("relaxed", "log"):
         log = cursor.identifier("a relaxed log's name")
+    elif cursor.accept_words("keyspace"):
+        keyspace = keyspace_feed(cursor)
+        tables = (keyspace.name,)
     else:
         tables = feed_tables(cursor)
     sink = _into(cursor, sink)
@@ -51,7 +57,12 @@ def create_changefeed(cursor: Cursor) -> CreateChangefeed:
     sink = _into(cursor, sink)
     cursor.expect_end()
     return CreateChangefeed(
-        tables=tables, sink=sink, options=options, text=cursor.statement_text, relaxed_log=log
+        tables=tables,
+        sink=sink,
+        options=options,
+        text=cursor.statement_text,
+        relaxed_log=log,
+        keyspace=keyspace,
     )
 
 

@@ -1,14 +1,14 @@
 CREATE CHANGEFEED FOR TABLE orders INTO 'duckdb:///mirror.duckdb' WITH updated, resolved = '1s', initial_scan = 'no'
 ----
-CreateChangefeed(tables=(ObjectName(parts=('orders'), position=29)), sink='duckdb:///mirror.duckdb', options=(Option(name='updated', value=None, position=72), Option(name='resolved', value='1s', position=81), Option(name='initial_scan', value='no', position=98)), text="CREATE CHANGEFEED FOR TABLE orders INTO 'duckdb:///mirror.duckdb' WITH updated, resolved = '1s', initial_scan = 'no'", relaxed_log=None)
+CreateChangefeed(tables=(ObjectName(parts=('orders'), position=29)), sink='duckdb:///mirror.duckdb', options=(Option(name='updated', value=None, position=72), Option(name='resolved', value='1s', position=81), Option(name='initial_scan', value='no', position=98)), text="CREATE CHANGEFEED FOR TABLE orders INTO 'duckdb:///mirror.duckdb' WITH updated, resolved = '1s', initial_scan = 'no'", relaxed_log=None, keyspace=None)
 
 create changefeed for a, table b.c
 ----
-CreateChangefeed(tables=(ObjectName(parts=('a'), position=23), ObjectName(parts=('b', 'c'), position=32)), sink=None, options=(), text='create changefeed for a, table b.c', relaxed_log=None)
+CreateChangefeed(tables=(ObjectName(parts=('a'), position=23), ObjectName(parts=('b', 'c'), position=32)), sink=None, options=(), text='create changefeed for a, table b.c', relaxed_log=None, keyspace=None)
 
 EXPERIMENTAL CHANGEFEED FOR t WITH (updated, cursor = '1.0')
 ----
-CreateChangefeed(tables=(ObjectName(parts=('t'), position=29)), sink=None, options=(Option(name='updated', value=None, position=37), Option(name='cursor', value='1.0', position=46)), text="EXPERIMENTAL CHANGEFEED FOR t WITH (updated, cursor = '1.0')", relaxed_log=None)
+CreateChangefeed(tables=(ObjectName(parts=('t'), position=29)), sink=None, options=(Option(name='updated', value=None, position=37), Option(name='cursor', value='1.0', position=46)), text="EXPERIMENTAL CHANGEFEED FOR t WITH (updated, cursor = '1.0')", relaxed_log=None, keyspace=None)
 
 CREATE CHANGEFEED FOR t INTO mirror
 ----
@@ -165,11 +165,11 @@ HINT: In brackets stand SHOW JOBS and SHOW CHANGEFEED JOBS.
 
 EXPLAIN CHANGEFEED FOR TABLE t INTO 'null://' WITH updated, sample = 3
 ----
-ExplainChangefeed(changefeed=CreateChangefeed(tables=(ObjectName(parts=('t'), position=30)), sink='null://', options=(Option(name='updated', value=None, position=52)), text="CHANGEFEED FOR TABLE t INTO 'null://' WITH updated, sample = 3", relaxed_log=None), sample=3)
+ExplainChangefeed(changefeed=CreateChangefeed(tables=(ObjectName(parts=('t'), position=30)), sink='null://', options=(Option(name='updated', value=None, position=52)), text="CHANGEFEED FOR TABLE t INTO 'null://' WITH updated, sample = 3", relaxed_log=None, keyspace=None), sample=3)
 
 EXPLAIN CREATE CHANGEFEED FOR t
 ----
-ExplainChangefeed(changefeed=CreateChangefeed(tables=(ObjectName(parts=('t'), position=31)), sink=None, options=(), text='CREATE CHANGEFEED FOR t', relaxed_log=None), sample=None)
+ExplainChangefeed(changefeed=CreateChangefeed(tables=(ObjectName(parts=('t'), position=31)), sink=None, options=(), text='CREATE CHANGEFEED FOR t', relaxed_log=None, keyspace=None), sample=None)
 
 EXPLAIN CHANGEFEED FOR t WITH sample = 'many'
 ----

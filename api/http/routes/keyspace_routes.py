@@ -1,0 +1,200 @@
+"""`/v1/keyspaces/{keyspace}/…`: the keys of a raw keyspace.
+
+    PUT    …/keys/ada?ttl=1h      the value is the body, as it is
+    GET    …/keys/ada             and so is the answer
+    DELETE …/keys/ada
+    GET    …/keys?from=a&to=b     {"pairs": [{"key": "YWRh", "value": "MQ=="}]}
+    DELETE …/keys?from=a&to=b
+    POST   …/batch                {"pairs": [{"key": "YWRh", "value": "MQ=="}], "ttl_seconds": 60}
+    POST   …/cas                  {"key": "YWRh", "expected": "MQ==", "value": "Mg=="}
+
+Keys are bytes: in a URL percent-encoded, in JSON their base64, as values are there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+import msgspec
+from fastapi import APIRouter, Request, Response
+from starlette.exceptions import HTTPException
+
+from ....catalog.rights.privileges import Privilege
+from ....kvlayer.clock import Timestamp, format_timestamp, parse_timestamp
+from ....sql.execute.ddl.keyspaces import whole_seconds
+from ....sql.execute.write.keyspaces import OpenedKeyspace
+from ...node import Node
+from ..access import user_of
+from ..bodies import (
+    BODY_BYTES_MAX,
+    JSON,
+    RawBatch,
+    RawDeleted,
+    RawPair,
+    RawScan,
+    RawSwap,
+    RawSwapped,
+    RawWritten,
+    read_json,
+    read_whole,
+)
+from ..openapi import described
+
+OCTETS = "application/octet-stream"
+
+JSON_BYTES_MAX = 4 * 1024 * 1024
+"""Of a batch, which is decoded in one step of the loop."""
+
+SCAN_PAIRS_MAX = 1_000
+SCAN_BYTES_MAX = 1024 * 1024
+"""Of one page, which is encoded in one step. `next` says where the next one begins."""
+
+_OCTETS: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+
+
+def keyspace_routes(node: Node) -> APIRouter:
+    router = APIRouter(tags=["keyspaces"])
+    _key_routes(router, node)
+    _range_routes(router, node)
+    return router
+
+
+def _opened(node: Node, request: Request, keyspace: str, needs: Privilege) -> OpenedKeyspace:
+    return node.keyspaces.opened(keyspace, needs=needs, user=user_of(request))
+
+
+def _key_routes(router: APIRouter, node: Node) -> None:
+    place = "/v1/keyspaces/{keyspace}/keys/{key:path}"
+
+    @router.get(place, response_model=None, responses={200: {"content": {OCTETS: _OCTETS}}})
+    async def get_key(request: Request, keyspace: str, key: str) -> Response:
+        """The value, as of `at` or of now. 404 where there is none."""
+        given = _given(request, "at")
+        async with _opened(node, request, keyspace, Privilege.SELECT) as raw:
+            value = await raw.get(_key_of(request), at=await _moment(node, given.get("at")))
+        if value is None:
+            raise HTTPException(404, "the key has no value")
+        return Response(value, media_type=OCTETS)
+
+    @router.put(
+        place,
+        **described(reply=RawWritten)
+        | {"openapi_extra": {"requestBody": {"required": True, "content": {OCTETS: _OCTETS}}}},
+    )
+    async def put_key(request: Request, keyspace: str, key: str) -> Response:
+        """Puts the body as the value. `ttl` is an interval, as `1h`."""
+        given = _given(request, "ttl")
+        ttl = whole_seconds(given["ttl"].decode()) if "ttl" in given else None
+        value = bytes(await read_whole(request.stream(), BODY_BYTES_MAX))
+        async with _opened(node, request, keyspace, Privilege.INSERT) as raw:
+            at = await raw.put(_key_of(request), value, ttl_seconds=ttl)
+        return _json(RawWritten(timestamp=format_timestamp(at)))
+
+    @router.delete(place, **described(reply=RawWritten))
+    async def delete_key(request: Request, keyspace: str, key: str) -> Response:
+        """Deletes the key, whether it is there or not."""
+        async with _opened(node, request, keyspace, Privilege.DELETE) as raw:
+            at = await raw.delete(_key_of(request))
+        return _json(RawWritten(timestamp=format_timestamp(at)))
+
+    @router.post("/v1/keyspaces/{keyspace}/cas", **described(reply=RawSwapped, request=RawSwap))
+    async def compare_and_swap(request: Request, keyspace: str) -> Response:
+        """Puts the value if the key has the one that is expected; null is to be absent."""
+        swap = await read_json(request, RawSwap, bytes_max=JSON_BYTES_MAX)
+        needs = Privilege.SELECT | (Privilege.DELETE if swap.value is None else Privilege.INSERT)
+        async with _opened(node, request, keyspace, needs) as raw:
+            found = await raw.compare_and_swap(
+                swap.key,
+                expected=swap.expected,
+                value=swap.value,
+                ttl_seconds=swap.ttl_seconds,
+            )
+        at = None if found.timestamp is None else format_timestamp(found.timestamp)
+        return _json(RawSwapped(swapped=found.swapped, previous=found.previous, timestamp=at))
+
+
+def _range_routes(router: APIRouter, node: Node) -> None:
+    place = "/v1/keyspaces/{keyspace}/keys"
+
+    @router.get(place, **described(reply=RawScan))
+    async def scan_keys(request: Request, keyspace: str) -> Response:
+        """Keys and values in `[from, to)` as of `at` or of now, in key order; `next` is the key
+        with which to go on, where there may be more."""
+        given = _given(request, "from", "to", "limit", "at")
+        limit = min(_whole(given.get("limit"), SCAN_PAIRS_MAX), SCAN_PAIRS_MAX)
+        reply = RawScan(pairs=[])
+        size = 0
+        async with _opened(node, request, keyspace, Privilege.SELECT) as raw:
+            at = await _moment(node, given.get("at"))
+            slices = raw.scan(given.get("from", b""), given.get("to"), limit=limit, at=at)
+            async for pairs in slices:
+                for key, value in pairs:
+                    if size >= SCAN_BYTES_MAX:
+                        break
+                    size += len(key) + len(value)
+                    reply.pairs.append(RawPair(key, value))
+                if size >= SCAN_BYTES_MAX:
+                    await slices.aclose()
+                    break
+        if limit and (len(reply.pairs) == limit or size >= SCAN_BYTES_MAX):
+            reply.next = reply.pairs[-1].key + b"\x00"
+        return _json(reply)
+
+    @router.delete(place, **described(reply=RawDeleted))
+    async def delete_keys(request: Request, keyspace: str) -> Response:
+        """Deletes each key in `[from, to)`, by commits of some hundred keys."""
+        given = _given(request, "from", "to")
+        async with _opened(node, request, keyspace, Privilege.SELECT | Privilege.DELETE) as raw:
+            deleted = await raw.delete_range(given.get("from", b""), given.get("to"))
+        at = None if deleted.timestamp is None else format_timestamp(deleted.timestamp)
+        return _json(RawDeleted(deleted=deleted.count, timestamp=at))
+
+    @router.post("/v1/keyspaces/{keyspace}/batch", **described(reply=RawWritten, request=RawBatch))
+    async def put_batch(request: Request, keyspace: str) -> Response:
+        """Puts pairs, by commits of some hundred; the timestamp is that of the last."""
+        batch = await read_json(request, RawBatch, bytes_max=JSON_BYTES_MAX)
+        pairs = [(pair.key, pair.value) for pair in batch.pairs]
+        async with _opened(node, request, keyspace, Privilege.INSERT) as raw:
+            at = await raw.put_many(pairs, ttl_seconds=batch.ttl_seconds)
+        return _json(RawWritten(timestamp=format_timestamp(at) if pairs else None))
+
+
+def _json(reply: msgspec.Struct) -> Response:
+    return Response(msgspec.json.encode(reply), media_type=JSON)
+
+
+def _key_of(request: Request) -> bytes:
+    """The bytes of the key in the path, which need be no text."""
+    raw_path: bytes = request.scope["raw_path"]
+    return unquote_to_bytes(raw_path.partition(b"?")[0].partition(b"/keys/")[2])
+
+
+def _given(request: Request, *known: str) -> dict[str, bytes]:
+    """The parameters of the query as bytes. Raises HTTPException 422 for any other."""
+    query: bytes = request.scope["query_string"]
+    pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, encoding="latin-1")
+    for name, _ in pairs:
+        if name not in known:
+            raise HTTPException(422, f"unknown parameter {name!r}: there are {', '.join(known)}")
+    return {name: value.encode("latin-1") for name, value in pairs}
+
+
+def _whole(text: bytes | None, default: int) -> int:
+    if text is None:
+        return default
+    if not text.isdigit():
+        raise HTTPException(422, "limit is no whole number")
+    return int(text)
+
+
+async def _moment(node: Node, text: bytes | None) -> Timestamp | None:
+    if text is None:
+        return None
+    try:
+        at = parse_timestamp(text.decode())
+    except ValueError as error:
+        raise HTTPException(422, f"at: {error}") from error
+    if at > await node.store.now():
+        raise HTTPException(422, "at lies in the future")
+    return at

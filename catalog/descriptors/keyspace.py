@@ -1,0 +1,20 @@
+"""What makes a table a raw keyspace: how long its values live.
+
+CREATE KEYSPACE sessions WITH (ttl = '1h')
+
+Keyspace(ttl_seconds=3600), of a table (key BYTES PRIMARY KEY, value BYTES, expires_at INT8)
+
+That is the relation as which feeds, their sinks and exports see it. Its rows are the entries of
+`kvlayer.raw`, which no statement writes but the calls `raw_put`, `raw_delete` and their like.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keyspace:
+    """`ttl_seconds` is the time to live of a value that is put without one; None: for ever."""
+
+    ttl_seconds: int | None = None

@@ -1,0 +1,69 @@
+"""Raw keyspaces, or parts of them, as targets of a feed."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.rows.keyspace_codec import KeyspaceCodec
+from ...catalog.store.descriptor_store import DescriptorStore
+from ...kvlayer.clock import Timestamp
+from ...kvlayer.raw import keyspace_span, raw_key
+from ...kvlayer.span import Span
+from ...schemafeed.feed import SchemaFeed, TableUnknown
+from .target import Versions
+
+
+class KeyspacePart(msgspec.Struct, frozen=True):
+    """The keys of a keyspace in `[start, end)`; no `end` is behind the last of them."""
+
+    start: bytes = b""
+    end: bytes | None = None
+
+    def span(self, keyspace_id: int) -> Span:
+        """Raises ValueError where no key lies in it."""
+        whole = keyspace_span(keyspace_id)
+        end = whole.end if self.end is None else raw_key(keyspace_id, self.end)
+        return Span(raw_key(keyspace_id, self.start) if self.start else whole.start, end)
+
+
+class KeyspaceTarget:
+    """The entries of a raw keyspace, as rows (key, value, expires_at)."""
+
+    def __init__(self, keyspace_id: int, descriptors: DescriptorStore, part: KeyspacePart) -> None:
+        self.id = keyspace_id
+        self.span = part.span(keyspace_id)
+        self._descriptors = descriptors
+        self._codec: KeyspaceCodec | None = None
+
+    @property
+    def schema(self) -> SchemaFeed | None:
+        return None  # a keyspace is always locked: the feed over descriptors answers at once
+
+    async def descriptor_at(self, at: Timestamp) -> TableDescriptor:
+        keyspace = await self._descriptors.read_at(self.id, at)
+        if not isinstance(keyspace, TableDescriptor) or keyspace.dropped:
+            raise TableUnknown(self.id, at)
+        return keyspace
+
+    def rows_span(self, descriptor: TableDescriptor) -> Span:
+        return self.span
+
+    def select(self, versions: Versions, descriptor: TableDescriptor) -> Versions:
+        return versions
+
+    def present(self, versions: Versions, descriptor: TableDescriptor) -> Versions:
+        if self._codec is None:
+            self._codec = KeyspaceCodec(descriptor)
+        row = self._codec.row
+        rows = [
+            row(key, body, at)
+            for key, body, at in zip(
+                versions.keys, versions.values, versions.timestamps, strict=True
+            )
+        ]
+        keys, values = [key for key, _ in rows], [body for _, body in rows]
+        return Versions(keys, values, versions.timestamps)
+
+    def __repr__(self) -> str:
+        return f"<KeyspaceTarget {self.id} {self.span}>"

@@ -1,0 +1,82 @@
+"""Raw keyspaces as their users reach them: by name, as far as their rights go, under lease.
+
+    async with keyspaces.opened("sessions", user, Privilege.INSERT) as keyspace:
+        await keyspace.put(b"ada", b"signed in")
+
+What is written commits while the lease is good: nothing is written to a keyspace that was dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from ....catalog.descriptors.names import TableName
+from ....catalog.descriptors.system_tables import DEFAULT_DATABASE
+from ....catalog.rights.privileges import Privilege
+from ....catalog.rights.users import ROOT
+from ....catalog.store.catalog import unknown_table
+from ....catalog.store.descriptor_store import DescriptorReader
+from ....kvlayer.errors import KVError
+from ....kvlayer.raw import RawKeyspace
+from ...plan.needs import needs_on
+from ...results.errors import from_kv
+from ...runtime.authorization import require
+from ...runtime.relations import LeaseScope
+from ...runtime.services import Services
+from ..ddl.keyspaces import check_keyspace
+
+OpenedKeyspace = AbstractAsyncContextManager[RawKeyspace]
+
+
+class RawKeyspaces:
+    """The raw keyspaces of a node's store."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    @asynccontextmanager
+    async def opened(
+        self,
+        name: str,
+        *,
+        needs: Privilege,
+        user: str = ROOT,
+        database: str = DEFAULT_DATABASE,
+    ) -> AsyncGenerator[RawKeyspace, None]:
+        """The keyspace of a name, which dots may qualify, where the user has what it `needs`.
+
+        Raises SQLError: 42P01, 3D000, 3F000, 42809 for a table, 42501; and what the store refuses
+        within the context.
+        """
+        services = self._services
+        at = await services.store.now()
+        found = await self._find(services.store.snapshot(at), name, database)
+        scope = LeaseScope(services.leases)
+        try:
+            table = await scope.table(found, at)
+            check_keyspace(table, name)
+            assert table.keyspace is not None, table
+            await require(services, user, tuple(needs_on(table, int(needs))))
+            yield RawKeyspace(
+                services.store,
+                table.id,
+                ttl_seconds=table.keyspace.ttl_seconds,
+                deadline=scope.deadline,
+            )
+        except KVError as error:
+            raise from_kv(error) from error
+        finally:
+            scope.release()
+
+    async def _find(self, reader: DescriptorReader, name: str, database: str) -> int:
+        parts = tuple(part.strip('"') for part in name.split("."))
+        if len(parts) == 2 and parts[0] != "public":
+            schemas = await self._services.catalog.list_schemas(reader, database)
+            parts = (database, *parts) if parts[0] in schemas else (parts[0], "public", parts[1])
+        wanted = TableName.resolve(parts, current_database=database)
+        found = await self._services.catalog.find(reader, wanted, views=True, keyspaces=True)
+        if found is None:
+            raise unknown_table(wanted)
+        check_keyspace(found, name)
+        return found.id

@@ -1,0 +1,54 @@
+CREATE KEYSPACE sessions
+----
+CreateKeyspace(name=ObjectName(parts=('sessions'), position=17), if_not_exists=False, options=())
+
+create keyspace if not exists web.sessions with (ttl = '1h')
+----
+CreateKeyspace(name=ObjectName(parts=('web', 'sessions'), position=31), if_not_exists=True, options=(Option(name='ttl', value='1h', position=50)))
+
+CREATE KEYSPACE sessions WITH ttl = '1h', role = 'main'
+----
+CreateKeyspace(name=ObjectName(parts=('sessions'), position=17), if_not_exists=False, options=(Option(name='ttl', value='1h', position=31), Option(name='role', value='main', position=43)))
+
+CREATE KEYSPACE
+----
+position 16: syntax error at end of input (SQLSTATE 42601)
+HINT: Expected a keyspace's name.
+
+DROP KEYSPACE sessions
+----
+DropKeyspace(name=ObjectName(parts=('sessions'), position=15), if_exists=False)
+
+drop keyspace if exists b.c
+----
+DropKeyspace(name=ObjectName(parts=('b', 'c'), position=25), if_exists=True)
+
+SHOW KEYSPACES
+----
+ShowKeyspaces()
+
+SHOW KEYSPACES now
+----
+position 16: syntax error at or near "now" (SQLSTATE 42601)
+HINT: Expected the end of the statement.
+
+CREATE CHANGEFEED FOR KEYSPACE sessions INTO 'duckdb:///mirror.duckdb' WITH resolved
+----
+CreateChangefeed(tables=(ObjectName(parts=('sessions'), position=32)), sink='duckdb:///mirror.duckdb', options=(Option(name='resolved', value=None, position=77)), text="CREATE CHANGEFEED FOR KEYSPACE sessions INTO 'duckdb:///mirror.duckdb' WITH resolved", relaxed_log=None, keyspace=KeyspaceFeed(name=ObjectName(parts=('sessions'), position=32), start=b'', end=None))
+
+CREATE CHANGEFEED FOR KEYSPACE sessions FROM 'a' TO '\xff00'
+----
+CreateChangefeed(tables=(ObjectName(parts=('sessions'), position=32)), sink=None, options=(), text="CREATE CHANGEFEED FOR KEYSPACE sessions FROM 'a' TO '\\xff00'", relaxed_log=None, keyspace=KeyspaceFeed(name=ObjectName(parts=('sessions'), position=32), start=b'a', end=b'\xff\x00'))
+
+CREATE CHANGEFEED FOR KEYSPACE sessions TO 'm' INTO 'duckdb:///mirror.duckdb'
+----
+CreateChangefeed(tables=(ObjectName(parts=('sessions'), position=32)), sink='duckdb:///mirror.duckdb', options=(), text="CREATE CHANGEFEED FOR KEYSPACE sessions TO 'm' INTO 'duckdb:///mirror.duckdb'", relaxed_log=None, keyspace=KeyspaceFeed(name=ObjectName(parts=('sessions'), position=32), start=b'', end=b'm'))
+
+CREATE CHANGEFEED FOR KEYSPACE sessions FROM '\xzz'
+----
+position 46: "\xzz" is no key: what follows \x must be hex (SQLSTATE 22P02)
+
+CREATE CHANGEFEED FOR KEYSPACE sessions, others
+----
+position 40: syntax error at or near "," (SQLSTATE 42601)
+HINT: Expected the end of the statement.
