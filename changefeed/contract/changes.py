@@ -54,6 +54,9 @@ class ChangeBatch:
     not in `deleted` (indexes into `keys`, ascending), in order. `timestamps[i]` is the version's
     commit timestamp; for a scan it is the scan's, and `versions`, where it is there, has the rows'
     own. A key may occur more than once; the later one is newer.
+
+    Where the feed asks for previous values, `previous[i]` is the row that the change replaced, None
+    where there was none, in the column order of `before` (of `descriptor` where that is None).
     """
 
     descriptor: TableDescriptor
@@ -64,6 +67,8 @@ class ChangeBatch:
     columns: pa.RecordBatch | None = None
     deleted: Sequence[int] = ()
     versions: Sequence[Timestamp] | None = None
+    previous: Sequence[tuple[Datum, ...] | None] | None = None
+    before: TableDescriptor | None = None
     stages: StageTimes = field(default_factory=StageTimes)
 
     def __len__(self) -> int:

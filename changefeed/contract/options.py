@@ -42,6 +42,7 @@ PIPELINE_OPTIONS = frozenset(
 
 MESSAGE_OPTIONS = frozenset(
     {
+        "diff",
         "encode_json_value_null_as_object",
         "envelope",
         "format",
@@ -109,6 +110,7 @@ class ChangefeedOptions:
     key_in_value: bool = False
     topic_in_value: bool = False
     full_table_name: bool = False
+    diff: bool = False
     encode_json_value_null_as_object: bool = False
     updated: bool = False
     mvcc_timestamp: bool = False
@@ -173,7 +175,7 @@ def check_effective(given: Iterable[str], obeyed: frozenset[str], sink: str) -> 
 
 def _check_combinations(options: ChangefeedOptions, texts: Mapping[str, str | None]) -> None:
     if options.initial_scan is ScanChoice.ONLY:
-        for excluded in ("resolved", "updated", "mvcc_timestamp"):
+        for excluded in ("diff", "resolved", "updated", "mvcc_timestamp"):
             if excluded in texts:
                 raise _invalid(
                     f"changefeed options initial_scan = 'only' and {excluded} exclude each other",
@@ -187,6 +189,11 @@ def _check_combinations(options: ChangefeedOptions, texts: Mapping[str, str | No
                     f"'{options.envelope.value}'",
                     detail="The messages of that envelope have no place for it.",
                 )
+    if options.diff and (options.envelope, options.format) != (Envelope.WRAPPED, Format.JSON):
+        raise _invalid(
+            "changefeed option diff goes with envelope = 'wrapped' and format = 'json'",
+            detail="Other messages have no place for the row before a change.",
+        )
     if options.format is not Format.JSON and options.encode_json_value_null_as_object:
         raise _invalid("changefeed option encode_json_value_null_as_object goes with format json")
     if options.format is Format.CSV and options.initial_scan is not ScanChoice.ONLY:
@@ -270,6 +277,10 @@ def _initial_scan(options: ChangefeedOptions, name: str, text: str | None) -> Ch
     return replace(options, initial_scan=scan)
 
 
+def _diff(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    return replace(options, diff=_flag(name, text))
+
+
 def _no_initial_scan(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
     _flag(name, text)
     return replace(options, initial_scan=ScanChoice.NO)
@@ -314,6 +325,7 @@ def _table_dropped(options: ChangefeedOptions, name: str, text: str | None) -> C
 _READERS: dict[str, Reader] = {
     "compression": _compression,
     "cursor": _cursor,
+    "diff": _diff,
     "encode_json_value_null_as_object": _null_as_object,
     "envelope": _envelope,
     "format": _format,

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 UNSERVED: Mapping[str, str] = {
     "avro_schema_prefix": "There is no Avro encoder.",
     "confluent_schema_registry": "There is no Avro encoder.",
-    "diff": "Changefeeds do not read previous values of rows.",
     "end_time": "A changefeed ends by its initial scan, or runs until it is canceled.",
     "enriched_properties": "There is no enriched envelope.",
     "execution_locality": "A store is served by one process: there are no localities.",

@@ -1,15 +1,17 @@
 """Messages in JSON, in the envelopes of CockroachDB.
 
-    wrapped    {"after": {"id": 1, "name": "a"}, "key": [1], "updated": "…"}
+    wrapped    {"after": {"id": 1, "name": "a"}, "before": null, "key": [1], "updated": "…"}
     bare       {"__crdb__": {"key": [1], "updated": "…"}, "id": 1, "name": "a"}
     row        {"__crdb__": {"updated": "…"}, "id": 1, "name": "a"}
     key_only   no value
     key        [1], in each of them
 
-A deletion is `{"after": null}` when wrapped; when bare it has the columns of the key and every
-other column as null; in a row envelope it has no value. Fields, and the columns of a row, stand in
-the order of their names, as CockroachDB's do. A resolved message is `{"resolved": "…"}` when
-wrapped and `{"__crdb__": {"resolved": "…"}}` in any other envelope.
+With `diff` a wrapped message has the row that the change replaced: under the schema of the change,
+or, in a backfill, under the one that was in force before it. A deletion is `{"after": null}` when
+wrapped; when bare it has the columns of the key and every other column as null; in a row envelope
+it has no value. Fields, and the columns of a row, stand in the order of their names, as
+CockroachDB's do. A resolved message is `{"resolved": "…"}` when wrapped and
+`{"__crdb__": {"resolved": "…"}}` in any other envelope.
 """
 
 from __future__ import annotations
@@ -55,6 +57,8 @@ class JSONEncoder:
             fields = self._metadata(batch, keys, table.topic)
             if envelope is Envelope.WRAPPED:
                 fields["after"] = table.rows(batch)
+                if self._options.diff:
+                    fields["before"] = self._before(batch)
                 values = as_list(joined(_object(fields), len(batch)))
             else:
                 values = table.bare(batch, fields)
@@ -80,6 +84,13 @@ class JSONEncoder:
                 null_as_object=self._options.encode_json_value_null_as_object,
             )
         return table
+
+    def _before(self, batch: ChangeBatch) -> Texts:
+        """The rows that the changes replaced."""
+        if batch.previous is None:
+            return NULL  # an initial scan replaces nothing
+        table = self._table(batch.before or batch.descriptor)
+        return table.rows_or_null(batch.previous)
 
     def _metadata(self, batch: ChangeBatch, keys: Texts, topic: str) -> dict[str, Texts | Parts]:
         """The fields that messages have beside their rows, by name."""
@@ -142,6 +153,14 @@ class _Table:
         fields, count = live
         parts = _object(fields)
         return parts if count == len(batch) else _spread(batch, as_list(joined(parts, count)))
+
+    def rows_or_null(self, rows: Sequence[tuple[Datum, ...] | None]) -> Texts:
+        """The texts of these rows; null where there is none."""
+        there = [row for row in rows if row is not None]
+        if not there:
+            return NULL
+        texts = iter(as_list(joined(_object(self._of_rows(there)), len(there))))
+        return [NULL if row is None else next(texts) for row in rows]
 
     def bare(self, batch: ChangeBatch, metadata: Mapping[str, Texts | Parts]) -> Sequence[bytes]:
         """Objects of the columns of all changes, and the metadata as one more field."""

@@ -16,8 +16,9 @@ from ..targets import FeedTarget
 from .budget import MemoryBudget
 from .crossing import OpenBackfill
 from .decode import slice_rows
-from .initial_scan import RowEmitter, ScanReader
+from .initial_scan import RowEmitter
 from .progress import FeedProgress
+from .scan_reader import ScanReader
 
 BACKFILL_ROWS_BEHIND = 2_000
 """Rows that wait for the sink's flush before a backfill adds to them. A live row waits for the

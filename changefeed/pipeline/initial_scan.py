@@ -10,9 +10,8 @@ So what a crash repeats is one flush, not the scan. The span feed starts at the 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from typing import Protocol
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.clock import Timestamp, WallClock
@@ -25,19 +24,8 @@ from .gate import SchemaGate
 from .lane import Emission
 from .live import LiveFeed
 from .progress import FeedProgress
-
-
-class ScanReader(Protocol):
-    """A store's rows at one timestamp."""
-
-    def scan_slices(self, span: Span) -> AsyncGenerator[list[tuple[bytes, bytes]], None]:
-        """Keys and bodies in key order, some at a time."""
-        ...
-
-    async def get_with_timestamp(self, key: bytes) -> tuple[bytes, Timestamp] | None:
-        """A row's body, and when it was written."""
-        ...
-
+from .rows_before import RowsBefore
+from .scan_reader import ScanReader
 
 KeyAndBody = tuple[bytes, bytes]
 
@@ -61,7 +49,10 @@ class RowEmitter:
         emit: Callable[[Emission], None],
         columnar: bool,
         with_versions: bool,
+        rows_before: RowsBefore | None = None,
     ) -> None:
+        """`rows_before` reads what the rows were before the schema event that shows them again."""
+        self._rows_before = rows_before
         self._reader = reader
         self._target = target
         self._at = at
@@ -82,9 +73,15 @@ class RowEmitter:
     ) -> None:
         """Hands rows to the sink: of them those `wanted` in the step in which they go."""
         known = await self._versions_of(rows) if self._with_versions else None
+        replaced = None
+        if self._rows_before is not None:
+            replaced = await self._rows_before.read([key for key, _ in rows])
         rows = rows if wanted is None else wanted(rows)
         if not rows:
             return
+        previous = None
+        if self._rows_before is not None and replaced is not None:
+            previous = self._rows_before.of(replaced, [key for key, _ in rows])
         own = None if known is None else [known[key] for key, _ in rows]
         versions = Versions(
             [key for key, _ in rows], [body for _, body in rows], [self._at] * len(rows)
@@ -105,6 +102,7 @@ class RowEmitter:
             kind=self._kind,
             columnar=self._columnar,
             versions=own,
+            previous=previous,
         )
         self._live.scanned_rows += len(rows)
         self._live.scanned_bytes += size - len(rows) * ROW_OVERHEAD_BYTES

@@ -512,6 +512,7 @@ class TableLane:
             keys=part.keys,
             values=part.values,
             timestamps=part.timestamps,
+            previous=part.previous or None,
             commit_called_ns=called,
             appended_ns=appended,
             durable_ns=durable,
@@ -567,11 +568,13 @@ class TableLane:
                 versions.keys += batch.keys
                 versions.values += batch.values
                 versions.timestamps += batch.timestamps
+                versions.previous += batch.previous or ()
             else:
                 taken.parted = True
                 versions.keys += islice(batch.keys, head.start, stop)
                 versions.values += islice(batch.values, head.start, stop)
                 versions.timestamps += islice(batch.timestamps, head.start, stop)
+                versions.previous += islice(batch.previous or (), head.start, stop)
             head.start = stop
             if stop == len(batch):
                 waiting.popleft()

@@ -46,11 +46,13 @@ from .decode import SLICE_ROWS_MAX, decode
 from .gate import SchemaGate
 from .holdup import Holdup
 from .idle_pace import IdlePace
-from .initial_scan import InitialScan, RowEmitter, ScanReader
+from .initial_scan import InitialScan, RowEmitter
 from .lane import Emission, LaneState, TableLane
 from .live import FeedState, LiveFeed, no_holdups, nowhere
 from .progress import FeedProgress
 from .reader import EventFeed, FeedReader
+from .rows_before import RowsBefore
+from .scan_reader import ScanReader
 from .shared_decoding import SharedDecoding
 from .writer import SinkWriter
 
@@ -64,7 +66,9 @@ class FeedSource(Protocol):
     @property
     def settings(self) -> Settings: ...
 
-    def span_feed_from(self, starts: Iterable[tuple[Span, Timestamp]]) -> EventFeed: ...
+    def span_feed_from(
+        self, starts: Iterable[tuple[Span, Timestamp]], *, with_previous: bool = False
+    ) -> EventFeed: ...
 
     def snapshot(self, at: Timestamp) -> ScanReader: ...
 
@@ -267,7 +271,8 @@ class Pipeline:
     def _open_reader(
         self, lanes: Sequence[TableLane], entries: Sequence[tuple[Span, Timestamp]]
     ) -> None:
-        reader = FeedReader(self._source.span_feed_from(entries), lanes, self)
+        feed = self._source.span_feed_from(entries, with_previous=self._options.diff)
+        reader = FeedReader(feed, lanes, self)
         if self._spacing:
             reader.feed.space_checkpoints(self._spacing)
         reader.task = self._tasks.create_task(reader.run())
@@ -307,7 +312,12 @@ class Pipeline:
         await self._writer.wait_until_behind(BACKFILL_ROWS_BEHIND)
 
     def _emitter(
-        self, reader: ScanReader, start: TargetStart, at: Timestamp, kind: ChangeKind
+        self,
+        reader: ScanReader,
+        start: TargetStart,
+        at: Timestamp,
+        kind: ChangeKind,
+        rows_before: RowsBefore | None = None,
     ) -> RowEmitter:
         return RowEmitter(
             reader,
@@ -320,6 +330,7 @@ class Pipeline:
             emit=self._writer.emit,
             columnar=self._columnar,
             with_versions=self._options.mvcc_timestamp,
+            rows_before=rows_before,
         )
 
     def _help(self, target_id: int, work: Coroutine[None, None, None]) -> None:
@@ -387,7 +398,11 @@ class Pipeline:
     async def _backfill(self, backfill: OpenBackfill) -> None:
         start = self._starts[backfill.table.id]
         reader = self._source.snapshot(backfill.at)
-        emitter = self._emitter(reader, start, backfill.at, ChangeKind.BACKFILL)
+        rows_before = None
+        if self._options.diff:
+            below = self._source.snapshot(Timestamp(backfill.at - 1))
+            rows_before = RowsBefore(below, backfill.boundary.event)
+        emitter = self._emitter(reader, start, backfill.at, ChangeKind.BACKFILL, rows_before)
         self._live.backfills += 1
         try:
             scan = BackfillScan(

@@ -23,7 +23,7 @@ from .decode import decode
 KEPT_MAX = 16
 """Slices, of at most a few megabytes each: feeds in step need the last, and others decode anew."""
 
-_Key = tuple[bool, int, int, tuple[int, ...]]
+_Key = tuple[bool, bool, int, int, tuple[int, ...]]
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class SharedDecoding:
         assert self._lanes[table_id] > 0, table_id
         self._lanes[table_id] -= 1
         if self._lanes[table_id] <= 1:  # nobody is left to share with
-            self._kept = {key: kept for key, kept in self._kept.items() if key[1] != table_id}
+            self._kept = {key: kept for key, kept in self._kept.items() if key[2] != table_id}
         if self._lanes[table_id] == 0:
             del self._lanes[table_id]
 
@@ -71,7 +71,8 @@ class SharedDecoding:
         others = self._lanes[descriptor.id] - 1
         if others <= 0:
             return decode(versions, descriptor, stages=stages, columnar=columnar)
-        key = columnar, descriptor.id, descriptor.version, tuple(map(id, batches))
+        form = columnar, bool(versions.previous)
+        key = (*form, descriptor.id, descriptor.version, tuple(map(id, batches)))
         kept = self._kept.get(key)
         if kept is None:
             changes = decode(versions, descriptor, stages=stages, columnar=columnar)

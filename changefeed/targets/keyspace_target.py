@@ -56,14 +56,14 @@ class KeyspaceTarget:
         if self._codec is None:
             self._codec = KeyspaceCodec(descriptor)
         row = self._codec.row
-        rows = [
-            row(key, body, at)
-            for key, body, at in zip(
-                versions.keys, versions.values, versions.timestamps, strict=True
-            )
+        given = list(zip(versions.keys, versions.values, versions.timestamps, strict=True))
+        rows = [row(key, body, at) for key, body, at in given]
+        previous = [
+            row(key, body, at)[1]
+            for (key, _, at), body in zip(given, versions.previous, strict=False)
         ]
         keys, values = [key for key, _ in rows], [body for _, body in rows]
-        return Versions(keys, values, versions.timestamps)
+        return Versions(keys, values, versions.timestamps, previous)
 
     def __repr__(self) -> str:
         return f"<KeyspaceTarget {self.id} {self.span}>"

@@ -14,11 +14,16 @@ from ...schemafeed.feed import SchemaFeed
 
 @dataclass(slots=True)
 class Versions:
-    """Versions of one target's keys, gathered from one or several batches of its range feed."""
+    """Versions of one target's keys, gathered from one or several batches of its range feed.
+
+    `previous[i]` is the value that the version replaced, None where there was none; the list is
+    empty in a feed that does not ask for previous values.
+    """
 
     keys: list[bytes] = field(default_factory=list)
     values: list[bytes | None] = field(default_factory=list)
     timestamps: list[Timestamp] = field(default_factory=list)
+    previous: list[bytes | None] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -30,6 +35,7 @@ class Versions:
             [keys[index] for index in positions],
             [values[index] for index in positions],
             [timestamps[index] for index in positions],
+            [self.previous[index] for index in positions] if self.previous else [],
         )
 
 

@@ -208,3 +208,55 @@ def test_a_feed_stops_at_the_schema_changes_that_count(
         assert caught.value.sqlstate == "55000"
 
     run(tmp_path, scenario)
+
+
+async def taken(feed: AsyncIterator[Any], count: int) -> list[Any]:
+    async with asyncio.timeout(30):
+        return [json.loads((await anext(feed))[2]) for _ in range(count)]
+
+
+def row(k: int, name: str) -> dict[str, Any]:
+    return {"doc": None, "k": k, "name": name}
+
+
+@pytest.mark.parametrize("locked", [False, True])
+def test_messages_tell_the_row_before(tmp_path: Path, locked: bool) -> None:
+    """Of a scan, live, in catch-up behind a cursor, and behind a schema change."""
+
+    async def scenario(database: AsyncDatabase) -> None:
+        await database.sql(f"ALTER TABLE orders SET (changefeed_optimized = {locked})")
+        feed = database.changefeed("orders", diff=True)
+        assert await taken(feed, 1) == [{"after": row(1, "a"), "before": None}]
+        rows = (await database.sql("SELECT cluster_logical_timestamp()")).fetchall()
+        await database.sql("INSERT INTO orders VALUES (2, 'b', NULL)")
+        await database.sql("UPDATE orders SET name = 'c' WHERE k = 2")
+        await database.sql("DELETE FROM orders WHERE k = 1")
+        expected = [
+            {"after": row(2, "b"), "before": None},
+            {"after": row(2, "c"), "before": row(2, "b")},
+            {"after": None, "before": row(1, "a")},
+        ]
+        assert await taken(feed, 3) == expected
+        late = database.changefeed("orders", diff=True, cursor=str(rows[0][0]))
+        assert sorted(map(str, await taken(late, 3))) == sorted(map(str, expected))
+        await database.sql("ALTER TABLE orders DROP COLUMN doc")
+        assert await taken(feed, 1) == [
+            {"after": {"k": 2, "name": "c"}, "before": row(2, "c")},
+        ]
+        await database.sql("UPDATE orders SET name = 'd' WHERE k = 2")
+        assert await taken(feed, 1) == [
+            {"after": {"k": 2, "name": "d"}, "before": {"k": 2, "name": "c"}},
+        ]
+
+    run(tmp_path, scenario)
+
+
+def test_a_rewritten_table_tells_the_rows_before(tmp_path: Path) -> None:
+    async def scenario(database: AsyncDatabase) -> None:
+        feed = database.changefeed("orders", diff=True)
+        await taken(feed, 1)
+        await database.sql("ALTER TABLE orders ADD COLUMN twice INT AS (k * 2) STORED")
+        (message,) = await taken(feed, 1)
+        assert message == {"after": {**row(1, "a"), "twice": 2}, "before": row(1, "a")}
+
+    run(tmp_path, scenario)

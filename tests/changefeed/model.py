@@ -109,7 +109,10 @@ class ModelStore:
         for feed in self.feeds:
             feed.put(event)
 
-    def span_feed_from(self, starts: Iterable[tuple[Span, Timestamp]]) -> ModelFeed:
+    def span_feed_from(
+        self, starts: Iterable[tuple[Span, Timestamp]], *, with_previous: bool = False
+    ) -> ModelFeed:
+        assert not with_previous, "the model keeps no previous values"
         stands = list(starts)
         spans = [span for span, _ in stands]
         feed = ModelFeed(spans)

@@ -35,6 +35,10 @@ class Served:
 OPTIONS: dict[str, Served] = {
     "compression": Served(f"{FILES_TESTS}::test_compressed_files", "`gzip`, `zstd`; files only"),
     "cursor": Served(f"{OPTIONS_TESTS}::test_a_cursor_shows_what_came_after_it", "an HLC decimal"),
+    "diff": Served(
+        f"{OPTIONS_TESTS}::test_messages_tell_the_row_before",
+        "a flag; JSON in the envelope `wrapped`",
+    ),
     "encode_json_value_null_as_object": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for", "a flag"
     ),

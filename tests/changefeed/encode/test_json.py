@@ -133,6 +133,7 @@ IN_VALUE = {"key_in_value": None, "topic_in_value": None}
 CASES: dict[str, dict[str, str | None]] = {
     "wrapped": {},
     "wrapped-metadata": {**FULL, **IN_VALUE},
+    "wrapped-diff": {"diff": None, "key_in_value": None},
     "wrapped-null-object": {"encode_json_value_null_as_object": None},
     "bare": {"envelope": "bare"},
     "bare-metadata": {"envelope": "bare", **FULL, **IN_VALUE},
@@ -155,7 +156,8 @@ def batch(*, columnar: bool, kind: ChangeKind = ChangeKind.LIVE) -> ChangeBatch:
     bodies: list[bytes | None] = [body for _, body in pairs]
     keys.insert(2, codec_for(TABLE).encode_key((DAY, 9)))
     bodies.insert(2, None)
-    versions = Versions(keys, bodies, [TS[0]] * 3 + [TS[1]] * 2)
+    replaced: list[bytes | None] = [None, *bodies[:1], *bodies[:1], None, *bodies[1:2]]
+    versions = Versions(keys, bodies, [TS[0]] * 3 + [TS[1]] * 2, replaced)
     if columnar:
         # Enough of them to be columnar, the last of which are those that count.
         filler = 100
@@ -163,6 +165,7 @@ def batch(*, columnar: bool, kind: ChangeKind = ChangeKind.LIVE) -> ChangeBatch:
             keys[:1] * filler + keys,
             bodies[:1] * filler + bodies,
             TS[:1] * filler + versions.timestamps,
+            [*[None] * filler, *versions.previous],
         )
     return decode(versions, TABLE, stages=StageTimes(), kind=kind, columnar=columnar)
 
@@ -204,6 +207,21 @@ def test_scan_rows_show_the_scan_as_updated() -> None:
     message = json.loads(encoder(**FULL).encode(with_versions).values[0] or b"")
     assert message["updated"] == "1700000000000000000.0000000000"
     assert message["mvcc_timestamp"] == "1699999999999999000.0000004091"
+
+
+def test_a_row_of_a_scan_has_no_row_before() -> None:
+    scanned = replace(batch(columnar=True), previous=None)
+    values = encoder(diff=None).encode(scanned).values
+    assert all(json.loads(value or b"")["before"] is None for value in values)
+
+
+def test_a_backfill_shows_the_row_under_the_schema_before() -> None:
+    older = replace(TABLE, columns=TABLE.columns[:3], next_column_id=4, version=9)
+    row = (1, DAY, True)
+    backfilled = replace(batch(columnar=False), previous=[row, *[None] * 4], before=older)
+    messages = [json.loads(value or b"") for value in encoder(diff=None).encode(backfilled).values]
+    assert messages[0]["before"] == {"day": "2020-01-01", "flag": True, "id": 1}
+    assert [message["before"] for message in messages[1:]] == [None] * 4
 
 
 @pytest.mark.parametrize("envelope", ["wrapped", "bare", "row", "key_only"])

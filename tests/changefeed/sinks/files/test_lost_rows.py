@@ -122,6 +122,7 @@ class Story:
         self._check_lost(names)
         self._check_marks(names)
         self._check_order(names)
+        self._check_before(names)
 
     def _versions(self, names: list[str]) -> list[tuple[int, str, object]]:
         """Key, timestamp and value of every change, in the order of files and lines."""
@@ -162,6 +163,22 @@ class Story:
             newest[key] = max(newest.get(key, ("", None)), (at, value), key=lambda each: each[0])
         assert last == {key: value for key, (_, value) in newest.items()}
 
+    def _check_before(self, names: list[str]) -> None:
+        """Every change tells the value that it replaced."""
+        for name in names:
+            for line in self.lines(name) if name.endswith(".ndjson") else []:
+                key, before = line["key"], line["before"]
+                assert isinstance(key, list)
+                at = str(line["updated"])
+                older = [
+                    (version, value)
+                    for (written, version), value in self.written.items()
+                    if written == key[0] and version < at
+                ]
+                if (int(key[0]), at) in self.written and older:
+                    told = before["v"] if isinstance(before, dict) else None
+                    assert told == max(older)[1], line
+
 
 @pytest.mark.parametrize("seed", range(1, 13))
 def test_no_row_is_lost(tmp_path: Path, seed: int) -> None:
@@ -169,7 +186,7 @@ def test_no_row_is_lost(tmp_path: Path, seed: int) -> None:
         async with open_bench(sim) as bench:
             story = Story(sim, bench, tmp_path)
             job_id = await bench.create(
-                URI, updated=None, resolved=None, min_checkpoint_frequency="50ms"
+                URI, updated=None, resolved=None, diff=None, min_checkpoint_frequency="50ms"
             )
             for _ in range(8):
                 await story.attempt(job_id)
