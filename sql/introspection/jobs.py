@@ -112,9 +112,9 @@ async def _seen(context: IntrospectionContext, *, changefeeds_only: bool) -> Seq
 
 
 JOBS = (
-    VirtualTable(id=-107, schema="tailrace_internal", name="jobs", columns=JOB_COLUMNS, rows=_jobs),
+    VirtualTable(id=-108, schema="tailrace_internal", name="jobs", columns=JOB_COLUMNS, rows=_jobs),
     VirtualTable(
-        id=-108,
+        id=-109,
         schema="tailrace_internal",
         name="changefeed_jobs",
         columns=FEED_JOB_COLUMNS,

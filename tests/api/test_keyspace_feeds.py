@@ -172,6 +172,29 @@ def test_rows_stream_without_a_sink(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_messages_tell_the_value_before(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with source(tmp_path) as on:
+            await on.keyspace.put(b"a", b"1")
+            (result,) = await on.database.node.session().execute(
+                "CREATE CHANGEFEED FOR KEYSPACE ks WITH diff, initial_scan = 'no'"
+            )
+            assert result.stream is not None
+            await on.keyspace.put(b"a", b"2")
+            await on.keyspace.delete(b"a")
+            await on.keyspace.put(b"a", b"3")
+            found = [await anext(result.stream) for _ in range(3)]
+            await result.stream.aclose()
+            messages = [msgspec.json.decode(row[2]) for row in found]  # type: ignore[arg-type]
+            values = [
+                tuple(row and row["value"] for row in (message["before"], message["after"]))
+                for message in messages
+            ]
+            assert values == [("\\x31", "\\x32"), ("\\x32", None), (None, "\\x33")]
+
+    asyncio.run(main())
+
+
 def test_a_dropped_keyspace_ends_its_feed(tmp_path: Path) -> None:
     async def main() -> None:
         async with source(tmp_path) as on:

@@ -55,6 +55,9 @@ def test_another_version_and_another_form_are_decoded_anew() -> None:
         decoding.decode(
             [batch], versions_of(batch), descriptor, stages=StageTimes(), columnar=columnar
         )
+    with_previous = versions_of(batch)
+    with_previous.previous = list(batch.values)
+    decoding.decode([batch], with_previous, table(), stages=StageTimes(), columnar=False)
     assert decoding.found == 0
 
 
