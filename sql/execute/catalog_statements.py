@@ -22,7 +22,7 @@ from ..runtime.relations import LeaseScope
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction
 from ..syntax import statements
-from ..syntax.changefeed_statements import AlterChangefeed
+from ..syntax.changefeed_statements import AlterChangefeed, SubscriptionChange
 from ..syntax.connection_statements import ConnectionChange
 from ..syntax.schema_statements import (
     AlterCommand,
@@ -33,7 +33,6 @@ from ..syntax.schema_statements import (
     Truncate,
 )
 from ..syntax.statements import AlterTableSet
-from ..syntax.subscription_statements import SubscriptionChange
 from ..variables.variables import NEW_TABLES_LOCKED, SERIAL_NORMALIZATION, SessionVariables
 from .admin.alter_feed import alter_changefeed
 from .admin.connections import change_connection

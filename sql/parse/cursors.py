@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..syntax.changefeed_statements import FetchSubscription
 from ..syntax.cursor_statements import CloseCursor, DeclareCursor, FetchCursor, From
-from ..syntax.subscription_statements import FetchSubscription
 from .admin.subscriptions import fetch_subscription
 from .cursor import Cursor, LexemeKind
 from .queries import parse_query

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 
+from ..syntax.changefeed_statements import CreateSubscription
 from ..syntax.connection_statements import AlterConnection, ConnectionChange, CreateConnection
 from ..syntax.names import ObjectName
 from ..syntax.rights_statements import ActAs, RightsChange
 from ..syntax.statements import ControlJobs, CreateChangefeed, SetClusterSetting, VerifyChangefeed
-from ..syntax.subscription_statements import CreateSubscription
 from ..syntax.user_statements import AlterUser, CreateUser, DropUser
 
 AUDITED = (

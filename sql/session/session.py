@@ -60,13 +60,18 @@ from ..runtime.plan_cache import Prepared
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction, lock_timeout
 from ..syntax import statements
-from ..syntax.changefeed_statements import AlterChangefeed, ShowFeedLag, ShowFeedLatency
+from ..syntax.changefeed_statements import (
+    AlterChangefeed,
+    FetchSubscription,
+    ShowFeedLag,
+    ShowFeedLatency,
+    SubscriptionChange,
+)
 from ..syntax.connection_statements import ConnectionChange
 from ..syntax.cursor_statements import CursorStatement, FetchCursor
 from ..syntax.merge_statements import Merge
 from ..syntax.rights_statements import ActAs, RightsChange
 from ..syntax.statements import PlannedStatement
-from ..syntax.subscription_statements import FetchSubscription, SubscriptionChange
 from ..syntax.transaction_statements import TransactionStatement
 from ..variables.client_variables import APPLICATION_NAME
 from ..variables.variables import STATEMENT_TIMEOUT, SessionVariables

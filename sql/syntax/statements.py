@@ -13,7 +13,14 @@ from enum import Enum
 from sqlglot import exp
 
 from .as_of_clause import AsOf
-from .changefeed_statements import AlterChangefeed, ShowFeedLag, ShowFeedLatency
+from .changefeed_statements import (
+    AlterChangefeed,
+    FetchSubscription,
+    ShowFeedLag,
+    ShowFeedLatency,
+    ShowSubscriptions,
+    SubscriptionChange,
+)
 from .conflict_clause import OnConflict, Overriding
 from .connection_statements import ConnectionChange, ShowConnections
 from .copy_options import CopyOptions
@@ -36,7 +43,6 @@ from .schema_statements import (
     TableConstraint,
 )
 from .show_statements import Cancel, ShowObjects
-from .subscription_statements import FetchSubscription, ShowSubscriptions, SubscriptionChange
 from .transaction_statements import TransactionStatement
 from .type_statements import SequenceStatement, TypeStatement
 from .user_statements import UserStatement

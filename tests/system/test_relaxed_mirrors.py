@@ -1,4 +1,4 @@
-"""The crash store, mirrored at once into DuckDB and into files."""
+"""The crash store, mirrored at once into DuckDB, into Parquet by Spark and into files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from rich.console import Console
 from tailrace.api.demo.crashes.following import LogFollower
 from tailrace.api.demo.crashes.mirrored import LOG, MIRROR, SHAPES, mirror_image, schema_statements
 from tailrace.api.demo.crashes.run import follow, writing_processes
-from tailrace.api.demo.crashes.table import NOTHING, image_of
+from tailrace.api.demo.crashes.table import NOTHING, Shape, image_of
 from tailrace.api.demo.crashes.writers import CrashStore, read_cuts
+from tailrace.api.demo.lake import final_state, read_lake
 from tailrace.api.demo.server import demo_server
 from tailrace.api.embedded import AsyncDatabase
 
@@ -24,6 +25,14 @@ pytestmark = pytest.mark.system
 SECONDS = 3.0
 FILES = f"CREATE CHANGEFEED FOR RELAXED LOG {LOG} INTO 'file:///crash-files'"
 Row = Mapping[str, int | None]
+
+
+def _lake(shape: Shape) -> str:
+    """A lake holds one table."""
+    return (
+        f"CREATE CHANGEFEED FOR {shape.name} INTO 'spark+parquet:///{shape.name}?master=local[1]' "
+        "WITH min_checkpoint_frequency = '200ms'"
+    )
 
 
 def _image(rows: Mapping[str, Iterable[Row]]) -> bytes:
@@ -37,6 +46,11 @@ def _image(rows: Mapping[str, Iterable[Row]]) -> bytes:
                     columns[name][row["id"]] = row[name]
         image += image_of(shape, columns)
     return image
+
+
+def _lake_image(mirrors: Path) -> bytes:
+    lakes = {shape.name: read_lake(mirrors / shape.name) for shape in SHAPES}
+    return _image({name: final_state(lake, ("id",)).to_pylist() for name, lake in lakes.items()})
 
 
 def _files_image(folder: Path) -> bytes:
@@ -57,7 +71,7 @@ async def _mirrored(folder: Path) -> tuple[bytes, dict[str, bytes], set[bytes]]:
     store, console = CrashStore(crashes), Console(quiet=True)
     async with demo_server(folder / "data", console) as database:
         jobs = []
-        for statement in (*schema_statements(), FILES):
+        for statement in (*schema_statements(), FILES, *map(_lake, SHAPES)):
             made = await database.sql(statement)
             if statement.startswith("CREATE CHANGEFEED"):
                 jobs.append(made.fetchall()[0][0])
@@ -72,6 +86,7 @@ async def _mirrored(folder: Path) -> tuple[bytes, dict[str, bytes], set[bytes]]:
         await _wait(database, jobs)
         held = {
             "duckdb": await mirror_image(database.mirror(MIRROR)),
+            "spark": await asyncio.to_thread(_lake_image, folder / "data" / "mirrors"),
             "files": _files_image(folder / "data" / "mirrors" / "crash-files"),
         }
     return store.image(), held, set(read_cuts(crashes).values())

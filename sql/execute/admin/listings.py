@@ -9,13 +9,13 @@ from ....catalog.rights.privileges import Privilege
 from ...results.results import Result
 from ...runtime.authorization import Actor, check_show
 from ...runtime.relations import LeaseScope
+from ...syntax.changefeed_statements import ShowSubscriptions
 from ...syntax.connection_statements import ShowConnections
 from ...syntax.keyspace_statements import ShowKeyspaces
 from ...syntax.relaxed_statements import ShowRelaxedLogs
 from ...syntax.rights_statements import RightsListing
 from ...syntax.show_statements import Cancel, ShowObjects
 from ...syntax.statements import ExplainChange, ShowRanges
-from ...syntax.subscription_statements import ShowSubscriptions
 from ...syntax.user_statements import ShowUsers
 from ..ddl.ddl_needs import check_ddl
 from ..ddl.schema_changes import SchemaChangeStatements

@@ -20,14 +20,14 @@ from ...results.results import FLOAT8, STRING, Result, listing
 from ...runtime.authorization import Actor
 from ...runtime.relations import LeaseScope, full_name, resolve_all
 from ...runtime.services import ChangefeedRequest, Services
-from ...syntax.names import Option
-from ...syntax.subscription_statements import (
+from ...syntax.changefeed_statements import (
     AcknowledgeSubscription,
     CreateSubscription,
     DropSubscription,
     FetchSubscription,
     SubscriptionChange,
 )
+from ...syntax.names import Option
 from ..query.result_shape import CHANGEFEED_COLUMNS
 from .feeds import check_followed, check_sink_options
 

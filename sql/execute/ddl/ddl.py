@@ -45,7 +45,7 @@ from .ascending_indexes import ascending
 from .bare_decimals import bare_decimals, notices
 from .enum_types import run_type_statement
 from .given_columns import column_type, defaults_in, identity_of, with_default
-from .keyspaces import run_keyspace_statement
+from .keyspaces.statements import run_keyspace_statement
 from .named_types import with_named_types
 from .namespaces import (
     comment_on,

@@ -35,7 +35,7 @@ from ...syntax.schema_statements import (
 from ...syntax.view_statements import DropView
 from .ddl import DDL
 from .enum_types import find_type
-from .keyspaces import check_keyspaces
+from .keyspaces.statements import check_keyspaces
 from .named_types import type_names
 from .new_names import new_table_name
 from .relaxed.logs import check_relaxed

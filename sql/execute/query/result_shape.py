@@ -10,7 +10,7 @@ from ....catalog.values.type_kinds import TypeKind
 from ...introspection.jobs import JOB_COLUMNS
 from ...plan.plans import MergePlan, Plan, SelectPlan, WithPlan
 from ...results.results import INT8, STRING, ResultColumn
-from ...syntax.changefeed_statements import AlterChangefeed
+from ...syntax.changefeed_statements import AlterChangefeed, FetchSubscription
 from ...syntax.statements import (
     AwaitJobs,
     CreateChangefeed,
@@ -21,7 +21,6 @@ from ...syntax.statements import (
     UnsplitAt,
     VerifyChangefeed,
 )
-from ...syntax.subscription_statements import FetchSubscription
 
 
 def plain_columns(plan: Plan) -> tuple[ResultColumn, ...] | None:

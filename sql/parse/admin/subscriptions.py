@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ...syntax.names import Option
-from ...syntax.subscription_statements import (
+from ...syntax.changefeed_statements import (
     AcknowledgeSubscription,
     CreateSubscription,
     DropSubscription,
     FetchSubscription,
     ShowSubscriptions,
 )
+from ...syntax.names import Option
 from ..cursor import Cursor
 from .feeds import feed_tables, with_options
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....catalog.descriptors.keyspace import Keyspace
-from ....catalog.rights.privileges import Privilege
-from ....catalog.values.errors import SQLError
-from ....kvlayer.access import Transaction
-from ...results.results import Result
-from ...runtime.authorization import Actor
-from ...runtime.keyspaces import check_keyspace, whole_seconds
-from ...runtime.relations import LeaseScope, find_table, unknown_relation
-from ...runtime.services import Services
-from ...syntax.keyspace_statements import DropKeyspace, KeyspaceStatement
-from ...syntax.names import Option
-from .new_names import new_table_name
-from .schema_changes import SchemaChangeStatements
+from .....catalog.descriptors.keyspace import Keyspace
+from .....catalog.rights.privileges import Privilege
+from .....catalog.values.errors import SQLError
+from .....kvlayer.access import Transaction
+from ....results.results import Result
+from ....runtime.authorization import Actor
+from ....runtime.keyspaces import check_keyspace, whole_seconds
+from ....runtime.relations import LeaseScope, find_table, unknown_relation
+from ....runtime.services import Services
+from ....syntax.keyspace_statements import DropKeyspace, KeyspaceStatement
+from ....syntax.names import Option
+from ..new_names import new_table_name
+from ..schema_changes import SchemaChangeStatements
 
 
 async def check_keyspaces(actor: Actor, statement: KeyspaceStatement) -> None:

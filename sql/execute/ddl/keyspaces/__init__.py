@@ -1,0 +1,1 @@
+"""Raw keyspaces: CREATE and DROP."""
