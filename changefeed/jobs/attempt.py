@@ -122,8 +122,10 @@ async def run_attempt(
     live: LiveFeed,
     *,
     altered: asyncio.Event | None = None,
-) -> None:
-    """Runs until it fails or is cancelled, the feed has done its work, or it was `altered`.
+) -> bool:
+    """Runs until it fails or is cancelled, the feed has done its work, or it was `altered`. Returns
+    whether no attempt is to follow, unless it was altered: one that makes room in the sink for
+    targets that begin anew is followed by the one in which they begin.
 
     An attempt that returns or raises TargetFailed or TableDropped has flushed all that it emitted,
     and its progress is saved: another goes on behind it, with nothing twice.
@@ -143,7 +145,7 @@ async def run_attempt(
             await sink.open(await _tables_kept(plan, left))
             await sink.flush(left)
             await destination.save(left)
-            return
+            return False
         progress = _begin(plan, found)
         stands = [_stand(planned, progress, found) for planned in plan.followed]
         tables = [await stand.planned.target.descriptor_at(stand.at) for stand in stands]
@@ -152,6 +154,7 @@ async def run_attempt(
         await _run_pipeline(
             services, plan, destination, stands, tables, progress, live=live, altered=altered
         )
+        return True
     except BatchTimestampBeforeGC as error:
         if not destination.transactional:
             raise

@@ -145,7 +145,7 @@ class ChangefeedJob:
             altered = asyncio.Event()
             watching = asyncio.create_task(self._watch(altered))
             try:
-                await self._attempt(kind, altered)
+                done = await self._attempt(kind, altered)
             except TargetFailed as failed:
                 await self._leave(failed.target_id, TargetState.FAILED, failed.cause)
             except TableDropped as dropped:
@@ -153,8 +153,7 @@ class ChangefeedJob:
                     raise
                 await self._leave(dropped.table_id, TargetState.DROPPED, dropped)
             else:
-                fresh = any(target.fresh for target in details.followed)
-                if not altered.is_set() and not fresh:
+                if done and not altered.is_set():
                     return
             finally:
                 watching.cancel()
@@ -189,7 +188,7 @@ class ChangefeedJob:
         await self._claim.change_payload(change)
         self._services.store.metrics.add("changefeed_targets_left_total")
 
-    async def _attempt(self, kind: SinkKind, altered: asyncio.Event) -> None:
+    async def _attempt(self, kind: SinkKind, altered: asyncio.Event) -> bool:
         services, details, options = self._services, self._details, self._details.parsed_options
         if isinstance(kind, CheckpointedKind) and options.paced_when_idle:
             options = replace(options, min_checkpoint_frequency=kind.checkpoint_seconds)
@@ -241,7 +240,7 @@ class ChangefeedJob:
             ],
             options=options,
         )
-        await run_attempt(services, plan, destination, self._live, altered=altered)
+        return await run_attempt(services, plan, destination, self._live, altered=altered)
 
     async def _run_worker(self, kind: WorkerKind) -> None:
         details = self._details

@@ -40,9 +40,21 @@ class _SortedReader:
 
 
 class MemorySnapshot(_SortedReader):
-    """A copy. Costs the size of the map, which tests can pay."""
+    """The engine's own map, of which the engine takes a copy before it writes again. So a snapshot
+    that is closed by then costs nothing, and any other the size of the map."""
+
+    def __init__(
+        self,
+        entries: SortedDict[bytes, bytes],
+        tombstones: RangeTombstones,
+        sharers: set[MemorySnapshot],
+    ) -> None:
+        super().__init__(entries, tombstones)
+        self._sharers = sharers
+        sharers.add(self)
 
     def close(self) -> None:
+        self._sharers.discard(self)
         self._entries = SortedDict()
 
 
@@ -56,6 +68,8 @@ class MemoryEngine(_SortedReader):
         super().__init__(SortedDict())
         self._applied_index = 0
         self._flushed: tuple[dict[bytes, bytes], int] = ({}, 0)
+        self._sharers: set[MemorySnapshot] = set()
+        """The snapshots that read the map as it is now."""
 
     @property
     def applied_index(self) -> int:
@@ -67,6 +81,8 @@ class MemoryEngine(_SortedReader):
 
     def write(self, batch: EngineBatch, *, applied_index: int) -> None:
         assert applied_index > self._applied_index, (applied_index, self._applied_index)
+        if self._sharers:
+            self._entries, self._sharers = self._entries.copy(), set()
         for key in batch.deletes:
             self._entries.pop(key, None)
         self._entries.update(batch.puts)
@@ -76,7 +92,7 @@ class MemoryEngine(_SortedReader):
         self._applied_index = applied_index
 
     def snapshot(self) -> MemorySnapshot:
-        return MemorySnapshot(self._entries.copy(), self.range_tombstones)
+        return MemorySnapshot(self._entries, self.range_tombstones, self._sharers)
 
     def flush(self) -> None:
         # Called beside the loop, which goes on writing. `dict.copy` is one step of the interpreter;
