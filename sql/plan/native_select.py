@@ -155,7 +155,6 @@ def _columns(
                 names.append(ResultColumn(column.name, column.type, origin))
             continue
         if not isinstance(inner, exp.Column):
-            check_columns(inner, descriptor, relation)
             places.append(_computed(inner, descriptor, scope, relation))
             names.append(ResultColumn(output_name(item), INT8))
             continue
@@ -179,8 +178,9 @@ def _computed(tree: exp.Expr, descriptor: TableDescriptor, scope: Scope, relatio
             case exp.Paren():
                 check(part.this)
             case exp.Column(this=exp.Identifier() as name):
-                if descriptor.visible_columns[scope[folded(name)][0]].type != INT8:
-                    raise NotNative("a column of another type")
+                known = scope.get(folded(name))
+                if known is None or descriptor.visible_columns[known[0]].type != INT8:
+                    raise NotNative("no column of INT8")
             case exp.Add() | exp.Sub() | exp.Mul():
                 sides = [s for s in (part.this, part.expression) if not isinstance(s, exp.Literal)]
                 if not sides:
@@ -191,6 +191,7 @@ def _computed(tree: exp.Expr, descriptor: TableDescriptor, scope: Scope, relatio
                 raise NotNative(type(part).__name__)
 
     check(tree)
+    check_columns(tree, descriptor, relation)
     scalar = compile_scalar(tree, scope, relation)
     if scalar.type != INT8:
         raise NotNative("a literal of another type")

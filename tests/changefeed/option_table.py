@@ -71,6 +71,10 @@ OPTIONS: dict[str, Served] = {
         f"{ALTER_TESTS}::test_a_feed_goes_on_when_a_table_of_it_is_dropped",
         "`stop` (default), `leave`: not CockroachDB's",
     ),
+    "paused": Served(
+        "tests/api/test_changefeed_jobs.py::test_a_paused_feed_is_made_and_does_not_begin",
+        "a flag: not CockroachDB's",
+    ),
     "resolved": Served(
         f"{FILES_TESTS}::test_a_mark_follows_what_it_speaks_for", "a flag or a duration"
     ),
@@ -106,18 +110,21 @@ STATEMENTS: dict[str, Served] = {
     "PAUSE JOB j, RESUME JOB j, CANCEL JOB j": Served(
         f"{ALTER_TESTS}::test_a_paused_feed_is_altered_all_the_same"
     ),
+    "SHOW CHANGEFEED JOBS WITH WATCHED_TABLES": Served(
+        "tests/api/test_changefeed_jobs.py::test_watched_tables_tell_what_each_is_doing"
+    ),
+    "CREATE EXTERNAL CONNECTION c AS 'uri', INTO 'external://c'": Served(
+        "tests/api/test_external_connections.py::test_a_changed_connection_moves_its_feeds"
+    ),
     "SHOW CHANGEFEED JOB j": Served(f"{FILES_TESTS}::test_a_scan_alone_ends_with_whole_files"),
 }
 
 REFUSED_STATEMENTS: dict[str, str] = {
-    "CREATE CHANGEFEED FOR orders FAMILY f INTO 'null://'": "Tables have no column families.",
     "CREATE CHANGEFEED INTO 'null://' AS SELECT k FROM orders": "There are no CDC queries.",
     "CREATE CHANGEFEED FOR DATABASE defaultdb INTO 'null://'": "A changefeed names its tables.",
     "CREATE SCHEDULE s FOR CHANGEFEED orders INTO 'null://' RECURRING '@daily'": (
         "There are no schedules."
     ),
-    "CREATE EXTERNAL CONNECTION c AS 'null://'": "A changefeed names its sink itself.",
-    "SHOW CHANGEFEED JOBS WITH WATCHED_TABLES": "The tables of a changefeed are always shown.",
 }
 """Statements that the parser does not take (42601), and why they are not there."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,6 +24,7 @@ from tailrace.changefeed.jobs.attempt import Destination, plan_tables, run_attem
 from tailrace.changefeed.jobs.services import ChangefeedServices
 from tailrace.changefeed.pipeline.idle_pace import IdlePace
 from tailrace.changefeed.pipeline.live import LiveFeed
+from tailrace.changefeed.pipeline.shared_decoding import SharedDecoding
 from tailrace.changefeed.sinks.protocol import SinkError, SinkProgress
 from tailrace.changefeed.targets import FeedTarget, TableTarget
 from tailrace.kvlayer.clock import ZERO, Timestamp
@@ -163,8 +164,9 @@ class _Services:
     leases: Any
     watch: FeedWatch
     pace: IdlePace
+    decoding: SharedDecoding = field(default_factory=SharedDecoding)
 
-    def target(self, table_id: int) -> FeedTarget:
+    def target(self, table_id: int, keyspace: None = None) -> FeedTarget:
         return TableTarget(table_id, self.descriptors)
 
     def schema_feed(self, kind: SchemaFeedKind | None = None) -> SchemaFeed:

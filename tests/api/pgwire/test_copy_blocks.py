@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.api.pgwire.copy_formats import batches as sizes
-from tailrace.api.pgwire.copy_formats import make_reader
+from tailrace.api.pgwire.copy_formats import batches, make_reader
 from tailrace.api.pgwire.copy_formats.batches import BatchBuilder
 from tailrace.api.pgwire.copy_formats.blocks import BlockReader
 from tailrace.catalog.descriptors.descriptor import Column
+from tailrace.catalog.rows import text_columns
 from tailrace.catalog.values.column_types import ColumnType
 from tailrace.catalog.values.errors import SQLError
 from tailrace.catalog.values.type_kinds import TypeKind
@@ -87,7 +87,8 @@ def test_blocks_read_what_lines_read(
         patch.setattr("tailrace.api.pgwire.copy_formats.lines.BLOCK_BYTES", block_bytes)
         ours = told(options, columns, data)
         patch.setattr(BlockReader, "read", lambda self, block, first_line: None)
-        patch.setattr(sizes, "_PLAIN", {})
+        for module in (batches, text_columns):
+            patch.setattr(module, "PLAIN", {})
         assert ours == told(options, columns, data)
 
 
