@@ -22,7 +22,11 @@ class LongTransaction:
         """`on_end` is told the statement that ended it, whoever asked for that."""
         self._node = node
         self._on_end = on_end
-        self.begin_sql = f"BEGIN; UPSERT INTO {table} VALUES (1, 'open')"
+        # A transaction holds others' resolved timestamps from where its writes outgrow its buffer.
+        self.begin_sql = (
+            f"BEGIN; UPSERT INTO {table} SELECT k, repeat('open', 250000) "
+            "FROM generate_series(1, 2) AS g(k)"
+        )
         self._holder: Session | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._ending: asyncio.Task[None] | None = None
