@@ -13,7 +13,11 @@ from .range_store import RangeStore
 SLICE_VERSIONS = 500
 """Versions that are counted before the loop gets a turn: less than a millisecond."""
 
+SLICE_BYTES = 1 << 20
+"""And so many bytes of them."""
+
 COUNTED_MAX = 50_000
+COUNTED_BYTES_MAX = 16 << 20
 """A part of a range with more versions is estimated, if at all: to count them takes a twentieth of
 a second."""
 
@@ -44,19 +48,23 @@ async def span_bytes(store: RangeStore, span: Span) -> int | None:
 
 async def _counted(store: RangeStore, span: Span) -> int | None:
     """The bytes of the versions and intents of a span; None where they are too many."""
-    byte_count, left = 0, COUNTED_MAX
+    byte_count, read, left = 0, 0, COUNTED_MAX
     intents = keys.INTENT + span.start, keys.INTENT + span.end
     for start, end in (version_bounds(span), intents):
-        while True:
-            slice_ = list(islice(store.engine.scan(start, end), SLICE_VERSIONS))
-            if not slice_:
-                break
-            left -= len(slice_)
-            if left < 0:
+        last: bytes | None = b""
+        while last is not None:
+            last, slice_end = None, read + SLICE_BYTES
+            for key, value in islice(store.engine.scan(start, end), SLICE_VERSIONS):
+                size = len(key) + len(value)
+                byte_count += size if _within(span, key) else 0
+                read, left, last = read + size, left - 1, key
+                if read >= slice_end:
+                    break
+            if left < 0 or read > COUNTED_BYTES_MAX:
                 return None
-            byte_count += sum(len(key) + len(value) for key, value in slice_ if _within(span, key))
-            start = slice_[-1][0] + b"\x00"
-            await asyncio.sleep(0)
+            if last is not None:
+                start = last + b"\x00"
+                await asyncio.sleep(0)
     return byte_count
 
 
