@@ -162,7 +162,7 @@ def test_no_query_of_a_tool_is_an_sql_error(server: ServerProcess) -> None:
         ]),
         ("\\df lower", ["pg_catalog|lower|text|text|func"]),
         ("\\do ~", ["pg_catalog|~|text|text|boolean|"]),
-        ("\\dx", []),
+        ("\\dx", ["tailrace|1|pg_catalog|"]),
         ("\\drds", []),
         ("\\dconfig app*", ["application_name|psql"]),
     ],

@@ -350,6 +350,11 @@ FUNCTIONS: dict[str, Make] = {
         "SELECT min(_d.description) FROM pg_catalog.pg_description AS _d "
         "WHERE _d.objoid = $1 AND _d.objsubid = $2"
     ),
+    "pg_describe_object": query(
+        "coalesce((SELECT min('schema ' || _d.nspname) FROM pg_catalog.pg_namespace AS _d "
+        "WHERE _d.oid = $2), (SELECT min('table ' || _d.relname) FROM pg_catalog.pg_class AS _d "
+        "WHERE _d.oid = $2))"
+    ),
     "pg_char_to_encoding": query(
         "CASE WHEN lower($1) IN ('utf8', 'utf-8', 'unicode') THEN 6 ELSE -1 END"
     ),
