@@ -38,12 +38,41 @@ class Form(Protocol):
     def failed(self, what: Problem) -> bytes: ...
 
 
-class StreamedReply(StreamingResponse):
-    """The reply of statements of which the last one's result has batches.
+class ResultReply(StreamingResponse):
+    """A reply whose body is taken from a result while it is sent.
 
-    `sending` is what they are taken within, and `ended` is awaited when the reply has ended,
+    `sending` is what the rows are taken within, and `ended` is awaited when the reply has ended,
     however that was.
     """
+
+    def __init__(
+        self,
+        result: Result,
+        media_type: str,
+        *,
+        sending: Callable[[Result], AbstractAsyncContextManager[None]],
+        ended: Callable[[], Awaitable[None]],
+    ) -> None:
+        super().__init__((), media_type=media_type)
+        self._result = result
+        self._sending = sending
+        self._ended = ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._result.close()
+            await self._ended()
+
+    async def begin(self, send: Send) -> None:
+        """Sends the status and the headers."""
+        start = {"type": "http.response.start", "status": self.status_code}
+        await send({**start, "headers": self.raw_headers})
+
+
+class StreamedReply(ResultReply):
+    """The reply of statements of which the last one's result has batches."""
 
     def __init__(
         self,
@@ -53,18 +82,8 @@ class StreamedReply(StreamingResponse):
         sending: Callable[[Result], AbstractAsyncContextManager[None]],
         ended: Callable[[], Awaitable[None]],
     ) -> None:
-        super().__init__((), media_type=form)
-        self._last = results[-1]
+        super().__init__(results[-1], form, sending=sending, ended=ended)
         self._form = _form(form, results)
-        self._sending = sending
-        self._ended = ended
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            await self._last.close()
-            await self._ended()
 
     async def stream_response(self, send: Send) -> None:
         """The rows as they are computed. A body without its last part is broken off by the server,
@@ -75,9 +94,8 @@ class StreamedReply(StreamingResponse):
                 await send({"type": "http.response.body", "body": part, "more_body": True})
                 await asyncio.sleep(0)
 
-        start = {"type": "http.response.start", "status": self.status_code}
-        await send({**start, "headers": self.raw_headers})
-        last, form = self._last, self._form
+        await self.begin(send)
+        last, form = self._result, self._form
         assert last.batches is not None, last
         await write(form.head())
         try:

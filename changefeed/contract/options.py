@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, parse_timestamp
@@ -234,28 +234,9 @@ def _compression(options: ChangefeedOptions, name: str, text: str | None) -> Cha
     return replace(options, compression=_choice(Compression, name, _required(name, text)))
 
 
-def _key_in_value(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    return replace(options, key_in_value=_flag(name, text))
-
-
-def _topic_in_value(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    return replace(options, topic_in_value=_flag(name, text))
-
-
-def _full_table_name(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    return replace(options, full_table_name=_flag(name, text))
-
-
-def _null_as_object(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    return replace(options, encode_json_value_null_as_object=_flag(name, text))
-
-
-def _updated(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    return replace(options, updated=_flag(name, text))
-
-
-def _mvcc_timestamp(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    return replace(options, mvcc_timestamp=_flag(name, text))
+def _flag_of_its_name(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    changed: dict[str, Any] = {name: _flag(name, text)}
+    return replace(options, **changed)
 
 
 def _resolved(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
@@ -275,10 +256,6 @@ def _initial_scan(options: ChangefeedOptions, name: str, text: str | None) -> Ch
     # Without a value it is the anchor's old flag, which means yes.
     scan = ScanChoice.YES if text is None else _choice(ScanChoice, name, text)
     return replace(options, initial_scan=scan)
-
-
-def _diff(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    return replace(options, diff=_flag(name, text))
 
 
 def _no_initial_scan(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
@@ -313,10 +290,6 @@ def _change_policy(options: ChangefeedOptions, name: str, text: str | None) -> C
     return replace(options, schema_change_policy=policy)
 
 
-def _paused(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    return replace(options, paused=_flag(name, text))
-
-
 def _table_dropped(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
     policy = _choice(DropPolicy, name, _required(name, text))
     return replace(options, on_table_dropped=policy)
@@ -325,25 +298,25 @@ def _table_dropped(options: ChangefeedOptions, name: str, text: str | None) -> C
 _READERS: dict[str, Reader] = {
     "compression": _compression,
     "cursor": _cursor,
-    "diff": _diff,
-    "encode_json_value_null_as_object": _null_as_object,
+    "diff": _flag_of_its_name,
+    "encode_json_value_null_as_object": _flag_of_its_name,
     "envelope": _envelope,
     "format": _format,
-    "full_table_name": _full_table_name,
+    "full_table_name": _flag_of_its_name,
     "initial_scan": _initial_scan,
     "initial_scan_only": _initial_scan_only,
-    "key_in_value": _key_in_value,
+    "key_in_value": _flag_of_its_name,
     "min_checkpoint_frequency": _checkpoints,
-    "mvcc_timestamp": _mvcc_timestamp,
+    "mvcc_timestamp": _flag_of_its_name,
     "no_initial_scan": _no_initial_scan,
     "on_table_dropped": _table_dropped,
-    "paused": _paused,
+    "paused": _flag_of_its_name,
     "resolved": _resolved,
     "schema_change_events": _change_events,
     "schema_change_policy": _change_policy,
     "schema_feed": _schema_feed,
-    "topic_in_value": _topic_in_value,
-    "updated": _updated,
+    "topic_in_value": _flag_of_its_name,
+    "updated": _flag_of_its_name,
 }
 
 SCAN_OPTIONS = ("initial_scan", "initial_scan_only", "no_initial_scan")

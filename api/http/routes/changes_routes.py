@@ -23,7 +23,7 @@ from typing import Annotated
 import msgspec
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import Send
 
 from ....catalog.descriptors.system_tables import DEFAULT_DATABASE
 from ....sql import Result, Row
@@ -34,6 +34,7 @@ from ..bodies import JSON_LINES
 from ..ending import mark_endless
 from ..problems import problem
 from ..statement_texts import qualified, with_options
+from ..streamed_replies import ResultReply
 
 EVENT_STREAM = "text/event-stream"
 LAST_EVENT_ID = "last-event-id"
@@ -84,9 +85,9 @@ def _options(given: Mapping[str, str | None], last_seen: str | None) -> Mapping[
     return {**rest, "cursor": last_seen}
 
 
-class ChangesReply(StreamingResponse):
+class ChangesReply(ResultReply):
     """The rows of a changefeed as they come. An end of the feed is the last thing that is said, and
-    the body is broken off behind it. `ended` is awaited when the reply has ended, however."""
+    the body is broken off behind it."""
 
     def __init__(
         self,
@@ -97,26 +98,16 @@ class ChangesReply(StreamingResponse):
         ended: Callable[[], Awaitable[None]],
     ) -> None:
         form = EVENT_STREAM if write is _event else JSON_LINES
-        super().__init__((), media_type=form, headers={"Cache-Control": "no-store"})
-        self._result = result
+        super().__init__(result, form, sending=sending, ended=ended)
+        self.headers["Cache-Control"] = "no-store"
         self._write = write
-        self._sending = sending
-        self._ended = ended
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            await self._result.close()
-            await self._ended()
 
     async def stream_response(self, send: Send) -> None:
         async def say(said: Mapping[str, object]) -> None:
             body = self._write(said)
             await send({"type": "http.response.body", "body": body, "more_body": True})
 
-        start = {"type": "http.response.start", "status": self.status_code}
-        await send({**start, "headers": self.raw_headers})
+        await self.begin(send)
         stream = self._result.stream
         assert stream is not None, self._result
         try:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..protocol import SinkRefused
-from ..uri import ServerURI, bad_uri, parse_server_uri, redacted_uri
+from ..uri import ServerURI, bad_uri, parse_server_uri
 
 SCHEMES = ("postgres", "postgresql")
 DEFAULT_PORT = 5432
@@ -92,10 +92,6 @@ def check_name(name: str, what: str) -> None:
         raise SinkRefused(
             f"{what} has a name of more than {NAME_BYTES_MAX} bytes, which PostgreSQL cuts off"
         )
-
-
-def redacted(text: str) -> str:
-    return redacted_uri(text)
 
 
 def parse_target(text: str) -> PostgresTarget:
