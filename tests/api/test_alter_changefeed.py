@@ -50,6 +50,15 @@ class Feed:
                     return
                 await asyncio.sleep(0.02)
 
+    async def watches(self, what: str) -> None:
+        """Waits until SHOW CHANGEFEED JOB tells this of a watched table."""
+        async with asyncio.timeout(30):
+            while True:
+                shown = await self.sql(f"SHOW CHANGEFEED JOB {self.job_id} WITH WATCHED_TABLES")
+                if what in str(shown[0][-1]):
+                    return
+                await asyncio.sleep(0.02)
+
     async def shown(self, table: str) -> list[dict[str, object]]:
         mirror = self.database.mirror(MIRROR)
         return (await mirror.sql(f"SELECT * FROM {table} ORDER BY k")).to_pylist()
@@ -187,6 +196,7 @@ def test_a_feed_outlives_its_only_running_table(tmp_path: Path) -> None:
             await feed.equal("refunds")
             await feed.alter("PAUSE TABLE orders")
             await feed.sql("DROP TABLE refunds")
+            await feed.watches("refunds dropped")
             await feed.sql("INSERT INTO orders VALUES (101, 'more')")
             await feed.alter("RESUME TABLE orders")
             await feed.equal("orders")
