@@ -119,6 +119,12 @@ class _Altering:
 
     async def carry_out(self, alteration: Alteration) -> None:
         """Raises SQLError."""
+        if self._details.query is not None and isinstance(alteration, AddTarget | DropTarget):
+            raise SQLError(
+                "0A000",
+                f"changefeed job {self._job_id} is of a CDC query: its table cannot be altered",
+                hint="Create another changefeed.",
+            )
         match alteration:
             case SetOptions() | UnsetOptions():
                 self._change_options(alteration)
@@ -162,7 +168,7 @@ class _Altering:
             options.update(alteration.options)
         else:
             options = {name: text for name, text in options.items() if name not in names}
-        self._kind.check_options(parse_options(options))
+        self._kind.check_options(parse_options(options, self._details.query))
         self._details = msgspec.structs.replace(self._details, options=options)
 
     # Targets

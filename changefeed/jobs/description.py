@@ -14,11 +14,14 @@ REDACTED = "redacted"
 def describe(details: ChangefeedDetails) -> str:
     names = ", ".join(target.name for target in details.targets)
     text = f"CREATE CHANGEFEED FOR TABLE {names} INTO {_quoted(details.shown_sink)}"
+    if details.query is not None:
+        text = f"CREATE CHANGEFEED INTO {_quoted(details.shown_sink)}"
     options = [
         name if value is None else f"{name} = {_quoted(REDACTED if 'auth' in name else value)}"
         for name, value in sorted(details.options.items())
     ]
-    return f"{text} WITH {', '.join(options)}" if options else text
+    text = f"{text} WITH {', '.join(options)}" if options else text
+    return text if details.query is None else f"{text} AS {details.query.text}"
 
 
 def _quoted(text: str) -> str:

@@ -18,11 +18,12 @@ from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.span import Span
 from ..contract.boundary_kind import BoundaryKind
 from ..contract.options import ChangefeedOptions, ScanChoice, parse_options
+from ..contract.queries import FeedQuery
 from ..sinks.protocol import BackfillProgress, SinkProgress
 from ..targets import KeyspacePart, TargetState
 
-DETAILS_FORMAT = 2
-"""Format 1 had one start for all targets, and no states."""
+DETAILS_FORMAT = 3
+"""Format 1 had one start for all targets, and no states; format 2 no queries."""
 
 PROGRESS_FORMAT = 1
 
@@ -82,6 +83,10 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
     once: tuple[int, ...] = ()
     """The ids of tables that ALTER CHANGEFEED has dropped from the feed: of these the sink may
     still hold something that is the feed's."""
+    query: FeedQuery | None = None
+    """What is shown of the changes of its one table, where that is not all of them."""
+    created_at: Timestamp = ZERO
+    """The time of the statement that created the feed."""
 
     @property
     def shown_sink(self) -> str:
@@ -90,7 +95,7 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def parsed_options(self) -> ChangefeedOptions:
-        return parse_options(self.options)
+        return parse_options(self.options, self.query)
 
     @property
     def followed(self) -> tuple[TargetDetails, ...]:
@@ -169,7 +174,9 @@ def decode_details(payload: bytes) -> ChangefeedDetails:
     """Raises UnknownFormat."""
     details = _details_decoder.decode(payload)
     _check(details.format, DETAILS_FORMAT, "details")
-    return details if details.format == DETAILS_FORMAT else _from_format_1(details)
+    if details.format == 1:
+        return _from_format_1(details)
+    return msgspec.structs.replace(details, format=DETAILS_FORMAT)
 
 
 def _from_format_1(details: ChangefeedDetails) -> ChangefeedDetails:

@@ -239,6 +239,8 @@ class ChangefeedJob:
                 if not target.state.final
             ],
             options=options,
+            query=details.query,
+            created_at=details.created_at or details.start_at,
         )
         return await run_attempt(services, plan, destination, self._live, altered=altered)
 
