@@ -11,6 +11,7 @@ The source opens it, and is given an epoch and the last checkpoint, from which i
     Open(source="s")                          epoch 2, resolved 125: the source was started anew
     Ingest(s, 1, n@140)                       refused: epoch 1 is over
     End()                                     resolved 125: from here on the span is written here
+    Open(source="s")                          refused: it has ended, at 125
 """
 
 from __future__ import annotations
@@ -35,12 +36,15 @@ class ReplicaRefused(KVError):
 class ReplicaState(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     """Where a replica stands. `resolved` is durable: everything of the source up to it is here.
 
-    Of an ingest, `taken` versions were new and `known` ones were here already.
+    `note` is what the source has left for itself, to read when it opens the replica again. One that
+    has `ended` takes no more. Of an ingest, `taken` versions were new, and `known` were here.
     """
 
     source: str | None = None
     epoch: int = 0
     resolved: Timestamp = ZERO
+    note: bytes = b""
+    ended: bool = False
     taken: int = 0
     known: int = 0
 
@@ -50,7 +54,8 @@ class Look(msgspec.Struct, tag="look", array_like=True, frozen=True):
 
 
 class Begin(msgspec.Struct, tag="begin", array_like=True, frozen=True):
-    """Makes the span a replica. One that holds versions already is refused."""
+    """Makes the span a replica, unless it is one or has been. One that holds versions already is
+    refused."""
 
 
 class Open(msgspec.Struct, tag="open", array_like=True, frozen=True):
@@ -63,7 +68,7 @@ class Ingest(msgspec.Struct, tag="ingest", array_like=True, frozen=True, kw_only
     """Version `timestamps[i]` of `keys[i]` is `bodies[i]`; `origin` is the store that wrote them.
 
     The versions of a key come in the order of their timestamps. Once these are taken, the source
-    has nothing more at or below `resolved`, where that is given.
+    has nothing more at or below `resolved`, where that is given, and leaves a `note`.
     """
 
     source: str
@@ -73,6 +78,7 @@ class Ingest(msgspec.Struct, tag="ingest", array_like=True, frozen=True, kw_only
     bodies: list[bytes] = []
     timestamps: list[Timestamp] = []
     resolved: Timestamp | None = None
+    note: bytes | None = None
 
 
 class End(msgspec.Struct, tag="end", array_like=True, frozen=True):

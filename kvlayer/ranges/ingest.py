@@ -15,7 +15,7 @@ import msgspec
 
 from .. import keys
 from ..clock import ZERO, Timestamp, duration, format_timestamp, timestamp_at
-from ..command import EngineDelete, EnginePut, LogicalOp, WriteVersions
+from ..command import EnginePut, LogicalOp, WriteVersions
 from ..errors import FeedEnd
 from ..mvcc import Header, encode_value
 from ..rangefeed import Closing
@@ -38,14 +38,14 @@ from .delivery import Ending
 from .descriptor import resolved_key
 from .range import Range
 from .range_store import RangeStore
-from .replica import PREFIX, Replica
+from .replica import Replica
 from .reshape import split
 
 
 async def carry_out(store: RangeStore, span: Span, order: ReplicaOrder) -> ReplicaState | None:
     """Does what is asked of the replica that is `span`, durably, and says where it stands then.
 
-    None when there is no replica, which only `Look` and `End` take. Raises ReplicaRefused, and
+    None when there never was a replica, which only `Look` takes. Raises ReplicaRefused, and
     KeyTooLarge, having taken nothing of what was sent, or whole commands from its front.
     """
     if isinstance(order, Look):
@@ -73,7 +73,7 @@ async def _step(store: RangeStore, span: Span, order: ReplicaOrder) -> ReplicaSt
             case Ingest():
                 return _ingest(_known(store, span), order, store)
             case End():
-                return _end(store, span)
+                return _end(_known(store, span), store)
             case Look():
                 raise AssertionError(order)
             case _:
@@ -106,8 +106,7 @@ def _begin(store: RangeStore, span: Span) -> ReplicaState:
     found = _find(store, span)
     if found is not None:
         return _shown(found)
-    if any(other.span.overlaps(span) for other in store.replicas):
-        raise ReplicaRefused(f"a part of {span} is a replica already")
+    assert not any(other.span.overlaps(span) for other in store.replicas), (span, store.replicas)
     bounds = keys.VERSION + span.start, keys.VERSION + span.end
     if store.engine.first(*bounds) is not None:
         raise ReplicaRefused(f"{span} cannot become a replica: it holds versions of its own")
@@ -119,20 +118,18 @@ def _begin(store: RangeStore, span: Span) -> ReplicaState:
     return made.state
 
 
-def _end(store: RangeStore, span: Span) -> ReplicaState | None:
-    found = _find(store, span)
-    if found is None:
-        return None
-    newest = max(part.max_timestamp for part in store.ranges.overlapping(span))
+def _end(found: Replica, store: RangeStore) -> ReplicaState:
+    if found.state.ended:
+        return found.state
+    newest = max(part.max_timestamp for part in store.ranges.overlapping(found.span))
     assert store.clock.last >= newest, (store.clock.last, newest)
-    store.replicas.remove(found)
-    _reclose(store, span, store.closed, [EngineDelete(PREFIX + span.start)])
-    return found.state
+    ended = msgspec.structs.replace(found.state, ended=True, note=b"")
+    index = _reclose(store, found.span, store.closed, [found.record(ended)])
+    found.appended(index, ended)
+    return ended
 
 
-def _reclose(
-    store: RangeStore, span: Span, closed: Closing, facts: Sequence[EnginePut | EngineDelete]
-) -> None:
+def _reclose(store: RangeStore, span: Span, closed: Closing, facts: Sequence[EnginePut]) -> int:
     """Puts ranges that close by `closed` in the place of those of the span, in this step.
 
     What was resolved there before says nothing of a replica: it starts at zero.
@@ -158,8 +155,9 @@ def _reclose(
         for found in new
     ]
     endings = tuple(Ending(found, FeedEnd.MANUAL_RANGE_SPLIT) for found in old)
-    store.propose_ending([*facts, *operations], endings)
+    index = store.propose_ending([*facts, *operations], endings)
     store.replace(old, new)
+    return index
 
 
 # Epochs and versions.
@@ -167,6 +165,7 @@ def _reclose(
 
 def _open(found: Replica, order: Open, store: RangeStore) -> ReplicaState:
     state = found.state
+    _check_running(found)
     if state.source not in (None, order.source):
         raise ReplicaRefused(
             f"the replica has another source, {state.source}: {order.source} cannot be a second"
@@ -174,6 +173,14 @@ def _open(found: Replica, order: Open, store: RangeStore) -> ReplicaState:
     state = msgspec.structs.replace(state, source=order.source, epoch=state.epoch + 1)
     found.appended(store.propose_plain([found.record(state)]), state)
     return state
+
+
+def _check_running(found: Replica) -> None:
+    if found.state.ended:
+        raise ReplicaRefused(
+            "the replica was promoted: it is written by its own store now; of its source it has "
+            f"everything up to {format_timestamp(found.state.resolved)}"
+        )
 
 
 @dataclass(slots=True)
@@ -187,6 +194,7 @@ class _Fresh:
 
 def _ingest(found: Replica, order: Ingest, store: RangeStore) -> ReplicaState:
     state = found.state
+    _check_running(found)
     if (order.source, order.epoch) != (state.source, state.epoch):
         store.metrics.add("kv_replica_stale_epochs_total")
         raise ReplicaRefused(
@@ -199,11 +207,12 @@ def _ingest(found: Replica, order: Ingest, store: RangeStore) -> ReplicaState:
     resolved = max(state.resolved, order.resolved or ZERO)
     # Here people read at times of the source, and what is written after the end is to be newer.
     store.clock.forward(max(resolved, *order.timestamps, ZERO))
-    state = msgspec.structs.replace(state, resolved=resolved)
+    note = state.note if order.note is None else order.note
+    state = msgspec.structs.replace(state, resolved=resolved, note=note)
     operations: list[LogicalOp] = []
     if fresh.keys:
         operations.append(WriteVersions(fresh.timestamps, fresh.keys, fresh.values))
-    if resolved > found.state.resolved:
+    if state != found.state:
         operations.append(found.record(state))
     if operations:
         found.appended(store.propose(operations), state)
@@ -263,6 +272,7 @@ def _parts(order: Ingest) -> Sequence[Ingest]:
             bodies=order.bodies[low:high],
             timestamps=order.timestamps[low:high],
             resolved=order.resolved if high == len(order.keys) else None,
+            note=order.note if high == len(order.keys) else None,
         )
         for low, high in pairwise(borders)
     ]

@@ -34,7 +34,7 @@ from .division import Parts, divide, key_count
 from .parts import StoreParts
 from .range import Range
 from .range_map import RangeMap
-from .replica import Replica
+from .replica import Replica, check_own_writes
 from .thresholds import Thresholds
 from .whereabouts import Whereabouts
 
@@ -150,7 +150,10 @@ class RangeStore:
         commit_called_ns: int = 0,
         provisional: bool = False,
     ) -> int:
-        """Applies the command, then appends it: both, or neither."""
+        """Applies the command, then appends it: both, or neither.
+
+        Raises ReplicaRefused for what is written in a replica, and does not come from its source.
+        """
         only = self.ranges.only
         if only is not None:
             command = Command(only.id, self.closed.closed, list(operations))
@@ -159,6 +162,8 @@ class RangeStore:
             shares: tuple[PartOf, ...] = ((only, command, byte_count),)
         else:
             parts = divide(operations, self.ranges, self.whereabouts.of)
+            if self.replicas:
+                check_own_writes(parts)
             command = self._command(parts)
             index, byte_count = self._write(command, lowest, provisional=provisional)
             self.whereabouts.note(parts)
@@ -183,7 +188,7 @@ class RangeStore:
 
     def replica_of(self, span: Span) -> Replica | None:
         """The replica that holds all keys of the span, if there is one."""
-        return next((found for found in self.replicas if found.span.covers(span)), None)
+        return next((found for found in self.replicas if found.covers(span)), None)
 
     def closing_of(self, span: Span) -> Closing:
         """What closes timestamps of the span, which is that of a range."""

@@ -9,10 +9,11 @@ import msgspec
 
 from .. import keys
 from ..clock import ZERO, Timestamp, format_timestamp
-from ..command import EnginePut
+from ..command import CommitIntent, DeleteRangeOp, EnginePut, WriteIntent, WriteValue
 from ..engine import Reader
-from ..replica import ReplicaState
+from ..replica import ReplicaRefused, ReplicaState
 from ..span import Span, prefix_end
+from .division import Parts
 
 PREFIX = keys.LOCAL + b"replica/"
 
@@ -76,6 +77,10 @@ class Replica:
             self._undurable.append((index, state.resolved))
         self.state = state
 
+    def covers(self, span: Span) -> bool:
+        """Whether all keys of the span come from the source."""
+        return not self.state.ended and self.span.covers(span)
+
     def entries_durable(self, upto: int) -> None:
         """Every entry up to index `upto` is durable."""
         undurable = self._undurable
@@ -89,6 +94,18 @@ class Replica:
             f"<Replica {self.span} of {self.state.source!r} epoch={self.state.epoch} "
             f"closed={format_timestamp(self._closed or ZERO)}>"
         )
+
+
+def check_own_writes(parts: Parts) -> None:
+    """Raises ReplicaRefused where a step would write in a replica, as only its source may."""
+    for found, operations in parts.items():
+        if not found.closed.store_wide:
+            for op in operations:
+                if isinstance(op, WriteValue | WriteIntent | CommitIntent | DeleteRangeOp):
+                    raise ReplicaRefused(
+                        f"{found.span} is a replica's: it takes what its source sends, and no "
+                        "other writes"
+                    )
 
 
 def read_replicas(reader: Reader) -> Iterator[Replica]:

@@ -178,6 +178,8 @@ def test_what_is_written_after_the_end_is_newer() -> None:
     async def main() -> None:
         async with running_store(sim) as store:
             await begun(store)
+            with pytest.raises(ReplicaRefused, match="no other writes"):
+                await put(store, {A: b"too early"})
             ahead = Timestamp(store.clock.last + duration(seconds=50))
             await store.replica(SPAN, sent(1, (A, ahead, b"1"), resolved=ahead - 5))
             feed = store.span_feed([SPAN], Timestamp(1))
@@ -185,8 +187,10 @@ def test_what_is_written_after_the_end_is_newer() -> None:
             ended = await store.replica(SPAN, End())
             assert ended is not None
             assert ended.resolved == ahead - 5
-            with pytest.raises(ReplicaRefused, match="no replica"):
-                await store.replica(SPAN, sent(1, (A, ahead + 1, b"2")))
+            for order in (sent(1, (A, ahead + 1, b"2")), Open("main")):
+                with pytest.raises(ReplicaRefused, match="promoted"):
+                    await store.replica(SPAN, order)
+            assert await store.replica(SPAN, Begin()) == ended
             written = await put(store, {A: b"mine"})
             assert written > ahead
             versions, resolved = await told(feed)
