@@ -17,13 +17,14 @@ from ...catalog.store.node_ids import FIRST_NODE_ID
 from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.span import Span
 from ..contract.boundary_kind import BoundaryKind
-from ..contract.options import ChangefeedOptions, ScanChoice, parse_options
+from ..contract.options import ChangefeedOptions, DropPolicy, ScanChoice, parse_options
 from ..contract.queries import FeedQuery
 from ..sinks.protocol import BackfillProgress, SinkProgress
-from ..targets import KeyspacePart, TargetState
+from ..targets import DatabaseTables, KeyspacePart, TargetState
 
 DETAILS_FORMAT = 3
-"""Format 1 had one start for all targets, and no states; format 2 no queries."""
+"""Format 1 had one start for all targets, and no states; format 2 no queries and no
+databases."""
 
 PROGRESS_FORMAT = 1
 
@@ -50,10 +51,14 @@ class TargetDetails(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     fresh: bool = False
     again: bool = False
+    again_at: Timestamp = ZERO
+    """Where it is shown again, once that is known."""
     protection_id: bytes = b""
     """The protected timestamp that keeps what is not read of it; empty: it is the feed's own."""
     keyspace: KeyspacePart | None = None
     """Which keys, where it is a raw keyspace."""
+    created_at: Timestamp = ZERO
+    """Of a table that joined a feed of its database when it was created: when that was."""
 
 
 class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +93,9 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
     created_at: Timestamp = ZERO
     """The time of the statement that created the feed."""
 
+    whole_database: DatabaseTables | None = None
+    """Where the feed follows a database: tables join at their creation, dropped ones leave."""
+
     @property
     def shown_sink(self) -> str:
         """The sink as the feed's owner named it, without secrets."""
@@ -96,6 +104,14 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def parsed_options(self) -> ChangefeedOptions:
         return parse_options(self.options, self.query)
+
+    @property
+    def drop_policy(self) -> DropPolicy:
+        """What happens when one of its tables was dropped: a feed of a database goes on, unless it
+        was told otherwise."""
+        if self.whole_database is not None and "on_table_dropped" not in self.options:
+            return DropPolicy.LEAVE
+        return self.parsed_options.on_table_dropped
 
     @property
     def followed(self) -> tuple[TargetDetails, ...]:
@@ -122,7 +138,8 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
     def begun(self) -> ChangefeedDetails:
         """The same, with nothing that is still to begin."""
         targets = tuple(
-            msgspec.structs.replace(each, fresh=False, again=False) for each in self.targets
+            msgspec.structs.replace(each, fresh=False, again=False, again_at=ZERO)
+            for each in self.targets
         )
         return msgspec.structs.replace(self, targets=targets)
 

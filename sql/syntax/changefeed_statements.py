@@ -20,6 +20,16 @@ class FeedSelect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseFeed:
+    """FOR DATABASE name [INCLUDE TABLES t, … | EXCLUDE TABLES t, …]."""
+
+    name: str
+    include: tuple[ObjectName, ...] = ()
+    exclude: tuple[ObjectName, ...] = ()
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AddTables:
     """ADD t, … [WITH initial_scan | no_initial_scan]."""
 

@@ -15,6 +15,7 @@ from sqlglot import exp
 from .as_of_clause import AsOf
 from .changefeed_statements import (
     AlterChangefeed,
+    DatabaseFeed,
     FeedSelect,
     FetchSubscription,
     ShowFeedLag,
@@ -235,6 +236,8 @@ class CreateChangefeed:
     relaxed_log: str | None = None
     keyspace: KeyspaceFeed | None = None
     query: FeedSelect | None = None
+    whole_database: DatabaseFeed | None = None
+    """Then it names no tables: they are those of that database, later ones too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.rights.rights_watcher import RightsWatcher
 from tailrace.catalog.values.errors import SQLError
-from tailrace.changefeed import Changefeeds, ChangefeedServices, KeyspacePart
+from tailrace.changefeed import Changefeeds, ChangefeedServices, DatabaseTables, KeyspacePart
 from tailrace.changefeed.contract.options import PIPELINE_OPTIONS, ChangefeedOptions
 from tailrace.changefeed.contract.queries import FeedQuery
 from tailrace.changefeed.sinks import FeedIdentity, Sink, SinkContext, SinkError, default_kinds
@@ -33,6 +33,7 @@ class Request:
     user: str = "root"
     keyspace: KeyspacePart | None = None
     query: FeedQuery | None = None
+    whole_database: DatabaseTables | None = None
 
 
 class MemoryClaim:
