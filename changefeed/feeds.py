@@ -297,6 +297,12 @@ class Changefeeds:
         kind = self._services.kinds.kind_of(details.sink_uri)
         if not isinstance(kind, DuckDBKind):
             raise SQLError("0A000", "only mirrors in DuckDB files can be verified")
+        if not kind.holds_rows(details.sink_uri):
+            raise SQLError(
+                "0A000",
+                "only mirrors can be verified, and not logs of changes",
+                hint="mode=both keeps a mirror beside the log.",
+            )
         if details.query is not None:
             raise SQLError("0A000", "only mirrors of whole tables can be verified, not of a query")
         if any(target.keyspace is not None for target in details.targets):

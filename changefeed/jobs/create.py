@@ -21,7 +21,7 @@ from ..contract.options import (
 )
 from ..contract.queries import FeedQuery
 from ..sinks.kinds import AnyKind, scheme_of
-from ..sinks.protocol import SinkError, SinkRefused
+from ..sinks.protocol import SinkError, SinkRefused, wants_previous
 from ..sinks.worker import WorkerKind
 from ..targets import DatabaseTables, FeedTarget, KeyspacePart
 from .details import ChangefeedDetails, TargetDetails
@@ -107,7 +107,7 @@ async def plan_changefeed(
     await check_start(services, request, options.cursor)
     tables = request.tables
     if request.query is not None:
-        tables = [await shown_table(services, request, request.query, kind, start_at)]
+        tables = [await shown_table(services, request, request.query, kind, sink.uri, start_at)]
     await claim_place(services, transaction, sink.uri, user_name)
     try:
         await kind.validate(sink.uri, tables, store_id=services.store.id)
@@ -149,6 +149,7 @@ async def shown_table(
     request: FeedRequest,
     query: FeedQuery,
     kind: AnyKind,
+    sink_uri: str,
     start_at: Timestamp,
 ) -> TableDescriptor:
     """The table that a sink is shown by a query. Raises SQLError where there is no such query, or
@@ -162,6 +163,12 @@ async def shown_table(
     result = await check_query(services, request, query, start_at)
     if not kind.follows_schema:
         return result
+    if wants_previous(kind, sink_uri):
+        raise SQLError(
+            "0A000",
+            "CDC queries into a log of changes are not supported",
+            hint="Without mode=log, and without mode=both, they are.",
+        )
     if query.previous or query.tells_event:
         raise SQLError(
             "0A000",
