@@ -109,7 +109,9 @@ def test_interrupt_cancels_the_statement(terminal: Terminal, url: str) -> None:
     )
     terminal.until("b;")
     with psycopg.connect(url, autocommit=True) as other:
-        running = "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%200000) b%'"
+        running = (
+            "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%200000) b%'"
+        )
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not other.execute(running + " AND pid <> pg_backend_pid()").fetchall():
             assert time.monotonic() < deadline, "the statement has not begun"
