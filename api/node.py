@@ -46,6 +46,8 @@ from ..changefeed.sinks.objects import ObjectsKind
 from ..changefeed.sinks.postgres import SCHEMES as POSTGRES_SCHEMES
 from ..changefeed.sinks.postgres import PostgresKind
 from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, LakeServer, SparkKind
+from ..changefeed.sinks.webhook import SCHEMES as WEBHOOK_SCHEMES
+from ..changefeed.sinks.webhook import WebhookKind
 from ..changefeed.sinks.worker_tokens import WorkerTokens
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
@@ -477,6 +479,9 @@ def _sink_kinds(
     folders = FilesKind(options.mirror_roots, offload, node_id=node_id)
     for scheme in FILES_SCHEMES:
         kinds.register(scheme, folders)
+    webhooks = WebhookKind(store.settings)
+    for scheme in WEBHOOK_SCHEMES:
+        kinds.register(scheme, webhooks)
     buckets = ObjectsKind(offload, store.settings)
     for scheme in OBJECTS_SCHEMES:
         kinds.register(scheme, buckets)

@@ -9,8 +9,9 @@ each 200 ms here, since a mirror's progress costs a row in a transaction that is
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, parse_timestamp
 from ...kvlayer.settings import SettingError, parse_duration
 from .message_form import METADATA_ENVELOPES, Compression, Envelope, Format
+from .sink_config import WebhookConfig, parse_webhook_config
 from .unserved import UNSERVED, UNSERVED_ENVELOPES, UNSERVED_FORMATS
 
 MIN_CHECKPOINT_FREQUENCY_SECONDS = 0.2
@@ -55,6 +57,12 @@ MESSAGE_OPTIONS = frozenset(
     }
 )
 """Options of what messages look like: every sink of messages obeys them."""
+
+
+SECRET_OPTIONS = frozenset({"extra_headers", "webhook_auth_header"})
+"""Options whose values are shown nowhere, and stored sealed."""
+
+WEBHOOK_TIMEOUT_SECONDS = 3.0
 
 
 class ScanChoice(Enum):
@@ -125,6 +133,10 @@ class ChangefeedOptions:
     schema_change_policy: SchemaChangePolicy = SchemaChangePolicy.BACKFILL
     on_table_dropped: DropPolicy = DropPolicy.STOP
     paused: bool = False
+    extra_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    webhook_auth_header: str | None = field(default=None, repr=False)
+    webhook_client_timeout: float = WEBHOOK_TIMEOUT_SECONDS
+    webhook_sink_config: WebhookConfig = field(default_factory=WebhookConfig)
 
 
 def parse_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
@@ -302,12 +314,56 @@ def _table_dropped(options: ChangefeedOptions, name: str, text: str | None) -> C
     return replace(options, on_table_dropped=policy)
 
 
+def _extra_headers(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    try:
+        headers = json.loads(_required(name, text))
+    except ValueError:
+        headers = None
+    if not isinstance(headers, dict) or not all(
+        _header_text(header) and isinstance(value, str) and _header_text(value)
+        for header, value in headers.items()
+    ):
+        raise _invalid(
+            f"changefeed option {name} is a JSON object of names and texts",
+            hint='For example: \'{"X-Tenant": "eu"}\'.',
+        )
+    return replace(options, extra_headers=headers)
+
+
+def _auth_header(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    header = _required(name, text).strip()
+    if not _header_text(header):
+        raise _invalid(f"changefeed option {name} holds what no header can: a control character")
+    return replace(options, webhook_auth_header=header)
+
+
+def _header_text(text: str) -> bool:
+    """Whether a header can carry it."""
+    return bool(text) and text.isascii() and text.isprintable()
+
+
+def _client_timeout(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    seconds = _duration(name, _required(name, text))
+    if not seconds:
+        raise _invalid(f"changefeed option {name} is above zero")
+    return replace(options, webhook_client_timeout=seconds)
+
+
+def _webhook_config(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    try:
+        config = parse_webhook_config(_required(name, text))
+    except ValueError as error:
+        raise _invalid(f"changefeed option {name}: {error}") from None
+    return replace(options, webhook_sink_config=config)
+
+
 _READERS: dict[str, Reader] = {
     "compression": _compression,
     "cursor": _cursor,
     "diff": _flag_of_its_name,
     "encode_json_value_null_as_object": _flag_of_its_name,
     "envelope": _envelope,
+    "extra_headers": _extra_headers,
     "format": _format,
     "full_table_name": _flag_of_its_name,
     "initial_scan": _initial_scan,
@@ -324,6 +380,9 @@ _READERS: dict[str, Reader] = {
     "schema_feed": _schema_feed,
     "topic_in_value": _flag_of_its_name,
     "updated": _flag_of_its_name,
+    "webhook_auth_header": _auth_header,
+    "webhook_client_timeout": _client_timeout,
+    "webhook_sink_config": _webhook_config,
 }
 
 SCAN_OPTIONS = ("initial_scan", "initial_scan_only", "no_initial_scan")

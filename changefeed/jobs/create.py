@@ -26,6 +26,7 @@ from ..targets import DatabaseTables, FeedTarget, KeyspacePart
 from .details import ChangefeedDetails, TargetDetails
 from .places import claim_place
 from .reservations import PROTECTION_OWNER, check_free
+from .sealed_options import sealed_options
 from .services import ChangefeedServices
 from .sink_uris import FeedSink, find_sink
 
@@ -121,7 +122,7 @@ async def plan_changefeed(
         sink_uri=sink.shown,
         sealed_uri=sink.sealed,
         connection=sink.connection,
-        options=dict(request.options),
+        options=sealed_options(services, request.options),
         user_name=user_name,
         owner_logs_in=services.rights.current.may_log_in(user_name),
         start_at=start_at,

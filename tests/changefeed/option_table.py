@@ -20,6 +20,7 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "changefeeds.md"
 
 OPTIONS_TESTS = "tests/api/test_changefeed_options.py"
 FILES_TESTS = "tests/api/test_files_sink.py"
+WEBHOOK_TESTS = "tests/api/test_webhook_sink.py"
 ALTER_TESTS = "tests/api/test_alter_changefeed.py"
 
 
@@ -44,7 +45,11 @@ OPTIONS: dict[str, Served] = {
     ),
     "envelope": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
-        "`wrapped` (default), `bare`, `row`, `key_only`; files: `wrapped`, `bare`",
+        "`wrapped` (default), `bare`, `row`, `key_only`; files and webhooks: `wrapped`, `bare`",
+    ),
+    "extra_headers": Served(
+        f"{WEBHOOK_TESTS}::test_a_request_is_a_batch_of_messages",
+        "a JSON object of names and texts; webhooks",
     ),
     "format": Served(
         f"{FILES_TESTS}::test_parquet_is_read_by_duckdb",
@@ -57,7 +62,7 @@ OPTIONS: dict[str, Served] = {
     "initial_scan_only": Served(f"{OPTIONS_TESTS}::test_a_scan_alone_ends", "a flag"),
     "key_in_value": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
-        "a flag; always on for files",
+        "a flag; always on for files and webhooks",
     ),
     "min_checkpoint_frequency": Served(
         f"{FILES_TESTS}::test_a_mark_follows_what_it_speaks_for",
@@ -91,9 +96,20 @@ OPTIONS: dict[str, Served] = {
         "`leasing`, `rangefeed`, `polling`: not CockroachDB's",
     ),
     "topic_in_value": Served(
-        f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for", "a flag"
+        f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
+        "a flag; always on for webhooks",
     ),
     "updated": Served(f"{OPTIONS_TESTS}::test_messages_tell_their_timestamps", "a flag"),
+    "webhook_auth_header": Served(
+        f"{WEBHOOK_TESTS}::test_a_request_is_a_batch_of_messages", "a text; stored encrypted"
+    ),
+    "webhook_client_timeout": Served(
+        f"{WEBHOOK_TESTS}::test_no_row_is_lost_whatever_the_receiver_does", "a duration (3 s)"
+    ),
+    "webhook_sink_config": Served(
+        f"{WEBHOOK_TESTS}::test_requests_gather_as_they_are_told",
+        "`Flush` (Messages, Bytes, Frequency), `Retry` (Max, Backoff)",
+    ),
 }
 
 STATEMENTS: dict[str, Served] = {
