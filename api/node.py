@@ -61,6 +61,7 @@ from ..kvlayer.store import Store
 from ..sql import Analytics, LoadMode, LoadReport, Services, Session, load
 from ..sql.execute.columnar_cache import ColumnarCache
 from ..sql.execute.ddl.analytic_rows import AnalyticRows
+from ..sql.execute.query.feed_queries import FeedQueries
 from ..sql.execute.write.keyspaces import RawKeyspaces
 from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
 from ..sql.execute.write.relaxed_load import RelaxedLogs
@@ -82,6 +83,9 @@ from .served_store import MIRROR_FOLDER, open_storage, start_store
 MIRROR_SCHEME = f"{SCHEME}:"
 NO_SUCH_FILE = "58P01"
 WORKER_TOKEN_BYTES = 32
+
+FEED_QUERY_LANES = 2
+"""Batches of CDC queries that are computed at once: all use the same threads of DuckDB."""
 
 MIRROR_RESULT_BYTES_MAX = 256 * 1024 * 1024
 """What a query of a mirror may return: it is held whole until its reply is written."""
@@ -360,6 +364,11 @@ async def _assemble(
     files = DuckDBFiles(MirrorLocations(options.mirror_roots), offload)
     worker_tokens = WorkerTokens(lambda: token_urlsafe(WORKER_TOKEN_BYTES))
     resumers: dict[str, Resumer] = {}
+    # Their own, so that no session's query keeps a feed waiting.
+    feed_analytics = Analytics(
+        offload, store.clock.wall, lanes=FEED_QUERY_LANES, name="changefeed-queries"
+    )
+    closing.callback(feed_analytics.close)
     registry = JobRegistry(store, session, resumers, accepts=lambda job: feeds.accepts(job))
     feeds = Changefeeds(
         ChangefeedServices(
@@ -372,6 +381,7 @@ async def _assemble(
             rights=rights,
             sealer=Sealer(secret_key(folder, options.secret_key_file), token_bytes),
             node_id=node_id,
+            queries=FeedQueries(feed_analytics),
         ),
         registry,
     )

@@ -19,6 +19,7 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, parse_timestamp
 from ...kvlayer.settings import SettingError, parse_duration
 from .message_form import METADATA_ENVELOPES, Compression, Envelope, Format
+from .queries import FeedQuery
 from .sink_config import WebhookConfig, parse_webhook_config
 from .unserved import UNSERVED, UNSERVED_ENVELOPES, UNSERVED_FORMATS
 
@@ -139,8 +140,11 @@ class ChangefeedOptions:
     webhook_sink_config: WebhookConfig = field(default_factory=WebhookConfig)
 
 
-def parse_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
+def parse_options(
+    given: Mapping[str, str | None], query: FeedQuery | None = None
+) -> ChangefeedOptions:
     """Reads what stood behind WITH: option names, each with its text or None where it had none.
+    Messages of a feed with a `query` are bare where no envelope is named.
 
     Raises SQLError 22023 on an unknown option, a value that does not fit, or options that exclude
     each other, and 0A000 on an option of CockroachDB that Tailrace does not serve.
@@ -160,7 +164,7 @@ def parse_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
         if option in texts:
             raise _invalid(f"changefeed option {option!r} is given twice")
         texts[option] = text
-    options = ChangefeedOptions()
+    options = ChangefeedOptions(envelope=Envelope.WRAPPED if query is None else Envelope.BARE)
     for option, text in texts.items():
         options = _READERS[option](options, option, text)
     scan_choices = [name for name in texts if name in SCAN_OPTIONS]
@@ -168,7 +172,7 @@ def parse_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
         raise _invalid(f"changefeed options {' and '.join(scan_choices)} exclude each other")
     if options.cursor is not None and not scan_choices:
         options = replace(options, initial_scan=ScanChoice.NO)
-    _check_combinations(options, texts)
+    _check_combinations(options, texts, query)
     return options
 
 
@@ -185,7 +189,9 @@ def check_effective(given: Iterable[str], obeyed: frozenset[str], sink: str) -> 
             )
 
 
-def _check_combinations(options: ChangefeedOptions, texts: Mapping[str, str | None]) -> None:
+def _check_combinations(
+    options: ChangefeedOptions, texts: Mapping[str, str | None], query: FeedQuery | None
+) -> None:
     if options.initial_scan is ScanChoice.ONLY:
         for excluded in ("diff", "resolved", "updated", "mvcc_timestamp"):
             if excluded in texts:
@@ -201,7 +207,16 @@ def _check_combinations(options: ChangefeedOptions, texts: Mapping[str, str | No
                     f"'{options.envelope.value}'",
                     detail="The messages of that envelope have no place for it.",
                 )
-    if options.diff and (options.envelope, options.format) != (Envelope.WRAPPED, Format.JSON):
+    if query is not None and options.diff and not query.tells_op:
+        raise _invalid(
+            "changefeed option diff has no effect on a CDC query that does not call event_op()",
+            hint="The query reads the row before a change as cdc_prev.",
+        )
+    if (
+        query is None
+        and options.diff
+        and (options.envelope, options.format) != (Envelope.WRAPPED, Format.JSON)
+    ):
         raise _invalid(
             "changefeed option diff goes with envelope = 'wrapped' and format = 'json'",
             detail="Other messages have no place for the row before a change.",

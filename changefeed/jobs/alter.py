@@ -126,6 +126,12 @@ class _Altering:
 
     async def carry_out(self, alteration: Alteration) -> None:
         """Raises SQLError."""
+        if self._details.query is not None and isinstance(alteration, AddTarget | DropTarget):
+            raise SQLError(
+                "0A000",
+                f"changefeed job {self._job_id} is of a CDC query: its table cannot be altered",
+                hint="Create another changefeed.",
+            )
         match alteration:
             case SetOptions() | UnsetOptions():
                 self._change_options(alteration)

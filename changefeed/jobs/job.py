@@ -195,7 +195,7 @@ class ChangefeedJob:
 
     async def _attempt(self, kind: SinkKind, altered: asyncio.Event) -> bool:
         services, details = self._services, self._details
-        options = parse_options(opened_options(services, details.options))
+        options = parse_options(opened_options(services, details.options), details.query)
         if isinstance(kind, CheckpointedKind) and options.paced_when_idle:
             options = replace(options, min_checkpoint_frequency=kind.checkpoint_seconds)
         found = await self._claim.read_progress()
@@ -243,6 +243,8 @@ class ChangefeedJob:
         plan = FeedPlan(
             targets=[self._planned(target) for target in details.targets if not target.state.final],
             options=options,
+            query=details.query,
+            created_at=details.created_at or details.start_at,
             arrivals=arrivals,
         )
         return await run_attempt(services, plan, destination, self._live, altered=altered)

@@ -21,6 +21,7 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "changefeeds.md"
 OPTIONS_TESTS = "tests/api/test_changefeed_options.py"
 FILES_TESTS = "tests/api/test_files_sink.py"
 WEBHOOK_TESTS = "tests/api/test_webhook_sink.py"
+QUERY_TESTS = "tests/api/test_cdc_queries.py"
 ALTER_TESTS = "tests/api/test_alter_changefeed.py"
 
 
@@ -38,7 +39,7 @@ OPTIONS: dict[str, Served] = {
     "cursor": Served(f"{OPTIONS_TESTS}::test_a_cursor_shows_what_came_after_it", "an HLC decimal"),
     "diff": Served(
         f"{OPTIONS_TESTS}::test_messages_tell_the_row_before",
-        "a flag; JSON in the envelope `wrapped`",
+        "a flag; JSON in the envelope `wrapped`, or a CDC query that calls event_op()",
     ),
     "encode_json_value_null_as_object": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for", "a flag"
@@ -119,6 +120,10 @@ STATEMENTS: dict[str, Served] = {
     "CREATE CHANGEFEED FOR t (sinkless)": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for"
     ),
+    "CREATE CHANGEFEED [INTO 'uri'] [WITH …] AS SELECT … FROM t WHERE …": Served(
+        f"{QUERY_TESTS}::test_rows_are_filtered_and_projected",
+        "[cdc-queries.md](cdc-queries.md)",
+    ),
     "CREATE CHANGEFEED FOR DATABASE d INCLUDE TABLES t, … INTO 'uri'": Served(
         "tests/api/test_database_feeds.py::test_tables_join_at_their_creation_and_leave_when_dropped",
         "or EXCLUDE TABLES, or all tables; also later ones. It needs CHANGEFEED on the "
@@ -142,7 +147,6 @@ STATEMENTS: dict[str, Served] = {
 }
 
 REFUSED_STATEMENTS: dict[str, str] = {
-    "CREATE CHANGEFEED INTO 'null://' AS SELECT k FROM orders": "There are no CDC queries.",
     "CREATE SCHEDULE s FOR CHANGEFEED orders INTO 'null://' RECURRING '@daily'": (
         "There are no schedules."
     ),
