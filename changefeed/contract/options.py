@@ -27,10 +27,13 @@ NOT_SUPPORTED = "0A000"
 PIPELINE_OPTIONS = frozenset(
     {
         "cursor",
+        "end_time",
+        "gc_protect_expires_after",
         "initial_scan",
         "initial_scan_only",
         "min_checkpoint_frequency",
         "no_initial_scan",
+        "on_error",
         "on_table_dropped",
         "paused",
         "schema_change_events",
@@ -39,6 +42,9 @@ PIPELINE_OPTIONS = frozenset(
     }
 )
 """Options of when a feed begins, what it follows and how it ends: obeyed by every pipeline."""
+
+JOB_OPTIONS = frozenset({"gc_protect_expires_after", "on_error", "on_table_dropped"})
+"""Of these, what only a feed that is a job can obey."""
 
 MESSAGE_OPTIONS = frozenset(
     {
@@ -93,6 +99,13 @@ class DropPolicy(Enum):
     LEAVE = "leave"  # the others go on
 
 
+class ErrorPolicy(Enum):
+    """What becomes of a feed that met an error which no further attempt would mend."""
+
+    FAIL = "fail"  # it ends, and what it held is released
+    PAUSE = "pause"  # it is paused with all that it holds, until somebody resumes or cancels it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangefeedOptions:
     """The options of one changefeed. Durations are seconds.
@@ -101,7 +114,10 @@ class ChangefeedOptions:
     progress is saved). `cursor` is exclusive: the first change is above it. Without a `schema_feed`
     the cluster setting `changefeed.schema_feed` chooses, at each start of the feed. Where the
     statement says no `min_checkpoint_frequency`, that of an idle feed is the node's (`idle_pace`).
-    One that is `paused` is made and does not begin before RESUME JOB.
+    One that is `paused` is made and does not begin before RESUME JOB. With an `end_time` the feed
+    shows what was committed up to then, and has done its work. What it protects and has not read is
+    given up after `gc_protect_expires_after` without progress, zero meaning what the cluster's
+    setting says.
     """
 
     format: Format = Format.JSON
@@ -117,6 +133,7 @@ class ChangefeedOptions:
     resolved: bool = False
     resolved_interval: float = 0.0
     cursor: Timestamp | None = None
+    end_time: Timestamp | None = None
     initial_scan: ScanChoice = ScanChoice.YES
     min_checkpoint_frequency: float = MIN_CHECKPOINT_FREQUENCY_SECONDS
     paced_when_idle: bool = True
@@ -124,6 +141,8 @@ class ChangefeedOptions:
     schema_change_events: SchemaChangeEvents = SchemaChangeEvents.DEFAULT
     schema_change_policy: SchemaChangePolicy = SchemaChangePolicy.BACKFILL
     on_table_dropped: DropPolicy = DropPolicy.STOP
+    on_error: ErrorPolicy = ErrorPolicy.FAIL
+    gc_protect_expires_after: float = 0.0
     paused: bool = False
 
 
@@ -175,7 +194,7 @@ def check_effective(given: Iterable[str], obeyed: frozenset[str], sink: str) -> 
 
 def _check_combinations(options: ChangefeedOptions, texts: Mapping[str, str | None]) -> None:
     if options.initial_scan is ScanChoice.ONLY:
-        for excluded in ("diff", "resolved", "updated", "mvcc_timestamp"):
+        for excluded in ("diff", "end_time", "resolved", "updated", "mvcc_timestamp"):
             if excluded in texts:
                 raise _invalid(
                     f"changefeed options initial_scan = 'only' and {excluded} exclude each other",
@@ -244,12 +263,21 @@ def _resolved(options: ChangefeedOptions, name: str, text: str | None) -> Change
     return replace(options, resolved=True, resolved_interval=interval)
 
 
-def _cursor(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+def _timestamp_of_its_name(
+    options: ChangefeedOptions, name: str, text: str | None
+) -> ChangefeedOptions:
     try:
-        cursor = parse_timestamp(_required(name, text))
+        changed: dict[str, Any] = {name: parse_timestamp(_required(name, text))}
     except ValueError as error:
         raise _invalid(f"changefeed option {name}: {error}") from None
-    return replace(options, cursor=cursor)
+    return replace(options, **changed)
+
+
+def _gc_protect(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    seconds = _duration(name, _required(name, text))
+    if not seconds:
+        raise _invalid(f"changefeed option {name} is a duration above zero, not {text!r}")
+    return replace(options, gc_protect_expires_after=seconds)
 
 
 def _initial_scan(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
@@ -295,20 +323,27 @@ def _table_dropped(options: ChangefeedOptions, name: str, text: str | None) -> C
     return replace(options, on_table_dropped=policy)
 
 
+def _on_error(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    return replace(options, on_error=_choice(ErrorPolicy, name, _required(name, text)))
+
+
 _READERS: dict[str, Reader] = {
     "compression": _compression,
-    "cursor": _cursor,
+    "cursor": _timestamp_of_its_name,
     "diff": _flag_of_its_name,
+    "end_time": _timestamp_of_its_name,
     "encode_json_value_null_as_object": _flag_of_its_name,
     "envelope": _envelope,
     "format": _format,
     "full_table_name": _flag_of_its_name,
+    "gc_protect_expires_after": _gc_protect,
     "initial_scan": _initial_scan,
     "initial_scan_only": _initial_scan_only,
     "key_in_value": _flag_of_its_name,
     "min_checkpoint_frequency": _checkpoints,
     "mvcc_timestamp": _flag_of_its_name,
     "no_initial_scan": _no_initial_scan,
+    "on_error": _on_error,
     "on_table_dropped": _table_dropped,
     "paused": _flag_of_its_name,
     "resolved": _resolved,

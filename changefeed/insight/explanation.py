@@ -73,6 +73,8 @@ async def explain_feed(
         ("starts at", format_timestamp(start_at)),
         ("checkpoints", _checkpoints(services, options)),
     ]
+    if options.end_time is not None:
+        facts.append(("ends at", format_timestamp(options.end_time)))
     for table, name in zip(request.tables, request.names, strict=True):
         target = services.target(table.id, request.keyspace)
         facts += [(f"{name}: {fact}", value) for fact, value in _reads(services, target, table)]

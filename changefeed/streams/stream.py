@@ -25,7 +25,7 @@ from ..contract.message_form import Format
 from ..contract.options import NOT_SUPPORTED, ChangefeedOptions, check_effective, parse_options
 from ..encode import Topics
 from ..jobs.attempt import Destination, FeedPlan, plan_tables, retryable, run_attempt
-from ..jobs.create import FeedRequest, check_start
+from ..jobs.create import FeedRequest, check_end, check_start
 from ..jobs.feed_rights import check_feed_rights
 from ..jobs.services import ChangefeedServices
 from ..pipeline.boundary import SchemaChangeEnd
@@ -169,7 +169,7 @@ async def open_stream(services: ChangefeedServices, request: FeedRequest) -> Cha
     """Starts a sinkless feed. Raises SQLError on a request that will not do."""
     options = stream_options(request.options)
     await check_start(services, request, options.cursor)
-    start_at = request.at if options.cursor is None else options.cursor
+    start_at = check_end(options, request.at)
     names = {table.id: name for table, name in zip(request.tables, request.names, strict=True)}
     return await stream_from(
         services, names, start_at, options, request.user, keyspace=request.keyspace
