@@ -56,7 +56,7 @@ OPTIONS: dict[str, Served] = {
     ),
     "format": Served(
         f"{FILES_TESTS}::test_parquet_is_read_by_duckdb",
-        "`json` (default); `parquet` for files. `csv` is read, and no sink takes it",
+        "`json` (default); `parquet` for files; `csv` with `initial_scan = 'only'`",
     ),
     "full_table_name": Served(f"{OPTIONS_TESTS}::test_full_table_names_are_topics", "a flag"),
     "gc_protect_expires_after": Served(

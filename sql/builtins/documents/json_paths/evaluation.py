@@ -14,7 +14,6 @@ from itertools import islice
 from typing import Any
 
 from .....catalog.values.errors import SQLError
-from ...patterns.matching import Budget
 from ...patterns.options import Options
 from ...patterns.pattern import pattern_of
 from . import nodes as n
@@ -330,7 +329,7 @@ def _starts_with(whole: Item, start: Item) -> Truth:
 def _matches(item: Item, pattern: str, options: Options) -> Truth:
     if not isinstance(item, str):
         return None
-    return pattern_of(pattern, options).matches(item, Budget(len(item)))
+    return pattern_of(pattern, options).matches(item)
 
 
 def _double(item: Item) -> Item:
