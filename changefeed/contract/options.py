@@ -24,6 +24,9 @@ MIN_CHECKPOINT_FREQUENCY_SECONDS = 0.2
 INVALID_PARAMETER_VALUE = "22023"
 NOT_SUPPORTED = "0A000"
 
+DEFAULT_LABEL = "default"
+LABEL_BYTES_MAX = 128
+
 PIPELINE_OPTIONS = frozenset(
     {
         "cursor",
@@ -31,6 +34,9 @@ PIPELINE_OPTIONS = frozenset(
         "gc_protect_expires_after",
         "initial_scan",
         "initial_scan_only",
+        "lagging_ranges_polling_interval",
+        "lagging_ranges_threshold",
+        "metrics_label",
         "min_checkpoint_frequency",
         "no_initial_scan",
         "on_error",
@@ -43,7 +49,16 @@ PIPELINE_OPTIONS = frozenset(
 )
 """Options of when a feed begins, what it follows and how it ends: obeyed by every pipeline."""
 
-JOB_OPTIONS = frozenset({"gc_protect_expires_after", "on_error", "on_table_dropped"})
+JOB_OPTIONS = frozenset(
+    {
+        "gc_protect_expires_after",
+        "lagging_ranges_polling_interval",
+        "lagging_ranges_threshold",
+        "metrics_label",
+        "on_error",
+        "on_table_dropped",
+    }
+)
 """Of these, what only a feed that is a job can obey."""
 
 MESSAGE_OPTIONS = frozenset(
@@ -117,7 +132,8 @@ class ChangefeedOptions:
     One that is `paused` is made and does not begin before RESUME JOB. With an `end_time` the feed
     shows what was committed up to then, and has done its work. What it protects and has not read is
     given up after `gc_protect_expires_after` without progress, zero meaning what the cluster's
-    setting says.
+    setting says. Its metrics bear its `metrics_label`, and one of them counts the ranges that are
+    further behind than `lagging_ranges_threshold`.
     """
 
     format: Format = Format.JSON
@@ -143,6 +159,9 @@ class ChangefeedOptions:
     on_table_dropped: DropPolicy = DropPolicy.STOP
     on_error: ErrorPolicy = ErrorPolicy.FAIL
     gc_protect_expires_after: float = 0.0
+    metrics_label: str = DEFAULT_LABEL
+    lagging_ranges_threshold: float = 180.0
+    lagging_ranges_polling_interval: float = 60.0
     paused: bool = False
 
 
@@ -280,11 +299,21 @@ def _timestamp_of_its_name(
     return replace(options, **changed)
 
 
-def _gc_protect(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+def _seconds_of_its_name(
+    options: ChangefeedOptions, name: str, text: str | None
+) -> ChangefeedOptions:
     seconds = _duration(name, _required(name, text))
     if not seconds:
         raise _invalid(f"changefeed option {name} is a duration above zero, not {text!r}")
-    return replace(options, gc_protect_expires_after=seconds)
+    changed: dict[str, Any] = {name: seconds}
+    return replace(options, **changed)
+
+
+def _metrics_label(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    label = _required(name, text)
+    if len(label.encode()) > LABEL_BYTES_MAX:
+        raise _invalid(f"changefeed option {name} is of at most {LABEL_BYTES_MAX} bytes")
+    return replace(options, metrics_label=label)
 
 
 def _initial_scan(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
@@ -343,10 +372,13 @@ _READERS: dict[str, Reader] = {
     "envelope": _envelope,
     "format": _format,
     "full_table_name": _flag_of_its_name,
-    "gc_protect_expires_after": _gc_protect,
+    "gc_protect_expires_after": _seconds_of_its_name,
     "initial_scan": _initial_scan,
     "initial_scan_only": _initial_scan_only,
     "key_in_value": _flag_of_its_name,
+    "lagging_ranges_polling_interval": _seconds_of_its_name,
+    "lagging_ranges_threshold": _seconds_of_its_name,
+    "metrics_label": _metrics_label,
     "min_checkpoint_frequency": _checkpoints,
     "mvcc_timestamp": _flag_of_its_name,
     "no_initial_scan": _no_initial_scan,

@@ -20,6 +20,9 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "changefeeds.md"
 
 OPTIONS_TESTS = "tests/api/test_changefeed_options.py"
 ENDS_TESTS = "tests/api/test_feed_ends.py"
+METRICS_TEST = (
+    "tests/api/test_dashboard.py::test_metrics_bear_a_feeds_label_and_count_its_lagging_ranges"
+)
 FILES_TESTS = "tests/api/test_files_sink.py"
 ALTER_TESTS = "tests/api/test_alter_changefeed.py"
 
@@ -70,6 +73,16 @@ OPTIONS: dict[str, Served] = {
     "key_in_value": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
         "a flag; always on for files",
+    ),
+    "lagging_ranges_polling_interval": Served(
+        METRICS_TEST, "a duration, 1 minute where nothing is said: at most so often it is counted"
+    ),
+    "lagging_ranges_threshold": Served(
+        METRICS_TEST,
+        "a duration, 3 minutes where nothing is said; the metric `changefeed_lagging_ranges`",
+    ),
+    "metrics_label": Served(
+        METRICS_TEST, "the label `scope` of the feed's metrics, of at most 128 bytes"
     ),
     "min_checkpoint_frequency": Served(
         f"{FILES_TESTS}::test_a_mark_follows_what_it_speaks_for",
