@@ -93,7 +93,7 @@ async def plan_changefeed(
     options = parse_options(request.options, request.query)
     sink = await _find_sink(services, transaction, sink_uri, user_name)
     kind = services.kinds.kind_of(sink.uri)
-    start_at = request.at if options.cursor is None else options.cursor
+    start_at = check_end(options, request.at)
     if request.whole_database is not None:
         check_follows_database(options, kind, scheme_of(sink.uri))
     check_effective(request.options, kind.obeys, scheme_of(sink.uri))
@@ -138,7 +138,11 @@ async def plan_changefeed(
         query=request.query,
         created_at=request.at,
         protection_id=await protect(
-            services, transaction, targets_of(services, request.tables, request.keyspace), start_at
+            services,
+            transaction,
+            targets_of(services, request.tables, request.keyspace),
+            start_at,
+            max_age_seconds=options.gc_protect_expires_after,
         ),
     )
     await check_free(services, transaction, details)
@@ -194,6 +198,18 @@ async def check_query(
         assert isinstance(found, TableDescriptor), "a cursor is checked first"
         table = found
     return (await services.queries.compile(query.text, table, table)).result
+
+
+def check_end(options: ChangefeedOptions, at: Timestamp) -> Timestamp:
+    """Where a feed of a statement at `at` begins. Raises SQLError 22023 where it ends before."""
+    start_at = at if options.cursor is None else options.cursor
+    if options.end_time is not None and options.end_time <= start_at:
+        raise SQLError(
+            "22023",
+            f"changefeed option end_time {format_timestamp(options.end_time)} must be after the "
+            f"feed's start {format_timestamp(start_at)}",
+        )
+    return start_at
 
 
 def check_follows_database(options: ChangefeedOptions, kind: AnyKind, sink: str) -> None:
@@ -302,15 +318,18 @@ async def protect(
     transaction: Transaction,
     targets: Sequence[FeedTarget],
     start_at: Timestamp,
+    *,
+    max_age_seconds: float,
 ) -> bytes:
-    """Keeps what a feed will read of these targets. Raises SQLError where that is gone already."""
+    """Keeps what a feed will read of these targets, for so long without progress; with zero for as
+    long as the cluster's setting says. Raises SQLError where that is gone already."""
     try:
         return await services.protections.protect(
             transaction,
             owner=PROTECTION_OWNER,
             spans=[target.span for target in targets],
             timestamp=start_at,
-            max_age_seconds=services.store.settings.get(PROTECTION_MAX_AGE),
+            max_age_seconds=max_age_seconds or services.store.settings.get(PROTECTION_MAX_AGE),
         )
     except ProtectionRefused as refused:
         raise SQLError("22023", f"changefeed cannot start: {refused}") from refused
