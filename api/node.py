@@ -36,6 +36,8 @@ from ..changefeed.connections import Sealer
 from ..changefeed.export import Positions
 from ..changefeed.jobs.reservations import lives
 from ..changefeed.sinks import SinkKinds, default_kinds
+from ..changefeed.sinks.delta import SCHEME as DELTA_SCHEME
+from ..changefeed.sinks.delta import DeltaKind
 from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader, MirrorSources
 from ..changefeed.sinks.duckdb.files import READ_LANES
 from ..changefeed.sinks.files import SCHEMES as FILES_SCHEMES
@@ -486,6 +488,7 @@ def _sink_kinds(
     lakes = SparkKind(options.mirror_roots, offload, options.server, worker_tokens, store.settings)
     for format in FORMATS:
         kinds.register(f"{SCHEME_PREFIX}{format}", lakes)
+    kinds.register(DELTA_SCHEME, DeltaKind(options.mirror_roots, offload))
     folders = FilesKind(options.mirror_roots, offload, node_id=node_id)
     for scheme in FILES_SCHEMES:
         kinds.register(scheme, folders)
