@@ -17,6 +17,8 @@ from ....changefeed import JOB_KIND as CHANGEFEED_KIND
 from ....changefeed import KeyspacePart
 from ....kvlayer.access import Transaction
 from ....kvlayer.errors import KVError
+from ....kvlayer.raw import keyspace_span
+from ....kvlayer.replica import Look
 from ...introspection.jobs import FEED_JOB_COLUMNS, JOB_COLUMNS, changefeed_rows, job_rows
 from ...plan.needs import missing, needs_on
 from ...results.errors import from_kv
@@ -138,7 +140,9 @@ async def _requested(
         keyspaces=statement.keyspace is not None,
     )
     if statement.keyspace is not None:
-        check_keyspace(relations[statement.keyspace.name.parts], statement.keyspace.name)
+        keyspace = relations[statement.keyspace.name.parts]
+        check_keyspace(keyspace, statement.keyspace.name)
+        await _check_main(services, keyspace, statement.keyspace.name)
     tables = [relations[name.parts] for name in statement.tables]
     await _check_rights(Actor(services, user, database, transaction), statement, tables)
     check_followed("CREATE CHANGEFEED", statement.tables, tables)
@@ -153,6 +157,21 @@ async def _requested(
         else KeyspacePart(statement.keyspace.start, statement.keyspace.end),
     )
     return statement, request
+
+
+async def _check_main(services: Services, table: TableDescriptor, name: ObjectName) -> None:
+    """Raises SQLError for a replica: its entries lie further back than its own descriptor."""
+    assert table.keyspace is not None, table
+    if table.keyspace.replica:
+        state = await services.store.replica(keyspace_span(table.id), Look())
+        if state is None or not state.ended:
+            raise SQLError(
+                "0A000",
+                f'keyspace "{name}" is a replica: changefeeds of replicas are not supported',
+                hint=f"Create the changefeed where it is written, or ALTER KEYSPACE {name} "
+                "PROMOTE first.",
+                position=name.position,
+            )
 
 
 async def _of_log(
