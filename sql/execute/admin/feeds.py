@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from dataclasses import replace
 
 from ....catalog.descriptors.descriptor import TableDescriptor
@@ -14,7 +13,7 @@ from ....catalog.rights.users import ROOT
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....changefeed import JOB_KIND as CHANGEFEED_KIND
-from ....changefeed import KeyspacePart
+from ....changefeed import ChangefeedStream, FeedRequest, KeyspacePart
 from ....kvlayer.access import Transaction
 from ....kvlayer.errors import KVError
 from ....kvlayer.raw import keyspace_span
@@ -27,7 +26,7 @@ from ...runtime.authorization import Actor, current_rights, require
 from ...runtime.jobs import JobSummary, sees
 from ...runtime.keyspaces import check_keyspace
 from ...runtime.relations import LeaseScope, full_name, resolve_all
-from ...runtime.services import ChangefeedRequest, Services
+from ...runtime.services import Services
 from ...syntax.names import ObjectName, Option
 from ...syntax.statements import (
     AwaitJobs,
@@ -85,9 +84,8 @@ async def create_changefeed(
     statement, request = await _requested(services, statement, transaction, scope, database, user)
     if statement.sink is None:
         stream = await services.changefeeds.stream(request)
-        columns = tuple(stream.columns)
-        return Result(tag="CREATE CHANGEFEED", columns=columns, stream=_rows(stream.rows))
-    job_id = await services.changefeeds.create(transaction, request, statement.sink)
+        return Result(tag="CREATE CHANGEFEED", columns=CHANGEFEED_COLUMNS, stream=_rows(stream))
+    job_id = await services.changefeeds.create(transaction, request, statement.sink, user_name=user)
     await own_jobs(transaction, user, [job_id])
     return listing("CREATE CHANGEFEED", [("job_id", INT8)], [(job_id,)])
 
@@ -124,7 +122,7 @@ async def _requested(
     scope: LeaseScope,
     database: str,
     user: str,
-) -> tuple[CreateChangefeed, ChangefeedRequest]:
+) -> tuple[CreateChangefeed, FeedRequest]:
     """The statement with the tables that it means, found. Raises SQLError."""
     at = transaction.read_timestamp
     if statement.relaxed_log is not None:
@@ -146,7 +144,7 @@ async def _requested(
     tables = [relations[name.parts] for name in statement.tables]
     await _check_rights(Actor(services, user, database, transaction), statement, tables)
     check_followed("CREATE CHANGEFEED", statement.tables, tables)
-    request = ChangefeedRequest(
+    request = FeedRequest(
         tables=tables,
         names=[str(full_name(name, database)) for name in statement.tables],
         options={option.name: option.value for option in statement.options},
@@ -207,11 +205,11 @@ def _whole(sink: str | None) -> str | None:
     return f"{sink}{'&' if '?' in sink else '?'}apply=transaction"
 
 
-async def _rows(rows: AsyncGenerator[Row, None]) -> AsyncGenerator[Row, None]:
+async def _rows(stream: ChangefeedStream) -> AsyncGenerator[Row, None]:
     """The rows; what the store says in their midst, in the words of SQL."""
-    async with aclosing(rows):
+    async with stream:
         try:
-            async for row in rows:
+            async for row in stream:
                 yield row
         except KVError as error:
             raise from_kv(error) from error
@@ -338,7 +336,7 @@ async def verify_changefeed(services: Services, statement: VerifyChangefeed, use
         for job in jobs:
             if (job.user_name or ROOT) not in rights.roles_of(user):
                 await _check_tables(services, job, user, Privilege.SELECT)
-    rows = await services.changefeeds.verify(
+    rows = await services.jobs.verify(
         statement.job_id, at_resolved=statement.at_resolved, repairs=statement.repairs
     )
     return Result(
