@@ -65,6 +65,7 @@ from ..sql.execute.write.relaxed_load import RelaxedLogs
 from ..sql.introspection.registry import default_tables
 from ..sql.runtime.analytic_lanes import Lanes, asker
 from .audit_log import AuditFile
+from .backup.served import Backups
 from .feeds import ChangefeedResumer, JobServices
 from .joined_store import JoinTarget, identify, join_store
 from .loop_delay import LoopDelay
@@ -121,6 +122,8 @@ class Node:
         self.store = services.store
         self.served = served
         """The store, where it is this process that serves it."""
+        self.backups: Backups | None = None
+        """Of the data folder that this process serves, if it has one."""
         self.services = services
         self.jobs = jobs
         self.feeds = feeds
@@ -159,6 +162,9 @@ class Node:
                 node = await _assemble(
                     store, FIRST_NODE_ID, options, offload, closing, storage.folder
                 )
+                if storage.checkpoint is not None and storage.folder is not None:
+                    lane = offload.lane("backup", background=True)
+                    node.backups = Backups(store, storage.checkpoint, storage.folder, lane)
             except (ClockStopped, DataFolderError, LogCorrupt) as error:
                 raise NodeRefused(str(error)) from error
             node._closing = closing.pop_all()

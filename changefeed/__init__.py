@@ -42,7 +42,7 @@ from .subscriptions import (
     give_subscriptions,
     list_subscriptions,
 )
-from .targets import KeyspacePart
+from .targets import DatabaseTables, KeyspacePart, find_tables
 
 __all__ = [
     "JOB_KIND",
@@ -52,6 +52,7 @@ __all__ = [
     "ChangefeedStream",
     "Changefeeds",
     "ControlTarget",
+    "DatabaseTables",
     "DropTarget",
     "FeedRequest",
     "FeedState",
@@ -72,6 +73,7 @@ __all__ = [
     "TargetName",
     "UnsetOptions",
     "find_subscription",
+    "find_tables",
     "give_connections",
     "give_subscriptions",
     "list_connections",

@@ -395,7 +395,7 @@ class Changefeeds:
                 watched(target, self._services.target(target.table_id).span, known)
                 for target in details.targets
             ),
-            follows=bool(details.followed),
+            follows=bool(details.followed) or details.whole_database is not None,
             topics=tuple(name.rpartition(".")[2] for name in names),
             format=details.parsed_options.format.value,
             user_name=details.user_name,

@@ -201,6 +201,13 @@ def _check_combinations(options: ChangefeedOptions, texts: Mapping[str, str | No
             "changefeed option format = 'csv' goes with initial_scan = 'only'",
             detail="A line of CSV cannot say that a row was deleted.",
         )
+    if options.format is Format.CSV:
+        for excluded in ("envelope", "key_in_value", "topic_in_value"):
+            if excluded in texts:
+                raise _invalid(
+                    f"changefeed option {excluded} does not go with format = 'csv'",
+                    detail="A line of CSV has the values of a row and nothing beside them.",
+                )
 
 
 Reader = Callable[[ChangefeedOptions, str, str | None], ChangefeedOptions]

@@ -134,7 +134,7 @@ class _Altering:
     async def finish(self) -> ChangefeedDetails:
         """What the job is to hold. Raises SQLError where the clauses together will not do."""
         details = self._details
-        if not details.targets:
+        if not details.targets and details.whole_database is None:
             raise SQLError(
                 "22023",
                 f"cannot drop all targets of changefeed job {self._job_id}",
@@ -208,7 +208,16 @@ class _Altering:
                 self._services, self._transaction, [self._services.target(table.id)], self._at
             ),
         )
-        self._details = msgspec.structs.replace(details, targets=(*details.targets, target))
+        database = details.whole_database
+        if database is not None:
+            if not database.holds(table):
+                raise SQLError(
+                    "22023", f'table "{added.name}" is not in database "{database.name}"'
+                )
+            database = database.with_table(added.name)
+        self._details = msgspec.structs.replace(
+            details, targets=(*details.targets, target), whole_database=database
+        )
         self._added.append(added)
 
     async def _drop(self, target: TargetDetails) -> None:
@@ -216,8 +225,12 @@ class _Altering:
             await self._services.protections.release(self._transaction, target.protection_id)
         left = tuple(each for each in self._details.targets if each is not target)
         once = (*self._details.once, target.table_id)
+        database = self._details.whole_database
         self._details = msgspec.structs.replace(
-            self._details, targets=left, once=tuple(dict.fromkeys(once))
+            self._details,
+            targets=left,
+            once=tuple(dict.fromkeys(once)),
+            whole_database=None if database is None else database.without_table(target.name),
         )
         self._added = [each for each in self._added if each.table.id != target.table_id]
 

@@ -15,6 +15,7 @@ from ...kvlayer.errors import BatchTimestampBeforeGC, KVError
 from ...kvlayer.span import Span
 from ...schemafeed.feed import SchemaFeedError
 from ..contract.options import ChangefeedOptions, ScanChoice
+from ..pipeline.arrivals import Arrivals
 from ..pipeline.gate import SchemaGate
 from ..pipeline.live import LiveFeed
 from ..pipeline.pipeline import Pipeline, RangeDeletion, SinkEnd, TargetStart
@@ -61,6 +62,8 @@ class PlannedTarget:
     again_at: Timestamp = ZERO
     followed: bool = True
     protected_at: Timestamp = ZERO
+    created_at: Timestamp = ZERO
+    """Of a table that joined when it was created: there was none below."""
 
     @property
     def scan_at(self) -> Timestamp:
@@ -74,6 +77,8 @@ class FeedPlan:
 
     targets: Sequence[PlannedTarget]
     options: ChangefeedOptions
+    arrivals: Arrivals | None = None
+    """Where it follows a whole database: who tells of the tables that are to join."""
 
     @property
     def followed(self) -> Sequence[PlannedTarget]:
@@ -233,6 +238,10 @@ def _begin(plan: FeedPlan, found: SinkProgress | None) -> SinkProgress:
         if not entries or (planned.again and planned.followed and min(reached) > ZERO):
             entries = [(span, ZERO if planned.scans or planned.again else planned.scan_at)]
         frontier += whole(entries, span).entries()
+    if plan.arrivals is not None:
+        span, start_at = plan.arrivals.span, plan.arrivals.start_at
+        entries = [] if found is None else part_of(found.frontier, span)
+        frontier += whole(entries or [(span, start_at)], span).entries()
     known = {each.target.id for each in plan.targets if not (each.fresh or each.again)}
     complete = found is not None and found.scan_complete
     if not complete:
@@ -261,7 +270,8 @@ def _stand(planned: PlannedTarget, progress: SinkProgress, found: SinkProgress |
     if min(reached) == ZERO:
         return _Stand(planned, scan_at, scan_at)
     in_step = planned.start_at <= progress.resolved <= min(reached)
-    return _Stand(planned, progress.resolved if in_step else min(reached), scan_at)
+    at = progress.resolved if in_step else min(reached)
+    return _Stand(planned, max(at, planned.created_at), scan_at)
 
 
 async def _run_pipeline(
@@ -301,6 +311,7 @@ async def _run_pipeline(
             pace=services.pace,
             decoding=services.decoding,
             stop=altered,
+            arrivals=plan.arrivals,
         )
         await pipeline.run()
 

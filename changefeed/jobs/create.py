@@ -14,11 +14,16 @@ from ...kvlayer.protected_timestamp import ProtectionRefused
 from ...kvlayer.raw import START_WINDOW
 from ...kvlayer.settings import declare_duration
 from ...kvlayer.txn import Transaction
-from ..contract.options import ScanChoice, check_effective, parse_options
-from ..sinks.kinds import scheme_of
+from ..contract.options import (
+    ChangefeedOptions,
+    ScanChoice,
+    check_effective,
+    parse_options,
+)
+from ..sinks.kinds import AnyKind, scheme_of
 from ..sinks.protocol import SinkError, SinkRefused
 from ..sinks.worker import WorkerKind
-from ..targets import FeedTarget, KeyspacePart
+from ..targets import DatabaseTables, FeedTarget, KeyspacePart
 from .details import ChangefeedDetails, TargetDetails
 from .places import claim_place
 from .reservations import PROTECTION_OWNER, check_free
@@ -47,6 +52,8 @@ class FeedRequest:
     user: str = ROOT
     keyspace: KeyspacePart | None = None
     """Which keys, where the one table is a raw keyspace."""
+    whole_database: DatabaseTables | None = None
+    """Where the tables are those of a database: which, also of such as come later."""
 
 
 async def plan_changefeed(
@@ -67,6 +74,8 @@ async def plan_changefeed(
     sink = await _find_sink(services, transaction, sink_uri, user_name)
     kind = services.kinds.kind_of(sink.uri)
     start_at = request.at if options.cursor is None else options.cursor
+    if request.whole_database is not None:
+        check_follows_database(options, kind, scheme_of(sink.uri))
     check_effective(request.options, kind.obeys, scheme_of(sink.uri))
     if not isinstance(kind, WorkerKind):
         kind.check_options(options)
@@ -85,6 +94,7 @@ async def plan_changefeed(
     details = ChangefeedDetails(
         store_id=services.store.id,
         node_id=services.node_id,
+        whole_database=request.whole_database,
         targets=tuple(
             TargetDetails(
                 table_id=table.id,
@@ -110,6 +120,24 @@ async def plan_changefeed(
     return details
 
 
+def check_follows_database(options: ChangefeedOptions, kind: AnyKind, sink: str) -> None:
+    """Raises SQLError where a feed with these options cannot follow a whole database."""
+    if options.initial_scan is ScanChoice.ONLY:
+        raise SQLError(
+            "22023",
+            "a changefeed of a whole database cannot end with its initial scan",
+            hint="Name the tables: CREATE CHANGEFEED FOR TABLE …",
+        )
+    if options.cursor is not None:
+        raise SQLError(
+            "22023",
+            "a changefeed of a whole database begins at the time of the statement, not at a cursor",
+            hint="Name the tables: CREATE CHANGEFEED FOR TABLE …",
+        )
+    if isinstance(kind, WorkerKind):
+        raise SQLError("0A000", f"a {sink} changefeed follows one table, and no whole database")
+
+
 async def _find_sink(
     services: ChangefeedServices, transaction: Transaction, uri: str, user: str
 ) -> FeedSink:
@@ -123,6 +151,7 @@ async def check_start(
     services: ChangefeedServices, request: FeedRequest, cursor: Timestamp | None
 ) -> None:
     """Raises SQLError where a feed cannot follow these tables, or not from there."""
+    assert request.tables or request.whole_database, "the grammar asks for a table"
     check_tables(request.tables, request.names, request.at)
     if cursor is not None:
         await _check_cursor(services, request, cursor)
@@ -134,7 +163,6 @@ async def check_start(
 
 def check_tables(tables: Sequence[TableDescriptor], names: Sequence[str], at: Timestamp) -> None:
     """Raises SQLError where a feed cannot follow these tables from `at` on."""
-    assert tables, "the grammar asks for a table"
     seen: set[int] = set()
     for table, name in zip(tables, names, strict=True):
         if table.id < FIRST_USER_ID:

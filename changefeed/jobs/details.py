@@ -17,9 +17,9 @@ from ...catalog.store.node_ids import FIRST_NODE_ID
 from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.span import Span
 from ..contract.boundary_kind import BoundaryKind
-from ..contract.options import ChangefeedOptions, ScanChoice, parse_options
+from ..contract.options import ChangefeedOptions, DropPolicy, ScanChoice, parse_options
 from ..sinks.protocol import BackfillProgress, SinkProgress
-from ..targets import KeyspacePart, TargetState
+from ..targets import DatabaseTables, KeyspacePart, TargetState
 
 DETAILS_FORMAT = 2
 """Format 1 had one start for all targets, and no states."""
@@ -55,6 +55,8 @@ class TargetDetails(msgspec.Struct, frozen=True, kw_only=True):
     """The protected timestamp that keeps what is not read of it; empty: it is the feed's own."""
     keyspace: KeyspacePart | None = None
     """Which keys, where it is a raw keyspace."""
+    created_at: Timestamp = ZERO
+    """Of a table that joined a feed of its database when it was created: when that was."""
 
 
 class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +87,9 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
     """The ids of tables that ALTER CHANGEFEED has dropped from the feed: of these the sink may
     still hold something that is the feed's."""
 
+    whole_database: DatabaseTables | None = None
+    """Where the feed follows a database: tables join at their creation, dropped ones leave."""
+
     @property
     def shown_sink(self) -> str:
         """The sink as the feed's owner named it, without secrets."""
@@ -93,6 +98,14 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def parsed_options(self) -> ChangefeedOptions:
         return parse_options(self.options)
+
+    @property
+    def drop_policy(self) -> DropPolicy:
+        """What happens when one of its tables was dropped: a feed of a database goes on, unless it
+        was told otherwise."""
+        if self.whole_database is not None and "on_table_dropped" not in self.options:
+            return DropPolicy.LEAVE
+        return self.parsed_options.on_table_dropped
 
     @property
     def followed(self) -> tuple[TargetDetails, ...]:

@@ -186,7 +186,7 @@ def stream_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
             "a changefeed without a sink cannot be paused",
             hint="Ask for it when its rows are wanted.",
         )
-    if options.format is not Format.JSON:
+    if options.format is Format.PARQUET:
         raise SQLError(
             NOT_SUPPORTED,
             f"a sinkless changefeed has no messages in format {options.format.value}",

@@ -8,6 +8,16 @@ from .names import ObjectName, Option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseFeed:
+    """FOR DATABASE name [INCLUDE TABLES t, … | EXCLUDE TABLES t, …]."""
+
+    name: str
+    include: tuple[ObjectName, ...] = ()
+    exclude: tuple[ObjectName, ...] = ()
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AddTables:
     """ADD t, … [WITH initial_scan | no_initial_scan]."""
 

@@ -15,6 +15,7 @@ from sqlglot import exp
 from .as_of_clause import AsOf
 from .changefeed_statements import (
     AlterChangefeed,
+    DatabaseFeed,
     FetchSubscription,
     ShowFeedLag,
     ShowFeedLatency,
@@ -232,6 +233,8 @@ class CreateChangefeed:
     options: tuple[Option, ...]
     relaxed_log: str | None = None
     keyspace: KeyspaceFeed | None = None
+    whole_database: DatabaseFeed | None = None
+    """Then it names no tables: they are those of that database, later ones too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,7 +48,7 @@ OPTIONS: dict[str, Served] = {
     ),
     "format": Served(
         f"{FILES_TESTS}::test_parquet_is_read_by_duckdb",
-        "`json` (default); `parquet` for files. `csv` is read, and no sink takes it",
+        "`json` (default); `parquet` for files; `csv` with `initial_scan = 'only'`",
     ),
     "full_table_name": Served(f"{OPTIONS_TESTS}::test_full_table_names_are_topics", "a flag"),
     "initial_scan": Served(
@@ -103,6 +103,12 @@ STATEMENTS: dict[str, Served] = {
     "CREATE CHANGEFEED FOR t (sinkless)": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for"
     ),
+    "CREATE CHANGEFEED FOR DATABASE d INCLUDE TABLES t, … INTO 'uri'": Served(
+        "tests/api/test_database_feeds.py::test_tables_join_at_their_creation_and_leave_when_dropped",
+        "or EXCLUDE TABLES, or all tables; also later ones. It needs CHANGEFEED on the "
+        "database, takes no `cursor` and no `initial_scan = 'only'`, and outlives its tables "
+        "unless `on_table_dropped = 'stop'` is given",
+    ),
     "ALTER CHANGEFEED j ADD t, DROP t, SET opt, UNSET opt": Served(
         f"{ALTER_TESTS}::test_a_table_joins_and_leaves_a_running_feed",
         "the feed need not be paused",
@@ -121,7 +127,6 @@ STATEMENTS: dict[str, Served] = {
 
 REFUSED_STATEMENTS: dict[str, str] = {
     "CREATE CHANGEFEED INTO 'null://' AS SELECT k FROM orders": "There are no CDC queries.",
-    "CREATE CHANGEFEED FOR DATABASE defaultdb INTO 'null://'": "A changefeed names its tables.",
     "CREATE SCHEDULE s FOR CHANGEFEED orders INTO 'null://' RECURRING '@daily'": (
         "There are no schedules."
     ),

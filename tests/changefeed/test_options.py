@@ -124,6 +124,8 @@ def test_values_that_are_not_served_say_why(given: dict[str, str | None]) -> Non
         {"envelope": "row", "key_in_value": None},
         {"envelope": "key_only", "topic_in_value": None},
         {"format": "csv"},
+        {"format": "csv", "initial_scan": "only", "envelope": "bare"},
+        {"format": "csv", "initial_scan": "only", "key_in_value": None},
         {"format": "csv", "initial_scan": "only", "encode_json_value_null_as_object": None},
         {"initial_scan": "yes", "no_initial_scan": None},
         {"initial_scan_only": None, "updated": None},

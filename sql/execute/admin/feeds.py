@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 
-from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.descriptors.descriptor import DatabaseDescriptor, TableDescriptor
+from ....catalog.descriptors.names import TableName
+from ....catalog.descriptors.system_tables import SYSTEM_DATABASE_ID
 from ....catalog.relaxed.logs import find_log
-from ....catalog.rights.privileges import SYSTEM, Privilege
+from ....catalog.rights.privileges import SYSTEM, Privilege, securable
 from ....catalog.rights.rights import Rights
 from ....catalog.rights.users import ROOT
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....changefeed import JOB_KIND as CHANGEFEED_KIND
-from ....changefeed import ChangefeedStream, FeedRequest, KeyspacePart
+from ....changefeed import (
+    ChangefeedStream,
+    DatabaseTables,
+    FeedRequest,
+    KeyspacePart,
+    find_tables,
+)
 from ....kvlayer.access import Transaction
+from ....kvlayer.clock import Timestamp
 from ....kvlayer.errors import KVError
 from ....kvlayer.raw import keyspace_span
 from ....kvlayer.replica import Look
@@ -27,6 +36,7 @@ from ...runtime.jobs import JobSummary, sees
 from ...runtime.keyspaces import check_keyspace
 from ...runtime.relations import LeaseScope, full_name, resolve_all
 from ...runtime.services import Services
+from ...syntax.changefeed_statements import DatabaseFeed
 from ...syntax.names import ObjectName, Option
 from ...syntax.statements import (
     AwaitJobs,
@@ -125,6 +135,9 @@ async def _requested(
 ) -> tuple[CreateChangefeed, FeedRequest]:
     """The statement with the tables that it means, found. Raises SQLError."""
     at = transaction.read_timestamp
+    if statement.whole_database is not None:
+        actor = Actor(services, user, database, transaction)
+        return statement, await _of_database(actor, statement, statement.whole_database, at)
     if statement.relaxed_log is not None:
         statement = await _of_log(services, statement, statement.relaxed_log, transaction)
     relations = await resolve_all(
@@ -170,6 +183,58 @@ async def _check_main(services: Services, table: TableDescriptor, name: ObjectNa
                 "PROMOTE first.",
                 position=name.position,
             )
+
+
+async def _of_database(
+    actor: Actor, statement: CreateChangefeed, named: DatabaseFeed, at: Timestamp
+) -> FeedRequest:
+    """The request for a database's tables, such as come later too: so it needs CHANGEFEED on the
+    database, which holds for all of them."""
+    descriptors, reader = actor.services.catalog.descriptors, actor.reader
+    database_id = await descriptors.lookup(reader, 0, 0, named.name)
+    if database_id is None:
+        raise SQLError("3D000", f'database "{named.name}" does not exist', position=named.position)
+    if database_id == SYSTEM_DATABASE_ID:
+        raise SQLError(
+            "0A000", "changefeeds on the system database are not supported", position=named.position
+        )
+    if statement.sink is None:
+        raise SQLError(
+            "0A000",
+            "a changefeed of a whole database needs a sink",
+            hint="INTO names one. A changefeed to this connection names its tables.",
+        )
+    database = await descriptors.read(reader, database_id)
+    assert isinstance(database, DatabaseDescriptor), database
+    await actor.need(securable(database), Privilege.CHANGEFEED)
+    tables = DatabaseTables(
+        id=database_id,
+        name=named.name,
+        include=_full_names(named.include, named.name) or None,
+        exclude=_full_names(named.exclude, named.name),
+    )
+    found = await find_tables(tables, descriptors, reader)
+    return FeedRequest(
+        tables=[each.table for each in found],
+        names=[each.name for each in found],
+        options={option.name: option.value for option in statement.options},
+        at=at,
+        user=actor.user,
+        whole_database=tables,
+    )
+
+
+def _full_names(names: Sequence[ObjectName], database: str) -> tuple[str, ...]:
+    """Raises SQLError 22023 for a name in another database."""
+    found: list[str] = []
+    for name in names:
+        full = TableName.resolve(name.parts, current_database=database)
+        if full.database != database:
+            raise SQLError(
+                "22023", f'table "{name}" is not in database "{database}"', position=name.position
+            )
+        found.append(str(full))
+    return tuple(dict.fromkeys(found))
 
 
 async def _of_log(
