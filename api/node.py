@@ -71,7 +71,7 @@ from ..sql.introspection.registry import default_tables
 from ..sql.runtime.analytic_lanes import Lanes, asker
 from .audit_log import AuditFile
 from .backup.served import Backups
-from .feeds import ChangefeedResumer, FeedServices
+from .feeds import ChangefeedResumer, JobServices
 from .joined_store import JoinTarget, identify, join_store
 from .loop_delay import LoopDelay
 from .mirror_rights import check_mirror, refused
@@ -268,7 +268,7 @@ class Node:
             try:
                 if wait_for is not None:
                     for job_id in await self._feeds_into(location):
-                        await self.services.changefeeds.wait(job_id, wait_for, seconds=None)
+                        await self.services.jobs.wait(job_id, wait_for, seconds=None)
             except SQLError:
                 # Who may not read the mirror hears that, and nothing of its feeds.
                 await self._mirror_rows(location, "SELECT 1", (), user)
@@ -396,15 +396,14 @@ async def _assemble(
     await _start_jobs(store, registry, feeds, closing)
     images = ColumnarCache(store)
     closing.push_async_callback(images.close)
-    adapter = FeedServices(feeds, registry, node_id, store)
     services = Services(
         store=store,
         catalog=Catalog(descriptors),
         leases=leases,
         analytics=analytics,
         virtual_tables=default_tables(),
-        jobs=adapter,
-        changefeeds=adapter,
+        jobs=JobServices(feeds, registry, node_id, store),
+        changefeeds=feeds,
         schema_changes=SchemaChanges(store, descriptors),
         images=images,
         rights=rights,

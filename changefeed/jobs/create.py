@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.system_tables import FIRST_USER_ID
+from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, duration, format_timestamp
 from ...kvlayer.protected_timestamp import ProtectionRefused
@@ -38,42 +39,25 @@ PROTECTION_MAX_AGE = declare_duration(
 )
 
 
-class FeedRequest(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedRequest:
     """A CREATE CHANGEFEED, its tables found.
 
-    `names[i]` is the full name of `tables[i]`, as of `at`, the time of the statement. Options are
-    as written, a bare one with None.
+    `names[i]` is the full name of `tables[i]`, versions that are canonical at `at`, the time of the
+    statement. Options are as written, a bare one with None.
     """
 
-    @property
-    def tables(self) -> Sequence[TableDescriptor]: ...
-
-    @property
-    def names(self) -> Sequence[str]: ...
-
-    @property
-    def options(self) -> Mapping[str, str | None]: ...
-
-    @property
-    def at(self) -> Timestamp: ...
-
-    @property
-    def user(self) -> str: ...
-
-    @property
-    def keyspace(self) -> KeyspacePart | None:
-        """Which keys, where the one table is a raw keyspace."""
-        ...
-
-    @property
-    def query(self) -> FeedQuery | None:
-        """What is to be shown of the changes of the one table."""
-        ...
-
-    @property
-    def whole_database(self) -> DatabaseTables | None:
-        """Where the tables are those of a database: which, also of such as come later."""
-        ...
+    tables: Sequence[TableDescriptor]
+    names: Sequence[str]
+    options: Mapping[str, str | None]
+    at: Timestamp
+    user: str = ROOT
+    keyspace: KeyspacePart | None = None
+    """Which keys, where the one table is a raw keyspace."""
+    query: FeedQuery | None = None
+    """What is to be shown of the changes of the one table."""
+    whole_database: DatabaseTables | None = None
+    """Where the tables are those of a database: which, also of such as come later."""
 
 
 async def plan_changefeed(
