@@ -36,6 +36,8 @@ from ..changefeed.connections import Sealer
 from ..changefeed.export import Positions
 from ..changefeed.jobs.reservations import lives
 from ..changefeed.sinks import SinkKinds, default_kinds
+from ..changefeed.sinks.delta import SCHEME as DELTA_SCHEME
+from ..changefeed.sinks.delta import DeltaKind
 from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader, MirrorSources
 from ..changefeed.sinks.duckdb.files import READ_LANES
 from ..changefeed.sinks.files import SCHEMES as FILES_SCHEMES
@@ -46,6 +48,8 @@ from ..changefeed.sinks.objects import ObjectsKind
 from ..changefeed.sinks.postgres import SCHEMES as POSTGRES_SCHEMES
 from ..changefeed.sinks.postgres import PostgresKind
 from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, LakeServer, SparkKind
+from ..changefeed.sinks.webhook import SCHEMES as WEBHOOK_SCHEMES
+from ..changefeed.sinks.webhook import WebhookKind
 from ..changefeed.sinks.worker_tokens import WorkerTokens
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
@@ -66,7 +70,8 @@ from ..sql.execute.write.relaxed_load import RelaxedLogs
 from ..sql.introspection.registry import default_tables
 from ..sql.runtime.analytic_lanes import Lanes, asker
 from .audit_log import AuditFile
-from .feeds import ChangefeedResumer, FeedServices
+from .backup.served import Backups
+from .feeds import ChangefeedResumer, JobServices
 from .joined_store import JoinTarget, identify, join_store
 from .loop_delay import LoopDelay
 from .mirror_rights import check_mirror, refused
@@ -125,6 +130,8 @@ class Node:
         self.store = services.store
         self.served = served
         """The store, where it is this process that serves it."""
+        self.backups: Backups | None = None
+        """Of the data folder that this process serves, if it has one."""
         self.services = services
         self.jobs = jobs
         self.feeds = feeds
@@ -163,6 +170,9 @@ class Node:
                 node = await _assemble(
                     store, FIRST_NODE_ID, options, offload, closing, storage.folder
                 )
+                if storage.checkpoint is not None and storage.folder is not None:
+                    lane = offload.lane("backup", background=True)
+                    node.backups = Backups(store, storage.checkpoint, storage.folder, lane)
             except (ClockStopped, DataFolderError, LogCorrupt) as error:
                 raise NodeRefused(str(error)) from error
             node._closing = closing.pop_all()
@@ -258,7 +268,7 @@ class Node:
             try:
                 if wait_for is not None:
                     for job_id in await self._feeds_into(location):
-                        await self.services.changefeeds.wait(job_id, wait_for, seconds=None)
+                        await self.services.jobs.wait(job_id, wait_for, seconds=None)
             except SQLError:
                 # Who may not read the mirror hears that, and nothing of its feeds.
                 await self._mirror_rows(location, "SELECT 1", (), user)
@@ -386,15 +396,14 @@ async def _assemble(
     await _start_jobs(store, registry, feeds, closing)
     images = ColumnarCache(store)
     closing.push_async_callback(images.close)
-    adapter = FeedServices(feeds, registry, node_id, store)
     services = Services(
         store=store,
         catalog=Catalog(descriptors),
         leases=leases,
         analytics=analytics,
         virtual_tables=default_tables(),
-        jobs=adapter,
-        changefeeds=adapter,
+        jobs=JobServices(feeds, registry, node_id, store),
+        changefeeds=feeds,
         schema_changes=SchemaChanges(store, descriptors),
         images=images,
         rights=rights,
@@ -478,9 +487,13 @@ def _sink_kinds(
     lakes = SparkKind(options.mirror_roots, offload, options.server, worker_tokens, store.settings)
     for format in FORMATS:
         kinds.register(f"{SCHEME_PREFIX}{format}", lakes)
+    kinds.register(DELTA_SCHEME, DeltaKind(options.mirror_roots, offload))
     folders = FilesKind(options.mirror_roots, offload, node_id=node_id)
     for scheme in FILES_SCHEMES:
         kinds.register(scheme, folders)
+    webhooks = WebhookKind(store.settings)
+    for scheme in WEBHOOK_SCHEMES:
+        kinds.register(scheme, webhooks)
     buckets = ObjectsKind(offload, store.settings)
     for scheme in OBJECTS_SCHEMES:
         kinds.register(scheme, buckets)

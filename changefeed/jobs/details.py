@@ -17,7 +17,13 @@ from ...catalog.store.node_ids import FIRST_NODE_ID
 from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.span import Span
 from ..contract.boundary_kind import BoundaryKind
-from ..contract.options import ChangefeedOptions, DropPolicy, ScanChoice, parse_options
+from ..contract.options import (
+    SECRET_OPTIONS,
+    ChangefeedOptions,
+    DropPolicy,
+    ScanChoice,
+    parse_options,
+)
 from ..contract.queries import FeedQuery
 from ..sinks.protocol import BackfillProgress, SinkProgress
 from ..targets import DatabaseTables, KeyspacePart, TargetState
@@ -103,7 +109,11 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def parsed_options(self) -> ChangefeedOptions:
-        return parse_options(self.options, self.query)
+        """Without those that are secret, which are sealed (`sealed_options`)."""
+        open_options = {
+            name: text for name, text in self.options.items() if name.lower() not in SECRET_OPTIONS
+        }
+        return parse_options(open_options, self.query)
 
     @property
     def drop_policy(self) -> DropPolicy:

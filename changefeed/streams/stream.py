@@ -26,7 +26,7 @@ from ..contract.options import NOT_SUPPORTED, ChangefeedOptions, check_effective
 from ..contract.queries import FeedQuery
 from ..encode import Topics
 from ..jobs.attempt import Destination, FeedPlan, plan_tables, retryable, run_attempt
-from ..jobs.create import FeedRequest, check_query, check_start
+from ..jobs.create import FeedRequest, check_end, check_query, check_start
 from ..jobs.feed_rights import check_feed_rights
 from ..jobs.services import ChangefeedServices
 from ..pipeline.boundary import SchemaChangeEnd
@@ -171,7 +171,7 @@ async def open_stream(services: ChangefeedServices, request: FeedRequest) -> Cha
     """Starts a sinkless feed. Raises SQLError on a request that will not do."""
     options = stream_options(request.options, request.query)
     await check_start(services, request, options.cursor)
-    start_at = request.at if options.cursor is None else options.cursor
+    start_at = check_end(options, request.at)
     if request.query is not None:
         await check_query(services, request, request.query, start_at)
     names = {table.id: name for table, name in zip(request.tables, request.names, strict=True)}
