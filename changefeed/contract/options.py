@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, parse_timestamp
 from ...kvlayer.settings import SettingError, parse_duration
-from .message_form import METADATA_ENVELOPES, Compression, Envelope, Format
-from .unserved import UNSERVED, UNSERVED_ENVELOPES, UNSERVED_FORMATS
+from .message_form import METADATA_ENVELOPES, Compression, EnrichedProperty, Envelope, Format
+from .unserved import UNSERVED, UNSERVED_FORMATS
 
 MIN_CHECKPOINT_FREQUENCY_SECONDS = 0.2
 INVALID_PARAMETER_VALUE = "22023"
@@ -44,6 +44,7 @@ MESSAGE_OPTIONS = frozenset(
     {
         "diff",
         "encode_json_value_null_as_object",
+        "enriched_properties",
         "envelope",
         "format",
         "full_table_name",
@@ -106,6 +107,7 @@ class ChangefeedOptions:
 
     format: Format = Format.JSON
     envelope: Envelope = Envelope.WRAPPED
+    enriched_properties: frozenset[EnrichedProperty] = frozenset()
     compression: Compression | None = None
     key_in_value: bool = False
     topic_in_value: bool = False
@@ -125,6 +127,22 @@ class ChangefeedOptions:
     schema_change_policy: SchemaChangePolicy = SchemaChangePolicy.BACKFILL
     on_table_dropped: DropPolicy = DropPolicy.STOP
     paused: bool = False
+
+    @property
+    def previous(self) -> bool:
+        """Whether changes are to tell the row that they replaced: an enriched message says by it
+        whether a row is new."""
+        return self.diff or self.envelope is Envelope.ENRICHED
+
+    @property
+    def source(self) -> bool:
+        """Whether messages say whence they come."""
+        return EnrichedProperty.SOURCE in self.enriched_properties
+
+    @property
+    def schema(self) -> bool:
+        """Whether messages have their schema."""
+        return EnrichedProperty.SCHEMA in self.enriched_properties
 
 
 def parse_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
@@ -182,16 +200,20 @@ def _check_combinations(options: ChangefeedOptions, texts: Mapping[str, str | No
                     detail="A feed that ends with its initial scan has one timestamp.",
                 )
     if options.envelope not in METADATA_ENVELOPES:
-        for excluded in ("key_in_value", "topic_in_value"):
+        enriched = options.envelope is Envelope.ENRICHED
+        for excluded in ("topic_in_value",) if enriched else ("key_in_value", "topic_in_value"):
             if excluded in texts:
                 raise _invalid(
                     f"changefeed option {excluded} does not go with envelope = "
                     f"'{options.envelope.value}'",
                     detail="The messages of that envelope have no place for it.",
                 )
-    if options.diff and (options.envelope, options.format) != (Envelope.WRAPPED, Format.JSON):
+    _check_enriched(options, texts)
+    told = options.envelope in (Envelope.WRAPPED, Envelope.ENRICHED)
+    if options.diff and not (told and options.format is Format.JSON):
         raise _invalid(
-            "changefeed option diff goes with envelope = 'wrapped' and format = 'json'",
+            "changefeed option diff goes with envelope = 'wrapped' or 'enriched', and format = "
+            "'json'",
             detail="Other messages have no place for the row before a change.",
         )
     if options.format is not Format.JSON and options.encode_json_value_null_as_object:
@@ -210,6 +232,22 @@ def _check_combinations(options: ChangefeedOptions, texts: Mapping[str, str | No
                 )
 
 
+def _check_enriched(options: ChangefeedOptions, texts: Mapping[str, str | None]) -> None:
+    if options.envelope is not Envelope.ENRICHED:
+        if "enriched_properties" in texts:
+            raise _invalid("changefeed option enriched_properties goes with envelope = 'enriched'")
+        return
+    if options.format is not Format.JSON:
+        raise _invalid("changefeed option envelope = 'enriched' goes with format = 'json'")
+    for excluded in ("updated", "mvcc_timestamp"):
+        if excluded in texts and not options.source:
+            raise _invalid(
+                f"changefeed option {excluded} does not go with envelope = 'enriched' alone",
+                detail="An enriched message has timestamps of commits in its field source.",
+                hint="Add enriched_properties = 'source'.",
+            )
+
+
 Reader = Callable[[ChangefeedOptions, str, str | None], ChangefeedOptions]
 
 
@@ -226,15 +264,17 @@ def _format(options: ChangefeedOptions, name: str, text: str | None) -> Changefe
 
 def _envelope(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
     required = _required(name, text)
-    if required.strip().lower() in UNSERVED_ENVELOPES:
-        raise SQLError(
-            NOT_SUPPORTED,
-            f"changefeed envelope {required} is not supported",
-            detail=UNSERVED_ENVELOPES[required.strip().lower()],
-        )
     if required.strip().lower() == "deprecated_row":
         required = Envelope.ROW.value
     return replace(options, envelope=_choice(Envelope, name, required))
+
+
+def _properties(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    parts = _required(name, text).split(",")
+    return replace(
+        options,
+        enriched_properties=frozenset(_choice(EnrichedProperty, name, part) for part in parts),
+    )
 
 
 def _compression(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
@@ -307,6 +347,7 @@ _READERS: dict[str, Reader] = {
     "cursor": _cursor,
     "diff": _flag_of_its_name,
     "encode_json_value_null_as_object": _flag_of_its_name,
+    "enriched_properties": _properties,
     "envelope": _envelope,
     "format": _format,
     "full_table_name": _flag_of_its_name,

@@ -12,7 +12,6 @@ UNSERVED: Mapping[str, str] = {
     "avro_schema_prefix": "There is no Avro encoder.",
     "confluent_schema_registry": "There is no Avro encoder.",
     "end_time": "A changefeed ends by its initial scan, or runs until it is canceled.",
-    "enriched_properties": "There is no enriched envelope.",
     "execution_locality": "A store is served by one process: there are no localities.",
     "extra_headers": "No sink takes headers.",
     "gc_protect_expires_after": "The cluster setting changefeed.protect_timestamp.max_age says how "
@@ -42,5 +41,3 @@ UNSERVED_FORMATS: Mapping[str, str] = {
     "experimental_avro": "There is no Avro encoder.",
     "protobuf": "There is no Protocol Buffers encoder.",
 }
-
-UNSERVED_ENVELOPES: Mapping[str, str] = {"enriched": "There is no enriched envelope."}

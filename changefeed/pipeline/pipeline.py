@@ -271,7 +271,7 @@ class Pipeline:
     def _open_reader(
         self, lanes: Sequence[TableLane], entries: Sequence[tuple[Span, Timestamp]]
     ) -> None:
-        feed = self._source.span_feed_from(entries, with_previous=self._options.diff)
+        feed = self._source.span_feed_from(entries, with_previous=self._options.previous)
         reader = FeedReader(feed, lanes, self)
         if self._spacing:
             reader.feed.space_checkpoints(self._spacing)
@@ -399,7 +399,7 @@ class Pipeline:
         start = self._starts[backfill.table.id]
         reader = self._source.snapshot(backfill.at)
         rows_before = None
-        if self._options.diff:
+        if self._options.previous:
             below = self._source.snapshot(Timestamp(backfill.at - 1))
             rows_before = RowsBefore(below, backfill.boundary.event)
         emitter = self._emitter(reader, start, backfill.at, ChangeKind.BACKFILL, rows_before)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from tailrace.changefeed.contract.unserved import (
     UNSERVED,
-    UNSERVED_ENVELOPES,
     UNSERVED_FORMATS,
 )
 
@@ -37,14 +36,18 @@ OPTIONS: dict[str, Served] = {
     "cursor": Served(f"{OPTIONS_TESTS}::test_a_cursor_shows_what_came_after_it", "an HLC decimal"),
     "diff": Served(
         f"{OPTIONS_TESTS}::test_messages_tell_the_row_before",
-        "a flag; JSON in the envelope `wrapped`",
+        "a flag; JSON in the envelopes `wrapped` and `enriched`",
     ),
     "encode_json_value_null_as_object": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for", "a flag"
     ),
+    "enriched_properties": Served(
+        "tests/api/test_enriched_messages.py::test_enriched_messages_tell_what_happened",
+        "`source`, `schema`, or both, with the envelope `enriched`; `source.origin` is `tailrace`",
+    ),
     "envelope": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
-        "`wrapped` (default), `bare`, `row`, `key_only`; files: `wrapped`, `bare`",
+        "`wrapped` (default), `bare`, `row`, `key_only`, `enriched`; files: `wrapped`, `bare`",
     ),
     "format": Served(
         f"{FILES_TESTS}::test_parquet_is_read_by_duckdb",
@@ -157,8 +160,6 @@ def lines() -> Iterator[str]:
     rows |= {option: ("refused, 0A000", reason) for option, reason in UNSERVED.items()}
     for value, reason in UNSERVED_FORMATS.items():
         rows[f"format = '{value}'"] = ("refused, 0A000", reason)
-    for value, reason in UNSERVED_ENVELOPES.items():
-        rows[f"envelope = '{value}'"] = ("refused, 0A000", reason)
     rows |= {option: ("not applicable", reason) for option, reason in NOT_APPLICABLE.items()}
     for option, (what, how) in sorted(rows.items()):
         yield f"| `{option}` | {what} | {how} |\n"
