@@ -19,6 +19,7 @@ from ..contract.options import (
     check_effective,
     parse_options,
 )
+from ..contract.queries import FeedQuery
 from ..sinks.kinds import AnyKind, scheme_of
 from ..sinks.protocol import SinkError, SinkRefused
 from ..sinks.worker import WorkerKind
@@ -26,6 +27,7 @@ from ..targets import DatabaseTables, FeedTarget, KeyspacePart
 from .details import ChangefeedDetails, TargetDetails
 from .places import claim_place
 from .reservations import PROTECTION_OWNER, check_free
+from .sealed_options import sealed_options
 from .services import ChangefeedServices
 from .sink_uris import FeedSink, find_sink
 
@@ -64,6 +66,11 @@ class FeedRequest(Protocol):
         ...
 
     @property
+    def query(self) -> FeedQuery | None:
+        """What is to be shown of the changes of the one table."""
+        ...
+
+    @property
     def whole_database(self) -> DatabaseTables | None:
         """Where the tables are those of a database: which, also of such as come later."""
         ...
@@ -83,7 +90,7 @@ async def plan_changefeed(
     it reads there keeps two feeds from getting one mirror table. Raises
     SQLError for anything about the request that will not do.
     """
-    options = parse_options(request.options)
+    options = parse_options(request.options, request.query)
     sink = await _find_sink(services, transaction, sink_uri, user_name)
     kind = services.kinds.kind_of(sink.uri)
     start_at = check_end(options, request.at)
@@ -99,9 +106,12 @@ async def plan_changefeed(
             hint="A lake is read from tables. INTO 'duckdb:///…' keeps a mirror of the keyspace.",
         )
     await check_start(services, request, options.cursor)
+    tables = request.tables
+    if request.query is not None:
+        tables = [await shown_table(services, request, request.query, kind, start_at)]
     await claim_place(services, transaction, sink.uri, user_name)
     try:
-        await kind.validate(sink.uri, request.tables, store_id=services.store.id)
+        await kind.validate(sink.uri, tables, store_id=services.store.id)
     except SinkRefused as refused:
         raise SQLError("55000", str(refused)) from refused
     details = ChangefeedDetails(
@@ -121,10 +131,12 @@ async def plan_changefeed(
         sink_uri=sink.shown,
         sealed_uri=sink.sealed,
         connection=sink.connection,
-        options=dict(request.options),
+        options=sealed_options(services, request.options),
         user_name=user_name,
         owner_logs_in=services.rights.current.may_log_in(user_name),
         start_at=start_at,
+        query=request.query,
+        created_at=request.at,
         protection_id=await protect(
             services,
             transaction,
@@ -135,6 +147,57 @@ async def plan_changefeed(
     )
     await check_free(services, transaction, details)
     return details
+
+
+async def shown_table(
+    services: ChangefeedServices,
+    request: FeedRequest,
+    query: FeedQuery,
+    kind: AnyKind,
+    start_at: Timestamp,
+) -> TableDescriptor:
+    """The table that a sink is shown by a query. Raises SQLError where there is no such query, or
+    the sink can make nothing of it."""
+    if isinstance(kind, WorkerKind):
+        raise SQLError(
+            "0A000",
+            "CDC queries into this sink are not supported: its worker reads the table by itself",
+            hint="Without INTO, and into files and mirrors, they are.",
+        )
+    result = await check_query(services, request, query, start_at)
+    if not kind.follows_schema:
+        return result
+    if query.previous or query.tells_event:
+        raise SQLError(
+            "0A000",
+            "a mirror holds rows: cdc_prev and functions that tell of an event are not supported "
+            "in its CDC query",
+            hint="Without INTO, or into files, the changes themselves are shown.",
+        )
+    (table,) = request.tables
+    missing = [column.name for column in result.key_columns if column.hidden]
+    if missing and not table.keyless:
+        raise SQLError(
+            "0A000",
+            f'a mirror finds its rows by the primary key of table "{table.name}", and the CDC '
+            f"query does not show {', '.join(missing)}",
+            hint="SELECT the columns of the primary key, too.",
+        )
+    return result
+
+
+async def check_query(
+    services: ChangefeedServices, request: FeedRequest, query: FeedQuery, start_at: Timestamp
+) -> TableDescriptor:
+    """The result of a query as of a feed's start. Raises SQLError."""
+    if services.queries is None:
+        raise SQLError("0A000", "this node computes no CDC queries")
+    (table,) = request.tables
+    if start_at < request.at:
+        found = await services.descriptors.read_at(table.id, start_at)
+        assert isinstance(found, TableDescriptor), "a cursor is checked first"
+        table = found
+    return (await services.queries.compile(query.text, table, table)).result
 
 
 def check_end(options: ChangefeedOptions, at: Timestamp) -> Timestamp:

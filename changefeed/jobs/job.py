@@ -28,7 +28,7 @@ from ...kvlayer.clock import ZERO, Timestamp, duration
 from ...kvlayer.errors import StoreClosed
 from ...kvlayer.span import Span
 from ...schemafeed.feed import TableDropped
-from ..contract.options import DropPolicy, ErrorPolicy
+from ..contract.options import DropPolicy, ErrorPolicy, parse_options
 from ..pipeline.live import FeedState, LiveFeed
 from ..pipeline.pipeline import TargetFailed
 from ..pipeline.progress import part_of
@@ -57,6 +57,7 @@ from .details import (
 from .feed_rights import check_feed_rights
 from .membership import Membership, protected_targets
 from .objective import LatencyObjective, forget_breaches
+from .sealed_options import opened_options
 from .services import ChangefeedServices
 from .sink_uris import whole_uri
 
@@ -202,7 +203,8 @@ class ChangefeedJob:
         self._services.store.metrics.add("changefeed_targets_left_total")
 
     async def _attempt(self, kind: SinkKind, altered: asyncio.Event) -> bool:
-        services, details, options = self._services, self._details, self._details.parsed_options
+        services, details = self._services, self._details
+        options = parse_options(opened_options(services, details.options), details.query)
         if isinstance(kind, CheckpointedKind) and options.paced_when_idle:
             options = replace(options, min_checkpoint_frequency=kind.checkpoint_seconds)
         found = await self._claim.read_progress()
@@ -250,6 +252,8 @@ class ChangefeedJob:
         plan = FeedPlan(
             targets=[self._planned(target) for target in details.targets if not target.state.final],
             options=options,
+            query=details.query,
+            created_at=details.created_at or details.start_at,
             arrivals=arrivals,
         )
         return await run_attempt(services, plan, destination, self._live, altered=altered)

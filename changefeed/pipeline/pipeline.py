@@ -35,6 +35,7 @@ from ...schemafeed.feed import TableDropped
 from ...schemafeed.table_events import TableEvent
 from ..contract.changes import ChangeKind, StageTimes
 from ..contract.options import ChangefeedOptions, ScanChoice
+from ..contract.queries import FeedQuery
 from ..sinks.protocol import Sink, SinkProgress
 from ..targets import FeedTarget, Versions
 from .arrivals import Arrivals
@@ -138,10 +139,12 @@ class Pipeline:
         live: LiveFeed,
         pace: IdlePace,
         decoding: SharedDecoding,
+        query: FeedQuery | None = None,
         stop: asyncio.Event | None = None,
         arrivals: Arrivals | None = None,
     ) -> None:
-        """When `stop` is set, what was emitted is flushed, and `run` returns."""
+        """`query` is what the sink shows of changes. When `stop` is set, what was emitted is
+        flushed, and `run` returns."""
         self._arrivals = arrivals
         self._decoding = decoding
         self._stop = stop
@@ -175,7 +178,9 @@ class Pipeline:
         )
         self._writer.on_spacing = self._space_checkpoints
         self._spacing = 0.0
-        self._plan = partial(plan_boundary, options=options, follows_schema=end.follows_schema)
+        self._plan = partial(
+            plan_boundary, options=options, follows_schema=end.follows_schema, query=query
+        )
         self._lanes: dict[int, TableLane] = {}
         self._readers: list[FeedReader] = []
         self._drainers: dict[int, asyncio.Task[None]] = {}

@@ -21,6 +21,7 @@ from ...changefeed import (
     Subscription,
     SubscriptionReader,
 )
+from ...changefeed.contract.queries import FeedQuery
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.span import Span
@@ -52,6 +53,8 @@ class ChangefeedRequest:
     user: str = ROOT
     keyspace: KeyspacePart | None = None
     """Which keys, where the one table is a raw keyspace."""
+    query: FeedQuery | None = None
+    """What is to be shown of the changes of the one table."""
     whole_database: DatabaseTables | None = None
     """Where the tables are those of a database: which, also of such as come later."""
 

@@ -24,6 +24,8 @@ METRICS_TEST = (
     "tests/api/test_dashboard.py::test_metrics_bear_a_feeds_label_and_count_its_lagging_ranges"
 )
 FILES_TESTS = "tests/api/test_files_sink.py"
+WEBHOOK_TESTS = "tests/api/test_webhook_sink.py"
+QUERY_TESTS = "tests/api/test_cdc_queries.py"
 ALTER_TESTS = "tests/api/test_alter_changefeed.py"
 
 
@@ -44,7 +46,7 @@ OPTIONS: dict[str, Served] = {
     ),
     "diff": Served(
         f"{OPTIONS_TESTS}::test_messages_tell_the_row_before",
-        "a flag; JSON in the envelope `wrapped`",
+        "a flag; JSON in the envelope `wrapped`, or a CDC query that calls event_op()",
     ),
     "encode_json_value_null_as_object": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for", "a flag"
@@ -55,7 +57,11 @@ OPTIONS: dict[str, Served] = {
     ),
     "envelope": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
-        "`wrapped` (default), `bare`, `row`, `key_only`; files: `wrapped`, `bare`",
+        "`wrapped` (default), `bare`, `row`, `key_only`; files and webhooks: `wrapped`, `bare`",
+    ),
+    "extra_headers": Served(
+        f"{WEBHOOK_TESTS}::test_a_request_is_a_batch_of_messages",
+        "a JSON object of names and texts; webhooks",
     ),
     "format": Served(
         f"{FILES_TESTS}::test_parquet_is_read_by_duckdb",
@@ -72,7 +78,7 @@ OPTIONS: dict[str, Served] = {
     "initial_scan_only": Served(f"{OPTIONS_TESTS}::test_a_scan_alone_ends", "a flag"),
     "key_in_value": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
-        "a flag; always on for files",
+        "a flag; always on for files and webhooks",
     ),
     "lagging_ranges_polling_interval": Served(
         METRICS_TEST, "a duration, 1 minute where nothing is said: at most so often it is counted"
@@ -124,9 +130,20 @@ OPTIONS: dict[str, Served] = {
         "`system.feed_breaches` and counts in `tailrace_changefeed_slo_breaches`",
     ),
     "topic_in_value": Served(
-        f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for", "a flag"
+        f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
+        "a flag; always on for webhooks",
     ),
     "updated": Served(f"{OPTIONS_TESTS}::test_messages_tell_their_timestamps", "a flag"),
+    "webhook_auth_header": Served(
+        f"{WEBHOOK_TESTS}::test_a_request_is_a_batch_of_messages", "a text; stored encrypted"
+    ),
+    "webhook_client_timeout": Served(
+        f"{WEBHOOK_TESTS}::test_no_row_is_lost_whatever_the_receiver_does", "a duration (3 s)"
+    ),
+    "webhook_sink_config": Served(
+        f"{WEBHOOK_TESTS}::test_requests_gather_as_they_are_told",
+        "`Flush` (Messages, Bytes, Frequency), `Retry` (Max, Backoff)",
+    ),
 }
 
 STATEMENTS: dict[str, Served] = {
@@ -135,6 +152,10 @@ STATEMENTS: dict[str, Served] = {
     ),
     "CREATE CHANGEFEED FOR t (sinkless)": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for"
+    ),
+    "CREATE CHANGEFEED [INTO 'uri'] [WITH …] AS SELECT … FROM t WHERE …": Served(
+        f"{QUERY_TESTS}::test_rows_are_filtered_and_projected",
+        "[cdc-queries.md](cdc-queries.md)",
     ),
     "CREATE CHANGEFEED FOR DATABASE d INCLUDE TABLES t, … INTO 'uri'": Served(
         "tests/api/test_database_feeds.py::test_tables_join_at_their_creation_and_leave_when_dropped",
@@ -159,7 +180,6 @@ STATEMENTS: dict[str, Served] = {
 }
 
 REFUSED_STATEMENTS: dict[str, str] = {
-    "CREATE CHANGEFEED INTO 'null://' AS SELECT k FROM orders": "There are no CDC queries.",
     "CREATE SCHEDULE s FOR CHANGEFEED orders INTO 'null://' RECURRING '@daily'": (
         "There are no schedules."
     ),

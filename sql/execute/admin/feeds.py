@@ -17,11 +17,14 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....changefeed import JOB_KIND as CHANGEFEED_KIND
 from ....changefeed import DatabaseTables, KeyspacePart, find_tables
+from ....changefeed.contract.queries import FeedQuery
 from ....kvlayer.access import Transaction
 from ....kvlayer.clock import Timestamp, format_timestamp
 from ....kvlayer.errors import KVError
+from ....kvlayer.fibre import in_slices
 from ....kvlayer.raw import keyspace_span
 from ....kvlayer.replica import Look
+from ...analyze.feed_queries import feed_query
 from ...introspection.jobs import FEED_JOB_COLUMNS, JOB_COLUMNS, changefeed_rows, job_rows
 from ...plan.needs import missing, needs_on
 from ...results.as_of import timestamp_of_text
@@ -32,7 +35,7 @@ from ...runtime.jobs import JobSummary, sees
 from ...runtime.keyspaces import check_keyspace
 from ...runtime.relations import LeaseScope, full_name, resolve_all
 from ...runtime.services import ChangefeedRequest, Services
-from ...syntax.changefeed_statements import DatabaseFeed
+from ...syntax.changefeed_statements import DatabaseFeed, FeedSelect
 from ...syntax.names import ObjectName, Option
 from ...syntax.statements import (
     AwaitJobs,
@@ -44,6 +47,7 @@ from ...syntax.statements import (
     VerifyChangefeed,
 )
 from ..ddl.ownership import own_jobs
+from ..query.feed_queries import compile_feed_query
 from ..query.result_shape import CHANGEFEED_COLUMNS, EXPLAIN_COLUMNS, VERIFY_COLUMNS
 
 TIME_OPTIONS = frozenset({"cursor", "end_time"})
@@ -184,8 +188,18 @@ async def _requested(
         keyspace=None
         if statement.keyspace is None
         else KeyspacePart(statement.keyspace.start, statement.keyspace.end),
+        query=None
+        if statement.query is None
+        else await _query(services, statement.query, tables[0]),
     )
     return statement, request
+
+
+async def _query(services: Services, select: FeedSelect, table: TableDescriptor) -> FeedQuery:
+    """The query of a feed. What is wrong with it is said with its author's positions."""
+    query = await in_slices(lambda: feed_query(select, table))
+    await compile_feed_query(select, table, table, services.analytics)
+    return query
 
 
 async def _check_main(services: Services, table: TableDescriptor, name: ObjectName) -> None:
