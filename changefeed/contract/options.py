@@ -157,6 +157,7 @@ class ChangefeedOptions:
     encode_json_value_null_as_object: bool = False
     updated: bool = False
     mvcc_timestamp: bool = False
+    schema_events: bool = False
     resolved: bool = False
     resolved_interval: float = 0.0
     cursor: Timestamp | None = None
@@ -456,6 +457,7 @@ _READERS: dict[str, Reader] = {
     "resolved": _resolved,
     "schema_change_events": _change_events,
     "schema_change_policy": _change_policy,
+    "schema_events": _flag_of_its_name,
     "schema_feed": _schema_feed,
     "slo_p99": _seconds_of_its_name,
     "topic_in_value": _flag_of_its_name,

@@ -120,6 +120,11 @@ OPTIONS: dict[str, Served] = {
         f"{OPTIONS_TESTS}::test_a_feed_stops_at_the_schema_changes_that_count",
         "`backfill` (default), `nobackfill`, `stop`",
     ),
+    "schema_events": Served(
+        "tests/api/test_sinkless_schema_changes.py::test_schema_changes_are_messages_of_their_own",
+        "a flag, of feeds without a sink: schema changes are messages, with the schema before and "
+        "after; not CockroachDB's",
+    ),
     "schema_feed": Served(
         "tests/api/test_sinkless_schema_changes.py::test_dropped_column_shows_the_rows_again",
         "`leasing`, `rangefeed`, `polling`: not CockroachDB's",
