@@ -36,6 +36,7 @@ from .runtime.services import (
     FeedStage,
     Services,
 )
+from .session.mirror_session import MirrorSession
 from .session.session import Session
 from .session.session_state import SessionState
 
@@ -51,6 +52,7 @@ __all__ = [
     "Jobs",
     "LoadMode",
     "LoadReport",
+    "MirrorSession",
     "Result",
     "ResultBatches",
     "ResultColumn",
