@@ -85,7 +85,8 @@ class AsyncKeyspace:
     ) -> AsyncGenerator[Pair, None]:
         """Keys and values in `[start, end)` as of `at`, or of now, in key order."""
         if at is None:
-            at = await self._node.store.now()
+            async with self._opened() as raw:
+                at = await raw.moment()
         while pairs := await self._page(start, end, at):
             for pair in pairs:
                 yield pair

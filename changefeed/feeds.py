@@ -30,7 +30,7 @@ from .jobs.connection_feeds import (
     drop_connection,
     give_connection,
 )
-from .jobs.create import FeedRequest, check_start, plan_changefeed
+from .jobs.create import FeedRequest, check_query, check_start, plan_changefeed
 from .jobs.description import describe
 from .jobs.details import (
     TargetDetails,
@@ -94,6 +94,8 @@ class FeedStatus:
     table_ids: tuple[int, ...]
     watched: str
     """The targets, each with what it is doing and how far it has come."""
+    follows: bool
+    """Whether any of them is followed: a feed of which all are paused resolves nothing more."""
     topics: tuple[str, ...]
     format: str
     user_name: str
@@ -177,8 +179,11 @@ class Changefeeds:
         """What such a feed would do. What is wrong with it is said as at its creation: roll the
         transaction back. Raises SQLError."""
         if sink is None:
-            options = stream_options(request.options)
+            options = stream_options(request.options, request.query)
             await check_start(self._services, request, options.cursor)
+            if request.query is not None:
+                start_at = request.at if options.cursor is None else options.cursor
+                await check_query(self._services, request, request.query, start_at)
         else:
             details = await plan_changefeed(
                 self._services, transaction, request, sink, user_name=request.user
@@ -292,6 +297,8 @@ class Changefeeds:
         kind = self._services.kinds.kind_of(details.sink_uri)
         if not isinstance(kind, DuckDBKind):
             raise SQLError("0A000", "only mirrors in DuckDB files can be verified")
+        if details.query is not None:
+            raise SQLError("0A000", "only mirrors of whole tables can be verified, not of a query")
         if any(target.keyspace is not None for target in details.targets):
             raise SQLError("0A000", "only mirrors of tables can be verified, and not of a keyspace")
         if details.node_id != self._services.node_id:
@@ -393,6 +400,7 @@ class Changefeeds:
                 watched(target, self._services.target(target.table_id).span, known)
                 for target in details.targets
             ),
+            follows=bool(details.followed) or details.whole_database is not None,
             topics=tuple(name.rpartition(".")[2] for name in names),
             format=details.parsed_options.format.value,
             user_name=details.user_name,

@@ -27,6 +27,7 @@ from .events import Event
 from .frontier import Frontier
 from .history import StorePosition
 from .metrics import Metrics
+from .replica import ReplicaOrder, ReplicaState
 from .savepoint import Savepoint
 from .settings import Settings
 from .span import Span
@@ -234,6 +235,14 @@ class StoreAccess(Protocol):
         store that was put back from an older copy since, or of another copy of it."""
         ...
 
+    async def replica(self, span: Span, order: ReplicaOrder) -> ReplicaState | None:
+        """Does what is asked of the replica that is `span` (see `replica`), durably, and says where
+        it stands then; None where there is no replica to look at or to end.
+
+        Raises ReplicaRefused, KeyTooLarge.
+        """
+        ...
+
     def begin(
         self,
         *,
@@ -275,6 +284,7 @@ class StoreAccess(Protocol):
         *,
         with_previous: bool = False,
         checkpoint_seconds: float = 0.0,
+        omitted_origins: frozenset[int] = frozenset(),
     ) -> Feed: ...
 
     def span_feed_from(
@@ -283,4 +293,5 @@ class StoreAccess(Protocol):
         *,
         with_previous: bool = False,
         checkpoint_seconds: float = 0.0,
+        omitted_origins: frozenset[int] = frozenset(),
     ) -> Feed: ...

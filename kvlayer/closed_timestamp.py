@@ -71,6 +71,9 @@ class ClosedTimestamps:
     surface in a feed below its resolved timestamp.
     """
 
+    store_wide = True
+    """One tick speaks for all ranges that close by it (see `rangefeed.host.Closing`)."""
+
     def __init__(self, clock: Clock, settings: Settings) -> None:
         self._clock = clock
         self._settings = settings

@@ -42,6 +42,16 @@ class WriteValue(msgspec.Struct, tag=1, array_like=True, frozen=True, gc=False):
     values: list[bytes]
 
 
+class WriteVersions(msgspec.Struct, tag=11, array_like=True, frozen=True, gc=False):
+    """Versions that were first written elsewhere, each at a timestamp of its own: `timestamps[i]`
+    of `keys[i]`. They may lie below what the store has closed, and only in a span that closes by
+    itself (`ranges.replica`). `values` include the version header."""
+
+    timestamps: list[Timestamp]
+    keys: list[bytes]
+    values: list[bytes]
+
+
 class WriteIntent(msgspec.Struct, tag=2, array_like=True, frozen=True, gc=False):
     """Provisional versions of one transaction.
 
@@ -122,6 +132,7 @@ class RemoveVersions(msgspec.Struct, tag=10, array_like=True, frozen=True, gc=Fa
 
 LogicalOp = (
     WriteValue
+    | WriteVersions
     | WriteIntent
     | UpdateIntent
     | CommitIntent
@@ -195,6 +206,9 @@ def _apply(op: LogicalOp, batch: EngineBatch) -> None:
     match op:
         case WriteValue():
             _put_versions(batch, op.timestamp, op.keys, op.values)
+        case WriteVersions():
+            for ts, key, value in zip(op.timestamps, op.keys, op.values, strict=True):
+                _put_versions(batch, ts, [key], [value])
         case CommitIntent():
             batch.deletes.extend(keys.INTENT + key for key in op.keys)
             _put_versions(batch, op.timestamp, op.keys, op.values)

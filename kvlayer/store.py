@@ -27,6 +27,7 @@ from .ranges import (
     RangeStore,
     StoreParts,
     begin_incarnation,
+    carry_out,
     collect_garbage,
     load_ranges,
     recover,
@@ -35,6 +36,7 @@ from .ranges import (
 from .ranges.descriptor import FIRST_RANGE, NEVER, descriptor_key, encode_descriptor
 from .ranges.reshape import merge, split, unsplit
 from .ranges.span_size import span_bytes
+from .replica import ReplicaOrder, ReplicaState
 from .settings import Settings, declare_int
 from .span import Span
 from .span_config import SpanConfigs
@@ -320,15 +322,18 @@ class Store:
         *,
         with_previous: bool = False,
         checkpoint_seconds: float = 0.0,
+        omitted_origins: frozenset[int] = frozenset(),
     ) -> SpanFeed:
         """A feed of any spans from `start_after` (exclusive). Never raises what can be retried.
 
-        For a checkpoint alone its consumer is woken each `checkpoint_seconds` at most.
+        For a checkpoint alone its consumer is woken each `checkpoint_seconds` at most. Values first
+        written on one of the stores in `omitted_origins` are left out.
         """
         return self.span_feed_from(
             [(span, start_after) for span in spans],
             with_previous=with_previous,
             checkpoint_seconds=checkpoint_seconds,
+            omitted_origins=omitted_origins,
         )
 
     def span_feed_from(
@@ -337,10 +342,15 @@ class Store:
         *,
         with_previous: bool = False,
         checkpoint_seconds: float = 0.0,
+        omitted_origins: frozenset[int] = frozenset(),
     ) -> SpanFeed:
         """As `span_feed`, each span from its own timestamp: a frontier's entries, for instance."""
         return SpanFeed(
-            self, starts, with_previous=with_previous, checkpoint_seconds=checkpoint_seconds
+            self,
+            starts,
+            with_previous=with_previous,
+            checkpoint_seconds=checkpoint_seconds,
+            omitted_origins=omitted_origins,
         )
 
     def divide(self, span: Span) -> Sequence[Span]:
@@ -385,6 +395,10 @@ class Store:
         """Runs a split or a merge in a step, and waits until it is durable."""
         index = await run_step(self._ranges, lambda _: change(), waiter=None, lock_timeout=None)
         await self._ranges.released(index)
+
+    async def replica(self, span: Span, order: ReplicaOrder) -> ReplicaState | None:
+        """Does what is asked of the replica that is `span`: see `access.StoreAccess`."""
+        return await carry_out(self._ranges, span, order)
 
     # Garbage.
 

@@ -20,6 +20,7 @@ from ...kvlayer.command import (
     UpdateIntent,
     WriteIntent,
     WriteValue,
+    WriteVersions,
     decode_command,
 )
 from ...kvlayer.engine import Reader
@@ -121,6 +122,9 @@ def _op_line(op: LogicalOp, names: KeyNames) -> Line:
     match op:
         case WriteValue() | CommitIntent() | WriteIntent():
             line["timestamp"] = format_timestamp(op.timestamp)
+            line |= _keys(op.keys, names)
+        case WriteVersions():
+            line["timestamps"] = [format_timestamp(at) for at in op.timestamps]
             line |= _keys(op.keys, names)
         case AbortIntent():
             line |= _keys(op.keys, names)

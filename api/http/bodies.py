@@ -202,6 +202,46 @@ class RawSwap(msgspec.Struct, forbid_unknown_fields=True):
     ttl_seconds: _TTL | None = None
 
 
+class RawOpening(msgspec.Struct, forbid_unknown_fields=True):
+    """The source that sends a replica's entries, by a name of its own."""
+
+    source: str
+
+
+class RawEntry(msgspec.Struct, forbid_unknown_fields=True):
+    """A version of a key: put, or deleted where there is no value. `timestamp` and `expires_at` are
+    the store's, as whole numbers; a deletion says when it ends."""
+
+    key: bytes
+    value: bytes | None
+    timestamp: int
+    expires_at: int | None = None
+
+
+class RawIngest(msgspec.Struct, forbid_unknown_fields=True):
+    """What a source sends in its epoch. `origin` is a number of the store that wrote the entries;
+    the versions of a key are in the order of their timestamps. At or below `resolved` nothing is
+    still to come; `note` is kept for the source."""
+
+    source: str
+    epoch: int
+    origin: int
+    entries: list[RawEntry] = []
+    resolved: int | None = None
+    note: bytes | None = None
+
+
+class RawReplica(msgspec.Struct):
+    """Where a replica stands: its source's epoch, and up to where it has everything. `taken`
+    entries of an ingest were new, and `known` were there."""
+
+    epoch: int
+    resolved: int
+    note: bytes
+    taken: int
+    known: int
+
+
 class RawWritten(msgspec.Struct, omit_defaults=True):
     """What was written is durable; `timestamp` is that of the last commit."""
 
@@ -307,6 +347,9 @@ BODIES = (
     RelaxedReply,
     RawBatch,
     RawSwap,
+    RawOpening,
+    RawIngest,
+    RawReplica,
     RawWritten,
     RawSwapped,
     RawScan,

@@ -45,6 +45,7 @@ class StoreService:
             "now": self._now,
             "holds": self._holds,
             "threshold": self._threshold,
+            "replica": self._replica,
             "evaluate": self._evaluate,
             "one_phase": self._one_phase,
             "begin": self._begin,
@@ -146,6 +147,11 @@ class StoreService:
         asked = decode(body, messages.Threshold)
         self._connection(asked.connection)
         return encode(await self._store.gc_threshold_over(messages.spans_of(asked.spans)))
+
+    async def _replica(self, body: bytes) -> bytes:
+        asked = decode(body, messages.OfReplica)
+        self._connection(asked.connection)
+        return encode(await self._store.replica(Span(*asked.span), asked.order))
 
     # One-phase transactions
 
@@ -265,6 +271,7 @@ class StoreService:
             starts,
             with_previous=asked.with_previous,
             checkpoint_seconds=asked.checkpoint_seconds,
+            omitted_origins=frozenset(asked.omitted_origins),
         )
         try:
             while True:

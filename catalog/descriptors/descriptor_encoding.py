@@ -113,6 +113,7 @@ class ViewWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class KeyspaceWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ttl_seconds: int | None = None
+    replica: bool = False
 
 
 class _TableWire(msgspec.Struct, frozen=True, tag_field="kind", tag="table"):
@@ -316,7 +317,7 @@ def _to_wire(descriptor: Descriptor) -> _Wire:
                 primary_name=descriptor.primary_name,
                 keyspace=None
                 if descriptor.keyspace is None
-                else KeyspaceWire(descriptor.keyspace.ttl_seconds),
+                else KeyspaceWire(descriptor.keyspace.ttl_seconds, descriptor.keyspace.replica),
             )
 
 
@@ -422,7 +423,9 @@ def _table_from_wire(
         comment=wire.comment,
         view=_view(wire.view),
         primary_name=wire.primary_name,
-        keyspace=None if wire.keyspace is None else Keyspace(ttl_seconds=wire.keyspace.ttl_seconds),
+        keyspace=None
+        if wire.keyspace is None
+        else Keyspace(ttl_seconds=wire.keyspace.ttl_seconds, replica=wire.keyspace.replica),
     )
 
 

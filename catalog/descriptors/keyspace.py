@@ -1,4 +1,4 @@
-"""What makes a table a raw keyspace: how long its values live.
+"""What makes a table a raw keyspace: how long its values live, and whether they come from here.
 
 CREATE KEYSPACE sessions WITH (ttl = '1h')
 
@@ -15,6 +15,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keyspace:
-    """`ttl_seconds` is the time to live of a value that is put without one; None: for ever."""
+    """`ttl_seconds` is the time to live of a value that is put without one; None: for ever.
+
+    One that was made as a `replica` takes its entries from another store, until it is promoted:
+    whether it was, its store says (`kvlayer.replica`).
+    """
 
     ttl_seconds: int | None = None
+    replica: bool = False

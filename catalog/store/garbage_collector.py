@@ -24,6 +24,7 @@ from ...kvlayer.errors import KVError, StoreClosed
 from ...kvlayer.keys import ALL_KEYS
 from ...kvlayer.protected_timestamp import low_water
 from ...kvlayer.raw import START_WINDOW, dead_at
+from ...kvlayer.replica import End, Look
 from ...kvlayer.settings import declare_duration
 from ...kvlayer.span import Span, subtract
 from ...kvlayer.store import Store
@@ -127,6 +128,8 @@ class GarbageCollector:
         if low_water(store.engine, span, store.clock.last) is not None:
             return 0
         removed = 0
+        if table.raw and await store.replica(span, Look()) is not None:
+            await store.replica(span, End())
         if store.gc_threshold_of(span) <= table.dropped_at:
             _, at = await store.one_phase(
                 lambda evaluation: evaluation.delete_range(span, omit_from_feeds=True)

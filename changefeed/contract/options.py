@@ -9,8 +9,9 @@ each 200 ms here, since a mirror's progress costs a row in a transaction that is
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -18,6 +19,8 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, parse_timestamp
 from ...kvlayer.settings import SettingError, parse_duration
 from .message_form import METADATA_ENVELOPES, Compression, Envelope, Format
+from .queries import FeedQuery
+from .sink_config import WebhookConfig, parse_webhook_config
 from .unserved import UNSERVED, UNSERVED_ENVELOPES, UNSERVED_FORMATS
 
 MIN_CHECKPOINT_FREQUENCY_SECONDS = 0.2
@@ -55,6 +58,12 @@ MESSAGE_OPTIONS = frozenset(
     }
 )
 """Options of what messages look like: every sink of messages obeys them."""
+
+
+SECRET_OPTIONS = frozenset({"extra_headers", "webhook_auth_header"})
+"""Options whose values are shown nowhere, and stored sealed."""
+
+WEBHOOK_TIMEOUT_SECONDS = 3.0
 
 
 class ScanChoice(Enum):
@@ -125,10 +134,17 @@ class ChangefeedOptions:
     schema_change_policy: SchemaChangePolicy = SchemaChangePolicy.BACKFILL
     on_table_dropped: DropPolicy = DropPolicy.STOP
     paused: bool = False
+    extra_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    webhook_auth_header: str | None = field(default=None, repr=False)
+    webhook_client_timeout: float = WEBHOOK_TIMEOUT_SECONDS
+    webhook_sink_config: WebhookConfig = field(default_factory=WebhookConfig)
 
 
-def parse_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
+def parse_options(
+    given: Mapping[str, str | None], query: FeedQuery | None = None
+) -> ChangefeedOptions:
     """Reads what stood behind WITH: option names, each with its text or None where it had none.
+    Messages of a feed with a `query` are bare where no envelope is named.
 
     Raises SQLError 22023 on an unknown option, a value that does not fit, or options that exclude
     each other, and 0A000 on an option of CockroachDB that Tailrace does not serve.
@@ -148,7 +164,7 @@ def parse_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
         if option in texts:
             raise _invalid(f"changefeed option {option!r} is given twice")
         texts[option] = text
-    options = ChangefeedOptions()
+    options = ChangefeedOptions(envelope=Envelope.WRAPPED if query is None else Envelope.BARE)
     for option, text in texts.items():
         options = _READERS[option](options, option, text)
     scan_choices = [name for name in texts if name in SCAN_OPTIONS]
@@ -156,7 +172,7 @@ def parse_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
         raise _invalid(f"changefeed options {' and '.join(scan_choices)} exclude each other")
     if options.cursor is not None and not scan_choices:
         options = replace(options, initial_scan=ScanChoice.NO)
-    _check_combinations(options, texts)
+    _check_combinations(options, texts, query)
     return options
 
 
@@ -173,7 +189,9 @@ def check_effective(given: Iterable[str], obeyed: frozenset[str], sink: str) -> 
             )
 
 
-def _check_combinations(options: ChangefeedOptions, texts: Mapping[str, str | None]) -> None:
+def _check_combinations(
+    options: ChangefeedOptions, texts: Mapping[str, str | None], query: FeedQuery | None
+) -> None:
     if options.initial_scan is ScanChoice.ONLY:
         for excluded in ("diff", "resolved", "updated", "mvcc_timestamp"):
             if excluded in texts:
@@ -189,7 +207,16 @@ def _check_combinations(options: ChangefeedOptions, texts: Mapping[str, str | No
                     f"'{options.envelope.value}'",
                     detail="The messages of that envelope have no place for it.",
                 )
-    if options.diff and (options.envelope, options.format) != (Envelope.WRAPPED, Format.JSON):
+    if query is not None and options.diff and not query.tells_op:
+        raise _invalid(
+            "changefeed option diff has no effect on a CDC query that does not call event_op()",
+            hint="The query reads the row before a change as cdc_prev.",
+        )
+    if (
+        query is None
+        and options.diff
+        and (options.envelope, options.format) != (Envelope.WRAPPED, Format.JSON)
+    ):
         raise _invalid(
             "changefeed option diff goes with envelope = 'wrapped' and format = 'json'",
             detail="Other messages have no place for the row before a change.",
@@ -201,6 +228,13 @@ def _check_combinations(options: ChangefeedOptions, texts: Mapping[str, str | No
             "changefeed option format = 'csv' goes with initial_scan = 'only'",
             detail="A line of CSV cannot say that a row was deleted.",
         )
+    if options.format is Format.CSV:
+        for excluded in ("envelope", "key_in_value", "topic_in_value"):
+            if excluded in texts:
+                raise _invalid(
+                    f"changefeed option {excluded} does not go with format = 'csv'",
+                    detail="A line of CSV has the values of a row and nothing beside them.",
+                )
 
 
 Reader = Callable[[ChangefeedOptions, str, str | None], ChangefeedOptions]
@@ -295,12 +329,56 @@ def _table_dropped(options: ChangefeedOptions, name: str, text: str | None) -> C
     return replace(options, on_table_dropped=policy)
 
 
+def _extra_headers(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    try:
+        headers = json.loads(_required(name, text))
+    except ValueError:
+        headers = None
+    if not isinstance(headers, dict) or not all(
+        _header_text(header) and isinstance(value, str) and _header_text(value)
+        for header, value in headers.items()
+    ):
+        raise _invalid(
+            f"changefeed option {name} is a JSON object of names and texts",
+            hint='For example: \'{"X-Tenant": "eu"}\'.',
+        )
+    return replace(options, extra_headers=headers)
+
+
+def _auth_header(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    header = _required(name, text).strip()
+    if not _header_text(header):
+        raise _invalid(f"changefeed option {name} holds what no header can: a control character")
+    return replace(options, webhook_auth_header=header)
+
+
+def _header_text(text: str) -> bool:
+    """Whether a header can carry it."""
+    return bool(text) and text.isascii() and text.isprintable()
+
+
+def _client_timeout(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    seconds = _duration(name, _required(name, text))
+    if not seconds:
+        raise _invalid(f"changefeed option {name} is above zero")
+    return replace(options, webhook_client_timeout=seconds)
+
+
+def _webhook_config(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    try:
+        config = parse_webhook_config(_required(name, text))
+    except ValueError as error:
+        raise _invalid(f"changefeed option {name}: {error}") from None
+    return replace(options, webhook_sink_config=config)
+
+
 _READERS: dict[str, Reader] = {
     "compression": _compression,
     "cursor": _cursor,
     "diff": _flag_of_its_name,
     "encode_json_value_null_as_object": _flag_of_its_name,
     "envelope": _envelope,
+    "extra_headers": _extra_headers,
     "format": _format,
     "full_table_name": _flag_of_its_name,
     "initial_scan": _initial_scan,
@@ -317,6 +395,9 @@ _READERS: dict[str, Reader] = {
     "schema_feed": _schema_feed,
     "topic_in_value": _flag_of_its_name,
     "updated": _flag_of_its_name,
+    "webhook_auth_header": _auth_header,
+    "webhook_client_timeout": _client_timeout,
+    "webhook_sink_config": _webhook_config,
 }
 
 SCAN_OPTIONS = ("initial_scan", "initial_scan_only", "no_initial_scan")

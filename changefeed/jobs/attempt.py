@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
@@ -15,10 +15,13 @@ from ...kvlayer.errors import BatchTimestampBeforeGC, KVError
 from ...kvlayer.span import Span
 from ...schemafeed.feed import SchemaFeedError
 from ..contract.options import ChangefeedOptions, ScanChoice
+from ..contract.queries import FeedQuery
+from ..pipeline.arrivals import Arrivals
 from ..pipeline.gate import SchemaGate
 from ..pipeline.live import LiveFeed
 from ..pipeline.pipeline import Pipeline, RangeDeletion, SinkEnd, TargetStart
 from ..pipeline.progress import part_of, whole, without
+from ..pipeline.query_sink import QuerySink, pipeline_options
 from ..sinks.protocol import PastUnknown, Sink, SinkError, SinkProgress, SinkRefused
 from ..targets import FeedTarget, KeyspacePart
 from .details import UnknownFormat
@@ -48,8 +51,9 @@ class PlannedTarget:
 
     What lies below `protected_at` may have been collected by now: a target that the sink holds
     nothing of scans there at the earliest. A `fresh` one begins anew whatever the sink has of it,
-    and of one that is to be shown `again` the rows are scanned where it stands. One that is not
-    `followed` stays there, and nothing of it is read.
+    and of one that is to be shown `again` the rows are scanned where it stands: at `again_at`, if
+    an earlier attempt began with that. One that is not `followed` stays there, and nothing of it is
+    read.
     """
 
     target: FeedTarget
@@ -57,8 +61,11 @@ class PlannedTarget:
     scans: bool = True
     fresh: bool = False
     again: bool = False
+    again_at: Timestamp = ZERO
     followed: bool = True
     protected_at: Timestamp = ZERO
+    created_at: Timestamp = ZERO
+    """Of a table that joined when it was created: there was none below."""
 
     @property
     def scan_at(self) -> Timestamp:
@@ -72,6 +79,10 @@ class FeedPlan:
 
     targets: Sequence[PlannedTarget]
     options: ChangefeedOptions
+    query: FeedQuery | None = None
+    created_at: Timestamp = ZERO
+    arrivals: Arrivals | None = None
+    """Where it follows a whole database: who tells of the tables that are to join."""
 
     @property
     def followed(self) -> Sequence[PlannedTarget]:
@@ -86,6 +97,8 @@ def plan_tables(
     options: ChangefeedOptions,
     protected_at: Timestamp = ZERO,
     keyspace: KeyspacePart | None = None,
+    query: FeedQuery | None = None,
+    created_at: Timestamp = ZERO,
 ) -> FeedPlan:
     """A feed of tables, or of a part of a `keyspace`, that all begin at one timestamp."""
     return FeedPlan(
@@ -99,7 +112,13 @@ def plan_tables(
             for table_id in table_ids
         ],
         options=options,
+        query=query,
+        created_at=created_at,
     )
+
+
+async def _never_again(_: Mapping[int, Timestamp]) -> None:
+    raise AssertionError("nobody can ask this feed to show a target again")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +132,9 @@ class Destination:
     follows_schema: bool = False
     known: SinkProgress | None
     save: Callable[[SinkProgress], Awaitable[None]]
+    save_again: Callable[[Mapping[int, Timestamp]], Awaitable[None]] = _never_again
+    """Keeps where targets, by their ids, are scanned again. A scan that has shown nothing yet says
+    of itself only that it has not, and another attempt would not know where it was to read."""
 
 
 async def run_attempt(
@@ -137,6 +159,8 @@ async def run_attempt(
     Raises SinkRefused also when the sink stands where this store has never been.
     """
     live.begin_attempt()
+    if plan.query is not None:
+        destination = _queried(services, plan, plan.query, destination)
     sink = destination.sink
     try:
         found = await _find_progress(services.store, destination)
@@ -150,6 +174,9 @@ async def run_attempt(
         stands = [_stand(planned, progress, found) for planned in plan.followed]
         tables = [await stand.planned.target.descriptor_at(stand.at) for stand in stands]
         await sink.open(tables)
+        again = {each.planned.target.id: each.scan_at for each in stands if each.planned.again}
+        if again:
+            await destination.save_again(again)
         live.note_flushed(progress)
         await _run_pipeline(
             services, plan, destination, stands, tables, progress, live=live, altered=altered
@@ -164,6 +191,23 @@ async def run_attempt(
         ) from error
     finally:
         await sink.close()
+
+
+def _queried(
+    services: ChangefeedServices, plan: FeedPlan, query: FeedQuery, destination: Destination
+) -> Destination:
+    """The destination behind the feed's query."""
+    assert services.queries is not None, "a node without queries runs a feed with one"
+    sink = QuerySink(
+        destination.sink,
+        services.queries,
+        query,
+        created_at=plan.created_at,
+        tells_previous=plan.options.diff or query.previous,
+        holds_rows=destination.follows_schema,
+        monotonic_ns=services.store.clock.wall.monotonic_ns,
+    )
+    return replace(destination, sink=sink, columnar=True)
 
 
 async def _find_progress(store: StoreAccess, destination: Destination) -> SinkProgress | None:
@@ -218,9 +262,13 @@ def _begin(plan: FeedPlan, found: SinkProgress | None) -> SinkProgress:
         span = planned.target.span
         entries = [] if found is None or planned.fresh else part_of(found.frontier, span)
         reached = [at for _, at in entries]
-        if not entries or (planned.again and min(reached) > ZERO):
+        if not entries or (planned.again and planned.followed and min(reached) > ZERO):
             entries = [(span, ZERO if planned.scans or planned.again else planned.scan_at)]
         frontier += whole(entries, span).entries()
+    if plan.arrivals is not None:
+        span, start_at = plan.arrivals.span, plan.arrivals.start_at
+        entries = [] if found is None else part_of(found.frontier, span)
+        frontier += whole(entries or [(span, start_at)], span).entries()
     known = {each.target.id for each in plan.targets if not (each.fresh or each.again)}
     complete = found is not None and found.scan_complete
     if not complete:
@@ -245,11 +293,12 @@ def _stand(planned: PlannedTarget, progress: SinkProgress, found: SinkProgress |
     stood = [at for _, at in part_of(found.frontier, planned.target.span)] if found else []
     if planned.again and min(stood, default=ZERO) > ZERO:
         return _Stand(planned, min(stood), min(stood))
-    scan_at = max(reached) or planned.scan_at
+    scan_at = max(reached) or planned.again_at or planned.scan_at
     if min(reached) == ZERO:
         return _Stand(planned, scan_at, scan_at)
     in_step = planned.start_at <= progress.resolved <= min(reached)
-    return _Stand(planned, progress.resolved if in_step else min(reached), scan_at)
+    at = progress.resolved if in_step else min(reached)
+    return _Stand(planned, max(at, planned.created_at), scan_at)
 
 
 async def _run_pipeline(
@@ -284,11 +333,15 @@ async def _run_pipeline(
                 save=destination.save,
             ),
             start=progress,
-            options=plan.options,
+            options=pipeline_options(
+                plan.options, plan.query, holds_rows=destination.follows_schema
+            ),
+            query=plan.query,
             live=live,
             pace=services.pace,
             decoding=services.decoding,
             stop=altered,
+            arrivals=plan.arrivals,
         )
         await pipeline.run()
 

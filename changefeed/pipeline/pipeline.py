@@ -35,8 +35,10 @@ from ...schemafeed.feed import TableDropped
 from ...schemafeed.table_events import TableEvent
 from ..contract.changes import ChangeKind, StageTimes
 from ..contract.options import ChangefeedOptions, ScanChoice
+from ..contract.queries import FeedQuery
 from ..sinks.protocol import Sink, SinkProgress
 from ..targets import FeedTarget, Versions
+from .arrivals import Arrivals
 from .backfill import BACKFILL_ROWS_BEHIND, BACKFILL_SLICE_ROWS, BackfillScan
 from .boundary import Boundary, SchemaChangeEnd, plan_boundary
 from .budget import MEMORY_LIMIT, MemoryBudget
@@ -115,7 +117,7 @@ class RangeDeletion(Exception):
         super().__init__(f"the rows of {span} were deleted as a range")
 
 
-End = TableDropped | SchemaChangeEnd | TargetFailed | None
+End = Exception | None
 """Why an attempt has ended: None where it has done its work, or was told to stop."""
 
 TARGET_FAILURES = (RowUnreadable, BatchTimestampBeforeGC)
@@ -136,9 +138,13 @@ class Pipeline:
         live: LiveFeed,
         pace: IdlePace,
         decoding: SharedDecoding,
+        query: FeedQuery | None = None,
         stop: asyncio.Event | None = None,
+        arrivals: Arrivals | None = None,
     ) -> None:
-        """When `stop` is set, what was emitted is flushed, and `run` returns."""
+        """`query` is what the sink shows of changes. When `stop` is set, what was emitted is
+        flushed, and `run` returns."""
+        self._arrivals = arrivals
         self._decoding = decoding
         self._stop = stop
         self._source = source
@@ -146,7 +152,10 @@ class Pipeline:
         self._options = options
         self._live = live
         self._columnar = end.columnar
-        self.progress = FeedProgress(start, {each.target.id: each.target.span for each in starts})
+        spans = {each.target.id: each.target.span for each in starts}
+        if arrivals is not None:
+            spans[arrivals.id] = arrivals.span
+        self.progress = FeedProgress(start, spans)
         self.budget = MemoryBudget(lambda: source.settings.get(MEMORY_LIMIT))
         self._checkpointer = Checkpointer(
             end.sink,
@@ -168,7 +177,9 @@ class Pipeline:
         )
         self._writer.on_spacing = self._space_checkpoints
         self._spacing = 0.0
-        self._plan = partial(plan_boundary, options=options, follows_schema=end.follows_schema)
+        self._plan = partial(
+            plan_boundary, options=options, follows_schema=end.follows_schema, query=query
+        )
         self._lanes: dict[int, TableLane] = {}
         self._readers: list[FeedReader] = []
         self._drainers: dict[int, asyncio.Task[None]] = {}
@@ -207,9 +218,11 @@ class Pipeline:
         checkpointer = tasks.create_task(self._checkpointer.run())
         beginning = tasks.create_task(self._begin())
         stopping = tasks.create_task(self._stop_when_told())
+        following = tasks.create_task(self._follow_arrivals())
         ended_by = await self._ended
         beginning.cancel()
         stopping.cancel()
+        following.cancel()
         for reader in self._readers:
             reader.stop()
         helpers = [task for each in self._helpers.values() for task in each]
@@ -226,6 +239,26 @@ class Pipeline:
         if self._stop is not None:
             await self._stop.wait()
             self._end(None)
+
+    async def _follow_arrivals(self) -> None:
+        """Holds the frontier below what is to join. Where nothing will, and nothing is left, the
+        attempt ends."""
+        arrivals = self._arrivals
+        if arrivals is None:
+            return
+        feed = self._source.span_feed_from(self.progress.part(arrivals.id))
+        try:
+            while True:
+                events = await feed.next()
+                upto = await arrivals.take(events, feed.frontier.low_water)
+                self.progress.forward(arrivals.span, upto)
+                if arrivals.ended is not None and not self._starts:
+                    self._end(arrivals.ended)
+                if upto < feed.frontier.low_water:
+                    await arrivals.join()
+                    return
+        finally:
+            feed.close()
 
     async def _begin(self) -> None:
         """The initial scan where it is not complete, then the span feed of the targets in step; a
@@ -501,7 +534,7 @@ class Pipeline:
     def _fail(self, target_id: int, error: Exception) -> None:
         """Ends the attempt, so that another goes on without the target. Raises the error where
         there is no other target."""
-        if len(self._starts) == 1:
+        if len(self._starts) == 1 and self._arrivals is None:
             raise error
         self._end(TargetFailed(target_id, error))
 

@@ -14,7 +14,14 @@ It must never know: how the range stores, replicates or locks. It sees the range
 """
 
 from .budget import MemoryBudget
-from .host import TICK_INTERVAL, DurableEntry, PushOutcome, PushVerdict, RangeFeedHost
+from .host import (
+    TICK_INTERVAL,
+    Closing,
+    DurableEntry,
+    PushOutcome,
+    PushVerdict,
+    RangeFeedHost,
+)
 from .processor import RangeFeeds
 from .registration import RangeFeed
 from .router import RangeRouter, TickedFeed
@@ -22,6 +29,7 @@ from .span_feed import SpanFeed
 
 __all__ = [
     "TICK_INTERVAL",
+    "Closing",
     "DurableEntry",
     "MemoryBudget",
     "PushOutcome",

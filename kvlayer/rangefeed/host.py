@@ -10,7 +10,6 @@ from typing import Protocol
 import msgspec
 
 from ..clock import Clock, Timestamp
-from ..closed_timestamp import ClosedTimestamps
 from ..command import Command
 from ..engine import Engine, Reader
 from ..log import Retention
@@ -41,6 +40,31 @@ class DurableEntry(msgspec.Struct, frozen=True, gc=False):
     commit_called_ns: int
     appended_ns: int
     durable_ns: int
+
+
+class Closing(Protocol):
+    """What closes timestamps of a range: nothing more will be written at or below one.
+
+    Most ranges close by the store's clock (`closed_timestamp.ClosedTimestamps`), together. One
+    that is part of a replica takes versions from outside, far below that, and closes by what its
+    source has said (`ranges.replica.Replica`).
+    """
+
+    @property
+    def store_wide(self) -> bool:
+        """Whether the store's tick says a closing once for all ranges. Those of another closing
+        are told by themselves, and so are always busy."""
+        ...
+
+    @property
+    def durable_index(self) -> int:
+        """Who has seen every entry up to it may let the closing take effect."""
+        ...
+
+    def close(self) -> Timestamp:
+        """Closes what can be closed now, and returns the greatest closed timestamp. Raises
+        ClockStopped."""
+        ...
 
 
 class PushVerdict(Enum):
@@ -98,7 +122,7 @@ class RangeFeedHost(Protocol):
     def engine(self) -> Engine: ...
 
     @property
-    def closed(self) -> ClosedTimestamps: ...
+    def closed(self) -> Closing: ...
 
     @property
     def applied_index(self) -> int:

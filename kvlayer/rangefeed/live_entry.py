@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .. import keys
 from ..clock import Timestamp
-from ..command import CommitIntent, DeleteRangeOp, WriteValue
+from ..command import CommitIntent, DeleteRangeOp, WriteValue, WriteVersions
 from ..engine import Reader
 from ..events import DeleteRange, ValueBatch
 from ..mvcc import OMIT_FROM_FEEDS, body_at, body_of, header_of, read_at
@@ -23,6 +23,8 @@ _BACKFILLED = frozenset((OMIT_FROM_FEEDS,))
 class LiveBatch:
     """The versions of one operation in one keyspace, between `lowest` and `highest` (inclusive).
 
+    `timestamp` is that of them all; or, where they are `mixed`, the greatest.
+
     `origins` are the stores on which the values were first written, or None when all were written
     here: which is nearly always, and then nobody has to look.
     """
@@ -32,12 +34,24 @@ class LiveBatch:
     highest: bytes
     values: ValueBatch
     origins: Sequence[int | None] | None = None
+    mixed: bool = False
 
-    def within(self, span: Span, omitted: frozenset[int]) -> ValueBatch | None:
-        """What lies in the span: the very batch when all of it does, so that feeds share it."""
+    def within(self, span: Span, after: Timestamp, omitted: frozenset[int]) -> ValueBatch | None:
+        """What lies in the span and above `after`: the very batch when all of it does, so that
+        feeds share it."""
         start, end = span.start, span.end
         if self.highest < start or self.lowest >= end:
             return None
+        if self.mixed:
+            stamped = zip(self.values.keys, self.values.timestamps, self._origins(), strict=True)
+            return chosen(
+                self.values,
+                [
+                    i
+                    for i, (key, at, origin) in enumerate(stamped)
+                    if start <= key < end and at > after and origin not in omitted
+                ],
+            )
         whole = start <= self.lowest and self.highest < end
         if self.origins is None or not omitted:
             if whole:
@@ -50,6 +64,9 @@ class LiveBatch:
             self.values,
             [i for i, (key, origin) in rows if start <= key < end and origin not in omitted],
         )
+
+    def _origins(self) -> Sequence[int | None]:
+        return self.origins if self.origins is not None else [None] * len(self.values)
 
 
 class LiveEntry:
@@ -87,7 +104,7 @@ class LiveEntry:
                 if shared is not None:
                     yield DeleteRange(shared, batch.timestamp)
             else:
-                values = batch.within(span, omitted)
+                values = batch.within(span, after, omitted)
                 if values is not None:
                     yield values
 
@@ -144,24 +161,32 @@ def previous_of(
 def _decode(entry: DurableEntry) -> list[LiveBatch | DeleteRange]:
     batches: list[LiveBatch | DeleteRange] = []
     for op in entry.command.ops:
-        if isinstance(op, WriteValue | CommitIntent):
+        if isinstance(op, WriteValue | WriteVersions | CommitIntent):
             batches.extend(_decode_versions(entry, op))
         elif isinstance(op, DeleteRangeOp) and not op.omitted:
             batches.append(DeleteRange(Span(op.start, op.end), op.timestamp))
     return batches
 
 
-def _decode_versions(entry: DurableEntry, op: WriteValue | CommitIntent) -> Iterator[LiveBatch]:
+def _decode_versions(
+    entry: DurableEntry, op: WriteValue | WriteVersions | CommitIntent
+) -> Iterator[LiveBatch]:
     written = op.keys
     found = shown(op.values)
+    mixed = isinstance(op, WriteVersions)
+    if isinstance(op, WriteVersions):
+        timestamps, newest = op.timestamps, max(op.timestamps)
+    else:
+        timestamps, newest = [op.timestamp] * len(written), op.timestamp
     if found.kept is not None:
         written = [written[i] for i in found.kept]
+        timestamps = [timestamps[i] for i in found.kept]
     if not written:
         return
     batch = ValueBatch(
         keys=written,
         values=found.bodies,
-        timestamps=[op.timestamp] * len(written),
+        timestamps=timestamps,
         commit_called_ns=entry.commit_called_ns,
         appended_ns=entry.appended_ns,
         durable_ns=entry.durable_ns,
@@ -169,14 +194,14 @@ def _decode_versions(entry: DurableEntry, op: WriteValue | CommitIntent) -> Iter
     lowest, highest = min(written), max(written)
     cut = keys.KEYSPACE_LENGTH
     if lowest[:cut] == highest[:cut]:
-        yield LiveBatch(op.timestamp, lowest, highest, batch, found.origins)
+        yield LiveBatch(newest, lowest, highest, batch, found.origins, mixed)
         return
     for keyspace in sorted({key[:cut] for key in written}):
         places = [i for i, key in enumerate(written) if key[:cut] == keyspace]
         part = chosen(batch, places)
         assert part is not None
         origins = None if found.origins is None else [found.origins[i] for i in places]
-        yield LiveBatch(op.timestamp, min(part.keys), max(part.keys), part, origins)
+        yield LiveBatch(newest, min(part.keys), max(part.keys), part, origins, mixed)
 
 
 def chosen(batch: ValueBatch, places: Sequence[int]) -> ValueBatch | None:

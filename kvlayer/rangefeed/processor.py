@@ -163,7 +163,7 @@ class RangeFeeds:
 
     def close_at(self, closed: Timestamp) -> None:
         """A closing of the whole store took effect: everything that it covers was consumed."""
-        if self._processing is not None:
+        if self._processing is not None and self._host.closed.store_wide:
             self._processing.resolved.close(closed)
 
     def tick(self) -> None:
@@ -217,7 +217,7 @@ class RangeFeeds:
             processing.followed_ns = now_ns
 
     def _note_quiet(self, processing: _Processing) -> None:
-        quiet = processing.resolved.ready and not processing.resolved.intents
+        quiet = processing.still
         if quiet != processing.quiet:
             processing.quiet = quiet
             for feed in self._feeds:
@@ -299,7 +299,13 @@ class _Processing:
         self._snapshot: Snapshot | None = None
         self._intents: Iterator[tuple[bytes, Timestamp]] = iter(())
         self._begin_scan()
-        self.quiet = self.resolved.ready and not self.resolved.intents
+        self.quiet = self.still
+
+    @property
+    def still(self) -> bool:
+        """Whether the store's tick may speak for the range."""
+        ready = self.resolved.ready and not self.resolved.intents
+        return ready and self._host.closed.store_wide
 
     @property
     def awaiting(self) -> bool:

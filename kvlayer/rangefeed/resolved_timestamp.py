@@ -18,6 +18,7 @@ from ..command import (
     UpdateIntent,
     WriteIntent,
     WriteValue,
+    WriteVersions,
 )
 from .unresolved_intents import ABORTED_INTENT, UnresolvedIntents
 
@@ -93,6 +94,8 @@ class ResolvedTimestamp:
         for op in ops:
             if type(op) is WriteValue:
                 assert op.timestamp > self._resolved, (op.timestamp, self)
+            elif type(op) is WriteVersions:
+                assert min(op.timestamps) > self._resolved, (min(op.timestamps), self)
             else:
                 counted |= self._count(op)
         return counted and self._advance()
@@ -127,7 +130,7 @@ class ResolvedTimestamp:
             case WriteValue() | DeleteRangeOp():
                 assert op.timestamp > self._resolved, (op.timestamp, self)
                 return False
-            case EnginePut() | EngineDelete() | RemoveVersions():
+            case WriteVersions() | EnginePut() | EngineDelete() | RemoveVersions():
                 return False
             case _:
                 assert_never(op)

@@ -29,7 +29,12 @@ class RangeRouter(Protocol):
         ...
 
     def range_feed(
-        self, span: Span, start_after: Timestamp, *, with_previous: bool = False
+        self,
+        span: Span,
+        start_after: Timestamp,
+        *,
+        with_previous: bool = False,
+        omitted_origins: frozenset[int] = frozenset(),
     ) -> RangeFeed:
         """`RangeFeeds.register` of the range that holds `span`.
 

@@ -109,8 +109,10 @@ class SpanFeed:
         *,
         with_previous: bool = False,
         checkpoint_seconds: float = 0.0,
+        omitted_origins: frozenset[int] = frozenset(),
     ) -> None:
         """`starts` are the spans, and where each begins: a frontier's entries, for instance.
+        Values first written on one of the stores in `omitted_origins` are left out.
 
         Raises BatchTimestampBeforeGC when a start is too old.
         """
@@ -119,6 +121,7 @@ class SpanFeed:
             raise ValueError("a span feed needs a span")
         self._router = router
         self._with_previous = with_previous
+        self._omitted_origins = omitted_origins
         self._bell = Doorbell()
         self._closed = False
         self._frontier = Frontier.from_entries(oldest_first)
@@ -386,7 +389,10 @@ class SpanFeed:
     def _start(self, piece: _Piece) -> None:
         try:
             feed = self._router.range_feed(
-                piece.span, piece.start_after, with_previous=self._with_previous
+                piece.span,
+                piece.start_after,
+                with_previous=self._with_previous,
+                omitted_origins=self._omitted_origins,
             )
         except RangeFeedEnded as end:
             self._restart(piece, end)

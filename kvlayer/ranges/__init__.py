@@ -17,6 +17,7 @@ Never knows: tables, rows, SQL.
 
 from .collection import collect_garbage
 from .descriptor import NEVER
+from .ingest import carry_out
 from .parts import StoreParts
 from .queue import RangeQueue
 from .range import Range
@@ -32,6 +33,7 @@ __all__ = [
     "RangeStore",
     "StoreParts",
     "begin_incarnation",
+    "carry_out",
     "collect_garbage",
     "load_ranges",
     "recover",

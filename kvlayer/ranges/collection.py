@@ -42,6 +42,10 @@ async def collect_garbage(
         store.metrics.put("kv_protected_timestamps_expired", len(expired))
         protected = low_water(store.engine, span, now)
         held = threshold if protected is None else min(threshold, Timestamp(protected - 1))
+        replica = store.replica_of(span)
+        if replica is not None:
+            # It is read at what is resolved of it, and takes versions above that.
+            held = min(held, Timestamp(max(replica.closed - 1, 0)))
         store.raise_threshold(span, held)
         return held, store.applied_index
 

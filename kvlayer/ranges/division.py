@@ -24,6 +24,7 @@ from ..command import (
     UpdateIntent,
     WriteIntent,
     WriteValue,
+    WriteVersions,
 )
 from ..span import Span
 from .range import Range
@@ -31,7 +32,7 @@ from .range_map import RangeMap
 
 Parts = dict[Range, list[LogicalOp]]
 
-_KeyedOp = WriteValue | WriteIntent | CommitIntent | AbortIntent | RemoveVersions
+_KeyedOp = WriteValue | WriteVersions | WriteIntent | CommitIntent | AbortIntent | RemoveVersions
 
 
 def divide(
@@ -48,7 +49,14 @@ def divide(
     plain: list[LogicalOp] = []
     for op in operations:
         match op:
-            case WriteValue() | WriteIntent() | CommitIntent() | AbortIntent() | RemoveVersions():
+            case (
+                WriteValue()
+                | WriteVersions()
+                | WriteIntent()
+                | CommitIntent()
+                | AbortIntent()
+                | RemoveVersions()
+            ):
                 _divide_keys(op, ranges, parts)
             case UpdateIntent() | AbortTxn():
                 for found in (held_in := ranges_of(op.transaction_id)):
@@ -92,6 +100,9 @@ def _chosen(op: _KeyedOp, places: Sequence[int]) -> LogicalOp:
     match op:
         case WriteValue():
             return WriteValue(op.timestamp, written, [op.values[place] for place in places])
+        case WriteVersions():
+            timestamps = [op.timestamps[place] for place in places]
+            return WriteVersions(timestamps, written, [op.values[place] for place in places])
         case WriteIntent():
             values = [op.values[place] for place in places]
             histories = {key: op.histories[key] for key in written if key in op.histories}
@@ -124,6 +135,7 @@ def key_count(operations: Iterable[LogicalOp]) -> int:
         match op:
             case (
                 WriteValue(keys=named)
+                | WriteVersions(keys=named)
                 | WriteIntent(keys=named)
                 | CommitIntent(keys=named)
                 | AbortIntent(keys=named)

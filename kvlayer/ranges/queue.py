@@ -177,7 +177,7 @@ class RangeQueue:
 
     def _mergeable(self, left: Range, right: Range) -> bool:
         settings = self._store.settings
-        if right.descriptor.sticky_at(self._store.clock.last):
+        if right.descriptor.sticky_at(self._store.clock.last) or left.closed is not right.closed:
             return False
         sizes = left.size.byte_count, right.size.byte_count
         if min(sizes) >= settings.get(RANGE_MIN_BYTES):

@@ -16,13 +16,14 @@ from ..command import (
     LogicalOp,
     RemoveVersions,
     WriteValue,
+    WriteVersions,
     decode_command,
 )
 from ..engine import EngineStall, Reader
 from ..errors import StoreClosed
 from ..log import LogFull, Retention
 from ..mvcc import intents_in, keyspaces_in
-from ..rangefeed import DurableEntry, PushOutcome, RangeFeeds
+from ..rangefeed import Closing, DurableEntry, PushOutcome, RangeFeeds
 from ..span import Span
 from .descriptor import RangeDescriptor, resolved_key
 from .load import RangeLoad
@@ -73,6 +74,7 @@ class Range:
         *,
         thresholds: Thresholds | None = None,
         load: RangeLoad | None = None,
+        closed: Closing | None = None,
         max_timestamp: Timestamp = ZERO,
         persisted_resolved: Timestamp = ZERO,
         size: RangeSize | None = None,
@@ -85,7 +87,8 @@ class Range:
         self.metrics = parts.metrics
         self.random = parts.random
         self.engine = parts.engine
-        self.closed = parts.closed
+        self.closed: Closing = closed or parts.closed
+        """The store's own, or that of the replica which the range is a part of."""
         self.thresholds = thresholds or Thresholds(self.span)
         self.load = load or RangeLoad(parts.random)
         self.max_timestamp = max_timestamp
@@ -166,6 +169,11 @@ class Range:
                         self.load.note_writes(op.keys[0], len(op.keys))
                         self.size.note_written(op.keys, byte_count)
                         byte_count = 0  # of one entry, once
+                case WriteVersions():
+                    self.max_timestamp = max(self.max_timestamp, *op.timestamps)
+                    self.load.note_writes(op.keys[0], len(op.keys))
+                    self.size.note_written(op.keys, byte_count)
+                    byte_count = 0
                 case DeleteRangeOp():
                     self.max_timestamp = max(self.max_timestamp, op.timestamp)
                 case RemoveVersions():

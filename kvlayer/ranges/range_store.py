@@ -21,7 +21,7 @@ from ..command import (
 from ..errors import BatchTimestampBeforeGC, FeedEnd, RangeFeedEnded, StoreClosed
 from ..keys import ALL_KEYS
 from ..mvcc import intents_in
-from ..rangefeed import PushOutcome, PushVerdict, RangeFeed
+from ..rangefeed import Closing, PushOutcome, PushVerdict, RangeFeed
 from ..span import Span
 from ..txn.locks import LockTable, Turn
 from ..txn.record import TransactionRecord, TransactionStatus
@@ -34,6 +34,7 @@ from .division import Parts, divide, key_count
 from .parts import StoreParts
 from .range import Range
 from .range_map import RangeMap
+from .replica import Replica, check_own_writes
 from .thresholds import Thresholds
 from .whereabouts import Whereabouts
 
@@ -69,6 +70,7 @@ class RangeStore:
         self.delivery = Delivery(parts)
         self.ranges = RangeMap([Range(FIRST_RANGE, parts, self)])
         self.whereabouts = Whereabouts()
+        self.replicas: list[Replica] = []
         self.greatest_threshold = ZERO  # of any key: garbage collection went no further anywhere
         self.applied_bytes = 0  # of commands, ever
         self._records: dict[bytes, TransactionRecord] = {}
@@ -148,7 +150,10 @@ class RangeStore:
         commit_called_ns: int = 0,
         provisional: bool = False,
     ) -> int:
-        """Applies the command, then appends it: both, or neither."""
+        """Applies the command, then appends it: both, or neither.
+
+        Raises ReplicaRefused for what is written in a replica, and does not come from its source.
+        """
         only = self.ranges.only
         if only is not None:
             command = Command(only.id, self.closed.closed, list(operations))
@@ -157,6 +162,8 @@ class RangeStore:
             shares: tuple[PartOf, ...] = ((only, command, byte_count),)
         else:
             parts = divide(operations, self.ranges, self.whereabouts.of)
+            if self.replicas:
+                check_own_writes(parts)
             command = self._command(parts)
             index, byte_count = self._write(command, lowest, provisional=provisional)
             self.whereabouts.note(parts)
@@ -178,6 +185,14 @@ class RangeStore:
         index, _ = self._write(command, None)
         self.delivery.appended(index, (), commit_called_ns=0, endings=endings)
         return index
+
+    def replica_of(self, span: Span) -> Replica | None:
+        """The replica that holds all keys of the span, if there is one."""
+        return next((found for found in self.replicas if found.covers(span)), None)
+
+    def closing_of(self, span: Span) -> Closing:
+        """What closes timestamps of the span, which is that of a range."""
+        return self.replica_of(span) or self.closed
 
     def raise_threshold(self, span: Span, threshold: Timestamp) -> int | None:
         """Raises the garbage-collection threshold of the keys of `span`, in every range.
@@ -337,6 +352,8 @@ class RangeStore:
 
     def _entries_durable(self, durable_index: int) -> None:
         self.closed.entries_durable(durable_index)
+        for replica in self.replicas:
+            replica.entries_durable(durable_index)
         self.delivery.entries_durable(durable_index)
         self._retire(durable_index)
         durable = takewhile(lambda at: self._undurable[at] <= durable_index, self._undurable)

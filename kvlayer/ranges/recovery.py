@@ -21,6 +21,7 @@ from ..command import (
     UpdateIntent,
     WriteIntent,
     WriteValue,
+    WriteVersions,
     decode_command,
     engine_batch,
 )
@@ -35,6 +36,7 @@ from ..txn.record import decode_commit_record
 from .descriptor import RangeDescriptor, read_descriptors, resolved_key, size_key, thresholds_key
 from .range import Range, greatest_timestamp
 from .range_store import RangeStore
+from .replica import read_replicas
 from .size import RangeSize
 from .thresholds import Thresholds
 
@@ -58,7 +60,8 @@ async def replay(log: CommandLog, engine: Engine) -> Timestamp:
 
 
 def load_ranges(store: RangeStore) -> None:
-    """Makes the ranges that the engine holds the store's."""
+    """Makes the ranges and the replicas that the engine holds the store's."""
+    store.replicas.extend(read_replicas(store.engine))
     store.take_up([_load_range(store, found) for found in read_descriptors(store.engine)])
 
 
@@ -72,6 +75,7 @@ def _load_range(store: RangeStore, descriptor: RangeDescriptor) -> Range:
         store.parts,
         store,
         thresholds=None if thresholds is None else Thresholds.decode(span, thresholds),
+        closed=store.closing_of(span),
         max_timestamp=greatest_timestamp(engine, span),
         persisted_resolved=ZERO if resolved is None else Timestamp(int.from_bytes(resolved, "big")),
         size=None if size is None else RangeSize.decode(size),
@@ -143,6 +147,8 @@ def _greatest_timestamp(command: Command) -> Timestamp:
                 | DeleteRangeOp(timestamp=ts)
             ):
                 greatest = max(greatest, ts)
+            case WriteVersions(timestamps=several):
+                greatest = max(greatest, *several)
             case _:
                 pass
     return greatest

@@ -56,6 +56,7 @@ def split(store: RangeStore, key: bytes, sticky_until: Timestamp) -> int:
             store,
             thresholds=Thresholds.of(descriptor.span, (old.thresholds,)),
             load=old.load.share(2),
+            closed=old.closed,
             max_timestamp=old.max_timestamp,
             persisted_resolved=old.persisted_resolved,
             size=size,
@@ -77,7 +78,8 @@ def split(store: RangeStore, key: bytes, sticky_until: Timestamp) -> int:
 def merge(store: RangeStore, range_id: int) -> int:
     """Joins a range with the one behind it, in this step. The index of the entry.
 
-    Raises RangeRefused when there is no such range, or none behind it.
+    Raises RangeRefused when there is no such range, none behind it, or one that closes by another
+    rule.
     """
     left = store.ranges.with_id(range_id)
     if left is None:
@@ -85,6 +87,11 @@ def merge(store: RangeStore, range_id: int) -> int:
     right = store.ranges.after(left)
     if right is None:
         raise RangeRefused(f"range {range_id} is the last: there is none behind it to merge with")
+    if left.closed is not right.closed:
+        raise RangeRefused(
+            f"ranges {left.id} and {right.id} cannot be merged: one of them is a replica's, and "
+            "closes timestamps by itself"
+        )
     old = left.descriptor
     descriptor = RangeDescriptor(old.id, old.start, right.span.end, old.sticky_until)
     whole = Range(
@@ -93,6 +100,7 @@ def merge(store: RangeStore, range_id: int) -> int:
         store,
         thresholds=Thresholds.of(descriptor.span, (left.thresholds, right.thresholds)),
         load=left.load.joined(right.load),
+        closed=left.closed,
         max_timestamp=max(left.max_timestamp, right.max_timestamp),
         persisted_resolved=min(left.persisted_resolved, right.persisted_resolved),
         size=left.size.joined(right.size),

@@ -16,6 +16,7 @@ After the RawKV cross-cluster replication RFC of TiKV (rfcs#86), sections 2 to 4
 """
 
 from .entry import Entry, EntryUnreadable, dead_at, decode_entry, encode_deletion, encode_entry
+from .ingest import IngestedEntry, ReplicaKeyspace
 from .keyspace import (
     DELETED_TTL,
     KEYSPACE_ID_MAX,
@@ -38,7 +39,9 @@ __all__ = [
     "Deleted",
     "Entry",
     "EntryUnreadable",
+    "IngestedEntry",
     "RawKeyspace",
+    "ReplicaKeyspace",
     "Swap",
     "check_key",
     "dead_at",

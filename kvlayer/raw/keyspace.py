@@ -19,9 +19,10 @@ from functools import partial
 from typing import TypeVar
 
 from ..access import Evaluation, StoreAccess
-from ..clock import ZERO, Timestamp, duration
+from ..clock import ZERO, Timestamp, duration, format_timestamp
 from ..errors import KeyTooLarge
 from ..keys import KEY_BYTES_MAX, KEYSPACE_LENGTH, RAW_KIND, decode_bytes, encode_bytes
+from ..replica import ReplicaRefused
 from ..settings import declare_duration, declare_less
 from ..span import Span
 from .entry import decode_entry, encode_deletion, encode_entry
@@ -111,7 +112,8 @@ Pairs = Sequence[tuple[bytes, bytes]]
 class RawKeyspace:
     """One keyspace of a store, wherever the store is.
 
-    `ttl_seconds` is the time to live of what is put without one. Every call raises KeyTooLarge for
+    `ttl_seconds` is the time to live of what is put without one. A replica is read as of what is
+    `resolved` of it: below, nothing is still to come. Every call raises KeyTooLarge for
     a key or a value over its limit, having written nothing of its commit.
     """
 
@@ -122,6 +124,7 @@ class RawKeyspace:
         *,
         ttl_seconds: float | None = None,
         deadline: Deadline | None = None,
+        resolved: Timestamp | None = None,
     ) -> None:
         self.id = keyspace_id
         self.span = keyspace_span(keyspace_id)
@@ -129,14 +132,26 @@ class RawKeyspace:
         self._store = store
         self._ttl_seconds = ttl_seconds
         self._deadline = deadline
+        self._resolved = resolved
 
     # Reading
+
+    async def moment(self, at: Timestamp | None = None) -> Timestamp:
+        """As of when it is read: `at`, or the newest there is. Raises ReplicaRefused for what a
+        replica has not resolved."""
+        if self._resolved is None:
+            return await self._store.now() if at is None else at
+        if at is not None and at > self._resolved:
+            raise ReplicaRefused(
+                f"the replica has resolved {format_timestamp(self._resolved)}: it cannot be read "
+                f"as of {format_timestamp(at)} yet"
+            )
+        return self._resolved if at is None else at
 
     async def get(self, key: bytes, *, at: Timestamp | None = None) -> bytes | None:
         """The value as of `at`, or of now. Raises BatchTimestampBeforeGC."""
         check_key(key)
-        if at is None:
-            at = await self._store.now()
+        at = await self.moment(at)
         body = await self._store.snapshot(at).get(self._prefix + encode_bytes(key))
         return None if body is None else decode_entry(body).value_at(at)
 
@@ -153,8 +168,7 @@ class RawKeyspace:
         span = self._part(start, end)
         if span is None or limit == 0:
             return
-        if at is None:
-            at = await self._store.now()
+        at = await self.moment(at)
         left = limit
         async with aclosing(self._store.snapshot(at).scan_slices(span)) as slices:
             async for rows in slices:

@@ -31,6 +31,7 @@ from ..errors import (
     WriteConflict,
 )
 from ..log import LogFull
+from ..replica import ReplicaRefused
 from .messages import Failure
 
 _TEXT_ONLY: tuple[type[KVError], ...] = (
@@ -42,6 +43,7 @@ _TEXT_ONLY: tuple[type[KVError], ...] = (
     ReadConflict,
     ClockStopped,
     LogFull,
+    ReplicaRefused,
     KVError,
 )
 _BY_TEXT = {kind.__name__: kind for kind in _TEXT_ONLY}

@@ -45,12 +45,14 @@ class RemoteFeed:
         *,
         with_previous: bool,
         checkpoint_seconds: float,
+        omitted_origins: frozenset[int] = frozenset(),
     ) -> None:
         entries = list(starts)
         if not entries:
             raise ValueError("a span feed needs a span")
         self._connection = connection
         self._with_previous = with_previous
+        self._omitted_origins = sorted(omitted_origins)
         self._checkpoint_seconds = checkpoint_seconds  # that the server leaves between them
         self._spacing = 0.0  # and this end, by holding them back
         self._told_at = float("-inf")
@@ -129,6 +131,7 @@ class RemoteFeed:
             starts=[(span.start, span.end, at) for span, at in starts],
             with_previous=self._with_previous,
             checkpoint_seconds=self._checkpoint_seconds,
+            omitted_origins=self._omitted_origins,
         )
         messages = self._connection.stream("feed", question, list[WireEvent])
         async with aclosing(messages):

@@ -8,6 +8,7 @@ release of one program, and `PROTOCOL` says so. Structs are arrays on the wire.
     now          Now           -> Reply(Timestamp)
     holds        Holds         -> Reply(bool)           whether a position is in the store's past
     threshold    Threshold     -> Reply(Timestamp)      of garbage collection in some spans
+    replica      OfReplica     -> Reply(ReplicaState or None)
     evaluate     Evaluate      -> Reply(Evaluated)      reads of a one-phase transaction
     one_phase    OnePhase      -> Reply(Committed | Evaluated)
     begin        Begin         -> Reply(TransactionState)
@@ -27,9 +28,10 @@ import msgspec
 
 from ..clock import Timestamp
 from ..history import StorePosition
+from ..replica import ReplicaOrder
 from ..span import Span
 
-PROTOCOL = 4
+PROTOCOL = 5
 """To be raised with every change of a message."""
 
 WireSpan = tuple[bytes, bytes]
@@ -90,6 +92,12 @@ class Holds(Message, frozen=True):
 class Threshold(Message, frozen=True):
     connection: int
     spans: list[WireSpan]
+
+
+class OfReplica(Message, frozen=True):
+    connection: int
+    span: WireSpan
+    order: ReplicaOrder
 
 
 # One-phase transactions
@@ -312,6 +320,7 @@ class Follow(Message, frozen=True):
     starts: list[tuple[bytes, bytes, Timestamp]]
     with_previous: bool
     checkpoint_seconds: float
+    omitted_origins: list[int] = []
 
 
 class WireValues(Message, frozen=True, tag="values"):
@@ -345,6 +354,7 @@ Raw = msgspec.Raw
 M = TypeVar("M")
 
 encode = msgspec.msgpack.Encoder().encode
+NOTHING = encode(None)
 _decoders: dict[object, msgspec.msgpack.Decoder[Any]] = {}
 
 

@@ -11,6 +11,7 @@ from ..clock import Timestamp, WallClock
 from ..errors import StoreUnreachable
 from ..history import StorePosition
 from ..metrics import Metrics
+from ..replica import ReplicaOrder, ReplicaState
 from ..settings import Settings
 from ..span import Span
 from ..transaction_modes import Isolation, Priority
@@ -18,7 +19,7 @@ from .channel import Channel
 from .connection import Connection, RemoteClock
 from .evaluation import run_one_phase
 from .feed import RemoteFeed
-from .messages import Holds, Now, Threshold, wire
+from .messages import NOTHING, Holds, Now, OfReplica, Raw, Threshold, decode, wire
 from .snapshot import RemoteSnapshot, remote_versions
 from .transaction import RemoteTransaction
 
@@ -102,6 +103,11 @@ class RemoteStore:
         question = Holds(await self._connection.ready(), position)
         return await self._connection.read("holds", question, bool)
 
+    async def replica(self, span: Span, order: ReplicaOrder) -> ReplicaState | None:
+        question = OfReplica(await self._connection.ready(), wire(span), order)
+        state = await self._connection.read("replica", question, Raw)
+        return None if state == NOTHING else decode(state, ReplicaState)
+
     def begin(
         self,
         *,
@@ -169,11 +175,13 @@ class RemoteStore:
         *,
         with_previous: bool = False,
         checkpoint_seconds: float = 0.0,
+        omitted_origins: frozenset[int] = frozenset(),
     ) -> RemoteFeed:
         return self.span_feed_from(
             [(span, start_after) for span in spans],
             with_previous=with_previous,
             checkpoint_seconds=checkpoint_seconds,
+            omitted_origins=omitted_origins,
         )
 
     def span_feed_from(
@@ -182,12 +190,14 @@ class RemoteStore:
         *,
         with_previous: bool = False,
         checkpoint_seconds: float = 0.0,
+        omitted_origins: frozenset[int] = frozenset(),
     ) -> RemoteFeed:
         return RemoteFeed(
             self._connection,
             starts,
             with_previous=with_previous,
             checkpoint_seconds=checkpoint_seconds,
+            omitted_origins=omitted_origins,
         )
 
     async def close(self) -> None:

@@ -218,6 +218,7 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("drop", "relaxed", "log"): relaxed_logs.drop_relaxed_log,
     ("create", "keyspace"): keyspaces.create_keyspace,
     ("drop", "keyspace"): keyspaces.drop_keyspace,
+    ("alter", "keyspace"): keyspaces.alter_keyspace,
     ("create", "changefeed"): feeds.create_changefeed,
     ("create", "subscription"): subscriptions.create_subscription,
     ("drop", "subscription"): subscriptions.drop_subscription,

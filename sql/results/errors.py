@@ -27,6 +27,7 @@ from ...kvlayer.errors import (
 )
 from ...kvlayer.log import LogFull
 from ...kvlayer.raw import EntryUnreadable
+from ...kvlayer.replica import ReplicaRefused
 
 RETRY_HINT = "Run the transaction again from its BEGIN."
 
@@ -89,6 +90,12 @@ def from_kv(error: KVError) -> SQLError:
             )
         case KeyTooLarge():
             return SQLError("54000", f"{error}")
+        case ReplicaRefused():
+            return SQLError(
+                "55000",
+                f"{error}",
+                hint="SHOW KEYSPACES tells replicas, and how far they have come.",
+            )
         case EntryUnreadable():
             return SQLError("XX001", f"{error}", hint="The server's log and disk may say more.")
         case TransactionState():

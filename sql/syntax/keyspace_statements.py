@@ -21,6 +21,13 @@ class DropKeyspace:
 
 
 @dataclass(frozen=True, slots=True)
+class PromoteKeyspace:
+    """ALTER KEYSPACE name PROMOTE: a replica is written by its own store from here on."""
+
+    name: ObjectName
+
+
+@dataclass(frozen=True, slots=True)
 class ShowKeyspaces:
     """SHOW KEYSPACES."""
 
@@ -34,4 +41,4 @@ class KeyspaceFeed:
     end: bytes | None = None
 
 
-KeyspaceStatement = CreateKeyspace | DropKeyspace
+KeyspaceStatement = CreateKeyspace | DropKeyspace | PromoteKeyspace

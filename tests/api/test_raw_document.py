@@ -34,7 +34,11 @@ def _run(door: HttpDoor, kind: str, line: str) -> None:
         cli(door, *arguments)
     else:
         method, path, *body = line.split(" ", 2)
-        json = {"content-type": "application/json"} if path.endswith(("batch", "cas")) else {}
+        json = (
+            {"content-type": "application/json"}
+            if path.endswith(("batch", "cas", "open", "ingest"))
+            else {}
+        )
         content = body[0].encode() if body else None
         answer = door.client.request(method, path, content=content, headers=json)
         assert answer.status_code == 200, (line, answer.text)

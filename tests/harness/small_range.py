@@ -180,9 +180,16 @@ class SmallRange:
     def release(self, feed: TickedFeed) -> None: ...
 
     def range_feed(
-        self, span: Span, start_after: Timestamp, *, with_previous: bool = False
+        self,
+        span: Span,
+        start_after: Timestamp,
+        *,
+        with_previous: bool = False,
+        omitted_origins: frozenset[int] = frozenset(),
     ) -> RangeFeed:
-        return self.feeds.register(span, start_after, with_previous=with_previous)
+        return self.feeds.register(
+            span, start_after, with_previous=with_previous, omitted_origins=omitted_origins
+        )
 
 
 def write(ts: Timestamp, *written: tuple[bytes, bytes | None]) -> WriteValue:

@@ -122,6 +122,8 @@ ROUTES += (
     keyed("GET", "keys", "SELECT"),
     keyed("DELETE", "keys", "SELECT, DELETE"),
     keyed("POST", "batch", "INSERT", {"pairs": []}),
+    keyed("POST", "ingest/open", "INSERT, DELETE", {"source": "main"}),
+    keyed("POST", "ingest", "INSERT, DELETE", {"source": "main", "epoch": 1, "origin": 1}),
     keyed("POST", "cas", "SELECT, INSERT", {"key": "aw==", "expected": None, "value": "dg=="}),
     Route(
         method="POST",

@@ -141,6 +141,12 @@ ROWS: Sequence[Row] = (
     on_table("CREATE CHANGEFEED FOR TABLE t{n} INTO 'null://'", "CHANGEFEED"),
     on_table("EXPLAIN CHANGEFEED FOR TABLE t{n} INTO 'null://'", "CHANGEFEED"),
     on_table("EXPLAIN CHANGEFEED FOR TABLE t{n} WITH sample = 1", "SELECT"),
+    Row(
+        sql="CREATE CHANGEFEED FOR DATABASE d{n} INTO 'null://'",
+        needs="CHANGEFEED on the database",
+        setup=[DATABASE],
+        grants=["GRANT CHANGEFEED ON DATABASE d{n} TO {user}"],
+    ),
     on_table("CREATE SUBSCRIPTION b{n} FOR t{n}", "SELECT"),
     *(
         Row(
@@ -187,6 +193,12 @@ ROWS: Sequence[Row] = (
     on_keyspace("SELECT raw_cas('r{n}', 'k', 'v', NULL)", "SELECT, DELETE"),
     on_keyspace("CREATE CHANGEFEED FOR KEYSPACE r{n} INTO 'null://'", "CHANGEFEED"),
     on_keyspace("DROP KEYSPACE r{n}", "DROP"),
+    Row(
+        sql="ALTER KEYSPACE r{n} PROMOTE",
+        needs="CREATE on the keyspace",
+        setup=[f"{KEYSPACE} WITH (role = 'replica')"],
+        grants=["GRANT CREATE ON r{n} TO {user}"],
+    ),
     on_table("SHOW CREATE TABLE t{n}", "any privilege", grants=[GRANT_DELETE]),
     on_table("SHOW COLUMNS FROM t{n}", "any privilege", grants=[GRANT_DELETE]),
     on_table("SHOW INDEXES FROM t{n}", "any privilege", grants=[GRANT_DELETE]),

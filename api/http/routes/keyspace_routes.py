@@ -6,6 +6,8 @@
     GET    …/keys?from=a&to=b     {"pairs": [{"key": "YWRh", "value": "MQ=="}]}
     DELETE …/keys?from=a&to=b
     POST   …/batch                {"pairs": [{"key": "YWRh", "value": "MQ=="}], "ttl_seconds": 60}
+    POST   …/ingest/open          {"source": "…"}
+    POST   …/ingest               {"source": "…", "epoch": 3, "origin": 7, "entries": […]}
     POST   …/cas                  {"key": "YWRh", "expected": "MQ==", "value": "Mg=="}
 
 Keys are bytes: in a URL percent-encoded, in JSON their base64, as values are there.
@@ -21,7 +23,9 @@ from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 
 from ....catalog.rights.privileges import Privilege
-from ....kvlayer.clock import Timestamp, format_timestamp, parse_timestamp
+from ....kvlayer.clock import MAX_TIMESTAMP, Timestamp, format_timestamp, parse_timestamp
+from ....kvlayer.raw import IngestedEntry, ReplicaKeyspace
+from ....kvlayer.replica import ReplicaState
 from ....sql.execute.write.keyspaces import OpenedKeyspace
 from ....sql.runtime.keyspaces import whole_seconds
 from ...node import Node
@@ -31,7 +35,10 @@ from ..bodies import (
     JSON,
     RawBatch,
     RawDeleted,
+    RawIngest,
+    RawOpening,
     RawPair,
+    RawReplica,
     RawScan,
     RawSwap,
     RawSwapped,
@@ -50,6 +57,9 @@ SCAN_PAIRS_MAX = 1_000
 SCAN_BYTES_MAX = 1024 * 1024
 """Of one page, which is encoded in one step. `next` says where the next one begins."""
 
+_INGEST = Privilege.INSERT | Privilege.DELETE
+"""What a source sends are values and deletions."""
+
 _OCTETS: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 
 
@@ -57,6 +67,7 @@ def keyspace_routes(node: Node) -> APIRouter:
     router = APIRouter(tags=["keyspaces"])
     _key_routes(router, node)
     _range_routes(router, node)
+    _replica_routes(router, node)
     return router
 
 
@@ -158,6 +169,67 @@ def _range_routes(router: APIRouter, node: Node) -> None:
         async with _opened(node, request, keyspace, Privilege.INSERT) as raw:
             at = await raw.put_many(pairs, ttl_seconds=batch.ttl_seconds)
         return _json(RawWritten(timestamp=format_timestamp(at) if pairs else None))
+
+
+def _replica_routes(router: APIRouter, node: Node) -> None:
+    @router.post(
+        "/v1/keyspaces/{keyspace}/ingest/open", **described(reply=RawReplica, request=RawOpening)
+    )
+    async def open_replica(request: Request, keyspace: str) -> Response:
+        """Begins the next epoch of a replica's source: earlier ones send in vain from here on."""
+        opening = await read_json(request, RawOpening, bytes_max=JSON_BYTES_MAX)
+        async with _opened(node, request, keyspace, _INGEST) as raw:
+            state = await ReplicaKeyspace(node.store, raw.id).open(opening.source)
+        return _json(_replica(state))
+
+    @router.post(
+        "/v1/keyspaces/{keyspace}/ingest", **described(reply=RawReplica, request=RawIngest)
+    )
+    async def ingest(request: Request, keyspace: str) -> Response:
+        """Takes entries at the timestamps that they were given elsewhere; those that are there
+        already are dropped. What is answered is durable."""
+        sent = await read_json(request, RawIngest, bytes_max=JSON_BYTES_MAX)
+        entries = [
+            IngestedEntry(
+                entry.key,
+                entry.value,
+                _timestamp(entry.timestamp),
+                None if entry.expires_at is None else _timestamp(entry.expires_at),
+            )
+            for entry in sent.entries
+        ]
+        if not 0 <= sent.origin < 1 << 32:
+            raise HTTPException(422, "origin is a number of 32 bits")
+        async with _opened(node, request, keyspace, _INGEST) as raw:
+            try:
+                state = await ReplicaKeyspace(node.store, raw.id).ingest(
+                    entries,
+                    source=sent.source,
+                    epoch=sent.epoch,
+                    origin=sent.origin,
+                    resolved=None if sent.resolved is None else _timestamp(sent.resolved),
+                    note=sent.note,
+                )
+            except ValueError as error:
+                raise HTTPException(422, str(error)) from error
+        return _json(_replica(state))
+
+
+def _replica(state: ReplicaState) -> RawReplica:
+    return RawReplica(
+        epoch=state.epoch,
+        resolved=state.resolved,
+        note=state.note,
+        taken=state.taken,
+        known=state.known,
+    )
+
+
+def _timestamp(given: int) -> Timestamp:
+    """Raises HTTPException 422 for a number that is no timestamp."""
+    if not 0 < given <= MAX_TIMESTAMP:
+        raise HTTPException(422, f"{given} is no timestamp of a store")
+    return Timestamp(given)
 
 
 def _json(reply: msgspec.Struct) -> Response:

@@ -17,8 +17,10 @@ from ....catalog.rights.privileges import Privilege
 from ....catalog.rights.users import ROOT
 from ....catalog.store.catalog import unknown_table
 from ....catalog.store.descriptor_store import DescriptorReader
+from ....kvlayer.clock import Timestamp
 from ....kvlayer.errors import KVError
-from ....kvlayer.raw import RawKeyspace
+from ....kvlayer.raw import RawKeyspace, keyspace_span
+from ....kvlayer.replica import Begin
 from ...plan.needs import needs_on
 from ...results.errors import from_kv
 from ...runtime.authorization import require
@@ -58,11 +60,17 @@ class RawKeyspaces:
             check_keyspace(table, name)
             assert table.keyspace is not None, table
             await require(services, user, tuple(needs_on(table, int(needs))))
+            resolved: Timestamp | None = None
+            if table.keyspace.replica:
+                state = await services.store.replica(keyspace_span(table.id), Begin())
+                assert state is not None, table
+                resolved = None if state.ended else state.resolved
             yield RawKeyspace(
                 services.store,
                 table.id,
                 ttl_seconds=table.keyspace.ttl_seconds,
                 deadline=scope.deadline,
+                resolved=resolved,
             )
         except KVError as error:
             raise from_kv(error) from error

@@ -7,6 +7,7 @@ from ...syntax.keyspace_statements import (
     CreateKeyspace,
     DropKeyspace,
     KeyspaceFeed,
+    PromoteKeyspace,
     ShowKeyspaces,
 )
 from ...syntax.names import Option
@@ -37,6 +38,14 @@ def drop_keyspace(cursor: Cursor) -> DropKeyspace:
     name = cursor.object_name(_NAME)
     cursor.expect_end()
     return DropKeyspace(name=name, if_exists=if_exists)
+
+
+def alter_keyspace(cursor: Cursor) -> PromoteKeyspace:
+    """`name PROMOTE`"""
+    name = cursor.object_name(_NAME)
+    cursor.expect_words("promote")
+    cursor.expect_end()
+    return PromoteKeyspace(name)
 
 
 def show_keyspaces(cursor: Cursor) -> ShowKeyspaces:

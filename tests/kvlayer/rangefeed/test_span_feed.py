@@ -44,7 +44,12 @@ class SomeRanges:
     def release(self, feed: TickedFeed) -> None: ...
 
     def range_feed(
-        self, span: Span, start_after: Timestamp, *, with_previous: bool = False
+        self,
+        span: Span,
+        start_after: Timestamp,
+        *,
+        with_previous: bool = False,
+        omitted_origins: frozenset[int] = frozenset(),
     ) -> RangeFeed:
         small = self.holding(span.start)
         if not small.span.covers(span):
@@ -197,7 +202,12 @@ def test_futile_restarts_slow_down() -> None:
             return [span]
 
         def range_feed(
-            self, span: Span, start_after: Timestamp, *, with_previous: bool = False
+            self,
+            span: Span,
+            start_after: Timestamp,
+            *,
+            with_previous: bool = False,
+            omitted_origins: frozenset[int] = frozenset(),
         ) -> RangeFeed:
             starts.append(sim.now)
             feed = small.feeds.register(span, start_after, with_previous=with_previous)

@@ -1,0 +1,278 @@
+"""Ingest: what a replica's source asks of it, each order in steps of the store.
+
+A version that is here already is dropped, so that a source may send again what it has no answer
+to. Of one key the newest version is what a reader sees, whatever the order of arrival.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import assert_never
+
+import msgspec
+
+from .. import keys
+from ..clock import ZERO, Timestamp, duration, format_timestamp, timestamp_at
+from ..command import EnginePut, LogicalOp, WriteVersions
+from ..errors import FeedEnd
+from ..mvcc import Header, encode_value
+from ..rangefeed import Closing
+from ..replica import (
+    AHEAD_MAX,
+    Begin,
+    End,
+    Ingest,
+    Look,
+    Open,
+    ReplicaOrder,
+    ReplicaRefused,
+    ReplicaState,
+)
+from ..span import Span
+from ..txn.limits import COMMAND_BYTES_MAX, COMMAND_ROWS_MAX, check_sizes
+from ..txn.locks import Turn
+from ..txn.steps import run_step
+from .delivery import Ending
+from .descriptor import resolved_key
+from .range import Range
+from .range_store import RangeStore
+from .replica import Replica
+from .reshape import split
+
+
+async def carry_out(store: RangeStore, span: Span, order: ReplicaOrder) -> ReplicaState | None:
+    """Does what is asked of the replica that is `span`, durably, and says where it stands then.
+
+    None when there never was a replica, which only `Look` takes. Raises ReplicaRefused, and
+    KeyTooLarge, having taken nothing of what was sent, or whole commands from its front.
+    """
+    if isinstance(order, Look):
+        found = _find(store, span)
+        return None if found is None else _shown(found)
+    if not isinstance(order, Ingest):
+        return await _step(store, span, order)
+    taken = known = 0
+    state: ReplicaState | None = None
+    for part in _parts(order):
+        state = await _step(store, span, part)
+        assert state is not None, order
+        taken, known = taken + state.taken, known + state.known
+    assert state is not None, order
+    return msgspec.structs.replace(state, taken=taken, known=known)
+
+
+async def _step(store: RangeStore, span: Span, order: ReplicaOrder) -> ReplicaState | None:
+    def step(_: Turn | None) -> ReplicaState | None:
+        match order:
+            case Begin():
+                return _begin(store, span)
+            case Open():
+                return _open(_known(store, span), order, store)
+            case Ingest():
+                return _ingest(_known(store, span), order, store)
+            case End():
+                return _end(_known(store, span), store)
+            case Look():
+                raise AssertionError(order)
+            case _:
+                assert_never(order)
+
+    state = await run_step(store, step, waiter=None, lock_timeout=None)
+    await store.released(store.applied_index)
+    return state
+
+
+def _find(store: RangeStore, span: Span) -> Replica | None:
+    return next((found for found in store.replicas if found.span == span), None)
+
+
+def _known(store: RangeStore, span: Span) -> Replica:
+    found = _find(store, span)
+    if found is None:
+        raise ReplicaRefused(f"{span} is no replica: it is written by this store alone")
+    return found
+
+
+def _shown(found: Replica) -> ReplicaState:
+    return msgspec.structs.replace(found.state, resolved=found.closed)
+
+
+# Beginning and end.
+
+
+def _begin(store: RangeStore, span: Span) -> ReplicaState:
+    found = _find(store, span)
+    if found is not None:
+        return _shown(found)
+    assert not any(other.span.overlaps(span) for other in store.replicas), (span, store.replicas)
+    bounds = keys.VERSION + span.start, keys.VERSION + span.end
+    if store.engine.first(*bounds) is not None:
+        raise ReplicaRefused(f"{span} cannot become a replica: it holds versions of its own")
+    for border in (span.start, span.end):
+        split(store, border, ZERO)
+    made = Replica(span, ReplicaState())
+    _reclose(store, span, made, [made.record(made.state)])
+    store.replicas.append(made)
+    return made.state
+
+
+def _end(found: Replica, store: RangeStore) -> ReplicaState:
+    if found.state.ended:
+        return found.state
+    newest = max(part.max_timestamp for part in store.ranges.overlapping(found.span))
+    assert store.clock.last >= newest, (store.clock.last, newest)
+    ended = msgspec.structs.replace(found.state, ended=True, note=b"")
+    index = _reclose(store, found.span, store.closed, [found.record(ended)])
+    found.appended(index, ended)
+    return ended
+
+
+def _reclose(store: RangeStore, span: Span, closed: Closing, facts: Sequence[EnginePut]) -> int:
+    """Puts ranges that close by `closed` in the place of those of the span, in this step.
+
+    What was resolved there before says nothing of a replica: it starts at zero.
+    """
+    old = list(store.ranges.overlapping(span))
+    assert (old[0].span.start, old[-1].span.end) == (span.start, span.end), (old, span)
+    new = [
+        Range(
+            found.descriptor,
+            store.parts,
+            store,
+            thresholds=found.thresholds,
+            load=found.load,
+            closed=closed,
+            max_timestamp=found.max_timestamp,
+            persisted_resolved=found.persisted_resolved if closed.store_wide else ZERO,
+            size=found.size,
+        )
+        for found in old
+    ]
+    operations: list[LogicalOp] = [
+        EnginePut(resolved_key(found.id), keys.big_endian(found.persisted_resolved))
+        for found in new
+    ]
+    endings = tuple(Ending(found, FeedEnd.MANUAL_RANGE_SPLIT) for found in old)
+    index = store.propose_ending([*facts, *operations], endings)
+    store.replace(old, new)
+    return index
+
+
+# Epochs and versions.
+
+
+def _open(found: Replica, order: Open, store: RangeStore) -> ReplicaState:
+    state = found.state
+    _check_running(found)
+    if state.source not in (None, order.source):
+        raise ReplicaRefused(
+            f"the replica has another source, {state.source}: {order.source} cannot be a second"
+        )
+    state = msgspec.structs.replace(state, source=order.source, epoch=state.epoch + 1)
+    found.appended(store.propose_plain([found.record(state)]), state)
+    return state
+
+
+def _check_running(found: Replica) -> None:
+    if found.state.ended:
+        raise ReplicaRefused(
+            "the replica was promoted: it is written by its own store now; of its source it has "
+            f"everything up to {format_timestamp(found.state.resolved)}"
+        )
+
+
+@dataclass(slots=True)
+class _Fresh:
+    """The versions of an ingest that are not here yet."""
+
+    keys: list[bytes]
+    values: list[bytes]
+    timestamps: list[Timestamp]
+
+
+def _ingest(found: Replica, order: Ingest, store: RangeStore) -> ReplicaState:
+    state = found.state
+    _check_running(found)
+    if (order.source, order.epoch) != (state.source, state.epoch):
+        store.metrics.add("kv_replica_stale_epochs_total")
+        raise ReplicaRefused(
+            f"epoch {order.epoch} of {order.source} is over: the replica is in epoch {state.epoch} "
+            f"of {state.source}"
+        )
+    check_sizes(order.keys, order.bodies)
+    _check_ahead(order, store)
+    fresh = _fresh(found, order, store)
+    resolved = max(state.resolved, order.resolved or ZERO)
+    # Here people read at times of the source, and what is written after the end is to be newer.
+    store.clock.forward(max(resolved, *order.timestamps, ZERO))
+    note = state.note if order.note is None else order.note
+    state = msgspec.structs.replace(state, resolved=resolved, note=note)
+    operations: list[LogicalOp] = []
+    if fresh.keys:
+        operations.append(WriteVersions(fresh.timestamps, fresh.keys, fresh.values))
+    if state != found.state:
+        operations.append(found.record(state))
+    if operations:
+        found.appended(store.propose(operations), state)
+    store.metrics.add("kv_replica_versions_total", len(fresh.keys))
+    known = len(order.keys) - len(fresh.keys)
+    return msgspec.structs.replace(state, taken=len(fresh.keys), known=known)
+
+
+def _check_ahead(order: Ingest, store: RangeStore) -> None:
+    ahead = duration(seconds=store.settings.get(AHEAD_MAX))
+    physical = timestamp_at(unix_us=store.clock.steady.unix_us())
+    newest = max(order.resolved or ZERO, *order.timestamps, ZERO)
+    if newest > physical + ahead:
+        raise ReplicaRefused(
+            f"timestamp {format_timestamp(newest)} lies more than {AHEAD_MAX.name} above this "
+            f"store's time, {format_timestamp(physical)}: one of the two clocks is wrong"
+        )
+
+
+def _fresh(found: Replica, order: Ingest, store: RangeStore) -> _Fresh:
+    header = Header(origin=order.origin)
+    threshold = store.gc_threshold_of(found.span)
+    fresh = _Fresh([], [], [])
+    seen: set[tuple[bytes, Timestamp]] = set()
+    for key, body, at in zip(order.keys, order.bodies, order.timestamps, strict=True):
+        if not found.span.contains(key):
+            raise ReplicaRefused(f"key {key.hex()} is none of the replica's")
+        if (key, at) in seen or store.engine.get(keys.version_key(key, at)) is not None:
+            continue
+        if at <= max(found.state.resolved, threshold):
+            raise ReplicaRefused(
+                f"an unknown version of key {key.hex()} at {format_timestamp(at)} is not above "
+                f"what is resolved, {format_timestamp(found.state.resolved)}, or collected, "
+                f"{format_timestamp(threshold)}"
+            )
+        seen.add((key, at))
+        fresh.keys.append(key)
+        fresh.values.append(encode_value(body, header))
+        fresh.timestamps.append(at)
+    return fresh
+
+
+def _parts(order: Ingest) -> Sequence[Ingest]:
+    """The order, cut into what one step takes. The last says what is resolved."""
+    cuts: list[int] = []
+    start = size = 0
+    for place, body in enumerate(order.bodies):
+        size += len(body)
+        if place > start and (place - start == COMMAND_ROWS_MAX or size > COMMAND_BYTES_MAX):
+            cuts.append(place)
+            start, size = place, len(body)
+    borders = [0, *cuts, len(order.keys)]
+    return [
+        msgspec.structs.replace(
+            order,
+            keys=order.keys[low:high],
+            bodies=order.bodies[low:high],
+            timestamps=order.timestamps[low:high],
+            resolved=order.resolved if high == len(order.keys) else None,
+            note=order.note if high == len(order.keys) else None,
+        )
+        for low, high in pairwise(borders)
+    ]

@@ -1,0 +1,83 @@
+"""Ingest: entries of a main keyspace, as its replica in another store takes them.
+
+IngestedEntry(b"k", b"2", timestamp=120, expires_at=180)      put, with a time to live
+IngestedEntry(b"k", None, timestamp=140, expires_at=900)      deleted; the deletion ends at 900
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ..access import StoreAccess
+from ..clock import Timestamp
+from ..replica import Ingest, Open, ReplicaState
+from .entry import encode_deletion, encode_entry
+from .keyspace import check_key, keyspace_span, raw_key
+
+
+class IngestedEntry(msgspec.Struct, frozen=True, array_like=True):
+    """What was written of a key, and when, by the store where it was written first.
+
+    A deletion has no value, and a time at which it ends.
+    """
+
+    key: bytes
+    value: bytes | None
+    timestamp: Timestamp
+    expires_at: Timestamp | None = None
+
+    def body(self) -> bytes:
+        """Raises ValueError for a deletion that would never end."""
+        if self.value is not None:
+            return encode_entry(self.value, self.expires_at)
+        if self.expires_at is None:
+            raise ValueError(f"the deletion of key {self.key.hex()} does not say when it ends")
+        return encode_deletion(self.expires_at)
+
+
+class ReplicaKeyspace:
+    """A keyspace whose entries come from another store. Raises ReplicaRefused, KeyTooLarge."""
+
+    def __init__(self, store: StoreAccess, keyspace_id: int) -> None:
+        self._id = keyspace_id
+        self._span = keyspace_span(keyspace_id)
+        self._store = store
+
+    async def open(self, source: str) -> ReplicaState:
+        """Begins the source's next epoch, and says from where it goes on."""
+        state = await self._store.replica(self._span, Open(source))
+        assert state is not None, self._span
+        return state
+
+    async def ingest(
+        self,
+        entries: Sequence[IngestedEntry],
+        *,
+        source: str,
+        epoch: int,
+        origin: int,
+        resolved: Timestamp | None = None,
+        note: bytes | None = None,
+    ) -> ReplicaState:
+        """Takes what is not here yet; it is durable when the call returns. Raises ValueError for
+        what is no entry."""
+        for entry in entries:
+            check_key(entry.key)
+        order = Ingest(
+            source=source,
+            epoch=epoch,
+            origin=origin,
+            keys=[raw_key(self._id, entry.key) for entry in entries],
+            bodies=[entry.body() for entry in entries],
+            timestamps=[entry.timestamp for entry in entries],
+            resolved=resolved,
+            note=note,
+        )
+        state = await self._store.replica(self._span, order)
+        assert state is not None, order
+        return state
+
+    def __repr__(self) -> str:
+        return f"<ReplicaKeyspace {self._id}>"

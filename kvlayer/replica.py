@@ -1,0 +1,88 @@
+"""Replicas: spans whose versions come from another store, and what is asked of them.
+
+A *replica* takes versions at the timestamps which they were given where they were first written,
+and closes timestamps by what its *source* says: nothing at or below a checkpoint is still to come.
+The source opens it, and is given an epoch and the last checkpoint, from which it goes on:
+
+    Begin()                                   the span, which is empty, becomes a replica
+    Open(source="s")                          epoch 1, resolved 0
+    Ingest(s, 1, k@100, k@120)                taken
+    Ingest(s, 1, k@120, m@130, resolved=125)  m@130 is taken, k@120 is known, and resolved is 125
+    Open(source="s")                          epoch 2, resolved 125: the source was started anew
+    Ingest(s, 1, n@140)                       refused: epoch 1 is over
+    End()                                     resolved 125: from here on the span is written here
+    Open(source="s")                          refused: it has ended, at 125
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from .clock import ZERO, Timestamp
+from .errors import KVError
+from .settings import declare_duration
+
+AHEAD_MAX = declare_duration(
+    "kv.raw.ahead_max",
+    60.0,
+    "how far above this store's physical time a version from another store may lie",
+)
+
+
+class ReplicaRefused(KVError):
+    """A replica cannot take what it was sent, or there is none; the message says why."""
+
+
+class ReplicaState(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
+    """Where a replica stands. `resolved` is durable: everything of the source up to it is here.
+
+    `note` is what the source has left for itself, to read when it opens the replica again. One that
+    has `ended` takes no more. Of an ingest, `taken` versions were new, and `known` were here.
+    """
+
+    source: str | None = None
+    epoch: int = 0
+    resolved: Timestamp = ZERO
+    note: bytes = b""
+    ended: bool = False
+    taken: int = 0
+    known: int = 0
+
+
+class Look(msgspec.Struct, tag="look", array_like=True, frozen=True):
+    """Says where the replica stands."""
+
+
+class Begin(msgspec.Struct, tag="begin", array_like=True, frozen=True):
+    """Makes the span a replica, unless it is one or has been. One that holds versions already is
+    refused."""
+
+
+class Open(msgspec.Struct, tag="open", array_like=True, frozen=True):
+    """Begins the source's next epoch. A replica has one source for as long as it is one."""
+
+    source: str
+
+
+class Ingest(msgspec.Struct, tag="ingest", array_like=True, frozen=True, kw_only=True):
+    """Version `timestamps[i]` of `keys[i]` is `bodies[i]`; `origin` is the store that wrote them.
+
+    The versions of a key come in the order of their timestamps. Once these are taken, the source
+    has nothing more at or below `resolved`, where that is given, and leaves a `note`.
+    """
+
+    source: str
+    epoch: int
+    origin: int
+    keys: list[bytes] = []
+    bodies: list[bytes] = []
+    timestamps: list[Timestamp] = []
+    resolved: Timestamp | None = None
+    note: bytes | None = None
+
+
+class End(msgspec.Struct, tag="end", array_like=True, frozen=True):
+    """The span is written here from now on, above everything that was taken."""
+
+
+ReplicaOrder = Look | Begin | Open | Ingest | End

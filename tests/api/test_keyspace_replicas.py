@@ -1,0 +1,108 @@
+"""Replicas of keyspaces at the doors: ingest over REST, reads at what is resolved, promotion."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any
+
+import pytest
+
+from tailrace.kvlayer.clock import Timestamp, format_timestamp
+from tests.harness.http_door import HttpDoor, problem_of
+
+KS = "/v1/keyspaces/ks"
+
+
+@pytest.fixture
+def replica(door: HttpDoor) -> HttpDoor:
+    door.sql("CREATE KEYSPACE ks WITH (role = 'replica')")
+    return door
+
+
+def opened(door: HttpDoor, source: str = "main") -> int:
+    answer = door.post(f"{KS}/ingest/open", {"source": source})
+    assert answer.status_code == 200, answer.text
+    return int(answer.json()["epoch"])
+
+
+def entry(key: bytes, value: bytes | None, at: int, ends: int | None = None) -> dict[str, Any]:
+    encoded = None if value is None else b64encode(value).decode()
+    key_text = b64encode(key).decode()
+    return {"key": key_text, "value": encoded, "timestamp": at, "expires_at": ends}
+
+
+def body(epoch: int, *entries: dict[str, Any], resolved: int | None = None) -> dict[str, Any]:
+    sent = {"source": "main", "epoch": epoch, "origin": 9, "entries": list(entries)}
+    return sent if resolved is None else {**sent, "resolved": resolved}
+
+
+def refused(door: HttpDoor, sent: dict[str, Any]) -> str:
+    return str(problem_of(door.post(f"{KS}/ingest", sent))["title"])
+
+
+def test_a_replica_is_read_as_of_what_is_resolved(replica: HttpDoor) -> None:
+    now = replica.run(replica.node.store.now())
+    old = now - (3600 * 10**6 << 12)
+    epoch = opened(replica)
+    answer = replica.post(
+        f"{KS}/ingest",
+        body(epoch, entry(b"k", b"1", old), entry(b"k", b"2", old + 9), resolved=old + 5),
+    )
+    assert answer.status_code == 200, answer.text
+    assert {**answer.json(), "note": ""} == {
+        "epoch": epoch, "resolved": old + 5, "note": "", "taken": 2, "known": 0,
+    }  # fmt: skip
+    assert replica.client.get(f"{KS}/keys/k").content == b"1"
+    late = problem_of(
+        replica.client.get(f"{KS}/keys/k", params={"at": format_timestamp(Timestamp(old + 9))})
+    )
+    assert "cannot be read as of" in late["title"]
+    replica.post(f"{KS}/ingest", body(epoch, resolved=old + 9))
+    assert replica.client.get(f"{KS}/keys/k").content == b"2"
+    first = {"at": format_timestamp(Timestamp(old))}
+    assert replica.client.get(f"{KS}/keys/k", params=first).content == b"1"
+    gone = entry(b"k", None, old + 12, now)
+    replica.post(f"{KS}/ingest", body(epoch, gone, resolved=old + 20))
+    assert replica.client.get(f"{KS}/keys/k").status_code == 404
+
+
+def test_only_the_source_writes_until_the_replica_is_promoted(replica: HttpDoor) -> None:
+    first, second = opened(replica), opened(replica)
+    at = replica.run(replica.node.store.now())
+    assert "is over" in refused(replica, body(first, entry(b"k", b"1", at)))
+    assert (
+        "no other writes" in problem_of(replica.client.put(f"{KS}/keys/k", content=b"x"))["title"]
+    )
+    assert "ends" in str(replica.post(f"{KS}/ingest", body(second, entry(b"k", None, at))).text)
+    other = problem_of(replica.post(f"{KS}/ingest/open", {"source": "other"}))
+    assert "cannot be a second" in other["title"]
+    replica.post(f"{KS}/ingest", body(second, entry(b"k", b"1", at + 5), resolved=at))
+    resolved = format_timestamp(at)
+    (listed,) = rows(replica, "SHOW KEYSPACES")
+    assert listed[-2:] == ["replica", resolved]
+    assert (
+        "a replica" in replica.refused("CREATE CHANGEFEED FOR KEYSPACE ks INTO 'null://'")["title"]
+    )
+    for _ in range(2):
+        assert rows(replica, "ALTER KEYSPACE ks PROMOTE") == [[resolved]]
+    assert "was promoted" in refused(replica, body(second, entry(b"k", b"2", at + 9)))
+    assert replica.client.get(f"{KS}/keys/k").content == b"1"
+    assert replica.client.put(f"{KS}/keys/k", content=b"mine").status_code == 200
+    assert replica.client.get(f"{KS}/keys/k").content == b"mine"
+    (listed,) = rows(replica, "SHOW KEYSPACES")
+    assert listed[-2:] == ["main", resolved]
+
+
+def test_a_replica_can_be_dropped_and_a_main_keyspace_not_promoted(replica: HttpDoor) -> None:
+    opened(replica)
+    replica.sql("DROP KEYSPACE ks")
+    replica.sql("CREATE KEYSPACE ks")
+    assert "no replica" in replica.refused("ALTER KEYSPACE ks PROMOTE")["title"]
+    problem = problem_of(replica.post(f"{KS}/ingest/open", {"source": "main"}))
+    assert "no replica" in problem["title"]
+    assert "role" in replica.refused("CREATE KEYSPACE b WITH (role = 'x')")["title"]
+
+
+def rows(door: HttpDoor, sql: str) -> list[list[Any]]:
+    found: list[list[Any]] = door.post("/v1/sql", {"sql": sql}).json()["results"][-1]["rows"]
+    return found
