@@ -60,7 +60,7 @@ from ..kvlayer.offload import Offload, ThreadOffload
 from ..kvlayer.protected_timestamp import ProtectedTimestamps
 from ..kvlayer.span import Span
 from ..kvlayer.store import Store
-from ..sql import Analytics, LoadMode, LoadReport, Services, Session, load
+from ..sql import Analytics, LoadMode, LoadReport, MirrorSession, Services, Session, load
 from ..sql.execute.columnar_cache import ColumnarCache
 from ..sql.execute.ddl.analytic_rows import AnalyticRows
 from ..sql.execute.query.feed_queries import FeedQueries
@@ -83,6 +83,10 @@ from .secret_key import secret_key
 from .served_store import MIRROR_FOLDER, open_storage, start_store
 
 MIRROR_SCHEME = f"{SCHEME}:"
+MIRROR_DATABASE = "mirror:"
+"""What the names of mirrors begin with, as databases of the Postgres door."""
+
+MIRROR_SUFFIX = ".duckdb"
 NO_SUCH_FILE = "58P01"
 WORKER_TOKEN_BYTES = 32
 
@@ -226,6 +230,22 @@ class Node:
     ) -> Session:
         """A new session of a client at `address`; in `defaultdb` if none is named. Close it."""
         session = Session(self.services, database=database or DEFAULT_DATABASE, user=user)
+        session.activity.client_address = address
+        return session
+
+    def mirror_session(self, name: str, *, user: str, address: str = "") -> MirrorSession:
+        """A session of the mirror in the file `name`, or in `name.duckdb`. Close it.
+
+        Raises SQLError where no mirror can lie.
+        """
+        plain = self._files.locations.read_target(name).is_file() or name.endswith(MIRROR_SUFFIX)
+        location = name if plain else name + MIRROR_SUFFIX
+        session = MirrorSession(
+            self.services,
+            database=f"{MIRROR_DATABASE}{name}",
+            user=user,
+            read=partial(self._mirror_rows, location),
+        )
         session.activity.client_address = address
         return session
 

@@ -402,6 +402,13 @@ class CopyTo:
     whole: ObjectName | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ReadMirror:
+    """What a client of a mirror says, in DuckDB's SQL; the mirror's reader judges it."""
+
+    text: str
+
+
 Statement = (
     CreateDatabase
     | CreateTable
@@ -457,4 +464,5 @@ Statement = (
     | CopyTo
     | CursorStatement
     | Maintain
+    | ReadMirror
 )
