@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tailrace.catalog.values.errors import SQLError
-from tailrace.sql.builtins.functions.format_text import format_text, quoted_name
 from tailrace.sql.builtins.functions.decimal_series import decimal_series
+from tailrace.sql.builtins.functions.format_text import format_text, quoted_name
 from tailrace.sql.parse.lexer import tokenize
 from tailrace.sql.parse.repairs.interval_fields import field_tokens, read_fields
 
