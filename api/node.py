@@ -36,6 +36,8 @@ from ..changefeed.connections import Sealer
 from ..changefeed.export import Positions
 from ..changefeed.jobs.reservations import lives
 from ..changefeed.sinks import SinkKinds, default_kinds
+from ..changefeed.sinks.delta import SCHEME as DELTA_SCHEME
+from ..changefeed.sinks.delta import DeltaKind
 from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader, MirrorSources
 from ..changefeed.sinks.duckdb.files import READ_LANES
 from ..changefeed.sinks.files import SCHEMES as FILES_SCHEMES
@@ -46,6 +48,8 @@ from ..changefeed.sinks.objects import ObjectsKind
 from ..changefeed.sinks.postgres import SCHEMES as POSTGRES_SCHEMES
 from ..changefeed.sinks.postgres import PostgresKind
 from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, LakeServer, SparkKind
+from ..changefeed.sinks.webhook import SCHEMES as WEBHOOK_SCHEMES
+from ..changefeed.sinks.webhook import WebhookKind
 from ..changefeed.sinks.worker_tokens import WorkerTokens
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
@@ -59,6 +63,7 @@ from ..kvlayer.store import Store
 from ..sql import Analytics, LoadMode, LoadReport, Services, Session, load
 from ..sql.execute.columnar_cache import ColumnarCache
 from ..sql.execute.ddl.analytic_rows import AnalyticRows
+from ..sql.execute.query.feed_queries import FeedQueries
 from ..sql.execute.write.keyspaces import RawKeyspaces
 from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
 from ..sql.execute.write.relaxed_load import RelaxedLogs
@@ -80,6 +85,9 @@ from .served_store import MIRROR_FOLDER, open_storage, start_store
 MIRROR_SCHEME = f"{SCHEME}:"
 NO_SUCH_FILE = "58P01"
 WORKER_TOKEN_BYTES = 32
+
+FEED_QUERY_LANES = 2
+"""Batches of CDC queries that are computed at once: all use the same threads of DuckDB."""
 
 MIRROR_RESULT_BYTES_MAX = 256 * 1024 * 1024
 """What a query of a mirror may return: it is held whole until its reply is written."""
@@ -358,6 +366,11 @@ async def _assemble(
     files = DuckDBFiles(MirrorLocations(options.mirror_roots), offload)
     worker_tokens = WorkerTokens(lambda: token_urlsafe(WORKER_TOKEN_BYTES))
     resumers: dict[str, Resumer] = {}
+    # Their own, so that no session's query keeps a feed waiting.
+    feed_analytics = Analytics(
+        offload, store.clock.wall, lanes=FEED_QUERY_LANES, name="changefeed-queries"
+    )
+    closing.callback(feed_analytics.close)
     registry = JobRegistry(store, session, resumers, accepts=lambda job: feeds.accepts(job))
     feeds = Changefeeds(
         ChangefeedServices(
@@ -370,6 +383,7 @@ async def _assemble(
             rights=rights,
             sealer=Sealer(secret_key(folder, options.secret_key_file), token_bytes),
             node_id=node_id,
+            queries=FeedQueries(feed_analytics),
         ),
         registry,
     )
@@ -473,9 +487,13 @@ def _sink_kinds(
     lakes = SparkKind(options.mirror_roots, offload, options.server, worker_tokens, store.settings)
     for format in FORMATS:
         kinds.register(f"{SCHEME_PREFIX}{format}", lakes)
+    kinds.register(DELTA_SCHEME, DeltaKind(options.mirror_roots, offload))
     folders = FilesKind(options.mirror_roots, offload, node_id=node_id)
     for scheme in FILES_SCHEMES:
         kinds.register(scheme, folders)
+    webhooks = WebhookKind(store.settings)
+    for scheme in WEBHOOK_SCHEMES:
+        kinds.register(scheme, webhooks)
     buckets = ObjectsKind(offload, store.settings)
     for scheme in OBJECTS_SCHEMES:
         kinds.register(scheme, buckets)

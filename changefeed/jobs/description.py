@@ -7,18 +7,23 @@ in any place and form.
 from __future__ import annotations
 
 from ...catalog.values.identifiers import quote_identifier
+from ..contract.options import SECRET_OPTIONS
 from .details import ChangefeedDetails
 
 REDACTED = "redacted"
 
 
 def describe(details: ChangefeedDetails) -> str:
-    text = f"CREATE CHANGEFEED FOR {_followed(details)} INTO {_quoted(details.shown_sink)}"
+    of = f" FOR {_followed(details)}" if details.query is None else ""
+    text = f"CREATE CHANGEFEED{of} INTO {_quoted(details.shown_sink)}"
     options = [
-        name if value is None else f"{name} = {_quoted(REDACTED if 'auth' in name else value)}"
+        name
+        if value is None
+        else f"{name} = {_quoted(REDACTED if name.lower() in SECRET_OPTIONS else value)}"
         for name, value in sorted(details.options.items())
     ]
-    return f"{text} WITH {', '.join(options)}" if options else text
+    text = f"{text} WITH {', '.join(options)}" if options else text
+    return text if details.query is None else f"{text} AS {details.query.text}"
 
 
 def _followed(details: ChangefeedDetails) -> str:

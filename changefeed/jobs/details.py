@@ -17,12 +17,20 @@ from ...catalog.store.node_ids import FIRST_NODE_ID
 from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.span import Span
 from ..contract.boundary_kind import BoundaryKind
-from ..contract.options import ChangefeedOptions, DropPolicy, ScanChoice, parse_options
+from ..contract.options import (
+    SECRET_OPTIONS,
+    ChangefeedOptions,
+    DropPolicy,
+    ScanChoice,
+    parse_options,
+)
+from ..contract.queries import FeedQuery
 from ..sinks.protocol import BackfillProgress, SinkProgress
 from ..targets import DatabaseTables, KeyspacePart, TargetState
 
-DETAILS_FORMAT = 2
-"""Format 1 had one start for all targets, and no states."""
+DETAILS_FORMAT = 3
+"""Format 1 had one start for all targets, and no states; format 2 no queries and no
+databases."""
 
 PROGRESS_FORMAT = 1
 
@@ -86,6 +94,10 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
     once: tuple[int, ...] = ()
     """The ids of tables that ALTER CHANGEFEED has dropped from the feed: of these the sink may
     still hold something that is the feed's."""
+    query: FeedQuery | None = None
+    """What is shown of the changes of its one table, where that is not all of them."""
+    created_at: Timestamp = ZERO
+    """The time of the statement that created the feed."""
 
     whole_database: DatabaseTables | None = None
     """Where the feed follows a database: tables join at their creation, dropped ones leave."""
@@ -97,7 +109,11 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def parsed_options(self) -> ChangefeedOptions:
-        return parse_options(self.options)
+        """Without those that are secret, which are sealed (`sealed_options`)."""
+        open_options = {
+            name: text for name, text in self.options.items() if name.lower() not in SECRET_OPTIONS
+        }
+        return parse_options(open_options, self.query)
 
     @property
     def drop_policy(self) -> DropPolicy:
@@ -185,7 +201,9 @@ def decode_details(payload: bytes) -> ChangefeedDetails:
     """Raises UnknownFormat."""
     details = _details_decoder.decode(payload)
     _check(details.format, DETAILS_FORMAT, "details")
-    return details if details.format == DETAILS_FORMAT else _from_format_1(details)
+    if details.format == 1:
+        return _from_format_1(details)
+    return msgspec.structs.replace(details, format=DETAILS_FORMAT)
 
 
 def _from_format_1(details: ChangefeedDetails) -> ChangefeedDetails:

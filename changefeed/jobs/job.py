@@ -4,7 +4,8 @@ A claim of the job runs one attempt (`attempt`). How it ends decides what become
 
     scan only, done                        the job has succeeded
     SinkError, a store that asks to wait   `retryable`: the registry runs it again, later
-    SinkRefused, dropped table, too old    the job has failed, with this error
+    SinkRefused, dropped table, too old    the job has failed, with this error, or is paused with
+                                           `on_error = 'pause'`
     cancelled, or the claim is lost        left as it is, for whoever claims the job next
 
 When a feed will not come back, its progress says so first. Then its protected timestamp and its
@@ -22,12 +23,12 @@ from typing import Protocol
 
 import msgspec
 
-from ...catalog.jobs import JobFenced
+from ...catalog.jobs import JobFenced, JobPaused
 from ...kvlayer.clock import ZERO, Timestamp, duration
 from ...kvlayer.errors import StoreClosed
 from ...kvlayer.span import Span
 from ...schemafeed.feed import TableDropped
-from ..contract.options import DropPolicy
+from ..contract.options import DropPolicy, ErrorPolicy, parse_options
 from ..pipeline.live import FeedState, LiveFeed
 from ..pipeline.pipeline import TargetFailed
 from ..pipeline.progress import part_of
@@ -55,6 +56,7 @@ from .details import (
 )
 from .feed_rights import check_feed_rights
 from .membership import Membership, protected_targets
+from .sealed_options import opened_options
 from .services import ChangefeedServices
 from .sink_uris import whole_uri
 
@@ -128,6 +130,9 @@ class ChangefeedJob:
                 if retryable(error):
                     self._live.state = FeedState.BACKOFF
                     raise
+                if self._details.parsed_options.on_error is ErrorPolicy.PAUSE:
+                    self._live.state = FeedState.WAITING
+                    raise JobPaused(f"paused by an error: {error}") from error
                 failure = error
         await self._let_go("" if failure is None else str(failure) or type(failure).__name__)
         if failure is not None:
@@ -193,7 +198,8 @@ class ChangefeedJob:
         self._services.store.metrics.add("changefeed_targets_left_total")
 
     async def _attempt(self, kind: SinkKind, altered: asyncio.Event) -> bool:
-        services, details, options = self._services, self._details, self._details.parsed_options
+        services, details = self._services, self._details
+        options = parse_options(opened_options(services, details.options), details.query)
         if isinstance(kind, CheckpointedKind) and options.paced_when_idle:
             options = replace(options, min_checkpoint_frequency=kind.checkpoint_seconds)
         found = await self._claim.read_progress()
@@ -241,6 +247,8 @@ class ChangefeedJob:
         plan = FeedPlan(
             targets=[self._planned(target) for target in details.targets if not target.state.final],
             options=options,
+            query=details.query,
+            created_at=details.created_at or details.start_at,
             arrivals=arrivals,
         )
         return await run_attempt(services, plan, destination, self._live, altered=altered)
@@ -333,7 +341,8 @@ class ChangefeedJob:
     async def _save(self, progress: SinkProgress) -> None:
         await self._claim.save_progress(encode_progress(progress))
         await self._note_begun(progress)
-        age = self._services.store.settings.get(PROTECTION_MAX_AGE)
+        age = self._details.parsed_options.gc_protect_expires_after
+        age = age or self._services.store.settings.get(PROTECTION_MAX_AGE)
         behind = min(PROTECTION_SECONDS, age / 4) if age else PROTECTION_SECONDS
         least = min(self._protected_at.values(), default=ZERO)
         if progress.resolved - least > duration(seconds=behind):

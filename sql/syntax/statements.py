@@ -16,6 +16,7 @@ from .as_of_clause import AsOf
 from .changefeed_statements import (
     AlterChangefeed,
     DatabaseFeed,
+    FeedSelect,
     FetchSubscription,
     ShowFeedLag,
     ShowFeedLatency,
@@ -225,7 +226,8 @@ PlannedStatement = Query | Insert | Update | Delete | WithWrites | Merge
 class CreateChangefeed:
     """`sink` is None for a feed whose rows go to the client.
 
-    With `relaxed_log` the tables are those of that log; with `keyspace` it is the only one.
+    With `relaxed_log` the tables are those of that log; with `keyspace` it is the only one, and so
+    is that of a `query`.
     """
 
     tables: tuple[ObjectName, ...]
@@ -233,6 +235,7 @@ class CreateChangefeed:
     options: tuple[Option, ...]
     relaxed_log: str | None = None
     keyspace: KeyspaceFeed | None = None
+    query: FeedSelect | None = None
     whole_database: DatabaseFeed | None = None
     """Then it names no tables: they are those of that database, later ones too."""
 

@@ -22,13 +22,17 @@ from ....changefeed import (
     KeyspacePart,
     find_tables,
 )
+from ....changefeed.contract.queries import FeedQuery
 from ....kvlayer.access import Transaction
-from ....kvlayer.clock import Timestamp
+from ....kvlayer.clock import Timestamp, format_timestamp
 from ....kvlayer.errors import KVError
+from ....kvlayer.fibre import in_slices
 from ....kvlayer.raw import keyspace_span
 from ....kvlayer.replica import Look
+from ...analyze.feed_queries import feed_query
 from ...introspection.jobs import FEED_JOB_COLUMNS, JOB_COLUMNS, changefeed_rows, job_rows
 from ...plan.needs import missing, needs_on
+from ...results.as_of import timestamp_of_text
 from ...results.errors import from_kv
 from ...results.results import INT8, STRING, Result, Row, listing
 from ...runtime.authorization import Actor, current_rights, require
@@ -36,7 +40,7 @@ from ...runtime.jobs import JobSummary, sees
 from ...runtime.keyspaces import check_keyspace
 from ...runtime.relations import LeaseScope, full_name, resolve_all
 from ...runtime.services import Services
-from ...syntax.changefeed_statements import DatabaseFeed
+from ...syntax.changefeed_statements import DatabaseFeed, FeedSelect
 from ...syntax.names import ObjectName, Option
 from ...syntax.statements import (
     AwaitJobs,
@@ -48,7 +52,10 @@ from ...syntax.statements import (
     VerifyChangefeed,
 )
 from ..ddl.ownership import own_jobs
+from ..query.feed_queries import compile_feed_query
 from ..query.result_shape import CHANGEFEED_COLUMNS, EXPLAIN_COLUMNS, VERIFY_COLUMNS
+
+TIME_OPTIONS = frozenset({"cursor", "end_time"})
 
 
 def check_followed(
@@ -80,6 +87,25 @@ def check_sink_options(options: Sequence[Option]) -> None:
                 position=option.position,
             )  # fmt: skip
         seen.add(option.name)
+
+
+def feed_options(options: Sequence[Option], at: Timestamp) -> dict[str, str | None]:
+    """Options by name, as a feed keeps them: times that are written as for AS OF SYSTEM TIME become
+    timestamps, those of a statement at `at`. Raises SQLError 22023."""
+    given = {option.name: option.value for option in options}
+    for option in options:
+        if option.name.lower() in TIME_OPTIONS and option.value is not None:
+            try:
+                meant = timestamp_of_text(option.value.strip(), option.position, at)
+            except SQLError as error:
+                raise SQLError(
+                    "22023",
+                    f"changefeed option {option.name}: {error.message}",
+                    position=option.position,
+                    hint=error.hint,
+                ) from error
+            given[option.name] = format_timestamp(meant)
+    return given
 
 
 async def create_changefeed(
@@ -160,14 +186,24 @@ async def _requested(
     request = FeedRequest(
         tables=tables,
         names=[str(full_name(name, database)) for name in statement.tables],
-        options={option.name: option.value for option in statement.options},
+        options=feed_options(statement.options, at),
         at=at,
         user=user,
         keyspace=None
         if statement.keyspace is None
         else KeyspacePart(statement.keyspace.start, statement.keyspace.end),
+        query=None
+        if statement.query is None
+        else await _query(services, statement.query, tables[0]),
     )
     return statement, request
+
+
+async def _query(services: Services, select: FeedSelect, table: TableDescriptor) -> FeedQuery:
+    """The query of a feed. What is wrong with it is said with its author's positions."""
+    query = await in_slices(lambda: feed_query(select, table))
+    await compile_feed_query(select, table, table, services.analytics)
+    return query
 
 
 async def _check_main(services: Services, table: TableDescriptor, name: ObjectName) -> None:
@@ -217,7 +253,7 @@ async def _of_database(
     return FeedRequest(
         tables=[each.table for each in found],
         names=[each.name for each in found],
-        options={option.name: option.value for option in statement.options},
+        options=feed_options(statement.options, at),
         at=at,
         user=actor.user,
         whole_database=tables,

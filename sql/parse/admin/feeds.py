@@ -34,14 +34,18 @@ from ..cursor import Cursor, LexemeKind
 from ..ddl.keyspaces import keyspace_feed
 from ..ddl.ranges import show_ranges
 from ..queries import parse_query
+from .feed_query import feed_select
 
 
 def create_changefeed(cursor: Cursor) -> CreateChangefeed:
     """`FOR [TABLE] name, … | DATABASE name [INCLUDE | EXCLUDE TABLES name, …] | RELAXED LOG name
     | KEYSPACE name [FROM key] [TO key] [INTO 'uri'] [WITH option [= value], …]`, where INTO and
-    WITH stand before or behind FOR."""
+    WITH stand before or behind FOR; or `[INTO 'uri'] [WITH …] AS SELECT …`."""
     sink, options = _into(cursor, None), with_options(cursor)
     sink = _into(cursor, sink)
+    if cursor.accept_words("as"):
+        query = feed_select(cursor)
+        return CreateChangefeed(tables=(query.table,), sink=sink, options=options, query=query)
     cursor.expect_words("for")
     log: str | None = None
     keyspace: KeyspaceFeed | None = None
