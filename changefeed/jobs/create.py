@@ -58,6 +58,11 @@ class FeedRequest(Protocol):
         """Which keys, where the one table is a raw keyspace."""
         ...
 
+    @property
+    def replication(self) -> str | None:
+        """The name of a feed into a replica of a keyspace."""
+        ...
+
 
 async def plan_changefeed(
     services: ChangefeedServices,
@@ -109,6 +114,7 @@ async def plan_changefeed(
         sealed_uri=sink.sealed,
         connection=sink.connection,
         options=dict(request.options),
+        replication=request.replication or "",
         user_name=user_name,
         owner_logs_in=services.rights.current.may_log_in(user_name),
         start_at=start_at,

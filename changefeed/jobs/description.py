@@ -13,10 +13,14 @@ REDACTED = "redacted"
 
 def describe(details: ChangefeedDetails) -> str:
     names = ", ".join(target.name for target in details.targets)
-    text = f"CREATE CHANGEFEED FOR TABLE {names} INTO {_quoted(details.shown_sink)}"
+    what = "CREATE CHANGEFEED FOR TABLE"
+    if details.replication:
+        what = f"CREATE REPLICATION {details.replication} FOR KEYSPACE"
+    text = f"{what} {names} INTO {_quoted(details.shown_sink)}"
     options = [
         name if value is None else f"{name} = {_quoted(REDACTED if 'auth' in name else value)}"
         for name, value in sorted(details.options.items())
+        if not (details.replication and name == "mvcc_timestamp")
     ]
     return f"{text} WITH {', '.join(options)}" if options else text
 

@@ -46,6 +46,8 @@ class ChangefeedRequest:
     user: str = ROOT
     keyspace: KeyspacePart | None = None
     """Which keys, where the one table is a raw keyspace."""
+    replication: str | None = None
+    """The name of a feed into a replica."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ class Request:
     at: Timestamp
     user: str = "root"
     keyspace: KeyspacePart | None = None
+    replication: str | None = None
 
 
 class MemoryClaim:
