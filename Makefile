@@ -7,6 +7,7 @@ SEED ?= 1
 SEEDS ?= $(if $(filter command line environment,$(origin SEED)),1,200)
 MINUTES ?= 10
 ARGS ?=
+WORKERS ?= 2
 
 SQLGLOT = $(shell sed -n 's/^sqlglot==//p' constraints.txt)
 
@@ -28,11 +29,11 @@ demo-spark: $(VENV)/installed ## the same day into a Parquet lake, by Spark
 	$(BIN)/tailrace demo --spark $(ARGS)
 
 test: $(VENV)/installed ## the tests that need Python alone
-	$(BIN)/python -m pytest -q -m 'not system' $(ARGS)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m 'not system' $(ARGS)
 
 test-pure: $(VENV)/installed ## the SQL tests on sqlglot in Python alone, as where it has no wheel
 	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target $(VENV)/pure sqlglot==$(SQLGLOT)
-	PYTHONPATH=$(VENV)/pure $(BIN)/python -m pytest -q -m 'not system' tests/sql $(ARGS)
+	PYTHONPATH=$(VENV)/pure $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m 'not system' tests/sql $(ARGS)
 
 test-system: $(VENV)/installed ## the tests that start whole processes and other programs
 	$(BIN)/python -m tests.system.programs

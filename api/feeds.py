@@ -169,16 +169,18 @@ class FeedServices:
             here = asyncio.ensure_future(live.wait_until(until))
             stack.push_async_callback(_cancelled, here)
             waits: list[asyncio.Future[Any]] = [here]
+            looks = False  # at the job: where the feed runs here, only if the wait is a long one
             while True:
-                if not live.here:
+                if looks or not live.here:
                     found = await self._reached(job_id, until)
                     if found is not None:
                         return found
-                    if waits[0] is here:
-                        asking = self._feeds.waits.asking(job_id, until)
-                        answered = await stack.enter_async_context(asking)
-                        waits = [asyncio.ensure_future(answered.wait())]
-                        stack.push_async_callback(_cancelled, waits[0])
+                looks = True
+                if not live.here and waits[0] is here:
+                    asking = self._feeds.waits.asking(job_id, until)
+                    answered = await stack.enter_async_context(asking)
+                    waits = [asyncio.ensure_future(answered.wait())]
+                    stack.push_async_callback(_cancelled, waits[0])
                 left = deadline - loop.time()
                 if left <= 0:
                     raise await self._too_late(job_id, until, seconds)
@@ -263,21 +265,27 @@ class FeedServices:
         Raises SQLError where it will not come any further.
         """
         job = await self._found(job_id)
-        resolved = (await self.feed_status(job)).resolved
-        if resolved >= until:
-            return resolved
+        status = await self.feed_status(job)
+        if status.resolved >= until:
+            return status.resolved
         hints = {
             JobState.PAUSED: f"RESUME JOB {job_id} lets it go on.",
             JobState.PAUSE_REQUESTED: f"RESUME JOB {job_id} lets it go on.",
         }
+        detail = (
+            f"It came to {format_timestamp(status.resolved)}, and {format_timestamp(until)} was "
+            "waited for."
+        )
         if job.state.final or job.state in (*hints, JobState.CANCEL_REQUESTED):
             why = f": {job.error}" if job.error else ""
+            message = f"changefeed {job_id} is {job.state.value}{why}"
+            raise SQLError("55000", message, detail=detail, hint=hints.get(job.state))
+        if not status.follows:
             raise SQLError(
                 "55000",
-                f"changefeed {job_id} is {job.state.value}{why}",
-                detail=f"It came to {format_timestamp(resolved)}, and "
-                f"{format_timestamp(until)} was waited for.",
-                hint=hints.get(job.state),
+                f"changefeed {job_id} follows none of its tables at present: {status.watched}",
+                detail=detail,
+                hint=f"ALTER CHANGEFEED {job_id} RESUME TABLE lets one go on.",
             )
         return None
 

@@ -41,6 +41,8 @@ from ..changefeed.sinks.duckdb.files import READ_LANES
 from ..changefeed.sinks.files import SCHEMES as FILES_SCHEMES
 from ..changefeed.sinks.files import FilesKind
 from ..changefeed.sinks.locations import SCHEME, MirrorLocations
+from ..changefeed.sinks.objects import SCHEMES as OBJECTS_SCHEMES
+from ..changefeed.sinks.objects import ObjectsKind
 from ..changefeed.sinks.postgres import SCHEMES as POSTGRES_SCHEMES
 from ..changefeed.sinks.postgres import PostgresKind
 from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, LakeServer, SparkKind
@@ -472,6 +474,9 @@ def _sink_kinds(
     folders = FilesKind(options.mirror_roots, offload, node_id=node_id)
     for scheme in FILES_SCHEMES:
         kinds.register(scheme, folders)
+    buckets = ObjectsKind(offload, store.settings)
+    for scheme in OBJECTS_SCHEMES:
+        kinds.register(scheme, buckets)
     return kinds
 
 

@@ -33,13 +33,14 @@ from benchmarks.outcome import print_outcome
 from benchmarks.servers import tailrace_server
 from tailrace.api.cli.relaxed import LINES_PER_REQUEST, send
 from tailrace.api.demo.crashes.writers import CrashStore
-from tailrace.kvlayer.relaxed.attachment import LocalAttachment, MemoryLog
+from tailrace.kvlayer.relaxed.attachment import LocalAttachment
 from tailrace.kvlayer.relaxed.domain import Domain
-from tailrace.kvlayer.relaxed.events import EVENT, Snapshot, lines_table
+from tailrace.kvlayer.relaxed.events import EVENT, Snapshot
 from tailrace.kvlayer.relaxed.fold import fold
 from tailrace.kvlayer.relaxed.ids import following, machine_clock
 from tailrace.kvlayer.relaxed.machine import pause
 from tailrace.kvlayer.relaxed.reader import Reader
+from tailrace.kvlayer.relaxed.segment import SegmentWriter, read_segment
 from tailrace.sql.execute.write.relaxed_load import EVENTS_WANTED
 
 DOMAIN = 7
@@ -156,9 +157,19 @@ def _write(store: CrashStore) -> None:
 
 
 def written_log(events: int, rows: int, batch: int = BATCH) -> pa.Table:
-    """A log in batches of so many cells, each at rest behind it, over so many rows. Every row has
-    been written at its end."""
-    log, random, now_ns = MemoryLog(), Random(7), machine_clock()
+    """The segment of a log in batches of so many cells, each at rest behind it, over so many rows.
+    Every row has been written at its end."""
+    with tempfile.TemporaryDirectory(prefix="tailrace-relaxed-") as folder:
+        path = Path(folder) / "segment"
+        log = SegmentWriter(path, DOMAIN)
+        log.snapshot(Snapshot(domain=DOMAIN, cut=0, cells={}))
+        _write_cells(log, events, rows, batch)
+        log.close()
+        return read_segment(path).lines
+
+
+def _write_cells(log: SegmentWriter, events: int, rows: int, batch: int) -> None:
+    random, now_ns = Random(7), machine_clock()
 
     def renew() -> LocalAttachment:
         return LocalAttachment(DOMAIN, log, now_ns, renew=renew)
@@ -179,7 +190,6 @@ def written_log(events: int, rows: int, batch: int = BATCH) -> pa.Table:
                 row, column = places[number % len(places)]
                 new = b"%d" % random.randrange(1 << 20)
                 domain.write(exchange, "crashes", b"%d" % row, column, new)
-    return lines_table([Snapshot(domain=DOMAIN, cut=0, cells={}), *log.events, *log.records])
 
 
 def measure_reader(rounds: int, lines: pa.Table) -> dict[str, float]:

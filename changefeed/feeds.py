@@ -95,6 +95,8 @@ class FeedStatus:
     table_ids: tuple[int, ...]
     watched: str
     """The targets, each with what it is doing and how far it has come."""
+    follows: bool
+    """Whether any of them is followed: a feed of which all are paused resolves nothing more."""
     topics: tuple[str, ...]
     format: str
     user_name: str
@@ -395,6 +397,7 @@ class Changefeeds:
                 watched(target, self._services.target(target.table_id).span, known)
                 for target in details.targets
             ),
+            follows=bool(details.followed),
             topics=tuple(name.rpartition(".")[2] for name in names),
             format=details.parsed_options.format.value,
             user_name=details.user_name,

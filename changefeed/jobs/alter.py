@@ -16,7 +16,7 @@ from ...catalog.jobs import JobNotFound, JobRecord, JobState, JobStateRefused
 from ...catalog.jobs.job_store import JobStore
 from ...catalog.rights.privileges import Privilege
 from ...catalog.values.errors import SQLError
-from ...kvlayer.clock import Timestamp
+from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.txn import Transaction
 from ..contract.options import KNOWN_OPTIONS, ScanChoice, check_effective, parse_options
 from ..sinks.kinds import scheme_of
@@ -238,7 +238,7 @@ class _Altering:
         if action is TargetAction.PAUSE:
             changed = msgspec.structs.replace(target, state=TargetState.PAUSED)
         elif action is TargetAction.RESCAN:
-            changed = msgspec.structs.replace(changed, again=True)
+            changed = msgspec.structs.replace(changed, again=True, again_at=ZERO)
         self._details = self._details.with_target(changed)
 
     # Together

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
@@ -48,8 +48,9 @@ class PlannedTarget:
 
     What lies below `protected_at` may have been collected by now: a target that the sink holds
     nothing of scans there at the earliest. A `fresh` one begins anew whatever the sink has of it,
-    and of one that is to be shown `again` the rows are scanned where it stands. One that is not
-    `followed` stays there, and nothing of it is read.
+    and of one that is to be shown `again` the rows are scanned where it stands: at `again_at`, if
+    an earlier attempt began with that. One that is not `followed` stays there, and nothing of it is
+    read.
     """
 
     target: FeedTarget
@@ -57,6 +58,7 @@ class PlannedTarget:
     scans: bool = True
     fresh: bool = False
     again: bool = False
+    again_at: Timestamp = ZERO
     followed: bool = True
     protected_at: Timestamp = ZERO
 
@@ -102,6 +104,10 @@ def plan_tables(
     )
 
 
+async def _never_again(_: Mapping[int, Timestamp]) -> None:
+    raise AssertionError("nobody can ask this feed to show a target again")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
     """Where an attempt's rows and progress go. `known` is the job's copy of the progress: it is
@@ -113,6 +119,9 @@ class Destination:
     follows_schema: bool = False
     known: SinkProgress | None
     save: Callable[[SinkProgress], Awaitable[None]]
+    save_again: Callable[[Mapping[int, Timestamp]], Awaitable[None]] = _never_again
+    """Keeps where targets, by their ids, are scanned again. A scan that has shown nothing yet says
+    of itself only that it has not, and another attempt would not know where it was to read."""
 
 
 async def run_attempt(
@@ -150,6 +159,9 @@ async def run_attempt(
         stands = [_stand(planned, progress, found) for planned in plan.followed]
         tables = [await stand.planned.target.descriptor_at(stand.at) for stand in stands]
         await sink.open(tables)
+        again = {each.planned.target.id: each.scan_at for each in stands if each.planned.again}
+        if again:
+            await destination.save_again(again)
         live.note_flushed(progress)
         await _run_pipeline(
             services, plan, destination, stands, tables, progress, live=live, altered=altered
@@ -218,7 +230,7 @@ def _begin(plan: FeedPlan, found: SinkProgress | None) -> SinkProgress:
         span = planned.target.span
         entries = [] if found is None or planned.fresh else part_of(found.frontier, span)
         reached = [at for _, at in entries]
-        if not entries or (planned.again and min(reached) > ZERO):
+        if not entries or (planned.again and planned.followed and min(reached) > ZERO):
             entries = [(span, ZERO if planned.scans or planned.again else planned.scan_at)]
         frontier += whole(entries, span).entries()
     known = {each.target.id for each in plan.targets if not (each.fresh or each.again)}
@@ -245,7 +257,7 @@ def _stand(planned: PlannedTarget, progress: SinkProgress, found: SinkProgress |
     stood = [at for _, at in part_of(found.frontier, planned.target.span)] if found else []
     if planned.again and min(stood, default=ZERO) > ZERO:
         return _Stand(planned, min(stood), min(stood))
-    scan_at = max(reached) or planned.scan_at
+    scan_at = max(reached) or planned.again_at or planned.scan_at
     if min(reached) == ZERO:
         return _Stand(planned, scan_at, scan_at)
     in_step = planned.start_at <= progress.resolved <= min(reached)

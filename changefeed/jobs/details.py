@@ -49,6 +49,8 @@ class TargetDetails(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     fresh: bool = False
     again: bool = False
+    again_at: Timestamp = ZERO
+    """Where it is shown again, once that is known."""
     protection_id: bytes = b""
     """The protected timestamp that keeps what is not read of it; empty: it is the feed's own."""
     keyspace: KeyspacePart | None = None
@@ -119,7 +121,8 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
     def begun(self) -> ChangefeedDetails:
         """The same, with nothing that is still to begin."""
         targets = tuple(
-            msgspec.structs.replace(each, fresh=False, again=False) for each in self.targets
+            msgspec.structs.replace(each, fresh=False, again=False, again_at=ZERO)
+            for each in self.targets
         )
         return msgspec.structs.replace(self, targets=targets)
 

@@ -15,7 +15,7 @@ as everything else of a job is, and nothing of the feed runs meanwhile, which wo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -222,6 +222,7 @@ class ChangefeedJob:
             follows_schema=kind.follows_schema,
             known=known,
             save=self._save,
+            save_again=self._save_again,
         )
         self._protected_at = {each: await self._read(each) for each in details.protections}
         plan = FeedPlan(
@@ -232,6 +233,7 @@ class ChangefeedJob:
                     scans=target.scans,
                     fresh=target.fresh,
                     again=target.again,
+                    again_at=target.again_at,
                     followed=target.state.followed,
                     protected_at=self._protected_at[target.protection_id or details.protection_id],
                 )
@@ -299,16 +301,38 @@ class ChangefeedJob:
             if (target.fresh or target.again)
             and _begun(self._services.target(target.table_id, target.keyspace).span, progress)
         }
-        if not begun:
+        if begun:
+            await self._change_targets(
+                {
+                    target.table_id: msgspec.structs.replace(
+                        target, fresh=False, again=False, again_at=ZERO
+                    )
+                    for target in self._details.targets
+                    if target.table_id in begun
+                }
+            )
+
+    async def _save_again(self, at: Mapping[int, Timestamp]) -> None:
+        await self._change_targets(
+            {
+                target.table_id: msgspec.structs.replace(target, again_at=at[target.table_id])
+                for target in self._details.targets
+                if at.get(target.table_id, target.again_at) != target.again_at
+            }
+        )
+
+    async def _change_targets(self, changed: Mapping[int, TargetDetails]) -> None:
+        """Notes what this attempt has come to know. A target that was altered meanwhile stays as it
+        is then: another attempt will see to it."""
+        if not changed:
             return
         known = self._details
 
         def change(payload: bytes) -> bytes:
             details = decode_details(payload)
-            for target in known.targets:
-                if target.table_id in begun and details.target(target.table_id) == target:
-                    begins = msgspec.structs.replace(target, fresh=False, again=False)
-                    details = details.with_target(begins)
+            for target_id, target in changed.items():
+                if details.target(target_id) == known.target(target_id):
+                    details = details.with_target(target)
             return encode_details(details)
 
         self._details = decode_details(change(encode_details(known)))

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 EVENT = "event"
 RECORD = "record"
@@ -112,6 +113,13 @@ def lines_table(lines: Iterable[Line]) -> pa.Table:
         [pa.array(values, field.type) for values, field in zip(columns, LINES, strict=True)],
         schema=LINES,
     )
+
+
+def rows_where(table: pa.Table, column: str, value: str | int) -> pa.Table:
+    """The rows that have a value in a column. By a mask: an expression becomes a plan of Arrow's,
+    which costs more than some thousand rows do."""
+    wanted = pa.scalar(value, table.schema.field(column).type)
+    return table.filter(pc.equal(table.column(column), wanted))
 
 
 _NO_CELL = (None,) * 5

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .errors import SurvivorError
+from .events import rows_where
 
 CELL_COLUMNS = ["table", "row", "column"]
 _FIELDS: list[tuple[str, pa.DataType]] = [
@@ -42,26 +43,38 @@ def net_values(events: pa.Table) -> pa.Table:
     )
     summed = (
         pa.concat_tables([stored, replaced])
-        .group_by([*CELL_COLUMNS, "value"])
+        .group_by([*CELL_COLUMNS, "value"], use_threads=False)
         .aggregate([("net", "sum")])
     )
-    return summed.filter(pc.field("net_sum") != 0)
+    return summed.filter(pc.not_equal(summed["net_sum"], pa.scalar(0)))
 
 
 def fold(events: pa.Table) -> pa.Table:
     """The changes that `events` make, as rows of `CHANGES`. Raises SurvivorError."""
+    if _written_once(events):
+        old, new = events["old"], events["new"]
+        one_is_null = pc.xor(pc.is_null(old), pc.is_null(new))
+        changed = pc.or_kleene(one_is_null, pc.not_equal(old, new))
+        return events.select(CHANGES.names).filter(changed).cast(CHANGES)
     net = net_values(events)
-    stored = net.filter(pc.field("net_sum") == 1)
-    replaced = net.filter(pc.field("net_sum") == -1)
+    stored = rows_where(net, "net_sum", 1)
+    replaced = rows_where(net, "net_sum", -1)
     if stored.num_rows + replaced.num_rows != net.num_rows:
-        _raise(net.filter((pc.field("net_sum") > 1) | (pc.field("net_sum") < -1)))
+        _raise(net.filter(pc.greater(pc.abs(net["net_sum"]), pa.scalar(1))))
     joined = replaced.rename_columns({"value": "old"}).join(
         stored.rename_columns({"value": "new"}), CELL_COLUMNS, join_type="inner",
-        left_suffix="_old",
+        left_suffix="_old", use_threads=False,
     )  # fmt: skip
     if not joined.num_rows == stored.num_rows == replaced.num_rows:
         _raise_uneven(net)
     return joined.select(CHANGES.names).cast(CHANGES)
+
+
+def _written_once(events: pa.Table) -> bool:
+    """Whether no two events are of one cell: each of them is then its cell's change."""
+    return (
+        events.group_by(CELL_COLUMNS, use_threads=False).aggregate([]).num_rows == events.num_rows
+    )
 
 
 def _raise_uneven(net: pa.Table) -> None:

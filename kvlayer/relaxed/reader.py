@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .errors import ContradictingLines, ForeignDomain, PendingLimit, TooManyEvents
-from .events import CELL, EVENT, LINES, RECORD, SNAPSHOT, Record
+from .events import CELL, EVENT, LINES, RECORD, SNAPSHOT, Record, rows_where
 from .fold import CHANGES, fold
 from .ids import HALF, ID_MASK, NO_ID, before
 
@@ -134,8 +134,8 @@ class Reader:
             raise ForeignDomain(
                 f"a line is of domain {foreign[0]:016x}, and this log is {self.domain:016x}'s"
             )
-        records = self._agreed(lines.filter(pc.field("kind") == RECORD))
-        events = lines.filter(pc.field("kind") == EVENT).select(_EVENT_COLUMNS)
+        records = self._agreed(rows_where(lines, "kind", RECORD))
+        events = rows_where(lines, "kind", EVENT).select(_EVENT_COLUMNS)
         if self.pending_bytes + events.nbytes > self._pending_bytes_max:
             raise PendingLimit(
                 f"domain {self.domain:016x}: more than {self._pending_bytes_max} bytes of events "
@@ -229,11 +229,11 @@ class Reader:
         kinds = lines.column("kind").unique().to_pylist()
         if SNAPSHOT not in kinds and CELL not in kinds:
             return
-        heads = lines.filter(pc.field("kind") == SNAPSHOT).select(["id", "count"]).to_pylist()
+        heads = rows_where(lines, "kind", SNAPSHOT).select(["id", "count"]).to_pylist()
         self._snapshots |= {head["id"]: head["count"] for head in heads}
-        cells = lines.filter(pc.field("kind") == CELL)
+        cells = rows_where(lines, "kind", CELL)
         for cut in _integers(cells.column("id").unique()):
-            of_cut = cells.filter(pc.field("id") == pa.scalar(cut, pa.uint64()))
+            of_cut = rows_where(cells, "id", cut)
             kept = of_cut.select(["ordinal", *_EVENT_COLUMNS[2:]])
             known = self._cells.get(cut)
             both = kept if known is None else pa.concat_tables([known, kept])
@@ -248,7 +248,7 @@ class Reader:
         distances = pc.subtract(events.column("id"), pa.scalar(self._base, pa.uint64()))
         events = events.append_column(_DISTANCE, distances)
         if self.floor:
-            events = events.filter(pc.field(_DISTANCE) < pa.scalar(HALF, pa.uint64()))
+            events = events.filter(pc.less(distances, pa.scalar(HALF, pa.uint64())))
         events = _sorted(events)
         doubled = _repeats(events)
         if doubled is not None:
@@ -263,7 +263,7 @@ class Reader:
         if rows.num_rows == once.num_rows:
             return once
         keys = rows.group_by(["id", "ordinal"]).aggregate([([], "count_all")])
-        first = keys.filter(pc.field("count_all") > 1).slice(0, 1).to_pylist()[0]
+        first = keys.filter(pc.greater(keys["count_all"], pa.scalar(1))).slice(0, 1).to_pylist()[0]
         raise ContradictingLines(
             f"event {first['ordinal']} of batch {first['id']:016x} of domain {self.domain:016x} "
             "has come twice, with different contents"

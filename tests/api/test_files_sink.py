@@ -125,26 +125,22 @@ def test_a_mark_follows_what_it_speaks_for(tmp_path: Path) -> None:
             options = "resolved, updated, min_checkpoint_frequency = '10ms'"
             await changes(bench, await bench.feed(options, "?partition_format=flat"))
             async with asyncio.timeout(30):
-                while not (marks := bench.files("*.RESOLVED")) or not seen(bench, marks[-1]):
+                while not (spoken := spoken_for(bench)) or spoken[-1]["after"] is not None:
                     await asyncio.sleep(0.01)
-            resolved = json.loads(marks[-1].read_text())["resolved"]
-            before = [path for path in bench.files("*.ndjson") if path.name < marks[-1].name]
-            lines = [json.loads(line) for path in before for line in path.read_text().splitlines()]
-            assert [line["key"] for line in lines] == [[1], [2], [2], [1]]
-            assert all(line["updated"] <= resolved for line in lines)
+            assert [line["key"] for line in spoken] == [[1], [2], [2], [1]]
 
     asyncio.run(scenario())
 
 
-def seen(bench: Orders, mark: Path) -> bool:
-    """Whether the last change stands before the mark."""
-    lines = [
-        json.loads(line)
-        for path in bench.files("*.ndjson")
-        if path.name < mark.name
-        for line in path.read_text().splitlines()
-    ]
-    return any(line["after"] is None for line in lines)
+def spoken_for(bench: Orders) -> list[dict[str, Any]]:
+    """The lines up to the newest mark's timestamp, in files that stand before it."""
+    marks = bench.files("*.RESOLVED")
+    if not marks:
+        return []
+    resolved = json.loads(marks[-1].read_text())["resolved"]
+    before = [path for path in bench.files("*.ndjson") if path.name < marks[-1].name]
+    lines = [json.loads(line) for path in before for line in path.read_text().splitlines()]
+    return [line for line in lines if line["updated"] <= resolved]
 
 
 def test_a_scan_alone_ends_with_whole_files(tmp_path: Path) -> None:

@@ -113,3 +113,21 @@ def test_a_transaction_waits_for_nothing(tmp_path: Path) -> None:
             session.sql("BEGIN")
             session.sql("SELECT wait_for_changefeed(1)")
         assert getattr(caught.value, "sqlstate", None) == "25001"
+
+
+def test_a_feed_that_follows_no_table_is_not_waited_for(tmp_path: Path) -> None:
+    async def scenario(database: AsyncDatabase) -> None:
+        job_id = await feed_of(database)
+        await database.sql("SELECT wait_for_changefeed($1)", [job_id])
+        await database.sql(f"ALTER CHANGEFEED {job_id} PAUSE TABLE t")
+        await database.sql("UPSERT INTO t VALUES (1, 1)")
+        with pytest.raises(SQLError) as caught:
+            await asyncio.wait_for(database.sql("SELECT wait_for_changefeed($1)", [job_id]), 20)
+        assert caught.value.sqlstate == "55000"
+        assert "follows none of its tables" in caught.value.message
+        await database.sql(f"ALTER CHANGEFEED {job_id} RESUME TABLE t")
+        await database.sql("SELECT wait_for_changefeed($1)", [job_id])
+        shown = await database.mirror("m.duckdb").sql("SELECT v FROM t")
+        assert shown.to_pylist() == [{"v": 1}]
+
+    on_database(tmp_path, scenario)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
+import msgspec
 import pytest
 
 from tailrace.catalog.descriptors.descriptor import DescriptorState
 from tailrace.catalog.rows.row_codec import RowCodec
 from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed import FeedState, FeedStopped
-from tailrace.changefeed.jobs.details import decode_details, decode_progress
+from tailrace.changefeed.jobs.details import decode_details, decode_progress, encode_details
 from tailrace.changefeed.sinks import SinkError, SinkProgress, SinkRefused
 from tailrace.kvlayer.clock import ZERO, Timestamp, format_timestamp
 from tailrace.kvlayer.protected_timestamp import records
@@ -124,6 +126,39 @@ def test_dropped_table_is_the_end_of_its_feed() -> None:
                 await bench.feeds.wait_until(job_id, bench.store.clock.now())
 
     sim = Simulation(6)
+    sim.run(scenario())
+
+
+def test_an_interrupted_rescan_goes_on_where_the_table_stood() -> None:
+    """Also one that had shown no row, where another table's progress was saved."""
+
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            job_id = await bench.create()
+            claim, target = bench.jobs.claims[job_id], bench.kind.targets.setdefault(URI, Target())
+            async with bench.running(job_id):
+                at = await bench.table.write((1, "new"))
+                await bench.feeds.wait_until(job_id, at)
+                await asyncio.sleep(2)
+            details = decode_details(claim.payload)
+            again = msgspec.structs.replace(details.targets[0], again=True)
+            claim.alter(encode_details(details.with_target(again)))
+            bench.kind.fail = 2.0
+            with pytest.raises(SinkError):
+                await bench.feeds.run(claim)
+            assert target.progress is not None
+            span = target.progress.frontier[0][0]
+            target.progress = replace(target.progress, frontier=((span, ZERO),))
+            target.versions.clear()
+            bench.kind.fail = 0.0
+            async with bench.running(job_id):
+                await bench.feeds.wait_until(job_id, await bench.table.write((3, "newer")))
+                await asyncio.sleep(2)
+            assert bench.rows() == {1: "new", 2: "old", 3: "newer"}
+            assert all(version >= at for version, _ in target.versions.values())
+            assert not decode_details(claim.payload).targets[0].again
+
+    sim = Simulation(8)
     sim.run(scenario())
 
 

@@ -14,16 +14,54 @@ import shutil
 from collections.abc import Iterator
 from io import BufferedWriter
 from pathlib import Path
+from typing import IO, Protocol
 
 from ....kvlayer.clock import ZERO, Timestamp
 from .names import job_part, time_of
 
 
-class FilesFolder:
+class Folder(Protocol):
     """The files of one feed. Every method does I/O and raises OSError: call it in a lane."""
+
+    @property
+    def shown(self) -> str:
+        """The folder, as errors name it."""
+        ...
+
+    @property
+    def late(self) -> bool:
+        """Whether a file may yet appear that was given up: an answer of a server that is lost."""
+        ...
+
+    def open(self) -> None:
+        """Makes the folder ready, without what an earlier attempt left unfinished."""
+        ...
+
+    def begin(self, number: int) -> IO[bytes]:
+        """A file that is not there yet, to be written."""
+        ...
+
+    def publish(self, number: int, name: str) -> None:
+        """The file `number`, closed by its writer, is complete: it appears under `name`."""
+        ...
+
+    def close(self) -> None:
+        """Removes what is unfinished."""
+        ...
+
+    def last_time(self) -> Timestamp:
+        """The greatest timestamp that a file of the feed is named by; zero where there is none."""
+        ...
+
+
+class FilesFolder:
+    """A folder on a disk of this node."""
+
+    late = False
 
     def __init__(self, path: Path, job_id: int) -> None:
         self.path = path
+        self.shown = str(path)
         self._job_id = job_id
         self._unfinished = path / f".tailrace-{job_part(job_id)}"
 

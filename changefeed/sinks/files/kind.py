@@ -30,6 +30,9 @@ CHECKPOINT_SECONDS = 5.0
 large ones."""
 
 
+FILES_OPTIONS = PIPELINE_OPTIONS | MESSAGE_OPTIONS | {"compression"}
+
+
 class FilesKind:
     """The kind of sink that writes files of changes into a folder of this node."""
 
@@ -37,7 +40,7 @@ class FilesKind:
     local = True
     columnar = True
     follows_schema = False
-    obeys = PIPELINE_OPTIONS | MESSAGE_OPTIONS | {"compression"}
+    obeys = FILES_OPTIONS
     checkpoint_seconds = CHECKPOINT_SECONDS
 
     def __init__(
@@ -57,15 +60,7 @@ class FilesKind:
         self._attempts = count(1)
 
     def check_options(self, options: ChangefeedOptions) -> None:
-        if options.format is Format.CSV:
-            raise SQLError("0A000", "files of changes in format csv are not supported")
-        if options.envelope not in METADATA_ENVELOPES:
-            raise SQLError(
-                "22023",
-                f"files of changes have no envelope {options.envelope.value}",
-                detail="A line is a whole message, and that envelope has messages without a value.",
-                hint="Envelopes of files: wrapped, bare.",
-            )
+        check_files_options(options)
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         location = self._location(uri)
@@ -84,7 +79,7 @@ class FilesKind:
     def create(self, uri: str, context: SinkContext) -> Sink:
         location = self._location(uri)
         return FilesSink(
-            location,
+            location.layout,
             self._folder(location.path, context.identity.job_id),
             self._lane(location.path),
             context,
@@ -107,6 +102,19 @@ class FilesKind:
         if path not in self._lanes:
             self._lanes[path] = self._pool.lane(path.name)
         return self._lanes[path]
+
+
+def check_files_options(options: ChangefeedOptions) -> None:
+    """Raises SQLError where files of changes cannot be as the options say."""
+    if options.format is Format.CSV:
+        raise SQLError("0A000", "files of changes in format csv are not supported")
+    if options.envelope not in METADATA_ENVELOPES:
+        raise SQLError(
+            "22023",
+            f"files of changes have no envelope {options.envelope.value}",
+            detail="A line is a whole message, and that envelope has messages without a value.",
+            hint="Envelopes of files: wrapped, bare.",
+        )
 
 
 def _obstacle(path: Path) -> str | None:

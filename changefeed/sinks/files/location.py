@@ -8,50 +8,24 @@ nodelocal://1/orders?partition_format=hourly   the same, of node 1, in a folder 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ....catalog.values.errors import SQLError
 from ..locations import path_under
+from .layout import LAYOUT_PARAMETERS, FilesLayout, read_layout
 
-FILE_BYTES = 16 << 20
-"""CockroachDB's default for `file_size`."""
-
-_UNITS = {
-    "b": 1,
-    "kb": 10**3,
-    "mb": 10**6,
-    "gb": 10**9,
-    "kib": 1 << 10,
-    "mib": 1 << 20,
-    "gib": 1 << 30,
-}
-_SIZE = re.compile(rf"(\d+)\s*({'|'.join(_UNITS)})?")
-
-PARAMETERS = ("file_size", "partition_format", "topic_prefix")
 _FORM = "Write file:///folder, relative to the first mirror root, or nodelocal://self/folder."
-
-
-class PartitionFormat(Enum):
-    """Into which folders files go, by the day or hour (UTC) that their names begin with."""
-
-    DAILY = "daily"
-    HOURLY = "hourly"
-    FLAT = "flat"  # none
 
 
 @dataclass(frozen=True, slots=True)
 class FilesLocation:
-    """A folder. A file is ended when it has `file_bytes` bytes or more."""
+    """A folder, and how files are cut."""
 
     path: Path
-    file_bytes: int = FILE_BYTES
-    partition_format: PartitionFormat = PartitionFormat.DAILY
-    topic_prefix: str = ""
+    layout: FilesLayout
 
     @classmethod
     def read(cls, uri: str, roots: Sequence[Path], *, node_id: int) -> FilesLocation:
@@ -67,12 +41,7 @@ class FilesLocation:
         if path.exists() and not path.is_dir():
             raise _bad(uri, f"{path} is a file, and a folder is needed")
         given = _parameters(uri, parts.query)
-        return cls(
-            path,
-            _file_bytes(uri, given.get("file_size")),
-            _partition_format(uri, given.get("partition_format")),
-            given.get("topic_prefix", ""),
-        )
+        return cls(path, read_layout(given, lambda why: _bad(uri, why)))
 
 
 def _check_host(uri: str, scheme: str, host: str, node_id: int) -> None:
@@ -85,35 +54,16 @@ def _check_host(uri: str, scheme: str, host: str, node_id: int) -> None:
 def _parameters(uri: str, query: str) -> dict[str, str]:
     given: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
-        if name not in PARAMETERS:
+        if name not in LAYOUT_PARAMETERS:
             raise SQLError(
                 "22023",
                 f"unknown parameter {name!r} in sink URI {uri!r}",
-                hint=f"Known parameters: {', '.join(PARAMETERS)}.",
+                hint=f"Known parameters: {', '.join(LAYOUT_PARAMETERS)}.",
             )
         if name in given:
             raise _bad(uri, f"parameter {name!r} is given twice")
         given[name] = value
     return given
-
-
-def _file_bytes(uri: str, text: str | None) -> int:
-    if text is None:
-        return FILE_BYTES
-    found = _SIZE.fullmatch(text.strip().lower())
-    if found is None or not int(found[1]):
-        raise _bad(uri, f"file_size is a number of bytes such as 64MB or 64MiB, not {text!r}")
-    return int(found[1]) * _UNITS[found[2] or "b"]
-
-
-def _partition_format(uri: str, text: str | None) -> PartitionFormat:
-    if text is None:
-        return PartitionFormat.DAILY
-    try:
-        return PartitionFormat(text.lower())
-    except ValueError:
-        known = ", ".join(each.value for each in PartitionFormat)
-        raise _bad(uri, f"partition_format is one of {known}, not {text!r}") from None
 
 
 def _bad(uri: str, why: str) -> SQLError:

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from urllib.parse import quote
 
 from ....kvlayer.clock import Timestamp, format_timestamp, parse_timestamp
-from .location import PartitionFormat
+from .layout import PartitionFormat
 
 MARK_SUFFIX = ".RESOLVED"
 

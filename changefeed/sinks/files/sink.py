@@ -10,8 +10,9 @@ not complete is removed and comes again.
 
 Names begin with a *floor*: a timestamp that never goes back and that no change behind it is below,
 but for changes that come again. It follows the progress that was flushed, and after a restart it
-begins at the greatest name that is there. A mark is written where it is at or above the floor of
-the attempt's beginning and at or below everything that the feed's targets have yet to show: so
+begins at the greatest name that is there, or at the clock's time where files may still appear that
+an earlier attempt has given up (`Folder.late`). A mark is written where it is at or above the floor
+of the attempt's beginning and at or below everything that the feed's targets have yet to show: so
 every change at or below a mark stands in a file that sorts before it, and none is written later.
 A table that joins the feed when marks have passed its beginning, and one that is shown again, are
 behind: until they have caught up there is no mark.
@@ -33,8 +34,8 @@ from ...contract.message_form import Format
 from ...contract.options import ChangefeedOptions
 from ...encode import Topics, encoder_for
 from ..protocol import SinkContext, SinkError, SinkProgress, SinkStand
-from .folder import FilesFolder
-from .location import FilesLocation
+from .folder import Folder
+from .layout import FilesLayout
 from .names import NameMaker
 from .written_file import WrittenFile, begin_file, suffix_of
 
@@ -46,8 +47,8 @@ class FilesSink:
 
     def __init__(
         self,
-        location: FilesLocation,
-        folder: FilesFolder,
+        layout: FilesLayout,
+        folder: Folder,
         lane: OffloadLane,
         context: SinkContext,
         options: ChangefeedOptions,
@@ -56,12 +57,13 @@ class FilesSink:
     ) -> None:
         self._folder = folder
         self._lane = lane
+        self._clock = context.clock
         self._monotonic_ns = context.clock.wall.monotonic_ns
         self._options = options
         self._topics = Topics(
             full_names=context.names,
             full_table_name=options.full_table_name,
-            topic_prefix=location.topic_prefix,
+            topic_prefix=layout.topic_prefix,
         )
         # Marks are JSON beside files of any format.
         self._encoder = encoder_for(replace(options, format=Format.JSON), self._topics)
@@ -69,10 +71,10 @@ class FilesSink:
             job_id=context.identity.job_id,
             epoch=context.identity.epoch,
             attempt=attempt,
-            partition_format=location.partition_format,
+            partition_format=layout.partition_format,
             suffix=suffix_of(options),
         )
-        self._file_bytes = location.file_bytes
+        self._file_bytes = layout.file_bytes
         self._pending: list[ChangeBatch] = []
         self._low_water = low_water(context.known)
         self._floor = max(context.start_at, Timestamp(self._low_water + 1))
@@ -88,6 +90,9 @@ class FilesSink:
 
     async def open(self, tables: Sequence[TableDescriptor]) -> None:
         self._found = await self._run(self._prepare)
+        if self._folder.late:
+            # What an earlier attempt has sent may appear yet, under a name below this.
+            self._found = max(self._found, self._clock.last)
         self._floor = max(self._floor, self._found)
 
     def emit(self, batch: ChangeBatch) -> None:
@@ -122,7 +127,7 @@ class FilesSink:
         try:
             return await self._lane.run(call)
         except OSError as error:
-            raise SinkError(f"files in {self._folder.path}: {error}") from error
+            raise SinkError(f"files in {self._folder.shown}: {error}") from error
 
     # In the lane
 

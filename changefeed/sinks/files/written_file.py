@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from io import BufferedWriter
-from typing import Protocol
+from typing import IO, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -38,7 +37,7 @@ class WrittenFile(Protocol):
         ...
 
 
-def begin_file(file: BufferedWriter, options: ChangefeedOptions, encoder: Encoder) -> WrittenFile:
+def begin_file(file: IO[bytes], options: ChangefeedOptions, encoder: Encoder) -> WrittenFile:
     """A file in the format that the options ask for."""
     if options.format is Format.PARQUET:
         return ParquetFile(file, options)
@@ -53,18 +52,21 @@ def suffix_of(options: ChangefeedOptions) -> str:
     return ".ndjson" + ends[options.compression]
 
 
+def _arrow_file(file: Any) -> pa.PythonFile:
+    """The file as Arrow's writers take one. Their stubs ask for a subclass of IOBase."""
+    return pa.PythonFile(file, "w")
+
+
 class MessagesFile:
     """A message a line. A message without a value is no line."""
 
-    def __init__(
-        self, file: BufferedWriter, encoder: Encoder, compression: Compression | None
-    ) -> None:
+    def __init__(self, file: IO[bytes], encoder: Encoder, compression: Compression | None) -> None:
         self._file = file
         self._encoder = encoder
         self._stream = (
             None
             if compression is None
-            else pa.CompressedOutputStream(pa.PythonFile(file, "w"), compression.value)
+            else pa.CompressedOutputStream(_arrow_file(file), compression.value)
         )
         self.size = 0
 
@@ -90,7 +92,7 @@ class MessagesFile:
 class ParquetFile:
     """Row groups of about `ROW_GROUP_BYTES`."""
 
-    def __init__(self, file: BufferedWriter, options: ChangefeedOptions) -> None:
+    def __init__(self, file: IO[bytes], options: ChangefeedOptions) -> None:
         self._file = file
         self._options = options
         self._writer: pq.ParquetWriter | None = None
@@ -128,7 +130,7 @@ class ParquetFile:
         if self._writer is None:
             compression = self._options.compression
             self._writer = pq.ParquetWriter(
-                pa.PythonFile(self._file, "w"),
+                _arrow_file(self._file),
                 table.schema,
                 compression="snappy" if compression is None else compression.value,
             )

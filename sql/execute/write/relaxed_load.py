@@ -25,7 +25,7 @@ from ....kvlayer.access import Evaluation, Transaction
 from ....kvlayer.clock import ZERO, Timestamp
 from ....kvlayer.errors import KVError
 from ....kvlayer.relaxed.errors import PendingLimit, RelaxedLogError, SurvivorError, TooManyEvents
-from ....kvlayer.relaxed.events import LINES
+from ....kvlayer.relaxed.events import LINES, rows_where
 from ....kvlayer.relaxed.ids import HALF
 from ....kvlayer.relaxed.reader import ChangeSet, Gap, Reader
 from ....kvlayer.settings import declare_int
@@ -38,11 +38,11 @@ from ...runtime.relations import LeaseScope
 from ...runtime.services import Services
 from .relaxed_rows import apply_change_set
 
-EVENTS_WANTED = 4000
+EVENTS_WANTED = 8000
 """Quiescence points are passed over until a change set has so many events. Folding them is one step
 of the loop: some milliseconds."""
 
-FED_ROWS = 2500
+FED_ROWS = 5000
 """Lines that a reader takes in one step."""
 
 PIECE_ROWS = 10_000
@@ -116,8 +116,7 @@ class RelaxedLogs:
                     domains.add(domain)
                     of_domain = table
                     if len(found) > 1:
-                        its = pc.field("domain") == pa.scalar(domain, pa.uint64())
-                        of_domain = table.filter(its)
+                        of_domain = rows_where(table, "domain", domain)
                     made, at = await self._take(log, domain, of_domain)
                     sets, last = sets + made, max(last, at)
                 taken += table.num_rows

@@ -29,6 +29,7 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.access import Transaction
 from ....kvlayer.clock import Timestamp
+from ....kvlayer.relaxed.events import rows_where
 from ....kvlayer.relaxed.reader import ChangeSet
 from ...analyze.scalars import Bindings
 from ...results.as_of import datetime_of
@@ -66,7 +67,7 @@ async def apply_change_set(
             )
     for name, table in tables.items():
         writing = _TableWrite(services, table, transaction, at)
-        cells = changes.filter(pc.field("table") == name)
+        cells = rows_where(changes, "table", name)
         if change_set.snapshot:
             await writing.replace_all(cells)
         else:
@@ -138,8 +139,9 @@ class _TableWrite:
         rows = _array(changes.column("row")).dictionary_encode()
         texts: AnyArray = rows.dictionary
         changes = changes.append_column(_PLACE, rows.indices)
+        slices = pc.divide(rows.indices, pa.scalar(SLICE_ROWS, pa.int32()))
         for start in range(0, len(texts), SLICE_ROWS):
-            within = (pc.field(_PLACE) >= start) & (pc.field(_PLACE) < start + SLICE_ROWS)
+            within = pc.equal(slices, pa.scalar(start // SLICE_ROWS, pa.int32()))
             yield self._slice(texts.slice(start, SLICE_ROWS), changes.filter(within), start)
             await asyncio.sleep(0)
 
@@ -150,7 +152,7 @@ class _TableWrite:
         for name in changes.column("column").unique().to_pylist():
             assert isinstance(name, str), name
             column = self._named(name)
-            of_column = changes.filter(pc.field("column") == name)
+            of_column = rows_where(changes, "column", name)
             cells[name] = _Cells(
                 column,
                 pc.subtract(_array(of_column.column(_PLACE)), pa.scalar(start, pa.int32())),
@@ -268,6 +270,8 @@ class _TableWrite:
 def _replaced(values: AnyArray, places: AnyArray, new: AnyArray) -> AnyArray:
     """The values, with others at some places."""
     rows = pa.array(range(len(values)), pa.int32())
+    if places.equals(rows):
+        return new
     found = pc.index_in(rows, value_set=places)
     taken = pc.if_else(pc.is_valid(found), pc.add(found, pa.scalar(len(values), pa.int32())), rows)
     return pa.concat_arrays([values, new]).take(taken)

@@ -47,6 +47,8 @@ def _with_drawn(
             raise computed_given(column.name)
         if not given and column.default_expression is not None:
             lacking.append(column)
+    if not lacking:
+        return batch
     drawn = draw_defaults(lacking, batch.num_rows, bindings)
     for column, values in zip(lacking, drawn, strict=True):
         names.append(column.name)

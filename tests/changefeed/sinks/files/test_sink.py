@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import json
+from collections.abc import Callable
 from io import BufferedWriter
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -15,7 +17,7 @@ from tailrace.changefeed.contract.options import parse_options
 from tailrace.changefeed.sinks import FeedIdentity, Sink, SinkContext, SinkError, SinkProgress
 from tailrace.changefeed.sinks.files import FilesKind
 from tailrace.changefeed.sinks.files.folder import FilesFolder
-from tailrace.changefeed.sinks.files.location import PartitionFormat
+from tailrace.changefeed.sinks.files.layout import PartitionFormat
 from tailrace.changefeed.sinks.files.names import NameMaker, time_of, time_text
 from tailrace.kvlayer.clock import Clock, MemoryBoundStore, Timestamp, timestamp_at
 from tailrace.kvlayer.history import StorePosition
@@ -51,12 +53,13 @@ class Bench:
         self.sim = sim
         self.root = root
         self.kind = FilesKind([root], sim.offload, node_id=1)
+        self.clock = Clock(sim.wall, MemoryBoundStore())
 
     async def sink(self, *, epoch: int = 1, known: SinkProgress | None = None) -> Sink:
         context = SinkContext(
             identity=FeedIdentity(store_id="s", job_id=7, epoch=epoch),
             position=lambda: StorePosition(incarnation="", index=0),
-            clock=Clock(self.sim.wall, MemoryBoundStore()),
+            clock=self.clock,
             offload=self.sim.offload,
             settings=Settings(),
             metrics=Metrics(),
@@ -191,6 +194,46 @@ def test_a_full_disk_is_an_error_that_may_pass(tmp_path: Path) -> None:
     sim = Simulation(1)
     bench = Bench(sim, tmp_path)
     bench.kind = FilesKind([tmp_path], sim.offload, node_id=1, folder=FullFolder)
+    sim.run(scenario())
+
+
+class LateFolder(FilesFolder):
+    """A store of objects that loses an answer: what it was sent appears later."""
+
+    late = True
+    lost: ClassVar[list[Callable[[], object]]] = []
+    loses = False
+
+    def publish(self, number: int, name: str) -> None:
+        if not LateFolder.loses:
+            super().publish(number, name)
+            return
+        body = (self._unfinished / str(number)).read_bytes()
+        self.lost.append(lambda: (self.path / name).write_bytes(body))
+        raise OSError(errno.ETIMEDOUT, "no answer")
+
+
+def test_what_appears_late_sorts_before_what_comes_again(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        first = await bench.sink(known=progress(5, resolved=5))
+        first.emit(change(10, "a"))
+        await first.flush(progress(20, resolved=20))
+        LateFolder.loses = True
+        first.emit(change(30, "b"))
+        with pytest.raises(SinkError, match="no answer"):
+            await first.flush(progress(40, resolved=40))
+        LateFolder.loses = False
+        bench.clock.forward(ts(60))
+        second = await bench.sink(epoch=2, known=progress(5, resolved=5))
+        for at, value in ((10, "a"), (30, "b"), (50, "c")):
+            second.emit(change(at, value))
+        await second.flush(progress(60, resolved=60))
+        LateFolder.lost.pop()()
+        assert bench.values() == ["a", "b", "a", "b", "c"]
+
+    sim = Simulation(1)
+    bench = Bench(sim, tmp_path)
+    bench.kind = FilesKind([tmp_path], sim.offload, node_id=1, folder=LateFolder)
     sim.run(scenario())
 
 

@@ -1,0 +1,113 @@
+"""A lane: the messages of some keys, sent one batch at a time.
+
+    put  ->  | a3 b2 c1 |  batch [a1 a2 b1]  ->  receiver
+              pending       under way, until acknowledged
+
+A key belongs to one lane, so that no two batches of it are ever under way together. A batch that
+failed is sent again, and nothing of the lane goes before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from ...contract.sink_config import FlushConfig, RetryConfig
+from ..protocol import SinkError
+from .sender import Message, MessageSender
+
+BATCH_MESSAGES_MAX = 1_000
+BATCH_BYTES_MAX = 1024 * 1024
+"""Of a batch where the feed's options do not say: what receivers commonly take."""
+
+BACKOFF_SECONDS_MAX = 30.0
+
+
+class DeliveryLane:
+    """Counts what it was given and what was acknowledged, so that who compares both knows what is
+    durable. `on_acknowledged` is told the bytes of each batch, as `Message.size` counts them."""
+
+    def __init__(
+        self,
+        sender: MessageSender,
+        flush: FlushConfig,
+        retry: RetryConfig,
+        on_acknowledged: Callable[[int], None],
+    ) -> None:
+        self._sender = sender
+        self._flush = flush
+        self._retry = retry
+        self._on_acknowledged = on_acknowledged
+        self._messages_max = flush.messages or BATCH_MESSAGES_MAX
+        self._bytes_max = flush.bytes or BATCH_BYTES_MAX
+        self._pending: deque[Message] = deque()
+        self._pending_bytes = 0
+        self._arrived = asyncio.Event()
+        self.given = 0
+        self.acknowledged = 0
+
+    def put(self, message: Message) -> None:
+        self._pending.append(message)
+        self._pending_bytes += message.size
+        self.given += 1
+        self._arrived.set()
+
+    async def run(self) -> None:
+        """Sends batches until it is cancelled. Raises SinkError when a batch was sent as often as
+        it may be, and what the sender raises otherwise."""
+        while True:
+            await self._due()
+            batch = self._take()
+            await retried(self._retry, partial(self._sender.send, batch))
+            self.acknowledged += len(batch)
+            assert self.acknowledged <= self.given, (self.acknowledged, self.given)
+            self._on_acknowledged(sum(message.size for message in batch))
+
+    async def _due(self) -> None:
+        """Returns when a batch is to be sent."""
+        while not self._pending:
+            self._arrived.clear()
+            await self._arrived.wait()
+        if not self._flush.gathers:
+            return
+        try:
+            async with asyncio.timeout(self._flush.frequency):
+                while not self._full:
+                    self._arrived.clear()
+                    await self._arrived.wait()
+        except TimeoutError:
+            pass
+
+    @property
+    def _full(self) -> bool:
+        return len(self._pending) >= self._messages_max or self._pending_bytes >= self._bytes_max
+
+    def _take(self) -> list[Message]:
+        """The next batch: the oldest messages, at least one."""
+        batch: list[Message] = []
+        size = 0
+        while self._pending and len(batch) < self._messages_max:
+            if batch and size + self._pending[0].size > self._bytes_max:
+                break
+            message = self._pending.popleft()
+            batch.append(message)
+            size += message.size
+        self._pending_bytes -= size
+        return batch
+
+
+async def retried(retry: RetryConfig, attempt: Callable[[], Awaitable[None]]) -> None:
+    """Makes an attempt, and another after each SinkError until they are `retry.max` more; then
+    raises the last one. Each call begins anew, with the shortest pause."""
+    failures, pause = 0, retry.backoff
+    while True:
+        try:
+            return await attempt()
+        except SinkError:
+            failures += 1
+            if failures > retry.max:
+                raise
+        await asyncio.sleep(min(pause, BACKOFF_SECONDS_MAX))
+        pause = min(2 * pause, BACKOFF_SECONDS_MAX)

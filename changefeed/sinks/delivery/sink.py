@@ -1,0 +1,171 @@
+"""The sink of messages: from changes to acknowledgements.
+
+    emit -> changes -> encoder -> lanes -> receiver
+            (budget)   (window)
+
+Changes wait as they are, charged to the feed's budget, and are encoded while fewer than
+`IN_FLIGHT_BYTES` of messages wait for their acknowledgement. A message's key chooses its lane.
+A receiver keeps no progress: after a failure the feed sends again what was emitted since the
+progress that was saved last, so each message arrives at least once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any
+from zlib import crc32
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....kvlayer.clock import Timestamp
+from ....kvlayer.settings import declare_int
+from ....schemafeed.table_events import TableEvent
+from ...contract.changes import ChangeBatch
+from ...contract.sink_config import FlushConfig, RetryConfig
+from ...encode import Encoder, Topics
+from ..protocol import SinkContext, SinkProgress, SinkStand
+from .lane import DeliveryLane, retried
+from .sender import Message, MessageSender
+
+IN_FLIGHT_BYTES = declare_int(
+    "changefeed.sink_in_flight_bytes",
+    16 * 1024 * 1024,
+    "bytes of encoded messages that one changefeed may hold until its receiver acknowledges them",
+)
+
+REQUESTS = declare_int(
+    "changefeed.sink_io_workers",
+    8,
+    "requests to its receiver that one changefeed may have under way at a time",
+)
+
+
+class MessageSink:
+    """Feeds one receiver for one attempt of one feed.
+
+    After a failure the sink is of no further use: each flush raises it.
+    """
+
+    def __init__(
+        self,
+        sender: MessageSender,
+        context: SinkContext,
+        encoder: Encoder,
+        topics: Topics,
+        *,
+        flush: FlushConfig,
+        retry: RetryConfig,
+    ) -> None:
+        self._sender = sender
+        self._encoder = encoder
+        self._topics = topics
+        self._retry = retry
+        self._monotonic_ns = context.clock.wall.monotonic_ns
+        self._window_bytes = context.settings.get(IN_FLIGHT_BYTES)
+        self._lanes = [
+            DeliveryLane(sender, flush, retry, self._note_acknowledged)
+            for _ in range(max(1, context.settings.get(REQUESTS)))
+        ]
+        self._tasks: list[asyncio.Task[None]] = []
+        self._topic_names: tuple[str, ...] = ()
+        self._waiting: deque[ChangeBatch] = deque()
+        self._unflushed: list[ChangeBatch] = []
+        self._emitted = 0
+        self._encoded = 0
+        self._in_flight_bytes = 0
+        self._moved = asyncio.Event()
+        """Set whenever something was emitted, encoded or acknowledged, or has failed."""
+        self._work = asyncio.Event()
+        """Set when the encoder may find work."""
+        self._failure: Exception | None = None
+
+    async def stand(self) -> SinkStand | None:
+        return None
+
+    async def open(self, tables: Sequence[TableDescriptor]) -> None:
+        self._topic_names = tuple(dict.fromkeys(map(self._topics.of, tables)))
+        await self._sender.open()
+        for work in (self._encode(), *(lane.run() for lane in self._lanes)):
+            self._tasks.append(asyncio.create_task(self._guarded(work)))
+
+    def emit(self, batch: ChangeBatch) -> None:
+        batch.stages.received = self._monotonic_ns()
+        self._waiting.append(batch)
+        self._unflushed.append(batch)
+        self._emitted += 1
+        self._work.set()
+
+    def change_schema(self, event: TableEvent) -> None:
+        """Messages carry their own schema: those behind the event are under the new one."""
+
+    async def flush(self, progress: SinkProgress | None) -> None:
+        batches, self._unflushed = self._unflushed, []
+        emitted = self._emitted
+        await self._until(lambda: self._encoded >= emitted)
+        given = [lane.given for lane in self._lanes]
+        await self._until(
+            lambda: all(
+                lane.acknowledged >= count for lane, count in zip(self._lanes, given, strict=True)
+            )
+        )
+        now = self._monotonic_ns()
+        for batch in batches:
+            batch.stages.sunk = now
+
+    async def emit_resolved(self, resolved: Timestamp) -> None:
+        by_topic = self._sender.resolved_by_topic
+        topics: Sequence[str | None] = self._topic_names if by_topic else (None,)
+        for topic in topics:
+            value = self._encoder.encode_resolved(topic, resolved)
+            await retried(self._retry, partial(self._sender.send_resolved, topic, value))
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._waiting.clear()
+        await self._sender.close()
+
+    async def _encode(self) -> None:
+        """Encodes what was emitted, one batch a turn of the loop, while there is room."""
+        while True:
+            while not self._waiting or self._in_flight_bytes >= self._window_bytes:
+                self._work.clear()
+                await self._work.wait()
+            self._give(self._waiting.popleft())
+            await asyncio.sleep(0)
+
+    def _give(self, batch: ChangeBatch) -> None:
+        encoded = self._encoder.encode(batch)
+        topic, lanes, count = encoded.topic, self._lanes, len(self._lanes)
+        for key, value in zip(encoded.keys, encoded.values, strict=True):
+            message = Message(topic, key, value)
+            self._in_flight_bytes += message.size
+            lanes[crc32(key) % count].put(message)
+        self._encoded += 1
+        self._moved.set()
+
+    def _note_acknowledged(self, size: int) -> None:
+        self._in_flight_bytes -= size
+        assert self._in_flight_bytes >= 0, self._in_flight_bytes
+        self._work.set()
+        self._moved.set()
+
+    async def _until(self, reached: Callable[[], bool]) -> None:
+        """Returns when `reached` says so. Raises what has failed meanwhile."""
+        while True:
+            if self._failure is not None:
+                raise self._failure
+            if reached():
+                return
+            self._moved.clear()
+            await self._moved.wait()
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception as error:  # whatever it was, the flush that waits for it raises it
+            self._failure = self._failure or error
+            self._moved.set()

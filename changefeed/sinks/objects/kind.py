@@ -1,0 +1,104 @@
+"""What stands behind `s3://`, `gs://` and `azure://`: judges a URI, and opens sinks of files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import count
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.values.errors import SQLError
+from ....kvlayer.offload import Offload, OffloadLane
+from ....kvlayer.settings import Settings, declare_bool
+from ...contract.options import ChangefeedOptions
+from ..files.kind import CHECKPOINT_SECONDS, FILES_OPTIONS, check_files_options
+from ..files.sink import FilesSink
+from ..protocol import FeedIdentity, Sink, SinkContext
+from .folder import ObjectsFolder
+from .location import ObjectsLocation, parse_location, redacted_location
+
+IMPLICIT_CREDENTIALS = declare_bool(
+    "changefeed.implicit_credentials.enabled",
+    False,
+    "whether changefeeds may write with the credentials of the node's own environment",
+)
+
+SEND_THREADS = 8
+"""How many folders of a node are written at a time: sending waits for the network."""
+
+
+class ObjectsKind:
+    """The kind of sink that writes files of changes into a bucket."""
+
+    transactional = False
+    local = False
+    columnar = True
+    follows_schema = False
+    obeys = FILES_OPTIONS
+    checkpoint_seconds = CHECKPOINT_SECONDS
+
+    def __init__(
+        self,
+        offload: Offload,
+        settings: Settings,
+        *,
+        folder: Callable[[ObjectsLocation, int], ObjectsFolder] = ObjectsFolder,
+    ) -> None:
+        """`folder` makes the folder of a job's files at a location."""
+        self._settings = settings
+        self._folder = folder
+        self._pool = offload.pool("objects", SEND_THREADS)
+        self._lanes: dict[str, OffloadLane] = {}
+        self._attempts = count(1)
+
+    def check_options(self, options: ChangefeedOptions) -> None:
+        check_files_options(options)
+
+    async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
+        location = self._location(uri)
+        folder = self._folder(location, 0)
+        obstacle = await self._lane(location).run(folder.obstacle)
+        if obstacle is not None:
+            raise SQLError(
+                "58030",
+                f"{location.shown} cannot be written: {obstacle}",
+                hint="A changefeed is created when its sink can be reached.",
+            )
+
+    def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
+        """The folder: a mark speaks for all that is in it."""
+        return frozenset([f"folder {parse_location(uri).target}"])
+
+    def create(self, uri: str, context: SinkContext) -> Sink:
+        location = self._location(uri)
+        return FilesSink(
+            location.layout,
+            self._folder(location, context.identity.job_id),
+            self._lane(location),
+            context,
+            replace(context.options, key_in_value=True),
+            attempt=next(self._attempts),
+        )
+
+    async def release(self, uri: str, identity: FeedIdentity) -> None:
+        """The files stay as they are."""
+
+    def redacted(self, uri: str) -> str:
+        return redacted_location(uri)
+
+    def _location(self, uri: str) -> ObjectsLocation:
+        location = parse_location(uri)
+        if location.implicit and not self._settings.get(IMPLICIT_CREDENTIALS):
+            raise SQLError(
+                "42501",
+                f"{location.shown}: AUTH=implicit is not allowed",
+                hint=f"SET CLUSTER SETTING {IMPLICIT_CREDENTIALS.name} = true lends changefeeds "
+                "the credentials of the node.",
+            )
+        return location
+
+    def _lane(self, location: ObjectsLocation) -> OffloadLane:
+        """The lane of a folder, one call at a time whoever the feed is."""
+        if location.target not in self._lanes:
+            self._lanes[location.target] = self._pool.lane(location.path)
+        return self._lanes[location.target]

@@ -1,0 +1,196 @@
+"""Changefeeds into S3: a real server, which is slow, refuses and loses answers, and is read back by
+programs that know nothing of the sink."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import io
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tailrace.api.embedded import AsyncDatabase, aopen
+from tailrace.catalog.values.errors import SQLError
+from tests.harness.s3_server import BUCKET, SECRET, S3Server
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of the server's own libraries
+]
+
+MARKS = "&partition_format=hourly&file_size=300"
+
+
+@asynccontextmanager
+async def store(path: Path) -> AsyncIterator[AsyncDatabase]:
+    database = await aopen(path)
+    try:
+        await database.sql("SET CLUSTER SETTING jobs.retry.max_backoff = '0.1s'")
+        yield database
+    finally:
+        await database.close()
+
+
+async def create(database: AsyncDatabase, uri: str, options: str) -> int:
+    created = await database.sql(f"CREATE CHANGEFEED FOR orders INTO '{uri}' WITH {options}")
+    ((job_id,),) = created.fetchall()
+    assert isinstance(job_id, int)
+    return job_id
+
+
+async def caught_up(database: AsyncDatabase, job_id: int) -> None:
+    async with asyncio.timeout(60):
+        await database.feed(job_id).wait_until(await database.node.store.now())
+
+
+async def ended(database: AsyncDatabase, job_id: int) -> None:
+    async with asyncio.timeout(60):
+        while "succeeded" not in str(
+            (await database.sql(f"SHOW CHANGEFEED JOB {job_id}")).fetchall()
+        ):
+            await asyncio.sleep(0.02)
+
+
+class Written:
+    """What was written to `orders`, by key and version."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.versions: dict[tuple[int, int], str | None] = {}
+        self.count = 0
+
+    async def write(self, database: AsyncDatabase, count: int) -> None:
+        """Each row tells its number, so that a version is known by it."""
+        for _ in range(count):
+            key = self.random.randrange(6)
+            self.count += 1
+            await database.sql(f"UPSERT INTO orders VALUES ({key}, {self.count}, 'v{self.count}')")
+            self.versions[key, self.count] = f"v{self.count}"
+            await asyncio.sleep(self.random.random() * 0.02)
+
+    def check(self, objects: dict[str, bytes]) -> None:
+        """No version is lost, no mark speaks for what stands behind it, and the last of each key
+        in the order of names is the newest."""
+        shown: dict[tuple[int, int], str] = {}
+        updated: list[tuple[str, tuple[int, int]]] = []
+        last: dict[int, int] = {}
+        marks: list[tuple[str, set[tuple[int, int]]]] = []
+        for body in objects.values():  # in the order of names
+            for line in body.splitlines():
+                message: dict[str, Any] = json.loads(line)
+                if "resolved" in message:
+                    marks.append((message["resolved"], set(shown)))
+                    continue
+                row = message["after"]
+                shown[row["k"], row["n"]] = row["v"]
+                updated.append((message["updated"], (row["k"], row["n"])))
+                last[row["k"]] = row["n"]
+        assert shown == self.versions
+        assert last == {k: max(n for key, n in self.versions if key == k) for k in last}
+        assert marks, "no mark was written"
+        for resolved, before in marks:
+            below = {version for at, version in updated if at <= resolved}
+            assert below <= before, (resolved, below - before)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_no_row_is_lost_by_a_store_with_faults(tmp_path: Path, seed: int) -> None:
+    async def scenario() -> None:
+        written = Written(seed)
+        async with store(tmp_path) as database:
+            await database.sql("CREATE TABLE orders (k INT PRIMARY KEY, n INT, v STRING)")
+            job_id = await create(
+                database,
+                s3.uri("changes", MARKS),
+                "updated, resolved, min_checkpoint_frequency = '50ms'",
+            )
+        s3.refuse = s3.lose = s3.vanish = 0.2
+        for _ in range(3):
+            async with store(tmp_path) as database:
+                await written.write(database, 25)
+        s3.refuse = s3.lose = s3.vanish = 0.0
+        async with store(tmp_path) as database:
+            await written.write(database, 2)
+            await caught_up(database, job_id)
+            async with asyncio.timeout(30):
+                while not any(name.endswith(".RESOLVED") for name in s3.objects()):
+                    await asyncio.sleep(0.1)
+        assert s3.faults > 3, s3.faults
+        written.check(s3.objects())
+
+    with S3Server(seed) as s3:
+        asyncio.run(scenario())
+
+
+def test_what_other_programs_read(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with store(tmp_path) as database:
+            await database.sql("CREATE TABLE orders (k INT PRIMARY KEY, v STRING)")
+            await database.sql("INSERT INTO orders SELECT i, repeat('x', 500) FROM "
+                               "generate_series(1, 40000) AS t (i)")  # fmt: skip
+            for folder, options in (
+                ("parquet", "format = 'parquet', initial_scan = 'only'"),
+                ("lines", "compression = 'gzip', initial_scan = 'only'"),
+            ):
+                job_id = await create(database, s3.uri(folder, "&file_size=12MB"), options)
+                await ended(database, job_id)
+        objects = s3.objects()
+        rows: list[Any] = []
+        for name, body in objects.items():
+            if name.startswith("parquet/"):
+                rows += pq.read_table(io.BytesIO(body)).column("k").to_pylist()
+        assert sorted(rows) == list(range(1, 40001))
+        lines = [
+            json.loads(line)["key"][0]
+            for name, body in objects.items()
+            if name.startswith("lines/")
+            for line in gzip.decompress(body).splitlines()
+        ]
+        assert sorted(lines) == list(range(1, 40001))
+
+    with S3Server() as s3:
+        asyncio.run(scenario())
+
+
+def test_a_store_that_answers_slowly_is_waited_for(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with store(tmp_path) as database:
+            await database.sql("CREATE TABLE orders (k INT PRIMARY KEY, n INT, v STRING)")
+            job_id = await create(database, s3.uri("changes"), "min_checkpoint_frequency = '50ms'")
+            s3.delay = 0.5
+            async with asyncio.timeout(0.4):  # a writer waits for no sink
+                await database.sql("INSERT INTO orders VALUES (1, 1, 'a')")
+            await caught_up(database, job_id)
+        assert [json.loads(body)["key"] for body in s3.objects().values()] == [[1]]
+
+    with S3Server() as s3:
+        asyncio.run(scenario())
+
+
+def test_what_is_not_there_is_said_at_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with store(tmp_path) as database:
+            await database.sql("CREATE TABLE orders (k INT PRIMARY KEY)")
+            for uri, words in (
+                (s3.uri("x").replace(BUCKET, "nothere"), "bucket nothere does not exist"),
+                (s3.uri("x").replace("app", "") + "&AWS_REGION=", "has no value"),
+                (f"s3://{BUCKET}/x?AUTH=implicit", "AUTH=implicit is not allowed"),
+            ):
+                with pytest.raises(SQLError, match=words) as told:
+                    await create(database, uri, "updated")
+                assert SECRET not in f"{told.value} {told.value.detail} {told.value.hint}"
+            job_id = await create(database, s3.uri("x"), "updated")
+            shown = str((await database.sql("SHOW CHANGEFEED JOBS")).fetchall())
+            assert "kanari7" not in shown and str(job_id) in shown and "redacted" in shown
+        for file in tmp_path.rglob("*"):
+            assert not file.is_file() or b"kanari7" not in file.read_bytes(), file
+
+    with S3Server() as s3:
+        asyncio.run(scenario())
