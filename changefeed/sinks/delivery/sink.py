@@ -57,7 +57,9 @@ class MessageSink:
         *,
         flush: FlushConfig,
         retry: RetryConfig,
+        requests: int | None = None,
     ) -> None:
+        """`requests` may be under way at a time; None for what the setting says."""
         self._sender = sender
         self._encoder = encoder
         self._topics = topics
@@ -66,7 +68,7 @@ class MessageSink:
         self._window_bytes = context.settings.get(IN_FLIGHT_BYTES)
         self._lanes = [
             DeliveryLane(sender, flush, retry, self._note_acknowledged)
-            for _ in range(max(1, context.settings.get(REQUESTS)))
+            for _ in range(requests or max(1, context.settings.get(REQUESTS)))
         ]
         self._tasks: list[asyncio.Task[None]] = []
         self._topic_names: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from ...contract.options import PIPELINE_OPTIONS, ChangefeedOptions
 from ..protocol import FeedIdentity, Sink, SinkContext
 from ..uri import redacted_uri
 from .location import SCHEME, ReplicaTarget, parse_target
-from .sender import Sender
+from .requests import ReplicaRequests
 from .sink import ReplicaSink
 from .transport import HttpTransport, Transport
 
@@ -60,8 +60,8 @@ class ReplicaKind:
 
     def create(self, uri: str, context: SinkContext) -> Sink:
         target = parse_target(uri)
-        sender = Sender(target, self._connect(target), self._random, context.metrics)
-        return ReplicaSink(target, context, sender)
+        requests = ReplicaRequests(target, self._connect(target), self._random, context.metrics)
+        return ReplicaSink(target, context, requests)
 
     async def release(self, uri: str, identity: FeedIdentity) -> None:
         """The replica stays as it is, and its source's: ALTER KEYSPACE … PROMOTE frees it."""

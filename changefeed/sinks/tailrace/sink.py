@@ -1,11 +1,9 @@
-"""The sink of a replica: entries at their own timestamps, dealt over several requests by key."""
+"""The sink of a replica: entries at their own timestamps, delivered in order per key."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from uuid import UUID
-from zlib import crc32
 
 import msgspec
 
@@ -14,15 +12,16 @@ from ....kvlayer.clock import Timestamp, duration
 from ....kvlayer.history import StorePosition
 from ....kvlayer.keys import decode_bytes, index_prefix
 from ....kvlayer.raw import DELETED_TTL
+from ....kvlayer.settings import Settings
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
+from ...contract.sink_config import FlushConfig, RetryConfig
+from ...encode import EncodedBatch, Topics
+from ..delivery import Message, MessageSink
 from ..mirror.progress_encoding import decode_frontier, encode_frontier
 from ..protocol import SinkContext, SinkProgress, SinkStand
 from .location import ReplicaTarget
-from .sender import Sender, Sent, SentEntry, Stand
-
-REQUEST_BYTES_MAX = 1024 * 1024
-"""Of the keys and values in one request, where it has more than one entry."""
+from .requests import ReplicaRequests, Sent, SentEntry, Stand
 
 
 class _Note(msgspec.Struct, array_like=True, frozen=True):
@@ -36,31 +35,98 @@ class _Note(msgspec.Struct, array_like=True, frozen=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
+_encode_entry = msgspec.json.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(_Note)
+
+
+class EntryEncoder:
+    """Implements `encode.Encoder`: a message is an entry, as a replica takes it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def encode(self, batch: ChangeBatch) -> EncodedBatch:
+        table = batch.descriptor
+        prefix = len(index_prefix(table.id, table.primary_index_id))
+        names = [column.name for column in table.visible_columns]
+        value, ends = names.index("value"), names.index(EXPIRES_AT)
+        kept = duration(seconds=self._settings.get(DELETED_TTL))
+        stamps = batch.timestamps if batch.versions is None else batch.versions
+        keys = [decode_bytes(key, prefix)[0] for key in batch.keys]
+        entries = [
+            SentEntry(key, None, at, at + kept)
+            if row is None
+            else SentEntry(key, row[value], at, row[ends])  # type: ignore[arg-type]
+            for key, at, row in zip(keys, stamps, batch.iterate_rows(), strict=True)
+        ]
+        return EncodedBatch(topic="", keys=keys, values=[_encode_entry(each) for each in entries])
+
+    def encode_resolved(self, topic: str | None, resolved: Timestamp) -> bytes:
+        raise AssertionError("a replica is told what is resolved with the progress")
+
+
+class EntrySender:
+    """Implements `delivery.MessageSender`: a batch is an ingest in the epoch that was opened."""
+
+    resolved_by_topic = False
+
+    def __init__(self, requests: ReplicaRequests, context: SinkContext) -> None:
+        identity = context.identity
+        self.source = f"{identity.store_id}/{identity.job_id}"
+        self.epoch = 0
+        self._origin = origin_of(identity.store_id)
+        self._requests = requests
+
+    async def begin(self) -> Stand:
+        """Begins an epoch, in which everything is sent from here on."""
+        stand = await self._requests.open(self.source)
+        self.epoch = stand.epoch
+        return stand
+
+    async def open(self) -> None:
+        assert self.epoch, "the sink's `stand` has begun the epoch"
+
+    async def send(self, messages: Sequence[Message]) -> None:
+        entries = [msgspec.Raw(message.value or b"") for message in messages]
+        await self._requests.send(Sent(self.source, self.epoch, self._origin, entries))
+
+    async def tell(self, note: bytes, resolved: Timestamp | None) -> None:
+        """Returns when the replica has both, durably."""
+        sent = Sent(self.source, self.epoch, self._origin, resolved=resolved, note=note)
+        await self._requests.send(sent)
+
+    async def send_resolved(self, topic: str | None, value: bytes) -> None:
+        raise AssertionError("a replica is told what is resolved with the progress")
+
+    async def close(self) -> None:
+        await self._requests.close()
 
 
 class ReplicaSink:
     """Sends a keyspace's entries to a replica of it.
 
-    The entries of a flush are dealt by key over `concurrency` lanes; each sends one request after
-    the other. So no key is ever in two requests at once, and its versions arrive in order. The
-    flush's progress is told when all of them are acknowledged, and with it what is resolved.
+    Delivery deals them by key over `concurrency` lanes. The replica is told a flush's progress, and
+    with it what is resolved, when it has acknowledged all that was emitted before.
     """
 
-    def __init__(self, target: ReplicaTarget, context: SinkContext, sender: Sender) -> None:
-        self._target = target
+    def __init__(
+        self, target: ReplicaTarget, context: SinkContext, requests: ReplicaRequests
+    ) -> None:
         self._context = context
-        self._sender = sender
-        self._wall = context.clock.wall
-        self._source = f"{context.identity.store_id}/{context.identity.job_id}"
-        self._origin = origin_of(context.identity.store_id)
-        self._opened: Stand | None = None
-        self._unflushed: list[ChangeBatch] = []
+        self._sender = EntrySender(requests, context)
+        self._messages = MessageSink(
+            self._sender,
+            context,
+            EntryEncoder(context.settings),
+            Topics(),
+            flush=FlushConfig(messages=target.batch_size),
+            retry=RetryConfig(max=0),  # `requests` tries again by itself
+            requests=target.concurrency,
+        )
 
     async def stand(self) -> SinkStand | None:
         """Begins an epoch, and says how far the replica has come."""
-        assert self._opened is None, "asked twice"
-        self._opened = stand = await self._sender.open(self._source)
+        stand = await self._sender.begin()
         if not stand.note:
             return None
         note = _decoder.decode(stand.note)
@@ -75,92 +141,33 @@ class ReplicaSink:
         )
 
     async def open(self, tables: Sequence[TableDescriptor]) -> None:
-        """`stand` has opened the replica."""
-        assert self._opened is not None
-        assert all(table.keyspace is not None for table in tables), tables
+        await self._messages.open(tables)
 
     def emit(self, batch: ChangeBatch) -> None:
-        batch.stages.received = self._wall.monotonic_ns()
-        self._unflushed.append(batch)
+        self._messages.emit(batch)
 
     def change_schema(self, event: TableEvent) -> None:
         """A keyspace has one schema for ever."""
 
     async def flush(self, progress: SinkProgress | None) -> None:
-        batches, self._unflushed = self._unflushed, []
-        lanes: list[list[SentEntry]] = [[] for _ in range(self._target.concurrency)]
-        for batch in batches:
-            for entry in self._entries(batch):
-                lanes[crc32(entry.key) % len(lanes)].append(entry)
-            await asyncio.sleep(0)
-        await self._send_all([lane for lane in lanes if lane])
-        if progress is not None:
-            await self._tell(progress)
-        now = self._wall.monotonic_ns()
-        for batch in batches:
-            batch.stages.sunk = now
+        position = self._context.position()
+        await self._messages.flush(progress)
+        if progress is None:
+            return
+        note = _Note(
+            encode_frontier(progress),
+            progress.resolved,
+            progress.scan_complete,
+            position.incarnation,
+            position.index,
+        )
+        await self._sender.tell(_encode(note), progress.resolved if note.scan_complete else None)
 
     async def emit_resolved(self, resolved: Timestamp) -> None:
         """The replica was told with the flush."""
 
     async def close(self) -> None:
-        self._unflushed.clear()
-        await self._sender.close()
-
-    async def _send_all(self, lanes: Sequence[Sequence[SentEntry]]) -> None:
-        """Returns when every lane is acknowledged; the first that fails ends the others."""
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                for lane in lanes:
-                    tasks.create_task(self._send(lane))
-        except ExceptionGroup as failures:
-            raise failures.exceptions[0] from None
-
-    async def _send(self, entries: Sequence[SentEntry]) -> None:
-        first = size = 0
-        for place, entry in enumerate(entries):
-            length = len(entry.key) + len(entry.value or b"")
-            full = place - first == self._target.batch_size or size + length > REQUEST_BYTES_MAX
-            if full and place > first:
-                await self._sender.send(self._sent(entries[first:place]))
-                first, size = place, 0
-            size += length
-        await self._sender.send(self._sent(entries[first:]))
-
-    async def _tell(self, progress: SinkProgress) -> None:
-        position = self._context.position()
-        sent = self._sent(())
-        sent.resolved = progress.resolved if progress.scan_complete else None
-        sent.note = _encode(
-            _Note(
-                encode_frontier(progress),
-                progress.resolved,
-                progress.scan_complete,
-                position.incarnation,
-                position.index,
-            )
-        )
-        await self._sender.send(sent)
-
-    def _sent(self, entries: Sequence[SentEntry]) -> Sent:
-        assert self._opened is not None
-        return Sent(self._source, self._opened.epoch, self._origin, list(entries))
-
-    def _entries(self, batch: ChangeBatch) -> list[SentEntry]:
-        table = batch.descriptor
-        prefix = len(index_prefix(table.id, table.primary_index_id))
-        names = [column.name for column in table.visible_columns]
-        value, ends = names.index("value"), names.index(EXPIRES_AT)
-        kept = duration(seconds=self._context.settings.get(DELETED_TTL))
-        stamps = batch.timestamps if batch.versions is None else batch.versions
-        entries: list[SentEntry] = []
-        for key, at, row in zip(batch.keys, stamps, batch.iterate_rows(), strict=True):
-            name, _ = decode_bytes(key, prefix)
-            if row is None:
-                entries.append(SentEntry(name, None, at, at + kept))
-            else:
-                entries.append(SentEntry(name, row[value], at, row[ends]))  # type: ignore[arg-type]
-        return entries
+        await self._messages.close()
 
 
 def origin_of(store_id: str) -> int:

@@ -1,4 +1,4 @@
-"""The sender: requests to a replica's store, sent again while they are not answered."""
+"""Requests to a replica's store, sent again while they are not answered."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Sent(msgspec.Struct, omit_defaults=True):
     source: str
     epoch: int
     origin: int
-    entries: list[SentEntry] = []
+    entries: list[msgspec.Raw] = []
     resolved: int | None = None
     note: bytes | None = None
 
@@ -96,8 +96,8 @@ class TokenBucket:
             await asyncio.sleep(-self._tokens / self._rate)
 
 
-class Sender:
-    """Sends to one replica. What is not answered is sent again: the replica drops what it has."""
+class ReplicaRequests:
+    """Asks one replica. What is not answered is sent again: the replica drops what it has."""
 
     def __init__(
         self, target: ReplicaTarget, transport: Transport, random: Random, metrics: Metrics
