@@ -89,7 +89,7 @@ class MessageSink:
     async def open(self, tables: Sequence[TableDescriptor]) -> None:
         self._topic_names = tuple(dict.fromkeys(map(self._topics.of, tables)))
         await self._sender.open()
-        for work in (self._encode(), *(lane.run() for lane in self._lanes)):
+        for work in (self._encode, *(lane.run for lane in self._lanes)):
             self._tasks.append(asyncio.create_task(self._guarded(work)))
 
     def emit(self, batch: ChangeBatch) -> None:
@@ -165,9 +165,9 @@ class MessageSink:
             self._moved.clear()
             await self._moved.wait()
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
-            await work
+            await work()
         except Exception as error:  # whatever it was, the flush that waits for it raises it
             self._failure = self._failure or error
             self._moved.set()

@@ -59,7 +59,10 @@ class ReplicaKind:
         return frozenset({parse_target(uri).shown})
 
     def create(self, uri: str, context: SinkContext) -> Sink:
-        target = parse_target(uri)
+        return self.sink(parse_target(uri), context)
+
+    def sink(self, target: ReplicaTarget, context: SinkContext) -> ReplicaSink:
+        """A sink of a target, however that was named."""
         requests = ReplicaRequests(target, self._connect(target), self._random, context.metrics)
         return ReplicaSink(target, context, requests)
 
