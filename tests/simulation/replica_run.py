@@ -143,7 +143,7 @@ class Link:
 
     async def _ask(self, path: str, body: bytes) -> Reply:
         run = self._run
-        await asyncio.sleep(run.random.choice((0.0, 0.0, 0.002, 0.5)))
+        await asyncio.sleep(0.5 if run.random.random() < 0.03 else run.random.random() * 0.002)
         replica = ReplicaKeyspace(run.recovery.store, ID)
         try:
             if path.endswith("/open"):
@@ -322,7 +322,7 @@ class ReplicaRun:
         store = self.main.store
         target = ReplicaTarget(
             host="recovery", port=1, keyspace="ks", user="root", password="", tls=False,
-            concurrency=self.random.choice((1, 3)), batch_size=self.random.choice((1, 4, 500)),
+            concurrency=self.random.choice((1, 3)), batch_size=self.random.choice((3, 20, 500)),
             backoff_min=0.01, backoff_max=0.1,
         )  # fmt: skip
         kind = ReplicaKind(self.random, lambda _: Link(self))
