@@ -48,6 +48,8 @@ from ..changefeed.sinks.postgres import PostgresKind
 from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, LakeServer, SparkKind
 from ..changefeed.sinks.tailrace import SCHEME as TAILRACE_SCHEME
 from ..changefeed.sinks.tailrace import ReplicaKind
+from ..changefeed.sinks.webhook import SCHEMES as WEBHOOK_SCHEMES
+from ..changefeed.sinks.webhook import WebhookKind
 from ..changefeed.sinks.worker_tokens import WorkerTokens
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
@@ -61,12 +63,14 @@ from ..kvlayer.store import Store
 from ..sql import Analytics, LoadMode, LoadReport, Services, Session, load
 from ..sql.execute.columnar_cache import ColumnarCache
 from ..sql.execute.ddl.analytic_rows import AnalyticRows
+from ..sql.execute.query.feed_queries import FeedQueries
 from ..sql.execute.write.keyspaces import RawKeyspaces
 from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
 from ..sql.execute.write.relaxed_load import RelaxedLogs
 from ..sql.introspection.registry import default_tables
 from ..sql.runtime.analytic_lanes import Lanes, asker
 from .audit_log import AuditFile
+from .backup.served import Backups
 from .feeds import ChangefeedResumer, FeedServices
 from .joined_store import JoinTarget, identify, join_store
 from .loop_delay import LoopDelay
@@ -81,6 +85,9 @@ from .served_store import MIRROR_FOLDER, open_storage, start_store
 MIRROR_SCHEME = f"{SCHEME}:"
 NO_SUCH_FILE = "58P01"
 WORKER_TOKEN_BYTES = 32
+
+FEED_QUERY_LANES = 2
+"""Batches of CDC queries that are computed at once: all use the same threads of DuckDB."""
 
 MIRROR_RESULT_BYTES_MAX = 256 * 1024 * 1024
 """What a query of a mirror may return: it is held whole until its reply is written."""
@@ -123,6 +130,8 @@ class Node:
         self.store = services.store
         self.served = served
         """The store, where it is this process that serves it."""
+        self.backups: Backups | None = None
+        """Of the data folder that this process serves, if it has one."""
         self.services = services
         self.jobs = jobs
         self.feeds = feeds
@@ -161,6 +170,9 @@ class Node:
                 node = await _assemble(
                     store, FIRST_NODE_ID, options, offload, closing, storage.folder
                 )
+                if storage.checkpoint is not None and storage.folder is not None:
+                    lane = offload.lane("backup", background=True)
+                    node.backups = Backups(store, storage.checkpoint, storage.folder, lane)
             except (ClockStopped, DataFolderError, LogCorrupt) as error:
                 raise NodeRefused(str(error)) from error
             node._closing = closing.pop_all()
@@ -354,6 +366,11 @@ async def _assemble(
     files = DuckDBFiles(MirrorLocations(options.mirror_roots), offload)
     worker_tokens = WorkerTokens(lambda: token_urlsafe(WORKER_TOKEN_BYTES))
     resumers: dict[str, Resumer] = {}
+    # Their own, so that no session's query keeps a feed waiting.
+    feed_analytics = Analytics(
+        offload, store.clock.wall, lanes=FEED_QUERY_LANES, name="changefeed-queries"
+    )
+    closing.callback(feed_analytics.close)
     registry = JobRegistry(store, session, resumers, accepts=lambda job: feeds.accepts(job))
     feeds = Changefeeds(
         ChangefeedServices(
@@ -366,6 +383,7 @@ async def _assemble(
             rights=rights,
             sealer=Sealer(secret_key(folder, options.secret_key_file), token_bytes),
             node_id=node_id,
+            queries=FeedQueries(feed_analytics),
         ),
         registry,
     )
@@ -474,6 +492,9 @@ def _sink_kinds(
     folders = FilesKind(options.mirror_roots, offload, node_id=node_id)
     for scheme in FILES_SCHEMES:
         kinds.register(scheme, folders)
+    webhooks = WebhookKind(store.settings)
+    for scheme in WEBHOOK_SCHEMES:
+        kinds.register(scheme, webhooks)
     buckets = ObjectsKind(offload, store.settings)
     for scheme in OBJECTS_SCHEMES:
         kinds.register(scheme, buckets)

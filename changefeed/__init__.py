@@ -41,7 +41,7 @@ from .subscriptions import (
     give_subscriptions,
     list_subscriptions,
 )
-from .targets import KeyspacePart
+from .targets import DatabaseTables, KeyspacePart, find_tables
 
 __all__ = [
     "JOB_KIND",
@@ -51,6 +51,7 @@ __all__ = [
     "ChangefeedStream",
     "Changefeeds",
     "ControlTarget",
+    "DatabaseTables",
     "DropTarget",
     "FeedState",
     "FeedStatus",
@@ -70,6 +71,7 @@ __all__ = [
     "TargetName",
     "UnsetOptions",
     "find_subscription",
+    "find_tables",
     "give_connections",
     "give_subscriptions",
     "list_connections",

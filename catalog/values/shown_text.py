@@ -2,6 +2,7 @@
 
     ALTER USER ada PASSWORD 'secret'              ALTER USER ada PASSWORD '********'
     … INTO 'postgres://app:secret@host/db'        … INTO 'postgres://app:redacted@host/db'
+    … INTO 'webhook-https://host/?token=secret'   … INTO 'webhook-https://host/?redacted'
 
 They are read without a parser, which a text that is wrong would fail: more than a secret may be
 hidden, and never less.
@@ -12,12 +13,12 @@ from __future__ import annotations
 import re
 
 _PASSWORD = re.compile(
-    r"""(\bpassword(?:\s|--[^\n]*\n|/\*.*?\*/)*)
+    r"""(\b(?:password|webhook_auth_header|extra_headers)(?:[\s="]|--[^\n]*\n|/\*.*?\*/)*)
     (?: (?:E|N|U&)? '(?:[^'\\]|''|\\.)*(?:'|\\?$)
       | \$(?P<tag>\w*)\$ .*? (?:\$(?P=tag)\$|$) )""",
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
-"""A literal behind the word, in any of its forms."""
+"""A literal behind one of the words, in any of its forms."""
 
 _URI_PASSWORD = re.compile(
     r"(\b[a-z][a-z0-9+.-]*://[^:/?#@'\s]*:)(?:(?:[^']|'')*@|(?:[^'@]|'')*$)", re.IGNORECASE
@@ -25,6 +26,13 @@ _URI_PASSWORD = re.compile(
 """What stands between the user and the last '@' of the literal, or its end where the text is cut
 off before an '@'."""
 
+_URI_PARAMETERS = re.compile(
+    r"(\b(?:webhook-https?|kafka|confluent-cloud|azure-event-hub|s3|gs|azure)://[^?'\s]*\?)(?:[^']|'')+",
+    re.IGNORECASE,
+)
+"""What stands behind the '?' of a sink that takes its secrets there."""
+
 
 def shown_text(text: str) -> str:
+    text = _URI_PARAMETERS.sub(r"\1redacted", text)
     return _URI_PASSWORD.sub(r"\1redacted@", _PASSWORD.sub(r"\1'********'", text))

@@ -9,8 +9,9 @@ each 200 ms here, since a mirror's progress costs a row in a transaction that is
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -18,19 +19,30 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, parse_timestamp
 from ...kvlayer.settings import SettingError, parse_duration
 from .message_form import METADATA_ENVELOPES, Compression, Envelope, Format
+from .queries import FeedQuery
+from .sink_config import WebhookConfig, parse_webhook_config
 from .unserved import UNSERVED, UNSERVED_ENVELOPES, UNSERVED_FORMATS
 
 MIN_CHECKPOINT_FREQUENCY_SECONDS = 0.2
 INVALID_PARAMETER_VALUE = "22023"
 NOT_SUPPORTED = "0A000"
 
+DEFAULT_LABEL = "default"
+LABEL_BYTES_MAX = 128
+
 PIPELINE_OPTIONS = frozenset(
     {
         "cursor",
+        "end_time",
+        "gc_protect_expires_after",
         "initial_scan",
         "initial_scan_only",
+        "lagging_ranges_polling_interval",
+        "lagging_ranges_threshold",
+        "metrics_label",
         "min_checkpoint_frequency",
         "no_initial_scan",
+        "on_error",
         "on_table_dropped",
         "paused",
         "schema_change_events",
@@ -39,6 +51,18 @@ PIPELINE_OPTIONS = frozenset(
     }
 )
 """Options of when a feed begins, what it follows and how it ends: obeyed by every pipeline."""
+
+JOB_OPTIONS = frozenset(
+    {
+        "gc_protect_expires_after",
+        "lagging_ranges_polling_interval",
+        "lagging_ranges_threshold",
+        "metrics_label",
+        "on_error",
+        "on_table_dropped",
+    }
+)
+"""Of these, what only a feed that is a job can obey."""
 
 MESSAGE_OPTIONS = frozenset(
     {
@@ -55,6 +79,12 @@ MESSAGE_OPTIONS = frozenset(
     }
 )
 """Options of what messages look like: every sink of messages obeys them."""
+
+
+SECRET_OPTIONS = frozenset({"extra_headers", "webhook_auth_header"})
+"""Options whose values are shown nowhere, and stored sealed."""
+
+WEBHOOK_TIMEOUT_SECONDS = 3.0
 
 
 class ScanChoice(Enum):
@@ -93,6 +123,13 @@ class DropPolicy(Enum):
     LEAVE = "leave"  # the others go on
 
 
+class ErrorPolicy(Enum):
+    """What becomes of a feed that met an error which no further attempt would mend."""
+
+    FAIL = "fail"  # it ends, and what it held is released
+    PAUSE = "pause"  # it is paused with all that it holds, until somebody resumes or cancels it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangefeedOptions:
     """The options of one changefeed. Durations are seconds.
@@ -101,7 +138,11 @@ class ChangefeedOptions:
     progress is saved). `cursor` is exclusive: the first change is above it. Without a `schema_feed`
     the cluster setting `changefeed.schema_feed` chooses, at each start of the feed. Where the
     statement says no `min_checkpoint_frequency`, that of an idle feed is the node's (`idle_pace`).
-    One that is `paused` is made and does not begin before RESUME JOB.
+    One that is `paused` is made and does not begin before RESUME JOB. With an `end_time` the feed
+    shows what was committed up to then, and has done its work. What it protects and has not read is
+    given up after `gc_protect_expires_after` without progress, zero meaning what the cluster's
+    setting says. Its metrics bear its `metrics_label`, and one of them counts the ranges that are
+    further behind than `lagging_ranges_threshold`.
     """
 
     format: Format = Format.JSON
@@ -117,6 +158,7 @@ class ChangefeedOptions:
     resolved: bool = False
     resolved_interval: float = 0.0
     cursor: Timestamp | None = None
+    end_time: Timestamp | None = None
     initial_scan: ScanChoice = ScanChoice.YES
     min_checkpoint_frequency: float = MIN_CHECKPOINT_FREQUENCY_SECONDS
     paced_when_idle: bool = True
@@ -124,11 +166,23 @@ class ChangefeedOptions:
     schema_change_events: SchemaChangeEvents = SchemaChangeEvents.DEFAULT
     schema_change_policy: SchemaChangePolicy = SchemaChangePolicy.BACKFILL
     on_table_dropped: DropPolicy = DropPolicy.STOP
+    on_error: ErrorPolicy = ErrorPolicy.FAIL
+    gc_protect_expires_after: float = 0.0
+    metrics_label: str = DEFAULT_LABEL
+    lagging_ranges_threshold: float = 180.0
+    lagging_ranges_polling_interval: float = 60.0
     paused: bool = False
+    extra_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    webhook_auth_header: str | None = field(default=None, repr=False)
+    webhook_client_timeout: float = WEBHOOK_TIMEOUT_SECONDS
+    webhook_sink_config: WebhookConfig = field(default_factory=WebhookConfig)
 
 
-def parse_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
+def parse_options(
+    given: Mapping[str, str | None], query: FeedQuery | None = None
+) -> ChangefeedOptions:
     """Reads what stood behind WITH: option names, each with its text or None where it had none.
+    Messages of a feed with a `query` are bare where no envelope is named.
 
     Raises SQLError 22023 on an unknown option, a value that does not fit, or options that exclude
     each other, and 0A000 on an option of CockroachDB that Tailrace does not serve.
@@ -148,7 +202,7 @@ def parse_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
         if option in texts:
             raise _invalid(f"changefeed option {option!r} is given twice")
         texts[option] = text
-    options = ChangefeedOptions()
+    options = ChangefeedOptions(envelope=Envelope.WRAPPED if query is None else Envelope.BARE)
     for option, text in texts.items():
         options = _READERS[option](options, option, text)
     scan_choices = [name for name in texts if name in SCAN_OPTIONS]
@@ -156,7 +210,7 @@ def parse_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
         raise _invalid(f"changefeed options {' and '.join(scan_choices)} exclude each other")
     if options.cursor is not None and not scan_choices:
         options = replace(options, initial_scan=ScanChoice.NO)
-    _check_combinations(options, texts)
+    _check_combinations(options, texts, query)
     return options
 
 
@@ -173,9 +227,11 @@ def check_effective(given: Iterable[str], obeyed: frozenset[str], sink: str) -> 
             )
 
 
-def _check_combinations(options: ChangefeedOptions, texts: Mapping[str, str | None]) -> None:
+def _check_combinations(
+    options: ChangefeedOptions, texts: Mapping[str, str | None], query: FeedQuery | None
+) -> None:
     if options.initial_scan is ScanChoice.ONLY:
-        for excluded in ("diff", "resolved", "updated", "mvcc_timestamp"):
+        for excluded in ("diff", "end_time", "resolved", "updated", "mvcc_timestamp"):
             if excluded in texts:
                 raise _invalid(
                     f"changefeed options initial_scan = 'only' and {excluded} exclude each other",
@@ -189,7 +245,16 @@ def _check_combinations(options: ChangefeedOptions, texts: Mapping[str, str | No
                     f"'{options.envelope.value}'",
                     detail="The messages of that envelope have no place for it.",
                 )
-    if options.diff and (options.envelope, options.format) != (Envelope.WRAPPED, Format.JSON):
+    if query is not None and options.diff and not query.tells_op:
+        raise _invalid(
+            "changefeed option diff has no effect on a CDC query that does not call event_op()",
+            hint="The query reads the row before a change as cdc_prev.",
+        )
+    if (
+        query is None
+        and options.diff
+        and (options.envelope, options.format) != (Envelope.WRAPPED, Format.JSON)
+    ):
         raise _invalid(
             "changefeed option diff goes with envelope = 'wrapped' and format = 'json'",
             detail="Other messages have no place for the row before a change.",
@@ -201,6 +266,13 @@ def _check_combinations(options: ChangefeedOptions, texts: Mapping[str, str | No
             "changefeed option format = 'csv' goes with initial_scan = 'only'",
             detail="A line of CSV cannot say that a row was deleted.",
         )
+    if options.format is Format.CSV:
+        for excluded in ("envelope", "key_in_value", "topic_in_value"):
+            if excluded in texts:
+                raise _invalid(
+                    f"changefeed option {excluded} does not go with format = 'csv'",
+                    detail="A line of CSV has the values of a row and nothing beside them.",
+                )
 
 
 Reader = Callable[[ChangefeedOptions, str, str | None], ChangefeedOptions]
@@ -244,12 +316,31 @@ def _resolved(options: ChangefeedOptions, name: str, text: str | None) -> Change
     return replace(options, resolved=True, resolved_interval=interval)
 
 
-def _cursor(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+def _timestamp_of_its_name(
+    options: ChangefeedOptions, name: str, text: str | None
+) -> ChangefeedOptions:
     try:
-        cursor = parse_timestamp(_required(name, text))
+        changed: dict[str, Any] = {name: parse_timestamp(_required(name, text))}
     except ValueError as error:
         raise _invalid(f"changefeed option {name}: {error}") from None
-    return replace(options, cursor=cursor)
+    return replace(options, **changed)
+
+
+def _seconds_of_its_name(
+    options: ChangefeedOptions, name: str, text: str | None
+) -> ChangefeedOptions:
+    seconds = _duration(name, _required(name, text))
+    if not seconds:
+        raise _invalid(f"changefeed option {name} is a duration above zero, not {text!r}")
+    changed: dict[str, Any] = {name: seconds}
+    return replace(options, **changed)
+
+
+def _metrics_label(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    label = _required(name, text)
+    if len(label.encode()) > LABEL_BYTES_MAX:
+        raise _invalid(f"changefeed option {name} is of at most {LABEL_BYTES_MAX} bytes")
+    return replace(options, metrics_label=label)
 
 
 def _initial_scan(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
@@ -295,20 +386,67 @@ def _table_dropped(options: ChangefeedOptions, name: str, text: str | None) -> C
     return replace(options, on_table_dropped=policy)
 
 
+def _extra_headers(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    try:
+        headers = json.loads(_required(name, text))
+    except ValueError:
+        headers = None
+    if not isinstance(headers, dict) or not all(
+        _header_text(header) and isinstance(value, str) and _header_text(value)
+        for header, value in headers.items()
+    ):
+        raise _invalid(
+            f"changefeed option {name} is a JSON object of names and texts",
+            hint='For example: \'{"X-Tenant": "eu"}\'.',
+        )
+    return replace(options, extra_headers=headers)
+
+
+def _auth_header(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    header = _required(name, text).strip()
+    if not _header_text(header):
+        raise _invalid(f"changefeed option {name} holds what no header can: a control character")
+    return replace(options, webhook_auth_header=header)
+
+
+def _header_text(text: str) -> bool:
+    """Whether a header can carry it."""
+    return bool(text) and text.isascii() and text.isprintable()
+
+
+def _webhook_config(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    try:
+        config = parse_webhook_config(_required(name, text))
+    except ValueError as error:
+        raise _invalid(f"changefeed option {name}: {error}") from None
+    return replace(options, webhook_sink_config=config)
+
+
+def _on_error(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    return replace(options, on_error=_choice(ErrorPolicy, name, _required(name, text)))
+
+
 _READERS: dict[str, Reader] = {
     "compression": _compression,
-    "cursor": _cursor,
+    "cursor": _timestamp_of_its_name,
     "diff": _flag_of_its_name,
+    "end_time": _timestamp_of_its_name,
     "encode_json_value_null_as_object": _flag_of_its_name,
     "envelope": _envelope,
+    "extra_headers": _extra_headers,
     "format": _format,
     "full_table_name": _flag_of_its_name,
+    "gc_protect_expires_after": _seconds_of_its_name,
     "initial_scan": _initial_scan,
     "initial_scan_only": _initial_scan_only,
     "key_in_value": _flag_of_its_name,
+    "lagging_ranges_polling_interval": _seconds_of_its_name,
+    "lagging_ranges_threshold": _seconds_of_its_name,
+    "metrics_label": _metrics_label,
     "min_checkpoint_frequency": _checkpoints,
     "mvcc_timestamp": _flag_of_its_name,
     "no_initial_scan": _no_initial_scan,
+    "on_error": _on_error,
     "on_table_dropped": _table_dropped,
     "paused": _flag_of_its_name,
     "resolved": _resolved,
@@ -317,6 +455,9 @@ _READERS: dict[str, Reader] = {
     "schema_feed": _schema_feed,
     "topic_in_value": _flag_of_its_name,
     "updated": _flag_of_its_name,
+    "webhook_auth_header": _auth_header,
+    "webhook_client_timeout": _seconds_of_its_name,
+    "webhook_sink_config": _webhook_config,
 }
 
 SCAN_OPTIONS = ("initial_scan", "initial_scan_only", "no_initial_scan")

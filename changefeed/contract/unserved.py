@@ -11,20 +11,12 @@ from collections.abc import Mapping
 UNSERVED: Mapping[str, str] = {
     "avro_schema_prefix": "There is no Avro encoder.",
     "confluent_schema_registry": "There is no Avro encoder.",
-    "end_time": "A changefeed ends by its initial scan, or runs until it is canceled.",
     "enriched_properties": "There is no enriched envelope.",
     "execution_locality": "A store is served by one process: there are no localities.",
-    "extra_headers": "No sink takes headers.",
-    "gc_protect_expires_after": "The cluster setting changefeed.protect_timestamp.max_age says how "
-    "long every changefeed protects what it has not read.",
-    "headers_json_column_name": "No sink takes headers.",
+    "headers_json_column_name": "Headers are the same for all messages: extra_headers.",
     "ignore_disable_changefeed_replication": "Sessions cannot keep writes from changefeeds.",
     "kafka_sink_config": "There is no Kafka sink.",
     "key_column": "Messages keep their order by primary key alone.",
-    "lagging_ranges_polling_interval": "Lag is told for each changefeed, not for each range.",
-    "lagging_ranges_threshold": "Lag is told for each changefeed, not for each range.",
-    "metrics_label": "Metrics have no scopes.",
-    "on_error": "A changefeed with a terminal error fails; no other end can be chosen.",
     "partition_alg": "There is no Kafka sink.",
     "protect_data_from_gc_on_pause": "What a paused changefeed has not read is always protected.",
     "pubsub_sink_config": "There is no Pub/Sub sink.",
@@ -32,9 +24,6 @@ UNSERVED: Mapping[str, str] = {
     "split_column_families": "Tables have no column families.",
     "unordered": "Messages keep their order by primary key alone.",
     "virtual_columns": "Computed columns are stored, and shown as any other column.",
-    "webhook_auth_header": "There is no webhook sink.",
-    "webhook_client_timeout": "There is no webhook sink.",
-    "webhook_sink_config": "There is no webhook sink.",
 }
 
 UNSERVED_FORMATS: Mapping[str, str] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..contract.message_form import Format
 from ..contract.options import ChangefeedOptions
+from .csv import CSVEncoder
 from .json import JSONEncoder
 from .protocol import Encoder
 from .topics import Topics
@@ -12,5 +13,7 @@ from .topics import Topics
 def encoder_for(options: ChangefeedOptions, topics: Topics) -> Encoder:
     """The encoder of messages for a feed. A sink refuses formats that are not of messages before a
     feed is created (`SinkKind.check_options`)."""
+    if options.format is Format.CSV:
+        return CSVEncoder(topics)
     assert options.format is Format.JSON, options.format
     return JSONEncoder(options, topics)

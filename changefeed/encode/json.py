@@ -164,8 +164,10 @@ class _Table:
 
     def bare(self, batch: ChangeBatch, metadata: Mapping[str, Texts | Parts]) -> Sequence[bytes]:
         """Objects of the columns of all changes, and the metadata as one more field."""
-        if batch.columns is not None and not batch.deleted:
+        rows = batch.shown
+        if rows is None and not batch.deleted:
             rows = batch.columns
+        if rows is not None:
             fields: dict[str, Texts | Parts] = {
                 name: column.of_array(rows.column(place)) for name, place, column in self._columns
             }

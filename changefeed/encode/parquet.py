@@ -56,6 +56,8 @@ def _deleted(batch: ChangeBatch) -> list[bool]:
 def _arrays(batch: ChangeBatch) -> list[AnyArray]:
     """The columns of all changes: of a deletion the key's values, and NULLs."""
     columns = batch.descriptor.visible_columns
+    if batch.shown is not None:
+        return batch.shown.columns
     if batch.columns is not None and not batch.deleted:
         return batch.columns.columns
     if batch.columns is not None:

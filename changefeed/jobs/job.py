@@ -4,7 +4,8 @@ A claim of the job runs one attempt (`attempt`). How it ends decides what become
 
     scan only, done                        the job has succeeded
     SinkError, a store that asks to wait   `retryable`: the registry runs it again, later
-    SinkRefused, dropped table, too old    the job has failed, with this error
+    SinkRefused, dropped table, too old    the job has failed, with this error, or is paused with
+                                           `on_error = 'pause'`
     cancelled, or the claim is lost        left as it is, for whoever claims the job next
 
 When a feed will not come back, its progress says so first. Then its protected timestamp and its
@@ -17,16 +18,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 import msgspec
 
-from ...catalog.jobs import JobFenced
+from ...catalog.jobs import JobFenced, JobPaused
 from ...kvlayer.clock import ZERO, Timestamp, duration
 from ...kvlayer.errors import StoreClosed
 from ...kvlayer.span import Span
 from ...schemafeed.feed import TableDropped
-from ..contract.options import DropPolicy
+from ..contract.options import DropPolicy, ErrorPolicy, parse_options
 from ..pipeline.live import FeedState, LiveFeed
 from ..pipeline.pipeline import TargetFailed
 from ..pipeline.progress import part_of
@@ -43,6 +45,7 @@ from ..targets import TargetState
 from .attempt import Destination, FeedPlan, PlannedTarget, retryable, run_attempt
 from .create import PROTECTION_MAX_AGE
 from .details import (
+    ChangefeedDetails,
     TargetDetails,
     decode_details,
     decode_end,
@@ -52,6 +55,8 @@ from .details import (
     with_end,
 )
 from .feed_rights import check_feed_rights
+from .membership import Membership, protected_targets
+from .sealed_options import opened_options
 from .services import ChangefeedServices
 from .sink_uris import whole_uri
 
@@ -125,6 +130,9 @@ class ChangefeedJob:
                 if retryable(error):
                     self._live.state = FeedState.BACKOFF
                     raise
+                if self._details.parsed_options.on_error is ErrorPolicy.PAUSE:
+                    self._live.state = FeedState.WAITING
+                    raise JobPaused(f"paused by an error: {error}") from error
                 failure = error
         await self._let_go("" if failure is None else str(failure) or type(failure).__name__)
         if failure is not None:
@@ -149,7 +157,7 @@ class ChangefeedJob:
             except TargetFailed as failed:
                 await self._leave(failed.target_id, TargetState.FAILED, failed.cause)
             except TableDropped as dropped:
-                if details.parsed_options.on_table_dropped is DropPolicy.STOP:
+                if details.drop_policy is DropPolicy.STOP:
                     raise
                 await self._leave(dropped.table_id, TargetState.DROPPED, dropped)
             else:
@@ -174,7 +182,8 @@ class ChangefeedJob:
         Raises `why` where there are none.
         """
         others = [each for each in self._details.targets if each.table_id != table_id]
-        if not any(each.state.followed or each.state is TargetState.PAUSED for each in others):
+        waits = any(each.state.followed or each.state is TargetState.PAUSED for each in others)
+        if not waits and self._details.whole_database is None:
             raise why
 
         def change(payload: bytes) -> bytes:
@@ -189,7 +198,8 @@ class ChangefeedJob:
         self._services.store.metrics.add("changefeed_targets_left_total")
 
     async def _attempt(self, kind: SinkKind, altered: asyncio.Event) -> bool:
-        services, details, options = self._services, self._details, self._details.parsed_options
+        services, details = self._services, self._details
+        options = parse_options(opened_options(services, details.options), details.query)
         if isinstance(kind, CheckpointedKind) and options.paced_when_idle:
             options = replace(options, min_checkpoint_frequency=kind.checkpoint_seconds)
         found = await self._claim.read_progress()
@@ -225,24 +235,83 @@ class ChangefeedJob:
             save_again=self._save_again,
         )
         self._protected_at = {each: await self._read(each) for each in details.protections}
+        arrivals = None
+        if details.whole_database is not None:
+            arrivals = Membership(
+                services,
+                details.whole_database,
+                frozenset(target.table_id for target in details.targets),
+                start_at=max(details.start_at, self._protected_at[details.protection_id]),
+                join=partial(self._join, kind),
+            )
         plan = FeedPlan(
-            targets=[
-                PlannedTarget(
-                    target=services.target(target.table_id, target.keyspace),
-                    start_at=target.start_at,
-                    scans=target.scans,
-                    fresh=target.fresh,
-                    again=target.again,
-                    again_at=target.again_at,
-                    followed=target.state.followed,
-                    protected_at=self._protected_at[target.protection_id or details.protection_id],
-                )
-                for target in details.targets
-                if not target.state.final
-            ],
+            targets=[self._planned(target) for target in details.targets if not target.state.final],
             options=options,
+            query=details.query,
+            created_at=details.created_at or details.start_at,
+            arrivals=arrivals,
         )
         return await run_attempt(services, plan, destination, self._live, altered=altered)
+
+    def _planned(self, target: TargetDetails) -> PlannedTarget:
+        protected_at = self._protected_at[target.protection_id or self._details.protection_id]
+        # What joined at its creation was shown its history; of that, some may be collected by now.
+        collected = bool(target.created_at) and protected_at > target.start_at
+        return PlannedTarget(
+            target=self._services.target(target.table_id, target.keyspace),
+            start_at=target.start_at,
+            scans=target.scans or collected,
+            fresh=target.fresh,
+            again=target.again,
+            again_at=target.again_at,
+            followed=target.state.followed,
+            protected_at=protected_at,
+            created_at=target.created_at,
+        )
+
+    async def _join(self, kind: SinkKind, joining: Sequence[TargetDetails]) -> None:
+        """Tables of the database that the feed follows are its targets from the next attempt on."""
+        known = decode_details(self._claim.payload)
+        joined = await protected_targets(
+            self._services, kind, known, joining, job_id=self._claim.job_id
+        )
+        added = joined.targets[len(known.targets) :]
+        gone = await self._gone(known)
+
+        def change(payload: bytes) -> bytes:
+            details = decode_details(payload)
+            new = [each for each in added if details.target(each.table_id) is None]
+            old = [each for each in details.targets if each.table_id not in gone]
+            return encode_details(msgspec.structs.replace(details, targets=(*old, *new)))
+
+        await self._claim.change_payload(change)
+        await self._release([protection_id for protection_id in gone.values() if protection_id])
+
+    async def _gone(self, details: ChangefeedDetails) -> dict[int, bytes]:
+        """The dropped tables of which no descriptor will tell again, the feed being behind their
+        end, with their protected timestamps."""
+        found = await self._claim.read_progress()
+        if found is None or details.whole_database is None:
+            return {}
+        parts = part_of(decode_progress(found).frontier, details.whole_database.span)
+        passed = min((at for _, at in parts), default=ZERO)
+        gone: dict[int, bytes] = {}
+        for target in details.targets:
+            if target.state.final and passed > target.start_at:
+                table = await self._services.descriptors.read_at(target.table_id, passed)
+                if table is None or table.dropped:
+                    gone[target.table_id] = target.protection_id
+        return gone
+
+    async def _release(self, protection_ids: Sequence[bytes]) -> None:
+        transaction = self._services.store.begin()
+        try:
+            for record_id in protection_ids:
+                await self._services.protections.release(transaction, record_id)
+            await transaction.commit()
+        except BaseException:
+            await transaction.rollback()
+            raise
 
     async def _run_worker(self, kind: WorkerKind) -> None:
         details = self._details
@@ -272,7 +341,8 @@ class ChangefeedJob:
     async def _save(self, progress: SinkProgress) -> None:
         await self._claim.save_progress(encode_progress(progress))
         await self._note_begun(progress)
-        age = self._services.store.settings.get(PROTECTION_MAX_AGE)
+        age = self._details.parsed_options.gc_protect_expires_after
+        age = age or self._services.store.settings.get(PROTECTION_MAX_AGE)
         behind = min(PROTECTION_SECONDS, age / 4) if age else PROTECTION_SECONDS
         least = min(self._protected_at.values(), default=ZERO)
         if progress.resolved - least > duration(seconds=behind):
@@ -358,7 +428,11 @@ class ChangefeedJob:
         details = self._details
         tables = [target.table_id for target in details.followed]
         await check_feed_rights(
-            self._services, details.user_name, tables, logs_in=details.owner_logs_in
+            self._services,
+            details.user_name,
+            tables,
+            logs_in=details.owner_logs_in,
+            whole_database=details.whole_database,
         )
 
     def _check_store(self) -> None:
@@ -378,14 +452,7 @@ class ChangefeedJob:
         await self._claim.save_progress(with_end(await self._claim.read_progress(), why))
         self._live.stop()
         services, details = self._services, decode_details(self._claim.payload)
-        transaction = services.store.begin()
-        try:
-            for record_id in details.protections:
-                await services.protections.release(transaction, record_id)
-            await transaction.commit()
-        except BaseException:
-            await transaction.rollback()
-            raise
+        await self._release(list(details.protections))
         kind = services.kinds.kind_of(details.sink_uri)
         if not kind.local or details.node_id == services.node_id:
             await kind.release(whole_uri(services, details), self._identity)

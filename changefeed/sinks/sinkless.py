@@ -18,11 +18,11 @@ from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.clock import Timestamp, WallClock
 from ...schemafeed.table_events import TableEvent
 from ..contract.changes import ChangeBatch
-from ..contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
+from ..contract.options import JOB_OPTIONS, MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
 from ..encode import Topics, encoder_for
 from .protocol import SinkProgress, SinkStand
 
-OBEYED = PIPELINE_OPTIONS | MESSAGE_OPTIONS
+OBEYED = (PIPELINE_OPTIONS - JOB_OPTIONS) | MESSAGE_OPTIONS
 """What a sinkless changefeed can be told."""
 
 

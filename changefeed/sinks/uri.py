@@ -11,7 +11,7 @@ is shown.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv6Address
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
@@ -41,10 +41,23 @@ class ServerURI:
         return host if self.port is None else f"{host}:{self.port}"
 
 
-def parse_server_uri(text: str, *, known: Collection[str], secret: Collection[str]) -> ServerURI:
+class AllBut:
+    """Every name but these."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = frozenset(names)
+
+    def __contains__(self, name: object) -> bool:
+        return name not in self._names
+
+
+def parse_server_uri(
+    text: str, *, known: Collection[str] | None, secret: Container[str]
+) -> ServerURI:
     """Reads `text`. Raises SQLError 22023, whose words hold no secret.
 
-    `known` are the parameters that the kind of sink takes, `secret` those of them that are secret.
+    `known` are the parameters that the kind of sink takes, None where it takes any, and `secret`
+    those of them that are secret.
     """
     uri = _read(text)
     if uri is None:
@@ -57,7 +70,7 @@ def parse_server_uri(text: str, *, known: Collection[str], secret: Collection[st
     if not uri.host:
         raise bad_uri(text, "a host is missing", secret=secret)
     for name in uri.parameters:
-        if name not in known:
+        if known is not None and name not in known:
             raise bad_uri(
                 f"{uri.scheme}://{uri.address}",
                 f"unknown parameter {name!r}",
@@ -67,13 +80,13 @@ def parse_server_uri(text: str, *, known: Collection[str], secret: Collection[st
 
 
 def bad_uri(
-    text: str, why: str, *, secret: Collection[str] = (), hint: str | None = None
+    text: str, why: str, *, secret: Container[str] = (), hint: str | None = None
 ) -> SQLError:
     """The error of a URI that will not do, which names the URI without its secrets."""
     return SQLError("22023", f"bad sink URI {redacted_uri(text, secret)}: {why}", hint=hint)
 
 
-def redacted_uri(text: str, secret: Collection[str] = ()) -> str:
+def redacted_uri(text: str, secret: Container[str] = ()) -> str:
     """The URI as anybody may see it."""
     uri = _read(text)
     if uri is None:
@@ -90,7 +103,7 @@ def redacted_uri(text: str, secret: Collection[str] = ()) -> str:
     return f"{uri.scheme}://{user}{at}{uri.address}{quote(uri.path)}{query}"
 
 
-def secrets_of(text: str, secret: Collection[str] = ()) -> frozenset[str]:
+def secrets_of(text: str, secret: Container[str] = ()) -> frozenset[str]:
     """The secrets that the URI holds, decoded."""
     uri = _read(text)
     if uri is None:

@@ -14,7 +14,14 @@ from ...catalog.rights.rights_watcher import RightsWatcher
 from ...catalog.rights.users import ROOT
 from ...catalog.schema_change.jobs import SchemaChanges
 from ...catalog.store.catalog import Catalog
-from ...changefeed import Alteration, KeyspacePart, Subscription, SubscriptionReader
+from ...changefeed import (
+    Alteration,
+    DatabaseTables,
+    KeyspacePart,
+    Subscription,
+    SubscriptionReader,
+)
+from ...changefeed.contract.queries import FeedQuery
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.span import Span
@@ -48,6 +55,10 @@ class ChangefeedRequest:
     """Which keys, where the one table is a raw keyspace."""
     replication: str | None = None
     """The name of a feed into a replica."""
+    query: FeedQuery | None = None
+    """What is to be shown of the changes of the one table."""
+    whole_database: DatabaseTables | None = None
+    """Where the tables are those of a database: which, also of such as come later."""
 
 
 @dataclass(frozen=True, slots=True)

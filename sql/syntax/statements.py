@@ -15,6 +15,8 @@ from sqlglot import exp
 from .as_of_clause import AsOf
 from .changefeed_statements import (
     AlterChangefeed,
+    DatabaseFeed,
+    FeedSelect,
     FetchSubscription,
     ShowFeedLag,
     ShowFeedLatency,
@@ -229,8 +231,8 @@ PlannedStatement = Query | Insert | Update | Delete | WithWrites | Merge
 class CreateChangefeed:
     """`sink` is None for a feed whose rows go to the client.
 
-    With `relaxed_log` the tables are those of that log; with `keyspace` it is the only one. With a
-    name it is a `replication`: its sink is a replica of the keyspace.
+    With `relaxed_log` the tables are those of that log; with `keyspace` it is the only one, and so
+    is that of a `query`. With a name it is a `replication`: its sink is a replica of the keyspace.
     """
 
     tables: tuple[ObjectName, ...]
@@ -239,6 +241,9 @@ class CreateChangefeed:
     relaxed_log: str | None = None
     keyspace: KeyspaceFeed | None = None
     replication: str | None = None
+    query: FeedSelect | None = None
+    whole_database: DatabaseFeed | None = None
+    """Then it names no tables: they are those of that database, later ones too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

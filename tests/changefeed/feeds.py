@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.rights.rights_watcher import RightsWatcher
 from tailrace.catalog.values.errors import SQLError
-from tailrace.changefeed import Changefeeds, ChangefeedServices, KeyspacePart
+from tailrace.changefeed import Changefeeds, ChangefeedServices, DatabaseTables, KeyspacePart
 from tailrace.changefeed.contract.options import PIPELINE_OPTIONS, ChangefeedOptions
+from tailrace.changefeed.contract.queries import FeedQuery
 from tailrace.changefeed.sinks import FeedIdentity, Sink, SinkContext, SinkError, default_kinds
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
@@ -32,6 +33,8 @@ class Request:
     user: str = "root"
     keyspace: KeyspacePart | None = None
     replication: str | None = None
+    query: FeedQuery | None = None
+    whole_database: DatabaseTables | None = None
 
 
 class MemoryClaim:

@@ -19,7 +19,13 @@ from tailrace.changefeed.contract.unserved import (
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "changefeeds.md"
 
 OPTIONS_TESTS = "tests/api/test_changefeed_options.py"
+ENDS_TESTS = "tests/api/test_feed_ends.py"
+METRICS_TEST = (
+    "tests/api/test_dashboard.py::test_metrics_bear_a_feeds_label_and_count_its_lagging_ranges"
+)
 FILES_TESTS = "tests/api/test_files_sink.py"
+WEBHOOK_TESTS = "tests/api/test_webhook_sink.py"
+QUERY_TESTS = "tests/api/test_cdc_queries.py"
 ALTER_TESTS = "tests/api/test_alter_changefeed.py"
 
 
@@ -34,30 +40,55 @@ class Served:
 
 OPTIONS: dict[str, Served] = {
     "compression": Served(f"{FILES_TESTS}::test_compressed_files", "`gzip`, `zstd`; files only"),
-    "cursor": Served(f"{OPTIONS_TESTS}::test_a_cursor_shows_what_came_after_it", "an HLC decimal"),
+    "cursor": Served(
+        f"{ENDS_TESTS}::test_times_are_written_as_of_system_time",
+        "an HLC decimal, or what AS OF SYSTEM TIME takes: a date and time, `-10s`",
+    ),
     "diff": Served(
         f"{OPTIONS_TESTS}::test_messages_tell_the_row_before",
-        "a flag; JSON in the envelope `wrapped`",
+        "a flag; JSON in the envelope `wrapped`, or a CDC query that calls event_op()",
     ),
     "encode_json_value_null_as_object": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for", "a flag"
     ),
+    "end_time": Served(
+        f"{ENDS_TESTS}::test_a_feed_ends_at_its_end_time",
+        "as `cursor`; what was committed at it is shown, and the job has succeeded",
+    ),
     "envelope": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
-        "`wrapped` (default), `bare`, `row`, `key_only`; files: `wrapped`, `bare`",
+        "`wrapped` (default), `bare`, `row`, `key_only`; files and webhooks: `wrapped`, `bare`",
+    ),
+    "extra_headers": Served(
+        f"{WEBHOOK_TESTS}::test_a_request_is_a_batch_of_messages",
+        "a JSON object of names and texts; webhooks",
     ),
     "format": Served(
         f"{FILES_TESTS}::test_parquet_is_read_by_duckdb",
-        "`json` (default); `parquet` for files. `csv` is read, and no sink takes it",
+        "`json` (default); `parquet` for files; `csv` with `initial_scan = 'only'`",
     ),
     "full_table_name": Served(f"{OPTIONS_TESTS}::test_full_table_names_are_topics", "a flag"),
+    "gc_protect_expires_after": Served(
+        f"{ENDS_TESTS}::test_what_a_feed_protects_expires",
+        "a duration; otherwise the cluster setting `changefeed.protect_timestamp.max_age`",
+    ),
     "initial_scan": Served(
         f"{OPTIONS_TESTS}::test_a_feed_without_a_scan_shows_changes_alone", "`yes`, `no`, `only`"
     ),
     "initial_scan_only": Served(f"{OPTIONS_TESTS}::test_a_scan_alone_ends", "a flag"),
     "key_in_value": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
-        "a flag; always on for files",
+        "a flag; always on for files and webhooks",
+    ),
+    "lagging_ranges_polling_interval": Served(
+        METRICS_TEST, "a duration, 1 minute where nothing is said: at most so often it is counted"
+    ),
+    "lagging_ranges_threshold": Served(
+        METRICS_TEST,
+        "a duration, 3 minutes where nothing is said; the metric `changefeed_lagging_ranges`",
+    ),
+    "metrics_label": Served(
+        METRICS_TEST, "the label `scope` of the feed's metrics, of at most 128 bytes"
     ),
     "min_checkpoint_frequency": Served(
         f"{FILES_TESTS}::test_a_mark_follows_what_it_speaks_for",
@@ -66,6 +97,9 @@ OPTIONS: dict[str, Served] = {
     "mvcc_timestamp": Served(f"{OPTIONS_TESTS}::test_messages_tell_their_timestamps", "a flag"),
     "no_initial_scan": Served(
         f"{OPTIONS_TESTS}::test_a_feed_without_a_scan_shows_changes_alone", "a flag"
+    ),
+    "on_error": Served(
+        f"{ENDS_TESTS}::test_an_error_pauses_a_feed_that_was_told_so", "`fail` (default), `pause`"
     ),
     "on_table_dropped": Served(
         f"{ALTER_TESTS}::test_a_feed_goes_on_when_a_table_of_it_is_dropped",
@@ -91,9 +125,20 @@ OPTIONS: dict[str, Served] = {
         "`leasing`, `rangefeed`, `polling`: not CockroachDB's",
     ),
     "topic_in_value": Served(
-        f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for", "a flag"
+        f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
+        "a flag; always on for webhooks",
     ),
     "updated": Served(f"{OPTIONS_TESTS}::test_messages_tell_their_timestamps", "a flag"),
+    "webhook_auth_header": Served(
+        f"{WEBHOOK_TESTS}::test_a_request_is_a_batch_of_messages", "a text; stored encrypted"
+    ),
+    "webhook_client_timeout": Served(
+        f"{WEBHOOK_TESTS}::test_no_row_is_lost_whatever_the_receiver_does", "a duration (3 s)"
+    ),
+    "webhook_sink_config": Served(
+        f"{WEBHOOK_TESTS}::test_requests_gather_as_they_are_told",
+        "`Flush` (Messages, Bytes, Frequency), `Retry` (Max, Backoff)",
+    ),
 }
 
 STATEMENTS: dict[str, Served] = {
@@ -102,6 +147,16 @@ STATEMENTS: dict[str, Served] = {
     ),
     "CREATE CHANGEFEED FOR t (sinkless)": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for"
+    ),
+    "CREATE CHANGEFEED [INTO 'uri'] [WITH …] AS SELECT … FROM t WHERE …": Served(
+        f"{QUERY_TESTS}::test_rows_are_filtered_and_projected",
+        "[cdc-queries.md](cdc-queries.md)",
+    ),
+    "CREATE CHANGEFEED FOR DATABASE d INCLUDE TABLES t, … INTO 'uri'": Served(
+        "tests/api/test_database_feeds.py::test_tables_join_at_their_creation_and_leave_when_dropped",
+        "or EXCLUDE TABLES, or all tables; also later ones. It needs CHANGEFEED on the "
+        "database, takes no `cursor` and no `initial_scan = 'only'`, and outlives its tables "
+        "unless `on_table_dropped = 'stop'` is given",
     ),
     "ALTER CHANGEFEED j ADD t, DROP t, SET opt, UNSET opt": Served(
         f"{ALTER_TESTS}::test_a_table_joins_and_leaves_a_running_feed",
@@ -120,8 +175,6 @@ STATEMENTS: dict[str, Served] = {
 }
 
 REFUSED_STATEMENTS: dict[str, str] = {
-    "CREATE CHANGEFEED INTO 'null://' AS SELECT k FROM orders": "There are no CDC queries.",
-    "CREATE CHANGEFEED FOR DATABASE defaultdb INTO 'null://'": "A changefeed names its tables.",
     "CREATE SCHEDULE s FOR CHANGEFEED orders INTO 'null://' RECURRING '@daily'": (
         "There are no schedules."
     ),

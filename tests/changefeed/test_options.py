@@ -8,7 +8,6 @@ from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed.contract.message_form import Compression, Envelope, Format
 from tailrace.changefeed.contract.options import (
     KNOWN_OPTIONS,
-    MESSAGE_OPTIONS,
     PIPELINE_OPTIONS,
     ChangefeedOptions,
     ScanChoice,
@@ -17,6 +16,8 @@ from tailrace.changefeed.contract.options import (
     parse_options,
 )
 from tailrace.changefeed.contract.unserved import UNSERVED
+from tailrace.changefeed.sinks.files import FilesKind
+from tailrace.changefeed.sinks.webhook import WebhookKind
 from tailrace.kvlayer.clock import timestamp_at
 
 
@@ -124,6 +125,8 @@ def test_values_that_are_not_served_say_why(given: dict[str, str | None]) -> Non
         {"envelope": "row", "key_in_value": None},
         {"envelope": "key_only", "topic_in_value": None},
         {"format": "csv"},
+        {"format": "csv", "initial_scan": "only", "envelope": "bare"},
+        {"format": "csv", "initial_scan": "only", "key_in_value": None},
         {"format": "csv", "initial_scan": "only", "encode_json_value_null_as_object": None},
         {"initial_scan": "yes", "no_initial_scan": None},
         {"initial_scan_only": None, "updated": None},
@@ -163,5 +166,5 @@ def test_an_option_without_effect_is_refused() -> None:
 
 
 def test_every_option_is_obeyed_by_somebody_or_refused() -> None:
-    assert set(KNOWN_OPTIONS) == PIPELINE_OPTIONS | MESSAGE_OPTIONS | {"compression"}
+    assert set(KNOWN_OPTIONS) == FilesKind.obeys | WebhookKind.obeys
     assert not set(KNOWN_OPTIONS) & set(UNSERVED)

@@ -140,6 +140,7 @@ ROUTES += (
         granted=["GRANT SYSTEM VIEWJOB TO {user}"],
         streams=True,
     ),
+    for_admins("POST", "/v1/backup"),
     for_admins("GET", "/v1/debug/rangefeed"),
     for_admins("GET", "/v1/debug/keys"),
     for_admins("GET", "/v1/debug/log"),

@@ -141,6 +141,12 @@ ROWS: Sequence[Row] = (
     on_table("CREATE CHANGEFEED FOR TABLE t{n} INTO 'null://'", "CHANGEFEED"),
     on_table("EXPLAIN CHANGEFEED FOR TABLE t{n} INTO 'null://'", "CHANGEFEED"),
     on_table("EXPLAIN CHANGEFEED FOR TABLE t{n} WITH sample = 1", "SELECT"),
+    Row(
+        sql="CREATE CHANGEFEED FOR DATABASE d{n} INTO 'null://'",
+        needs="CHANGEFEED on the database",
+        setup=[DATABASE],
+        grants=["GRANT CHANGEFEED ON DATABASE d{n} TO {user}"],
+    ),
     on_table("CREATE SUBSCRIPTION b{n} FOR t{n}", "SELECT"),
     *(
         Row(

@@ -12,6 +12,7 @@ import pytest
 
 from tests.harness.postgres_process import PostgresProcess
 from tests.harness.server_process import ServerProcess
+from tests.harness.webhook_receiver import WebhookReceiver
 
 pytestmark = pytest.mark.system
 
@@ -133,6 +134,59 @@ def test_no_secret_is_shown_told_or_stored(tmp_path: Path, postgres: PostgresPro
         for path in ("/metrics", "/v1/jobs", "/v1/changefeeds", "/v1/sessions", "/v1/queries"):
             answers.get(path)
         answers.check()
+        assert server.terminate() == 0
+        assert CANARY not in server.errors() + "\n".join(server.output)
+    assert CANARY not in log.read_text()
+    for file in (tmp_path / "data").rglob("*"):
+        assert not file.is_file() or CANARY.encode() not in file.read_bytes(), file
+
+
+def test_no_secret_of_a_webhook_is_shown_told_or_stored(tmp_path: Path) -> None:
+    """Its password, parameters, headers; also where the receiver repeats them."""
+    log = tmp_path / "server.log"
+    options = ("--log-file", str(log), "--log-level", "debug")
+    headers = (
+        f"webhook_auth_header = 'Bearer {CANARY}a', extra_headers = '{{\"X-Key\": \"{CANARY}b\"}}'"
+    )
+    with (
+        WebhookReceiver() as receiver,
+        ServerProcess(tmp_path / "data", *options) as server,
+    ):
+        receiver.status, receiver.words = 503, f"{CANARY}a, {CANARY}b, {CANARY}c, Bearer {CANARY}a"
+        uri = f"webhook-http://u:{CANARY}@{receiver.address}/x?token={CANARY}c"
+        answers = Answers(server)
+        server.sql("CREATE TABLE a (k INT8 PRIMARY KEY); INSERT INTO a VALUES (1)")
+        server.sql("SET CLUSTER SETTING jobs.retry.max_backoff = '0.3s'")
+        for name in ("private_addresses", "insecure_http"):
+            server.sql(f"SET CLUSTER SETTING changefeed.webhook.{name}.enabled = true")
+        assert '"results"' in answers.ask(
+            f"CREATE CHANGEFEED FOR TABLE a INTO '{uri}' WITH {headers}, "
+            """webhook_sink_config = '{"Retry": {"Max": 1, "Backoff": "1ms"}}'"""
+        )
+        answers.wait_for("503")
+        away = uri.replace(receiver.address, "127.0.0.1:1")
+        answers.texts += wire_errors(
+            server,
+            [
+                f"CREATE CHANGEFEED FOR TABLE a INTO '{away}' WITH {headers}",
+                f"CREATE CHANGEFEED FOR TABLE a INTO '{uri}&token={CANARY}' WITH {headers}",
+                f"CREATE CHANGEFEED FOR a INTO '{uri}' WITH webhook_auth_header = 'é{CANARY}'",
+                f"CREATE CHANGEFEED FOR TABLE a INTO '{uri}' WITH extra_headers = '{CANARY}'",
+                f"CREATE CHANGEFEED FOR TABLE a INTO '{uri}&client_key={CANARY}'",
+                f"CREATE CHANGEFEED FOR TABLE a INTO '{uri}' WITH {headers}, nonsense",
+            ],
+        )
+        for shown in (
+            "SHOW JOBS", "SHOW CHANGEFEED JOBS", "SHOW QUERIES", "SELECT * FROM system.jobs",
+            "SELECT encode(payload, 'escape') FROM system.jobs", "SELECT * FROM pg_stat_activity",
+        ):  # fmt: skip
+            assert '"results"' in answers.ask(shown), answers.texts[-1]
+        for path in ("/metrics", "/v1/jobs", "/v1/changefeeds"):
+            answers.get(path)
+        answers.check()
+        receiver.status = 200
+        answers.wait_for("running")
+        assert receiver.headers[-1]["Authorization"] == f"Bearer {CANARY}a"
         assert server.terminate() == 0
         assert CANARY not in server.errors() + "\n".join(server.output)
     assert CANARY not in log.read_text()

@@ -23,7 +23,12 @@ def check_ordered_set(tree: exp.WithinGroup, types: Types) -> None:
     """Raises SQLError for an ordered set that PostgreSQL has no aggregate for."""
     name = _ORDERED.get(type(tree.this))
     if name is None:
-        return
+        raise SQLError(
+            "0A000",
+            f"not supported: {tree.this.key} WITHIN GROUP",
+            position=position_of(tree),
+            hint="Count the rows before the one in question, as count(*) FILTER (WHERE …) + 1.",
+        )
     if isinstance(tree.parent, exp.Window):
         raise SQLError(
             "0A000",

@@ -37,7 +37,6 @@ from .derived_types import FLOAT4, FLOAT8, INT8
 from .dimensions import check_dimensions, several_dimensions
 from .frames import resolve_frame
 from .ordered_sets import check_ordered_set
-from .overlaps import resolve_overlaps
 from .recursion import check_recursion
 from .rows import check_row, check_rows_listed, check_whole_row, is_row
 from .siblings import check_siblings
@@ -89,7 +88,12 @@ def _check(node: exp.Expr, types: Types) -> None:
     elif isinstance(node, exp.WindowSpec):
         resolve_frame(node, types)
     elif isinstance(node, exp.Overlaps):
-        resolve_overlaps(node, types)
+        raise SQLError(
+            "0A000",
+            "not supported: OVERLAPS",
+            position=position_of(node),
+            hint="Compare the ends: start_a < end_b AND start_b < end_a.",
+        )
     elif isinstance(node, exp.WithinGroup):
         check_ordered_set(node, types)
     elif is_row(node):

@@ -50,7 +50,6 @@ from .derived_types import (
 )
 from .expression_types import FUNCTIONS as DOCUMENT_FUNCTIONS
 from .node_types import type_of_class
-from .number_scales import type_of_pattern
 
 STRING = ColumnType(TypeKind.STRING)
 BOOL = ColumnType(TypeKind.BOOL)
@@ -277,8 +276,6 @@ class Types:
                 return self._rounded(name, operands, chosen)
             case "date_trunc":
                 return truncated(self.of(operands[1]))
-            case "to_number":
-                return type_of_pattern(operands[1])
             case "array_fill" | "enum_range":
                 found = self.common(operands if name == "enum_range" else operands[:1])
                 return None if found is None or found.element is not None else array_of(found)

@@ -29,7 +29,7 @@ from ...syntax.changefeed_statements import (
 )
 from ...syntax.names import Option
 from ..query.result_shape import CHANGEFEED_COLUMNS
-from .feeds import check_followed, check_sink_options
+from .feeds import check_followed, check_sink_options, feed_options
 
 COLUMNS = [
     ("subscription_name", STRING),
@@ -138,7 +138,7 @@ async def _create(actor: Actor, statement: CreateSubscription, scope: LeaseScope
     request = ChangefeedRequest(
         tables=tables,
         names=[str(full_name(name, actor.database)) for name in statement.tables],
-        options={option.name: option.value for option in statement.options},
+        options=feed_options(statement.options, at),
         at=at,
         user=actor.user,
     )

@@ -192,6 +192,28 @@ def test_messages_equal_the_golden_file(name: str, columnar: bool) -> None:
     assert text == path.read_text()
 
 
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+def test_lines_of_csv_equal_the_golden_file(columnar: bool) -> None:
+    pairs = [codec_for(TABLE).encode_row(row) for row in ROWS]
+    bodies: list[bytes | None] = [body for _, body in pairs]
+    filler = 100 if columnar else 1
+    versions = Versions(
+        [key for key, _ in pairs] * filler,
+        bodies * filler,
+        TS[:1] * filler * 4,
+    )
+    scanned = decode(
+        versions, TABLE, stages=StageTimes(), kind=ChangeKind.INITIAL_SCAN, columnar=columnar
+    )
+    encoded = encoder(format="csv", initial_scan="only").encode(scanned)
+    text = "\n".join(value.decode() for value in encoded.values[-4:] if value is not None) + "\n"
+    path = GOLDEN / "csv.txt"
+    if os.environ.get("TAILRACE_REWRITE"):
+        path.write_text(text)
+    assert text == path.read_text()
+    assert set(encoded.keys) == {b""}
+
+
 def test_fields_stand_in_the_order_of_their_names() -> None:
     options = CASES["wrapped-metadata"]
     for value in encoder(**options).encode(batch(columnar=False)).values:

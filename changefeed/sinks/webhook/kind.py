@@ -1,0 +1,92 @@
+"""What stands behind `webhook-https://`: judges a URI, and opens sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.values.errors import SQLError
+from ....kvlayer.settings import Settings
+from ...contract.message_form import METADATA_ENVELOPES, Format
+from ...contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
+from ...encode import Topics, encoder_for
+from ..delivery import MessageSink
+from ..protocol import FeedIdentity, Sink, SinkContext, SinkError
+from .address import AddressRefused, find_address
+from .sender import WebhookSender
+from .target import INSECURE_SCHEME, SECURE_SCHEME, parse_target, shown_uri
+
+SCHEMES = (SECURE_SCHEME, INSECURE_SCHEME)
+CANNOT_CONNECT = "08001"
+
+
+class WebhookKind:
+    """The kind of sink that posts changes to a receiver over HTTPS."""
+
+    transactional = False
+    local = False
+    columnar = True
+    follows_schema = False
+    obeys = (
+        PIPELINE_OPTIONS
+        | MESSAGE_OPTIONS
+        | {
+            "extra_headers",
+            "webhook_auth_header",
+            "webhook_client_timeout",
+            "webhook_sink_config",
+        }
+    )
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def check_options(self, options: ChangefeedOptions) -> None:
+        if options.format is not Format.JSON:
+            raise SQLError("0A000", f"webhooks in format {options.format.value} are not supported")
+        if options.envelope not in METADATA_ENVELOPES:
+            raise SQLError(
+                "22023",
+                f"webhooks have no envelope {options.envelope.value}",
+                detail="A request holds whole messages, and that envelope has messages without a "
+                "value.",
+                hint="Envelopes of webhooks: wrapped, bare.",
+            )
+
+    async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
+        """Raises SQLError also where nothing takes connections there. Makes no request."""
+        target = parse_target(uri)
+        try:
+            await find_address(target, self._settings, target.tls())
+        except AddressRefused as error:
+            raise SQLError("42501", str(error)) from error
+        except SinkError as error:
+            raise SQLError(
+                CANNOT_CONNECT,
+                str(error),
+                hint="A changefeed is created when its sink can be reached.",
+            ) from error
+
+    def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
+        """Nothing: a receiver tells feeds apart by what they send."""
+        return frozenset()
+
+    def create(self, uri: str, context: SinkContext) -> Sink:
+        options = replace(context.options, key_in_value=True, topic_in_value=True)
+        topics = Topics(full_names=context.names, full_table_name=options.full_table_name)
+        config = options.webhook_sink_config
+        return MessageSink(
+            WebhookSender(parse_target(uri), options, context.settings),
+            context,
+            encoder_for(options, topics),
+            topics,
+            flush=config.flush,
+            retry=config.retry,
+        )
+
+    async def release(self, uri: str, identity: FeedIdentity) -> None:
+        """Nothing was held."""
+
+    def redacted(self, uri: str) -> str:
+        return shown_uri(uri)

@@ -1,0 +1,73 @@
+"""Where a webhook's receiver may be, and that it stays where it was found."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from tailrace.changefeed.contract.options import ChangefeedOptions
+from tailrace.changefeed.sinks.delivery import Message
+from tailrace.changefeed.sinks.webhook.address import INSECURE_HTTP, PRIVATE_ADDRESSES, public
+from tailrace.changefeed.sinks.webhook.sender import WebhookSender
+from tailrace.changefeed.sinks.webhook.target import parse_target, shown_uri
+from tailrace.kvlayer.settings import Settings
+from tests.harness.webhook_receiver import WebhookReceiver
+
+NOT_PUBLIC = [
+    *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1"),
+    *("0.0.0.0", "224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1%eth0", "fd00::1", "ff02::1"),
+    *("::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"),
+]
+
+
+@pytest.mark.parametrize("address", NOT_PUBLIC)
+def test_addresses_that_are_nobodys_to_reach(address: str) -> None:
+    assert not public(address)
+
+
+@pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700::1111", "64:ff9b::101:101"])
+def test_addresses_that_are_anybodys_to_reach(address: str) -> None:
+    assert public(address)
+
+
+def test_the_name_is_resolved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that means another address later leads nowhere else."""
+    asked: list[str] = []
+
+    async def scenario(receiver: WebhookReceiver) -> None:
+        loop, port = asyncio.get_running_loop(), int(receiver.address.rpartition(":")[2])
+        found = loop.getaddrinfo
+
+        async def getaddrinfo(host: object, *given: object, **named: object) -> object:
+            if host != "hooks.example":
+                return await found(host, *given, **named)  # type: ignore[arg-type]
+            asked.append(str(host))
+            address = "127.0.0.1" if len(asked) == 1 else "127.0.0.99"
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
+
+        monkeypatch.setattr(loop, "getaddrinfo", getaddrinfo)
+        settings = Settings()
+        for setting in (PRIVATE_ADDRESSES, INSECURE_HTTP):
+            settings.set(setting.name, "true")
+        target = parse_target(f"webhook-http://hooks.example:{port}/x")
+        sender = WebhookSender(target, ChangefeedOptions(), settings)
+        await sender.open()
+        for number in range(3):
+            await sender.send([Message("t", b"[1]", b'{"n":%d}' % number)])
+        await sender.close()
+        assert [message["n"] for message in receiver.messages] == [0, 1, 2]
+        assert {headers["Host"] for headers in receiver.headers} == {f"hooks.example:{port}"}
+        assert asked == ["hooks.example"]
+
+    with WebhookReceiver() as receiver:
+        asyncio.run(scenario(receiver))
+
+
+def test_what_is_the_receivers_is_not_shown() -> None:
+    text = "webhook-https://u:kanari@[2001:db8::1]:99/p?token=kanari&insecure_tls_skip_verify=true"
+    assert "kanari" not in shown_uri(text) + repr(parse_target(text))
+    assert shown_uri(text).startswith(
+        "webhook-https://u:redacted@[2001:db8::1]:99/p?token=redacted"
+    )
