@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 
@@ -175,6 +176,9 @@ class Link:
         }
         run.counts["known entries"] += state.known
         return Reply(200, msgspec.json.encode(answer))
+
+    async def get(self, path: str, parameters: Mapping[str, str]) -> Reply:
+        raise AssertionError("nobody verifies in a simulation: the model does")
 
     async def close(self) -> None: ...
 
