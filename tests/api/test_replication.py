@@ -145,6 +145,10 @@ def test_a_paused_replication_goes_on_where_it_stood(main: HttpDoor, recovery: H
     main.sql("CANCEL REPLICATION r")
     until(main, lambda: state(main)["status"] == "canceled")
     assert "does not exist" in main.refused("PAUSE REPLICATION r")["title"]
+    main.sql("SELECT raw_put('ks', 'c', '4')")
+    main.sql(f"CREATE REPLICATION again FOR KEYSPACE ks INTO '{uri(recovery)}'")
+    caught_up(main, recovery)
+    assert versions(recovery) == versions(main)
 
 
 def test_promotion_ends_the_replication_and_new_writes_win(

@@ -338,6 +338,7 @@ class ReplicaRun:
             settings=store.settings,
             metrics=store.metrics,
             options=ChangefeedOptions(mvcc_timestamp=True),
+            names={ID: "defaultdb.public.ks"},
         )
         sink = kind.sink(target, context)
         try:
