@@ -475,6 +475,8 @@ class Session:
                 return await self._act_as(statement)
             case statements.CopyFrom() | statements.CopyTo():
                 raise copy_refused()
+            case statements.ReadMirror():
+                raise AssertionError("only a mirror's session makes one, and takes it itself")
             case statements.SplitAt() | statements.UnsplitAt() | statements.ShowRanges():
                 return await self._list(statement, parameters)
             case statements.ControlJobs():
