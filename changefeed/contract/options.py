@@ -65,6 +65,9 @@ SECRET_OPTIONS = frozenset({"extra_headers", "webhook_auth_header"})
 
 WEBHOOK_TIMEOUT_SECONDS = 3.0
 
+MIN_PUBLISH_SECONDS = 1.0
+"""Each time the file is checkpointed, and copied whole."""
+
 
 class ScanChoice(Enum):
     YES = "yes"  # the table as of the start, then its changes
@@ -110,7 +113,8 @@ class ChangefeedOptions:
     progress is saved). `cursor` is exclusive: the first change is above it. Without a `schema_feed`
     the cluster setting `changefeed.schema_feed` chooses, at each start of the feed. Where the
     statement says no `min_checkpoint_frequency`, that of an idle feed is the node's (`idle_pace`).
-    One that is `paused` is made and does not begin before RESUME JOB.
+    One that is `paused` is made and does not begin before RESUME JOB. A mirror has a copy that is
+    at most `publish` older, if it is asked for.
     """
 
     format: Format = Format.JSON
@@ -134,6 +138,7 @@ class ChangefeedOptions:
     schema_change_policy: SchemaChangePolicy = SchemaChangePolicy.BACKFILL
     on_table_dropped: DropPolicy = DropPolicy.STOP
     paused: bool = False
+    publish: float | None = None
     extra_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     webhook_auth_header: str | None = field(default=None, repr=False)
     webhook_client_timeout: float = WEBHOOK_TIMEOUT_SECONDS
@@ -364,6 +369,13 @@ def _client_timeout(options: ChangefeedOptions, name: str, text: str | None) -> 
     return replace(options, webhook_client_timeout=seconds)
 
 
+def _publish(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    seconds = _duration(name, _required(name, text))
+    if seconds < MIN_PUBLISH_SECONDS:
+        raise _invalid(f"changefeed option {name} is at least {MIN_PUBLISH_SECONDS:g} s")
+    return replace(options, publish=seconds)
+
+
 def _webhook_config(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
     try:
         config = parse_webhook_config(_required(name, text))
@@ -389,6 +401,7 @@ _READERS: dict[str, Reader] = {
     "no_initial_scan": _no_initial_scan,
     "on_table_dropped": _table_dropped,
     "paused": _flag_of_its_name,
+    "publish": _publish,
     "resolved": _resolved,
     "schema_change_events": _change_events,
     "schema_change_policy": _change_policy,
