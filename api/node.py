@@ -36,6 +36,8 @@ from ..changefeed.connections import Sealer
 from ..changefeed.export import Positions
 from ..changefeed.jobs.reservations import lives
 from ..changefeed.sinks import SinkKinds, default_kinds
+from ..changefeed.sinks.delta import SCHEME as DELTA_SCHEME
+from ..changefeed.sinks.delta import DeltaKind
 from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader, MirrorSources
 from ..changefeed.sinks.duckdb.files import READ_LANES
 from ..changefeed.sinks.files import SCHEMES as FILES_SCHEMES
@@ -69,7 +71,7 @@ from ..sql.introspection.registry import default_tables
 from ..sql.runtime.analytic_lanes import Lanes, asker
 from .audit_log import AuditFile
 from .backup.served import Backups
-from .feeds import ChangefeedResumer, FeedServices
+from .feeds import ChangefeedResumer, JobServices
 from .joined_store import JoinTarget, identify, join_store
 from .loop_delay import LoopDelay
 from .mirror_rights import check_mirror, refused
@@ -286,7 +288,7 @@ class Node:
             try:
                 if wait_for is not None:
                     for job_id in await self._feeds_into(location):
-                        await self.services.changefeeds.wait(job_id, wait_for, seconds=None)
+                        await self.services.jobs.wait(job_id, wait_for, seconds=None)
             except SQLError:
                 # Who may not read the mirror hears that, and nothing of its feeds.
                 await self._mirror_rows(location, "SELECT 1", (), user)
@@ -414,15 +416,14 @@ async def _assemble(
     await _start_jobs(store, registry, feeds, closing)
     images = ColumnarCache(store)
     closing.push_async_callback(images.close)
-    adapter = FeedServices(feeds, registry, node_id, store)
     services = Services(
         store=store,
         catalog=Catalog(descriptors),
         leases=leases,
         analytics=analytics,
         virtual_tables=default_tables(),
-        jobs=adapter,
-        changefeeds=adapter,
+        jobs=JobServices(feeds, registry, node_id, store),
+        changefeeds=feeds,
         schema_changes=SchemaChanges(store, descriptors),
         images=images,
         rights=rights,
@@ -506,6 +507,7 @@ def _sink_kinds(
     lakes = SparkKind(options.mirror_roots, offload, options.server, worker_tokens, store.settings)
     for format in FORMATS:
         kinds.register(f"{SCHEME_PREFIX}{format}", lakes)
+    kinds.register(DELTA_SCHEME, DeltaKind(options.mirror_roots, offload))
     folders = FilesKind(options.mirror_roots, offload, node_id=node_id)
     for scheme in FILES_SCHEMES:
         kinds.register(scheme, folders)

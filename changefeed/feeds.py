@@ -20,6 +20,7 @@ from .insight import (
     StageReport,
     explain_feed,
     feed_lag,
+    lagging_ranges,
     stage_reports,
 )
 from .jobs.alter import alter_changefeed
@@ -99,6 +100,7 @@ class FeedStatus:
     topics: tuple[str, ...]
     format: str
     user_name: str
+    metrics_label: str
     target_uri: str
     """What stands behind an external connection; else the same as `sink_uri`."""
 
@@ -110,6 +112,8 @@ class Changefeeds:
         self._services = services
         self._jobs = jobs
         self._live: dict[int, LiveFeed] = {}
+        self._lagging: dict[int, tuple[float, int]] = {}
+        """How many ranges of a feed are late, and when that is to be counted again."""
         self.waits = FeedWaits(services.store, self.watch)
         self.subscription_bounds = SubscriptionBounds(services)
 
@@ -225,6 +229,7 @@ class Changefeeds:
     async def cancel(self, claim: Claim) -> None:
         """Cleans up after a job that was cancelled."""
         live = self._live.pop(claim.job_id, None) or LiveFeed(claim.job_id)
+        self._lagging.pop(claim.job_id, None)
         await ChangefeedJob(self._services, claim, live).cancel()
 
     def runs_here(self, job_id: int, payload: bytes) -> bool:
@@ -297,6 +302,12 @@ class Changefeeds:
         kind = self._services.kinds.kind_of(details.sink_uri)
         if not isinstance(kind, DuckDBKind):
             raise SQLError("0A000", "only mirrors in DuckDB files can be verified")
+        if not kind.holds_rows(details.sink_uri):
+            raise SQLError(
+                "0A000",
+                "only mirrors can be verified, and not logs of changes",
+                hint="mode=both keeps a mirror beside the log.",
+            )
         if details.query is not None:
             raise SQLError("0A000", "only mirrors of whole tables can be verified, not of a query")
         if any(target.keyspace is not None for target in details.targets):
@@ -367,6 +378,18 @@ class Changefeeds:
             asyncio.get_running_loop().time(),
         )
 
+    async def lagging_ranges(self, job_id: int, payload: bytes, saved: bytes | None) -> int:
+        """How many ranges are further behind than the feed's `lagging_ranges_threshold`, counted
+        each `lagging_ranges_polling_interval` at most, in every state of the feed."""
+        at = asyncio.get_running_loop().time()
+        due_at, count = self._lagging.get(job_id, (at, 0))
+        if at >= due_at:
+            options = decode_details(payload).parsed_options
+            spans = await self.lag(job_id, payload, saved, halted=None)
+            count = lagging_ranges(spans, self._services.store, options.lagging_ranges_threshold)
+            self._lagging[job_id] = (at + options.lagging_ranges_polling_interval, count)
+        return count
+
     def close(self) -> None:
         """The node stops: who waits for a feed here is told so. Jobs go on elsewhere, or later."""
         for live in self._live.values():
@@ -404,6 +427,7 @@ class Changefeeds:
             topics=tuple(name.rpartition(".")[2] for name in names),
             format=details.parsed_options.format.value,
             user_name=details.user_name,
+            metrics_label=details.parsed_options.metrics_label,
         )
 
 

@@ -29,11 +29,6 @@ from .results.result_batches import ResultBatches
 from .results.results import ClosedOnError, Result, ResultColumn, Row
 from .runtime.jobs import Jobs, JobSummary
 from .runtime.services import (
-    ChangefeedRequest,
-    Changefeeds,
-    ChangefeedStream,
-    FeedSpan,
-    FeedStage,
     Services,
 )
 from .session.mirror_session import MirrorSession
@@ -42,12 +37,7 @@ from .session.session_state import SessionState
 
 __all__ = [
     "Analytics",
-    "ChangefeedRequest",
-    "ChangefeedStream",
-    "Changefeeds",
     "ClosedOnError",
-    "FeedSpan",
-    "FeedStage",
     "JobSummary",
     "Jobs",
     "LoadMode",

@@ -77,6 +77,8 @@ async def explain_feed(
     if request.query is not None:
         facts.append(("query", request.query.text))
         facts.append(("query reads", _read_by(request.query, request.tables[0])))
+    if options.end_time is not None:
+        facts.append(("ends at", format_timestamp(options.end_time)))
     for table, name in zip(request.tables, request.names, strict=True):
         target = services.target(table.id, request.keyspace)
         facts += [(f"{name}: {fact}", value) for fact, value in _reads(services, target, table)]

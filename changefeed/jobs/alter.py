@@ -51,6 +51,7 @@ FIXED_OPTIONS = {
     "cursor": "Each table has its own start: ADD begins at the statement's time.",
     "end_time": "Create another changefeed.",
     "full_table_name": "Topics and mirrors keep their names: create another changefeed.",
+    "gc_protect_expires_after": "Create another changefeed.",
     "initial_scan": "ADD a table WITH initial_scan, or RESCAN one.",
     "initial_scan_only": "ADD a table WITH initial_scan, or RESCAN one.",
     "no_initial_scan": "ADD a table WITH no_initial_scan.",
@@ -220,7 +221,11 @@ class _Altering:
             scans=scans,
             fresh=True,
             protection_id=await protect(
-                self._services, self._transaction, [self._services.target(table.id)], self._at
+                self._services,
+                self._transaction,
+                [self._services.target(table.id)],
+                self._at,
+                max_age_seconds=options.gc_protect_expires_after,
             ),
         )
         database = details.whole_database

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.system_tables import FIRST_USER_ID
+from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, duration, format_timestamp
 from ...kvlayer.protected_timestamp import ProtectionRefused
@@ -21,7 +22,7 @@ from ..contract.options import (
 )
 from ..contract.queries import FeedQuery
 from ..sinks.kinds import AnyKind, scheme_of
-from ..sinks.protocol import SinkError, SinkRefused
+from ..sinks.protocol import SinkError, SinkRefused, wants_previous
 from ..sinks.worker import WorkerKind
 from ..targets import DatabaseTables, FeedTarget, KeyspacePart
 from .details import ChangefeedDetails, TargetDetails
@@ -38,42 +39,25 @@ PROTECTION_MAX_AGE = declare_duration(
 )
 
 
-class FeedRequest(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedRequest:
     """A CREATE CHANGEFEED, its tables found.
 
-    `names[i]` is the full name of `tables[i]`, as of `at`, the time of the statement. Options are
-    as written, a bare one with None.
+    `names[i]` is the full name of `tables[i]`, versions that are canonical at `at`, the time of the
+    statement. Options are as written, a bare one with None.
     """
 
-    @property
-    def tables(self) -> Sequence[TableDescriptor]: ...
-
-    @property
-    def names(self) -> Sequence[str]: ...
-
-    @property
-    def options(self) -> Mapping[str, str | None]: ...
-
-    @property
-    def at(self) -> Timestamp: ...
-
-    @property
-    def user(self) -> str: ...
-
-    @property
-    def keyspace(self) -> KeyspacePart | None:
-        """Which keys, where the one table is a raw keyspace."""
-        ...
-
-    @property
-    def query(self) -> FeedQuery | None:
-        """What is to be shown of the changes of the one table."""
-        ...
-
-    @property
-    def whole_database(self) -> DatabaseTables | None:
-        """Where the tables are those of a database: which, also of such as come later."""
-        ...
+    tables: Sequence[TableDescriptor]
+    names: Sequence[str]
+    options: Mapping[str, str | None]
+    at: Timestamp
+    user: str = ROOT
+    keyspace: KeyspacePart | None = None
+    """Which keys, where the one table is a raw keyspace."""
+    query: FeedQuery | None = None
+    """What is to be shown of the changes of the one table."""
+    whole_database: DatabaseTables | None = None
+    """Where the tables are those of a database: which, also of such as come later."""
 
 
 async def plan_changefeed(
@@ -93,7 +77,7 @@ async def plan_changefeed(
     options = parse_options(request.options, request.query)
     sink = await _find_sink(services, transaction, sink_uri, user_name)
     kind = services.kinds.kind_of(sink.uri)
-    start_at = request.at if options.cursor is None else options.cursor
+    start_at = check_end(options, request.at)
     if request.whole_database is not None:
         check_follows_database(options, kind, scheme_of(sink.uri))
     check_effective(request.options, kind.obeys, scheme_of(sink.uri))
@@ -108,7 +92,7 @@ async def plan_changefeed(
     await check_start(services, request, options.cursor)
     tables = request.tables
     if request.query is not None:
-        tables = [await shown_table(services, request, request.query, kind, start_at)]
+        tables = [await shown_table(services, request, request.query, kind, sink.uri, start_at)]
     await claim_place(services, transaction, sink.uri, user_name)
     try:
         await kind.validate(sink.uri, tables, store_id=services.store.id)
@@ -138,7 +122,11 @@ async def plan_changefeed(
         query=request.query,
         created_at=request.at,
         protection_id=await protect(
-            services, transaction, targets_of(services, request.tables, request.keyspace), start_at
+            services,
+            transaction,
+            targets_of(services, request.tables, request.keyspace),
+            start_at,
+            max_age_seconds=options.gc_protect_expires_after,
         ),
     )
     await check_free(services, transaction, details)
@@ -150,6 +138,7 @@ async def shown_table(
     request: FeedRequest,
     query: FeedQuery,
     kind: AnyKind,
+    sink_uri: str,
     start_at: Timestamp,
 ) -> TableDescriptor:
     """The table that a sink is shown by a query. Raises SQLError where there is no such query, or
@@ -163,6 +152,12 @@ async def shown_table(
     result = await check_query(services, request, query, start_at)
     if not kind.follows_schema:
         return result
+    if wants_previous(kind, sink_uri):
+        raise SQLError(
+            "0A000",
+            "CDC queries into a log of changes are not supported",
+            hint="Without mode=log, and without mode=both, they are.",
+        )
     if query.previous or query.tells_event:
         raise SQLError(
             "0A000",
@@ -194,6 +189,18 @@ async def check_query(
         assert isinstance(found, TableDescriptor), "a cursor is checked first"
         table = found
     return (await services.queries.compile(query.text, table, table)).result
+
+
+def check_end(options: ChangefeedOptions, at: Timestamp) -> Timestamp:
+    """Where a feed of a statement at `at` begins. Raises SQLError 22023 where it ends before."""
+    start_at = at if options.cursor is None else options.cursor
+    if options.end_time is not None and options.end_time <= start_at:
+        raise SQLError(
+            "22023",
+            f"changefeed option end_time {format_timestamp(options.end_time)} must be after the "
+            f"feed's start {format_timestamp(start_at)}",
+        )
+    return start_at
 
 
 def check_follows_database(options: ChangefeedOptions, kind: AnyKind, sink: str) -> None:
@@ -302,15 +309,18 @@ async def protect(
     transaction: Transaction,
     targets: Sequence[FeedTarget],
     start_at: Timestamp,
+    *,
+    max_age_seconds: float,
 ) -> bytes:
-    """Keeps what a feed will read of these targets. Raises SQLError where that is gone already."""
+    """Keeps what a feed will read of these targets, for so long without progress; with zero for as
+    long as the cluster's setting says. Raises SQLError where that is gone already."""
     try:
         return await services.protections.protect(
             transaction,
             owner=PROTECTION_OWNER,
             spans=[target.span for target in targets],
             timestamp=start_at,
-            max_age_seconds=services.store.settings.get(PROTECTION_MAX_AGE),
+            max_age_seconds=max_age_seconds or services.store.settings.get(PROTECTION_MAX_AGE),
         )
     except ProtectionRefused as refused:
         raise SQLError("22023", f"changefeed cannot start: {refused}") from refused

@@ -4,7 +4,8 @@ A claim of the job runs one attempt (`attempt`). How it ends decides what become
 
     scan only, done                        the job has succeeded
     SinkError, a store that asks to wait   `retryable`: the registry runs it again, later
-    SinkRefused, dropped table, too old    the job has failed, with this error
+    SinkRefused, dropped table, too old    the job has failed, with this error, or is paused with
+                                           `on_error = 'pause'`
     cancelled, or the claim is lost        left as it is, for whoever claims the job next
 
 When a feed will not come back, its progress says so first. Then its protected timestamp and its
@@ -22,12 +23,12 @@ from typing import Protocol
 
 import msgspec
 
-from ...catalog.jobs import JobFenced
+from ...catalog.jobs import JobFenced, JobPaused
 from ...kvlayer.clock import ZERO, Timestamp, duration
 from ...kvlayer.errors import StoreClosed
 from ...kvlayer.span import Span
 from ...schemafeed.feed import TableDropped
-from ..contract.options import DropPolicy, parse_options
+from ..contract.options import DropPolicy, ErrorPolicy, parse_options
 from ..pipeline.live import FeedState, LiveFeed
 from ..pipeline.pipeline import TargetFailed
 from ..pipeline.progress import part_of
@@ -38,6 +39,7 @@ from ..sinks.protocol import (
     SinkKind,
     SinkProgress,
     SinkRefused,
+    wants_previous,
 )
 from ..sinks.worker import WorkerFeed, WorkerKind
 from ..targets import TargetState
@@ -129,6 +131,9 @@ class ChangefeedJob:
                 if retryable(error):
                     self._live.state = FeedState.BACKOFF
                     raise
+                if self._details.parsed_options.on_error is ErrorPolicy.PAUSE:
+                    self._live.state = FeedState.WAITING
+                    raise JobPaused(f"paused by an error: {error}") from error
                 failure = error
         await self._let_go("" if failure is None else str(failure) or type(failure).__name__)
         if failure is not None:
@@ -200,8 +205,9 @@ class ChangefeedJob:
             options = replace(options, min_checkpoint_frequency=kind.checkpoint_seconds)
         found = await self._claim.read_progress()
         known = decode_progress(found) if found else None
+        uri = whole_uri(services, details)
         sink = kind.create(
-            whole_uri(services, details),
+            uri,
             SinkContext(
                 identity=self._identity,
                 position=lambda: services.store.position,
@@ -242,7 +248,7 @@ class ChangefeedJob:
             )
         plan = FeedPlan(
             targets=[self._planned(target) for target in details.targets if not target.state.final],
-            options=options,
+            options=replace(options, diff=options.diff or wants_previous(kind, uri)),
             query=details.query,
             created_at=details.created_at or details.start_at,
             arrivals=arrivals,
@@ -337,7 +343,8 @@ class ChangefeedJob:
     async def _save(self, progress: SinkProgress) -> None:
         await self._claim.save_progress(encode_progress(progress))
         await self._note_begun(progress)
-        age = self._services.store.settings.get(PROTECTION_MAX_AGE)
+        age = self._details.parsed_options.gc_protect_expires_after
+        age = age or self._services.store.settings.get(PROTECTION_MAX_AGE)
         behind = min(PROTECTION_SECONDS, age / 4) if age else PROTECTION_SECONDS
         least = min(self._protected_at.values(), default=ZERO)
         if progress.resolved - least > duration(seconds=behind):

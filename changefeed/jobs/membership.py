@@ -142,7 +142,11 @@ async def _joined(
             uri = whole_uri(services, details)
             await kind.validate(uri, [table], store_id=services.store.id)
         protection_id = await protect(
-            services, transaction, [services.target(target.table_id)], target.start_at
+            services,
+            transaction,
+            [services.target(target.table_id)],
+            target.start_at,
+            max_age_seconds=details.parsed_options.gc_protect_expires_after,
         )
         kept = msgspec.structs.replace(target, protection_id=protection_id)
         joined = msgspec.structs.replace(details, targets=(*details.targets, kept))

@@ -41,6 +41,7 @@ from ..targets import FeedTarget, Versions
 from .arrivals import Arrivals
 from .backfill import BACKFILL_ROWS_BEHIND, BACKFILL_SLICE_ROWS, BackfillScan
 from .boundary import Boundary, SchemaChangeEnd, plan_boundary
+from .bounded_feed import BoundedFeed
 from .budget import MEMORY_LIMIT, MemoryBudget
 from .checkpointer import Checkpointer
 from .crossing import OpenBackfill
@@ -246,15 +247,19 @@ class Pipeline:
         arrivals = self._arrivals
         if arrivals is None:
             return
-        feed = self._source.span_feed_from(self.progress.part(arrivals.id))
+        feed = self._feed_from(self.progress.part(arrivals.id))
         try:
             while True:
                 events = await feed.next()
-                upto = await arrivals.take(events, feed.frontier.low_water)
+                told = feed.frontier.low_water
+                if self._options.end_time is not None:
+                    told = min(told, self._options.end_time)
+                upto = await arrivals.take(events, told)
                 self.progress.forward(arrivals.span, upto)
+                self._end_in_time()
                 if arrivals.ended is not None and not self._starts:
                     self._end(arrivals.ended)
-                if upto < feed.frontier.low_water:
+                if upto < told:
                     await arrivals.join()
                     return
         finally:
@@ -279,6 +284,7 @@ class Pipeline:
         self._live.state = FeedState.CATCH_UP if starts else FeedState.STEADY
         if together:
             self._read(together)
+        self._end_in_time()
 
     async def _catch_up(self, start: TargetStart) -> None:
         """Scans a target that is behind, where it is to be, and reads on from there."""
@@ -304,12 +310,16 @@ class Pipeline:
     def _open_reader(
         self, lanes: Sequence[TableLane], entries: Sequence[tuple[Span, Timestamp]]
     ) -> None:
-        feed = self._source.span_feed_from(entries, with_previous=self._options.diff)
-        reader = FeedReader(feed, lanes, self)
+        reader = FeedReader(self._feed_from(entries), lanes, self)
         if self._spacing:
             reader.feed.space_checkpoints(self._spacing)
         reader.task = self._tasks.create_task(reader.run())
         self._readers.append(reader)
+
+    def _feed_from(self, entries: Sequence[tuple[Span, Timestamp]]) -> EventFeed:
+        feed = self._source.span_feed_from(entries, with_previous=self._options.previous)
+        end = self._options.end_time
+        return feed if end is None else BoundedFeed(feed, end)
 
     def _lane(self, start: TargetStart) -> TableLane:
         return TableLane(
@@ -420,6 +430,7 @@ class Pipeline:
         start = self._starts[target_id]
         behind = self.progress.behind(target_id)
         start.gate.consume(self.progress.low_water(target_id) if behind else self.progress.resolved)
+        self._end_in_time()
 
     def open_backfill(self, boundary: Boundary) -> OpenBackfill:
         known = self.progress.open_backfill(boundary.table_id, boundary.at, boundary.kind)
@@ -432,7 +443,7 @@ class Pipeline:
         start = self._starts[backfill.table.id]
         reader = self._source.snapshot(backfill.at)
         rows_before = None
-        if self._options.diff:
+        if self._options.previous:
             below = self._source.snapshot(Timestamp(backfill.at - 1))
             rows_before = RowsBefore(below, backfill.boundary.event)
         emitter = self._emitter(reader, start, backfill.at, ChangeKind.BACKFILL, rows_before)
@@ -537,6 +548,15 @@ class Pipeline:
         if len(self._starts) == 1 and self._arrivals is None:
             raise error
         self._end(TargetFailed(target_id, error))
+
+    def _end_in_time(self) -> None:
+        """Ends the feed where it has an end and has come to it, every target of it. One that is
+        paused or has failed is waited for: what it has to show is not shown."""
+        end = self._options.end_time
+        if end is None or self.progress.resolved < end:
+            return
+        if all(at >= end for _, at in self.progress.capture().frontier):
+            self._end(None)
 
     def _end(self, why: End) -> None:
         """Nothing more is to be read: what was emitted is flushed, and the attempt ends."""

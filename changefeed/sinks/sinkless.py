@@ -18,11 +18,11 @@ from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.clock import Timestamp, WallClock
 from ...schemafeed.table_events import TableEvent
 from ..contract.changes import ChangeBatch
-from ..contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
-from ..encode import Topics, encoder_for
+from ..contract.options import JOB_OPTIONS, MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
+from ..encode import FeedOrigin, Topics, encoder_for
 from .protocol import SinkProgress, SinkStand
 
-OBEYED = PIPELINE_OPTIONS | MESSAGE_OPTIONS
+OBEYED = (PIPELINE_OPTIONS - JOB_OPTIONS) | MESSAGE_OPTIONS
 """What a sinkless changefeed can be told."""
 
 
@@ -50,9 +50,15 @@ class SinklessSink:
     still be taken.
     """
 
-    def __init__(self, wall: WallClock, options: ChangefeedOptions, topics: Topics) -> None:
+    def __init__(
+        self,
+        wall: WallClock,
+        options: ChangefeedOptions,
+        topics: Topics,
+        origin: FeedOrigin | None = None,
+    ) -> None:
         self._monotonic_ns = wall.monotonic_ns
-        self._encoder = encoder_for(options, topics)
+        self._encoder = encoder_for(options, topics, origin)
         self._waiting: deque[_Portion] = deque()
         self._arrived = asyncio.Event()
         self._taken = asyncio.Event()

@@ -153,6 +153,24 @@ def test_metrics_count_what_a_feed_emits(door: HttpDoor) -> None:
     assert found["sql_leases_active"] >= 1
 
 
+def test_metrics_bear_a_feeds_label_and_count_its_lagging_ranges(door: HttpDoor) -> None:
+    door.sql("CREATE TABLE t (id INT8 PRIMARY KEY)")
+    door.sql(
+        "CREATE CHANGEFEED FOR t INTO 'null://' WITH paused, metrics_label = 'shop', "
+        "lagging_ranges_threshold = '1us', lagging_ranges_polling_interval = '1us'"
+    )
+    door.sql("CREATE CHANGEFEED FOR t INTO 'null://' WITH paused")
+    found = {
+        labels["scope"]: value
+        for name, labels, value in samples(door)
+        if name == "changefeed_lagging_ranges"
+    }
+    assert found == {"shop": 1, "default": 0}
+    door.sql("ALTER TABLE t SPLIT AT VALUES (5)")
+    again = [value for name, _, value in samples(door) if name == "changefeed_lagging_ranges"]
+    assert sorted(again) == [0, 2]
+
+
 def test_histograms_are_cumulative(door: HttpDoor) -> None:
     counts = [
         value for name, _, value in samples(door) if name == "tailrace_event_loop_delay_bucket"

@@ -12,13 +12,16 @@ from pathlib import Path
 
 from tailrace.changefeed.contract.unserved import (
     UNSERVED,
-    UNSERVED_ENVELOPES,
     UNSERVED_FORMATS,
 )
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "changefeeds.md"
 
 OPTIONS_TESTS = "tests/api/test_changefeed_options.py"
+ENDS_TESTS = "tests/api/test_feed_ends.py"
+METRICS_TEST = (
+    "tests/api/test_dashboard.py::test_metrics_bear_a_feeds_label_and_count_its_lagging_ranges"
+)
 FILES_TESTS = "tests/api/test_files_sink.py"
 WEBHOOK_TESTS = "tests/api/test_webhook_sink.py"
 QUERY_TESTS = "tests/api/test_cdc_queries.py"
@@ -36,17 +39,30 @@ class Served:
 
 OPTIONS: dict[str, Served] = {
     "compression": Served(f"{FILES_TESTS}::test_compressed_files", "`gzip`, `zstd`; files only"),
-    "cursor": Served(f"{OPTIONS_TESTS}::test_a_cursor_shows_what_came_after_it", "an HLC decimal"),
+    "cursor": Served(
+        f"{ENDS_TESTS}::test_times_are_written_as_of_system_time",
+        "an HLC decimal, or what AS OF SYSTEM TIME takes: a date and time, `-10s`",
+    ),
     "diff": Served(
         f"{OPTIONS_TESTS}::test_messages_tell_the_row_before",
-        "a flag; JSON in the envelope `wrapped`, or a CDC query that calls event_op()",
+        "a flag; JSON in the envelopes `wrapped` and `enriched`, or a CDC query that calls "
+        "event_op()",
     ),
     "encode_json_value_null_as_object": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for", "a flag"
     ),
+    "end_time": Served(
+        f"{ENDS_TESTS}::test_a_feed_ends_at_its_end_time",
+        "as `cursor`; what was committed at it is shown, and the job has succeeded",
+    ),
+    "enriched_properties": Served(
+        "tests/api/test_enriched_messages.py::test_enriched_messages_tell_what_happened",
+        "`source`, `schema`, or both, with the envelope `enriched`; `source.origin` is `tailrace`",
+    ),
     "envelope": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
-        "`wrapped` (default), `bare`, `row`, `key_only`; files and webhooks: `wrapped`, `bare`",
+        "`wrapped` (default), `bare`, `row`, `key_only`, `enriched`; files and webhooks: "
+        "`wrapped`, `bare`",
     ),
     "extra_headers": Served(
         f"{WEBHOOK_TESTS}::test_a_request_is_a_batch_of_messages",
@@ -57,6 +73,10 @@ OPTIONS: dict[str, Served] = {
         "`json` (default); `parquet` for files; `csv` with `initial_scan = 'only'`",
     ),
     "full_table_name": Served(f"{OPTIONS_TESTS}::test_full_table_names_are_topics", "a flag"),
+    "gc_protect_expires_after": Served(
+        f"{ENDS_TESTS}::test_what_a_feed_protects_expires",
+        "a duration; otherwise the cluster setting `changefeed.protect_timestamp.max_age`",
+    ),
     "initial_scan": Served(
         f"{OPTIONS_TESTS}::test_a_feed_without_a_scan_shows_changes_alone", "`yes`, `no`, `only`"
     ),
@@ -65,6 +85,16 @@ OPTIONS: dict[str, Served] = {
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
         "a flag; always on for files and webhooks",
     ),
+    "lagging_ranges_polling_interval": Served(
+        METRICS_TEST, "a duration, 1 minute where nothing is said: at most so often it is counted"
+    ),
+    "lagging_ranges_threshold": Served(
+        METRICS_TEST,
+        "a duration, 3 minutes where nothing is said; the metric `changefeed_lagging_ranges`",
+    ),
+    "metrics_label": Served(
+        METRICS_TEST, "the label `scope` of the feed's metrics, of at most 128 bytes"
+    ),
     "min_checkpoint_frequency": Served(
         f"{FILES_TESTS}::test_a_mark_follows_what_it_speaks_for",
         "a duration; 200 ms where nothing is said, 5 s for files",
@@ -72,6 +102,9 @@ OPTIONS: dict[str, Served] = {
     "mvcc_timestamp": Served(f"{OPTIONS_TESTS}::test_messages_tell_their_timestamps", "a flag"),
     "no_initial_scan": Served(
         f"{OPTIONS_TESTS}::test_a_feed_without_a_scan_shows_changes_alone", "a flag"
+    ),
+    "on_error": Served(
+        f"{ENDS_TESTS}::test_an_error_pauses_a_feed_that_was_told_so", "`fail` (default), `pause`"
     ),
     "on_table_dropped": Served(
         f"{ALTER_TESTS}::test_a_feed_goes_on_when_a_table_of_it_is_dropped",
@@ -186,8 +219,6 @@ def lines() -> Iterator[str]:
     rows |= {option: ("refused, 0A000", reason) for option, reason in UNSERVED.items()}
     for value, reason in UNSERVED_FORMATS.items():
         rows[f"format = '{value}'"] = ("refused, 0A000", reason)
-    for value, reason in UNSERVED_ENVELOPES.items():
-        rows[f"envelope = '{value}'"] = ("refused, 0A000", reason)
     rows |= {option: ("not applicable", reason) for option, reason in NOT_APPLICABLE.items()}
     for option, (what, how) in sorted(rows.items()):
         yield f"| `{option}` | {what} | {how} |\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from dataclasses import replace
 
 from ....catalog.descriptors.descriptor import DatabaseDescriptor, TableDescriptor
@@ -16,10 +15,16 @@ from ....catalog.rights.users import ROOT
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....changefeed import JOB_KIND as CHANGEFEED_KIND
-from ....changefeed import DatabaseTables, KeyspacePart, find_tables
+from ....changefeed import (
+    ChangefeedStream,
+    DatabaseTables,
+    FeedRequest,
+    KeyspacePart,
+    find_tables,
+)
 from ....changefeed.contract.queries import FeedQuery
 from ....kvlayer.access import Transaction
-from ....kvlayer.clock import Timestamp
+from ....kvlayer.clock import Timestamp, format_timestamp
 from ....kvlayer.errors import KVError
 from ....kvlayer.fibre import in_slices
 from ....kvlayer.raw import keyspace_span
@@ -27,13 +32,14 @@ from ....kvlayer.replica import Look
 from ...analyze.feed_queries import feed_query
 from ...introspection.jobs import FEED_JOB_COLUMNS, JOB_COLUMNS, changefeed_rows, job_rows
 from ...plan.needs import missing, needs_on
+from ...results.as_of import timestamp_of_text
 from ...results.errors import from_kv
 from ...results.results import INT8, STRING, Result, Row, listing
 from ...runtime.authorization import Actor, current_rights, require
 from ...runtime.jobs import JobSummary, sees
 from ...runtime.keyspaces import check_keyspace
 from ...runtime.relations import LeaseScope, full_name, resolve_all
-from ...runtime.services import ChangefeedRequest, Services
+from ...runtime.services import Services
 from ...syntax.changefeed_statements import DatabaseFeed, FeedSelect
 from ...syntax.names import ObjectName, Option
 from ...syntax.statements import (
@@ -48,6 +54,8 @@ from ...syntax.statements import (
 from ..ddl.ownership import own_jobs
 from ..query.feed_queries import compile_feed_query
 from ..query.result_shape import CHANGEFEED_COLUMNS, EXPLAIN_COLUMNS, VERIFY_COLUMNS
+
+TIME_OPTIONS = frozenset({"cursor", "end_time"})
 
 
 def check_followed(
@@ -81,6 +89,25 @@ def check_sink_options(options: Sequence[Option]) -> None:
         seen.add(option.name)
 
 
+def feed_options(options: Sequence[Option], at: Timestamp) -> dict[str, str | None]:
+    """Options by name, as a feed keeps them: times that are written as for AS OF SYSTEM TIME become
+    timestamps, those of a statement at `at`. Raises SQLError 22023."""
+    given = {option.name: option.value for option in options}
+    for option in options:
+        if option.name.lower() in TIME_OPTIONS and option.value is not None:
+            try:
+                meant = timestamp_of_text(option.value.strip(), option.position, at)
+            except SQLError as error:
+                raise SQLError(
+                    "22023",
+                    f"changefeed option {option.name}: {error.message}",
+                    position=option.position,
+                    hint=error.hint,
+                ) from error
+            given[option.name] = format_timestamp(meant)
+    return given
+
+
 async def create_changefeed(
     services: Services,
     statement: CreateChangefeed,
@@ -93,9 +120,8 @@ async def create_changefeed(
     statement, request = await _requested(services, statement, transaction, scope, database, user)
     if statement.sink is None:
         stream = await services.changefeeds.stream(request)
-        columns = tuple(stream.columns)
-        return Result(tag="CREATE CHANGEFEED", columns=columns, stream=_rows(stream.rows))
-    job_id = await services.changefeeds.create(transaction, request, statement.sink)
+        return Result(tag="CREATE CHANGEFEED", columns=CHANGEFEED_COLUMNS, stream=_rows(stream))
+    job_id = await services.changefeeds.create(transaction, request, statement.sink, user_name=user)
     await own_jobs(transaction, user, [job_id])
     return listing("CREATE CHANGEFEED", [("job_id", INT8)], [(job_id,)])
 
@@ -132,7 +158,7 @@ async def _requested(
     scope: LeaseScope,
     database: str,
     user: str,
-) -> tuple[CreateChangefeed, ChangefeedRequest]:
+) -> tuple[CreateChangefeed, FeedRequest]:
     """The statement with the tables that it means, found. Raises SQLError."""
     at = transaction.read_timestamp
     if statement.whole_database is not None:
@@ -157,10 +183,10 @@ async def _requested(
     tables = [relations[name.parts] for name in statement.tables]
     await _check_rights(Actor(services, user, database, transaction), statement, tables)
     check_followed("CREATE CHANGEFEED", statement.tables, tables)
-    request = ChangefeedRequest(
+    request = FeedRequest(
         tables=tables,
         names=[str(full_name(name, database)) for name in statement.tables],
-        options={option.name: option.value for option in statement.options},
+        options=feed_options(statement.options, at),
         at=at,
         user=user,
         keyspace=None
@@ -197,7 +223,7 @@ async def _check_main(services: Services, table: TableDescriptor, name: ObjectNa
 
 async def _of_database(
     actor: Actor, statement: CreateChangefeed, named: DatabaseFeed, at: Timestamp
-) -> ChangefeedRequest:
+) -> FeedRequest:
     """The request for a database's tables, such as come later too: so it needs CHANGEFEED on the
     database, which holds for all of them."""
     descriptors, reader = actor.services.catalog.descriptors, actor.reader
@@ -224,10 +250,10 @@ async def _of_database(
         exclude=_full_names(named.exclude, named.name),
     )
     found = await find_tables(tables, descriptors, reader)
-    return ChangefeedRequest(
+    return FeedRequest(
         tables=[each.table for each in found],
         names=[each.name for each in found],
-        options={option.name: option.value for option in statement.options},
+        options=feed_options(statement.options, at),
         at=at,
         user=actor.user,
         whole_database=tables,
@@ -280,11 +306,11 @@ def _whole(sink: str | None) -> str | None:
     return f"{sink}{'&' if '?' in sink else '?'}apply=transaction"
 
 
-async def _rows(rows: AsyncGenerator[Row, None]) -> AsyncGenerator[Row, None]:
+async def _rows(stream: ChangefeedStream) -> AsyncGenerator[Row, None]:
     """The rows; what the store says in their midst, in the words of SQL."""
-    async with aclosing(rows):
+    async with stream:
         try:
-            async for row in rows:
+            async for row in stream:
                 yield row
         except KVError as error:
             raise from_kv(error) from error
@@ -411,7 +437,7 @@ async def verify_changefeed(services: Services, statement: VerifyChangefeed, use
         for job in jobs:
             if (job.user_name or ROOT) not in rights.roles_of(user):
                 await _check_tables(services, job, user, Privilege.SELECT)
-    rows = await services.changefeeds.verify(
+    rows = await services.jobs.verify(
         statement.job_id, at_resolved=statement.at_resolved, repairs=statement.repairs
     )
     return Result(

@@ -137,7 +137,7 @@ class CallingSession:
         until, seconds = _until_and_seconds([text for text in given if text is not None])
         until = until or self._committed_at or await self._services.store.now()
         await check_sees_job(self._services, self._session.user, job_id)
-        resolved = await self._services.changefeeds.wait(job_id, until, seconds=seconds)
+        resolved = await self._services.jobs.wait(job_id, until, seconds=seconds)
         return Decimal(format_timestamp(resolved))
 
     async def _lock(
