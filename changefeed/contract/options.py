@@ -48,6 +48,7 @@ PIPELINE_OPTIONS = frozenset(
         "schema_change_events",
         "schema_change_policy",
         "schema_feed",
+        "slo_p99",
     }
 )
 """Options of when a feed begins, what it follows and how it ends: obeyed by every pipeline."""
@@ -60,6 +61,7 @@ JOB_OPTIONS = frozenset(
         "metrics_label",
         "on_error",
         "on_table_dropped",
+        "slo_p99",
     }
 )
 """Of these, what only a feed that is a job can obey."""
@@ -157,6 +159,7 @@ class ChangefeedOptions:
     encode_json_value_null_as_object: bool = False
     updated: bool = False
     mvcc_timestamp: bool = False
+    schema_events: bool = False
     resolved: bool = False
     resolved_interval: float = 0.0
     cursor: Timestamp | None = None
@@ -171,6 +174,8 @@ class ChangefeedOptions:
     on_error: ErrorPolicy = ErrorPolicy.FAIL
     gc_protect_expires_after: float = 0.0
     metrics_label: str = DEFAULT_LABEL
+    slo_p99: float = 0.0
+    """From commit until durable in the sink, of 99 commits in a hundred; zero: nobody watches."""
     lagging_ranges_threshold: float = 180.0
     lagging_ranges_polling_interval: float = 60.0
     paused: bool = False
@@ -493,7 +498,9 @@ _READERS: dict[str, Reader] = {
     "resolved": _resolved,
     "schema_change_events": _change_events,
     "schema_change_policy": _change_policy,
+    "schema_events": _flag_of_its_name,
     "schema_feed": _schema_feed,
+    "slo_p99": _seconds_of_its_name,
     "topic_in_value": _flag_of_its_name,
     "updated": _flag_of_its_name,
     "webhook_auth_header": _auth_header,

@@ -22,7 +22,7 @@ from ..contract.options import (
 )
 from ..contract.queries import FeedQuery
 from ..sinks.kinds import AnyKind, scheme_of
-from ..sinks.protocol import SinkError, SinkRefused
+from ..sinks.protocol import SinkError, SinkRefused, wants_previous
 from ..sinks.worker import WorkerKind
 from ..targets import DatabaseTables, FeedTarget, KeyspacePart
 from .details import ChangefeedDetails, TargetDetails
@@ -54,6 +54,8 @@ class FeedRequest:
     user: str = ROOT
     keyspace: KeyspacePart | None = None
     """Which keys, where the one table is a raw keyspace."""
+    replication: str | None = None
+    """The name of a feed into a replica of the keyspace."""
     query: FeedQuery | None = None
     """What is to be shown of the changes of the one table."""
     whole_database: DatabaseTables | None = None
@@ -92,7 +94,7 @@ async def plan_changefeed(
     await check_start(services, request, options.cursor)
     tables = request.tables
     if request.query is not None:
-        tables = [await shown_table(services, request, request.query, kind, start_at)]
+        tables = [await shown_table(services, request, request.query, kind, sink.uri, start_at)]
     await claim_place(services, transaction, sink.uri, user_name)
     try:
         await kind.validate(sink.uri, tables, store_id=services.store.id)
@@ -116,6 +118,7 @@ async def plan_changefeed(
         sealed_uri=sink.sealed,
         connection=sink.connection,
         options=sealed_options(services, request.options),
+        replication=request.replication or "",
         user_name=user_name,
         owner_logs_in=services.rights.current.may_log_in(user_name),
         start_at=start_at,
@@ -138,6 +141,7 @@ async def shown_table(
     request: FeedRequest,
     query: FeedQuery,
     kind: AnyKind,
+    sink_uri: str,
     start_at: Timestamp,
 ) -> TableDescriptor:
     """The table that a sink is shown by a query. Raises SQLError where there is no such query, or
@@ -151,6 +155,12 @@ async def shown_table(
     result = await check_query(services, request, query, start_at)
     if not kind.follows_schema:
         return result
+    if wants_previous(kind, sink_uri):
+        raise SQLError(
+            "0A000",
+            "CDC queries into a log of changes are not supported",
+            hint="Without mode=log, and without mode=both, they are.",
+        )
     if query.previous or query.tells_event:
         raise SQLError(
             "0A000",

@@ -125,9 +125,19 @@ OPTIONS: dict[str, Served] = {
         f"{OPTIONS_TESTS}::test_a_feed_stops_at_the_schema_changes_that_count",
         "`backfill` (default), `nobackfill`, `stop`",
     ),
+    "schema_events": Served(
+        "tests/api/test_sinkless_schema_changes.py::test_schema_changes_are_messages_of_their_own",
+        "a flag, of feeds without a sink: schema changes are messages, with the schema before and "
+        "after; not CockroachDB's",
+    ),
     "schema_feed": Served(
         "tests/api/test_sinkless_schema_changes.py::test_dropped_column_shows_the_rows_again",
         "`leasing`, `rangefeed`, `polling`: not CockroachDB's",
+    ),
+    "slo_p99": Served(
+        "tests/api/test_feed_reports.py::test_a_breach_of_an_objective_names_its_stage",
+        "a duration from commit until durable in the sink: not CockroachDB's. A breach is a row of "
+        "`system.feed_breaches` and counts in `tailrace_changefeed_slo_breaches`",
     ),
     "topic_in_value": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
