@@ -92,6 +92,7 @@ class FeedStatus:
     start_at: Timestamp
     sink_uri: str
     full_table_names: tuple[str, ...]
+    replication: str | None
     table_ids: tuple[int, ...]
     watched: str
     """The targets, each with what it is doing and how far it has come."""
@@ -302,6 +303,12 @@ class Changefeeds:
         kind = self._services.kinds.kind_of(details.sink_uri)
         if not isinstance(kind, DuckDBKind):
             raise SQLError("0A000", "only mirrors in DuckDB files can be verified")
+        if not kind.holds_rows(details.sink_uri):
+            raise SQLError(
+                "0A000",
+                "only mirrors can be verified, and not logs of changes",
+                hint="mode=both keeps a mirror beside the log.",
+            )
         if details.query is not None:
             raise SQLError("0A000", "only mirrors of whole tables can be verified, not of a query")
         if any(target.keyspace is not None for target in details.targets):
@@ -412,6 +419,7 @@ class Changefeeds:
             sink_uri=details.shown_sink,
             target_uri=details.sink_uri,
             full_table_names=names,
+            replication=details.replication or None,
             table_ids=tuple(target.table_id for target in details.targets),
             watched="; ".join(
                 watched(target, self._services.target(target.table_id).span, known)

@@ -18,10 +18,10 @@ from typing import Any, TypeVar
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, parse_timestamp
 from ...kvlayer.settings import SettingError, parse_duration
-from .message_form import METADATA_ENVELOPES, Compression, Envelope, Format
+from .message_form import METADATA_ENVELOPES, Compression, EnrichedProperty, Envelope, Format
 from .queries import FeedQuery
 from .sink_config import WebhookConfig, parse_webhook_config
-from .unserved import UNSERVED, UNSERVED_ENVELOPES, UNSERVED_FORMATS
+from .unserved import UNSERVED, UNSERVED_FORMATS
 
 MIN_CHECKPOINT_FREQUENCY_SECONDS = 0.2
 INVALID_PARAMETER_VALUE = "22023"
@@ -70,6 +70,7 @@ MESSAGE_OPTIONS = frozenset(
     {
         "diff",
         "encode_json_value_null_as_object",
+        "enriched_properties",
         "envelope",
         "format",
         "full_table_name",
@@ -149,6 +150,7 @@ class ChangefeedOptions:
 
     format: Format = Format.JSON
     envelope: Envelope = Envelope.WRAPPED
+    enriched_properties: frozenset[EnrichedProperty] = frozenset()
     compression: Compression | None = None
     key_in_value: bool = False
     topic_in_value: bool = False
@@ -181,6 +183,22 @@ class ChangefeedOptions:
     webhook_auth_header: str | None = field(default=None, repr=False)
     webhook_client_timeout: float = WEBHOOK_TIMEOUT_SECONDS
     webhook_sink_config: WebhookConfig = field(default_factory=WebhookConfig)
+
+    @property
+    def previous(self) -> bool:
+        """Whether changes are to tell the row that they replaced: an enriched message says by it
+        whether a row is new."""
+        return self.diff or self.envelope is Envelope.ENRICHED
+
+    @property
+    def source(self) -> bool:
+        """Whether messages say whence they come."""
+        return EnrichedProperty.SOURCE in self.enriched_properties
+
+    @property
+    def schema(self) -> bool:
+        """Whether messages have their schema."""
+        return EnrichedProperty.SCHEMA in self.enriched_properties
 
 
 def parse_options(
@@ -243,25 +261,25 @@ def _check_combinations(
                     detail="A feed that ends with its initial scan has one timestamp.",
                 )
     if options.envelope not in METADATA_ENVELOPES:
-        for excluded in ("key_in_value", "topic_in_value"):
+        enriched = options.envelope is Envelope.ENRICHED
+        for excluded in ("topic_in_value",) if enriched else ("key_in_value", "topic_in_value"):
             if excluded in texts:
                 raise _invalid(
                     f"changefeed option {excluded} does not go with envelope = "
                     f"'{options.envelope.value}'",
                     detail="The messages of that envelope have no place for it.",
                 )
+    _check_enriched(options, texts, query)
     if query is not None and options.diff and not query.tells_op:
         raise _invalid(
             "changefeed option diff has no effect on a CDC query that does not call event_op()",
             hint="The query reads the row before a change as cdc_prev.",
         )
-    if (
-        query is None
-        and options.diff
-        and (options.envelope, options.format) != (Envelope.WRAPPED, Format.JSON)
-    ):
+    told = options.envelope in (Envelope.WRAPPED, Envelope.ENRICHED)
+    if query is None and options.diff and not (told and options.format is Format.JSON):
         raise _invalid(
-            "changefeed option diff goes with envelope = 'wrapped' and format = 'json'",
+            "changefeed option diff goes with envelope = 'wrapped' or 'enriched', and format = "
+            "'json'",
             detail="Other messages have no place for the row before a change.",
         )
     if options.format is not Format.JSON and options.encode_json_value_null_as_object:
@@ -280,6 +298,26 @@ def _check_combinations(
                 )
 
 
+def _check_enriched(
+    options: ChangefeedOptions, texts: Mapping[str, str | None], query: FeedQuery | None
+) -> None:
+    if options.envelope is not Envelope.ENRICHED:
+        if "enriched_properties" in texts:
+            raise _invalid("changefeed option enriched_properties goes with envelope = 'enriched'")
+        return
+    if query is not None:
+        raise _invalid("a CDC query has no messages with envelope = 'enriched'")
+    if options.format is not Format.JSON:
+        raise _invalid("changefeed option envelope = 'enriched' goes with format = 'json'")
+    for excluded in ("updated", "mvcc_timestamp"):
+        if excluded in texts and not options.source:
+            raise _invalid(
+                f"changefeed option {excluded} does not go with envelope = 'enriched' alone",
+                detail="An enriched message has timestamps of commits in its field source.",
+                hint="Add enriched_properties = 'source'.",
+            )
+
+
 Reader = Callable[[ChangefeedOptions, str, str | None], ChangefeedOptions]
 
 
@@ -296,15 +334,17 @@ def _format(options: ChangefeedOptions, name: str, text: str | None) -> Changefe
 
 def _envelope(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
     required = _required(name, text)
-    if required.strip().lower() in UNSERVED_ENVELOPES:
-        raise SQLError(
-            NOT_SUPPORTED,
-            f"changefeed envelope {required} is not supported",
-            detail=UNSERVED_ENVELOPES[required.strip().lower()],
-        )
     if required.strip().lower() == "deprecated_row":
         required = Envelope.ROW.value
     return replace(options, envelope=_choice(Envelope, name, required))
+
+
+def _properties(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    parts = _required(name, text).split(",")
+    return replace(
+        options,
+        enriched_properties=frozenset(_choice(EnrichedProperty, name, part) for part in parts),
+    )
 
 
 def _compression(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
@@ -437,6 +477,7 @@ _READERS: dict[str, Reader] = {
     "diff": _flag_of_its_name,
     "end_time": _timestamp_of_its_name,
     "encode_json_value_null_as_object": _flag_of_its_name,
+    "enriched_properties": _properties,
     "envelope": _envelope,
     "extra_headers": _extra_headers,
     "format": _format,

@@ -39,6 +39,7 @@ from ..sinks.protocol import (
     SinkKind,
     SinkProgress,
     SinkRefused,
+    wants_previous,
 )
 from ..sinks.worker import WorkerFeed, WorkerKind
 from ..targets import TargetState
@@ -209,8 +210,9 @@ class ChangefeedJob:
             options = replace(options, min_checkpoint_frequency=kind.checkpoint_seconds)
         found = await self._claim.read_progress()
         known = decode_progress(found) if found else None
+        uri = whole_uri(services, details)
         sink = kind.create(
-            whole_uri(services, details),
+            uri,
             SinkContext(
                 identity=self._identity,
                 position=lambda: services.store.position,
@@ -251,7 +253,7 @@ class ChangefeedJob:
             )
         plan = FeedPlan(
             targets=[self._planned(target) for target in details.targets if not target.state.final],
-            options=options,
+            options=replace(options, diff=options.diff or wants_previous(kind, uri)),
             query=details.query,
             created_at=details.created_at or details.start_at,
             arrivals=arrivals,

@@ -19,7 +19,7 @@ from ...kvlayer.clock import Timestamp, WallClock
 from ...schemafeed.table_events import TableEvent
 from ..contract.changes import ChangeBatch
 from ..contract.options import JOB_OPTIONS, MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
-from ..encode import Topics, encoder_for, schema_message
+from ..encode import FeedOrigin, Topics, encoder_for, schema_message
 from .protocol import SinkProgress, SinkStand
 
 OBEYED = (PIPELINE_OPTIONS - JOB_OPTIONS) | MESSAGE_OPTIONS | {"schema_events"}
@@ -51,9 +51,15 @@ class SinklessSink:
     still be taken.
     """
 
-    def __init__(self, wall: WallClock, options: ChangefeedOptions, topics: Topics) -> None:
+    def __init__(
+        self,
+        wall: WallClock,
+        options: ChangefeedOptions,
+        topics: Topics,
+        origin: FeedOrigin | None = None,
+    ) -> None:
         self._monotonic_ns = wall.monotonic_ns
-        self._encoder = encoder_for(options, topics)
+        self._encoder = encoder_for(options, topics, origin)
         self._topics = topics
         self._tells_schema = options.schema_events
         self._waiting: deque[_Portion] = deque()

@@ -10,10 +10,10 @@ import pytest
 from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.descriptors.descriptor_state import DescriptorState
 from tailrace.catalog.descriptors.system_tables import DEFAULT_DATABASE_ID
-from tailrace.changefeed import DatabaseTables
+from tailrace.changefeed import DatabaseTables, FeedRequest
 from tailrace.changefeed.jobs.details import decode_details
 from tailrace.changefeed.targets import TargetState
-from tests.changefeed.feeds import FeedBench, Request, TargetKind
+from tests.changefeed.feeds import FeedBench, TargetKind
 from tests.changefeed.table import Table
 from tests.harness.nodes import open_nodes
 from tests.harness.simulation import Simulation
@@ -85,7 +85,7 @@ def test_a_feed_of_a_database_that_is_killed_misses_no_table(seed: int) -> None:
             at = await bench.store.now()
             whole = DatabaseTables(id=DEFAULT_DATABASE_ID, name="defaultdb")
             transaction = bench.store.begin()
-            request = Request(
+            request = FeedRequest(
                 tables=[await catalog.read(first.descriptor.id)],
                 names=["defaultdb.public.t0"],
                 options={},

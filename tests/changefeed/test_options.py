@@ -110,8 +110,8 @@ def test_options_that_are_not_served_say_why(name: str) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [{"format": "avro"}, {"format": "Protobuf"}, {"envelope": "enriched"}],
-    ids=["avro", "protobuf", "enriched"],
+    [{"format": "avro"}, {"format": "Protobuf"}],
+    ids=["avro", "protobuf"],
 )
 def test_values_that_are_not_served_say_why(given: dict[str, str | None]) -> None:
     error = refused(given)
@@ -124,6 +124,11 @@ def test_values_that_are_not_served_say_why(given: dict[str, str | None]) -> Non
     "given",
     [
         {"envelope": "row", "key_in_value": None},
+        {"envelope": "enriched", "topic_in_value": None},
+        {"envelope": "enriched", "updated": None},
+        {"envelope": "enriched", "enriched_properties": "sauce"},
+        {"envelope": "enriched", "format": "parquet"},
+        {"enriched_properties": "source"},
         {"envelope": "key_only", "topic_in_value": None},
         {"format": "csv"},
         {"format": "csv", "initial_scan": "only", "envelope": "bare"},
