@@ -36,6 +36,8 @@ from ..changefeed.connections import Sealer
 from ..changefeed.export import Positions
 from ..changefeed.jobs.reservations import lives
 from ..changefeed.sinks import SinkKinds, default_kinds
+from ..changefeed.sinks.delta import SCHEME as DELTA_SCHEME
+from ..changefeed.sinks.delta import DeltaKind
 from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader, MirrorSources
 from ..changefeed.sinks.duckdb.files import READ_LANES
 from ..changefeed.sinks.files import SCHEMES as FILES_SCHEMES
@@ -60,7 +62,7 @@ from ..kvlayer.offload import Offload, ThreadOffload
 from ..kvlayer.protected_timestamp import ProtectedTimestamps
 from ..kvlayer.span import Span
 from ..kvlayer.store import Store
-from ..sql import Analytics, LoadMode, LoadReport, Services, Session, load
+from ..sql import Analytics, LoadMode, LoadReport, MirrorSession, Services, Session, load
 from ..sql.execute.columnar_cache import ColumnarCache
 from ..sql.execute.ddl.analytic_rows import AnalyticRows
 from ..sql.execute.query.feed_queries import FeedQueries
@@ -71,7 +73,7 @@ from ..sql.introspection.registry import default_tables
 from ..sql.runtime.analytic_lanes import Lanes, asker
 from .audit_log import AuditFile
 from .backup.served import Backups
-from .feeds import ChangefeedResumer, FeedServices
+from .feeds import ChangefeedResumer, JobServices
 from .joined_store import JoinTarget, identify, join_store
 from .loop_delay import LoopDelay
 from .mirror_rights import check_mirror, refused
@@ -83,6 +85,10 @@ from .secret_key import secret_key
 from .served_store import MIRROR_FOLDER, open_storage, start_store
 
 MIRROR_SCHEME = f"{SCHEME}:"
+MIRROR_DATABASE = "mirror:"
+"""What the names of mirrors begin with, as databases of the Postgres door."""
+
+MIRROR_SUFFIX = ".duckdb"
 NO_SUCH_FILE = "58P01"
 WORKER_TOKEN_BYTES = 32
 
@@ -229,6 +235,22 @@ class Node:
         session.activity.client_address = address
         return session
 
+    def mirror_session(self, name: str, *, user: str, address: str = "") -> MirrorSession:
+        """A session of the mirror in the file `name`, or in `name.duckdb`. Close it.
+
+        Raises SQLError where no mirror can lie.
+        """
+        plain = self._files.locations.read_target(name).is_file() or name.endswith(MIRROR_SUFFIX)
+        location = name if plain else name + MIRROR_SUFFIX
+        session = MirrorSession(
+            self.services,
+            database=f"{MIRROR_DATABASE}{name}",
+            user=user,
+            read=partial(self._mirror_rows, location),
+        )
+        session.activity.client_address = address
+        return session
+
     async def load(
         self,
         table: str,
@@ -268,7 +290,7 @@ class Node:
             try:
                 if wait_for is not None:
                     for job_id in await self._feeds_into(location):
-                        await self.services.changefeeds.wait(job_id, wait_for, seconds=None)
+                        await self.services.jobs.wait(job_id, wait_for, seconds=None)
             except SQLError:
                 # Who may not read the mirror hears that, and nothing of its feeds.
                 await self._mirror_rows(location, "SELECT 1", (), user)
@@ -396,15 +418,14 @@ async def _assemble(
     await _start_jobs(store, registry, feeds, closing)
     images = ColumnarCache(store)
     closing.push_async_callback(images.close)
-    adapter = FeedServices(feeds, registry, node_id, store)
     services = Services(
         store=store,
         catalog=Catalog(descriptors),
         leases=leases,
         analytics=analytics,
         virtual_tables=default_tables(),
-        jobs=adapter,
-        changefeeds=adapter,
+        jobs=JobServices(feeds, registry, node_id, store),
+        changefeeds=feeds,
         schema_changes=SchemaChanges(store, descriptors),
         images=images,
         rights=rights,
@@ -488,6 +509,7 @@ def _sink_kinds(
     lakes = SparkKind(options.mirror_roots, offload, options.server, worker_tokens, store.settings)
     for format in FORMATS:
         kinds.register(f"{SCHEME_PREFIX}{format}", lakes)
+    kinds.register(DELTA_SCHEME, DeltaKind(options.mirror_roots, offload))
     kinds.register(TAILRACE_SCHEME, ReplicaKind(store.random))
     folders = FilesKind(options.mirror_roots, offload, node_id=node_id)
     for scheme in FILES_SCHEMES:

@@ -29,6 +29,7 @@ from .jobs.alterations import (
     TargetName,
     UnsetOptions,
 )
+from .jobs.create import FeedRequest
 from .jobs.reservations import JOB_KIND
 from .jobs.services import ChangefeedServices
 from .pipeline.live import FeedState, FeedStopped, LiveFeed
@@ -53,6 +54,7 @@ __all__ = [
     "ControlTarget",
     "DatabaseTables",
     "DropTarget",
+    "FeedRequest",
     "FeedState",
     "FeedStatus",
     "FeedStopped",

@@ -333,6 +333,12 @@ class Changefeeds:
             return await self._verify_replica(kind, details)
         if not isinstance(kind, DuckDBKind):
             raise SQLError("0A000", "only mirrors in DuckDB files can be verified")
+        if not kind.holds_rows(details.sink_uri):
+            raise SQLError(
+                "0A000",
+                "only mirrors can be verified, and not logs of changes",
+                hint="mode=both keeps a mirror beside the log.",
+            )
         if details.query is not None:
             raise SQLError("0A000", "only mirrors of whole tables can be verified, not of a query")
         if any(target.keyspace is not None for target in details.targets):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.system_tables import FIRST_USER_ID
+from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, duration, format_timestamp
 from ...kvlayer.protected_timestamp import ProtectionRefused
@@ -21,7 +22,7 @@ from ..contract.options import (
 )
 from ..contract.queries import FeedQuery
 from ..sinks.kinds import AnyKind, scheme_of
-from ..sinks.protocol import SinkError, SinkRefused
+from ..sinks.protocol import SinkError, SinkRefused, wants_previous
 from ..sinks.worker import WorkerKind
 from ..targets import DatabaseTables, FeedTarget, KeyspacePart
 from .details import ChangefeedDetails, TargetDetails
@@ -38,47 +39,27 @@ PROTECTION_MAX_AGE = declare_duration(
 )
 
 
-class FeedRequest(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedRequest:
     """A CREATE CHANGEFEED, its tables found.
 
-    `names[i]` is the full name of `tables[i]`, as of `at`, the time of the statement. Options are
-    as written, a bare one with None.
+    `names[i]` is the full name of `tables[i]`, versions that are canonical at `at`, the time of the
+    statement. Options are as written, a bare one with None.
     """
 
-    @property
-    def tables(self) -> Sequence[TableDescriptor]: ...
-
-    @property
-    def names(self) -> Sequence[str]: ...
-
-    @property
-    def options(self) -> Mapping[str, str | None]: ...
-
-    @property
-    def at(self) -> Timestamp: ...
-
-    @property
-    def user(self) -> str: ...
-
-    @property
-    def keyspace(self) -> KeyspacePart | None:
-        """Which keys, where the one table is a raw keyspace."""
-        ...
-
-    @property
-    def replication(self) -> str | None:
-        """The name of a feed into a replica of a keyspace."""
-        ...
-
-    @property
-    def query(self) -> FeedQuery | None:
-        """What is to be shown of the changes of the one table."""
-        ...
-
-    @property
-    def whole_database(self) -> DatabaseTables | None:
-        """Where the tables are those of a database: which, also of such as come later."""
-        ...
+    tables: Sequence[TableDescriptor]
+    names: Sequence[str]
+    options: Mapping[str, str | None]
+    at: Timestamp
+    user: str = ROOT
+    keyspace: KeyspacePart | None = None
+    """Which keys, where the one table is a raw keyspace."""
+    replication: str | None = None
+    """The name of a feed into a replica of the keyspace."""
+    query: FeedQuery | None = None
+    """What is to be shown of the changes of the one table."""
+    whole_database: DatabaseTables | None = None
+    """Where the tables are those of a database: which, also of such as come later."""
 
 
 async def plan_changefeed(
@@ -113,7 +94,7 @@ async def plan_changefeed(
     await check_start(services, request, options.cursor)
     tables = request.tables
     if request.query is not None:
-        tables = [await shown_table(services, request, request.query, kind, start_at)]
+        tables = [await shown_table(services, request, request.query, kind, sink.uri, start_at)]
     await claim_place(services, transaction, sink.uri, user_name)
     try:
         await kind.validate(sink.uri, tables, store_id=services.store.id)
@@ -160,6 +141,7 @@ async def shown_table(
     request: FeedRequest,
     query: FeedQuery,
     kind: AnyKind,
+    sink_uri: str,
     start_at: Timestamp,
 ) -> TableDescriptor:
     """The table that a sink is shown by a query. Raises SQLError where there is no such query, or
@@ -173,6 +155,12 @@ async def shown_table(
     result = await check_query(services, request, query, start_at)
     if not kind.follows_schema:
         return result
+    if wants_previous(kind, sink_uri):
+        raise SQLError(
+            "0A000",
+            "CDC queries into a log of changes are not supported",
+            hint="Without mode=log, and without mode=both, they are.",
+        )
     if query.previous or query.tells_event:
         raise SQLError(
             "0A000",

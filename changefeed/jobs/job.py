@@ -39,6 +39,7 @@ from ..sinks.protocol import (
     SinkKind,
     SinkProgress,
     SinkRefused,
+    wants_previous,
 )
 from ..sinks.worker import WorkerFeed, WorkerKind
 from ..targets import TargetState
@@ -56,6 +57,7 @@ from .details import (
 )
 from .feed_rights import check_feed_rights
 from .membership import Membership, protected_targets
+from .objective import LatencyObjective, forget_breaches
 from .sealed_options import opened_options
 from .services import ChangefeedServices
 from .sink_uris import whole_uri
@@ -151,7 +153,10 @@ class ChangefeedJob:
         while True:
             self._details = details = decode_details(self._claim.payload)
             altered = asyncio.Event()
-            watching = asyncio.create_task(self._watch(altered))
+            watching = [asyncio.create_task(self._watch(altered))]
+            if slo := details.parsed_options.slo_p99:
+                objective = LatencyObjective(self._services.store, self._live, slo)
+                watching.append(asyncio.create_task(objective.watch(), name="feed objective"))
             try:
                 done = await self._attempt(kind, altered)
             except TargetFailed as failed:
@@ -164,7 +169,8 @@ class ChangefeedJob:
                 if done and not altered.is_set():
                     return
             finally:
-                watching.cancel()
+                for task in watching:
+                    task.cancel()
 
     async def _watch(self, altered: asyncio.Event) -> None:
         """Sets `altered` when the feed is to do something else than its attempt does."""
@@ -204,8 +210,9 @@ class ChangefeedJob:
             options = replace(options, min_checkpoint_frequency=kind.checkpoint_seconds)
         found = await self._claim.read_progress()
         known = decode_progress(found) if found else None
+        uri = whole_uri(services, details)
         sink = kind.create(
-            whole_uri(services, details),
+            uri,
             SinkContext(
                 identity=self._identity,
                 position=lambda: services.store.position,
@@ -246,7 +253,7 @@ class ChangefeedJob:
             )
         plan = FeedPlan(
             targets=[self._planned(target) for target in details.targets if not target.state.final],
-            options=options,
+            options=replace(options, diff=options.diff or wants_previous(kind, uri)),
             query=details.query,
             created_at=details.created_at or details.start_at,
             arrivals=arrivals,
@@ -453,6 +460,8 @@ class ChangefeedJob:
         self._live.stop()
         services, details = self._services, decode_details(self._claim.payload)
         await self._release(list(details.protections))
+        if details.parsed_options.slo_p99:
+            await forget_breaches(services.store, self._claim.job_id)
         kind = services.kinds.kind_of(details.sink_uri)
         if not kind.local or details.node_id == services.node_id:
             await kind.release(whole_uri(services, details), self._identity)

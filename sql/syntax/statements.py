@@ -411,6 +411,13 @@ class CopyTo:
     whole: ObjectName | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ReadMirror:
+    """What a client of a mirror says, in DuckDB's SQL; the mirror's reader judges it."""
+
+    text: str
+
+
 Statement = (
     CreateDatabase
     | CreateTable
@@ -467,4 +474,5 @@ Statement = (
     | CopyTo
     | CursorStatement
     | Maintain
+    | ReadMirror
 )

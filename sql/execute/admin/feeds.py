@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from dataclasses import replace
 
 from ....catalog.descriptors.descriptor import DatabaseDescriptor, TableDescriptor
@@ -16,7 +15,13 @@ from ....catalog.rights.users import ROOT
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....changefeed import JOB_KIND as CHANGEFEED_KIND
-from ....changefeed import DatabaseTables, KeyspacePart, find_tables
+from ....changefeed import (
+    ChangefeedStream,
+    DatabaseTables,
+    FeedRequest,
+    KeyspacePart,
+    find_tables,
+)
 from ....changefeed.contract.queries import FeedQuery
 from ....kvlayer.access import Transaction
 from ....kvlayer.clock import Timestamp, format_timestamp
@@ -34,7 +39,7 @@ from ...runtime.authorization import Actor, current_rights, require
 from ...runtime.jobs import JobSummary, sees
 from ...runtime.keyspaces import check_keyspace
 from ...runtime.relations import LeaseScope, full_name, resolve_all
-from ...runtime.services import ChangefeedRequest, Services
+from ...runtime.services import Services
 from ...syntax.changefeed_statements import DatabaseFeed, FeedSelect
 from ...syntax.names import ObjectName, Option
 from ...syntax.statements import (
@@ -116,11 +121,10 @@ async def create_changefeed(
     statement, request = await _requested(services, statement, transaction, scope, database, user)
     if statement.sink is None:
         stream = await services.changefeeds.stream(request)
-        columns = tuple(stream.columns)
-        return Result(tag="CREATE CHANGEFEED", columns=columns, stream=_rows(stream.rows))
+        return Result(tag="CREATE CHANGEFEED", columns=CHANGEFEED_COLUMNS, stream=_rows(stream))
     if statement.replication is not None:
         await _check_new(services, statement.replication, statement.sink)
-    job_id = await services.changefeeds.create(transaction, request, statement.sink)
+    job_id = await services.changefeeds.create(transaction, request, statement.sink, user_name=user)
     await own_jobs(transaction, user, [job_id])
     tag = "CREATE CHANGEFEED" if statement.replication is None else "CREATE REPLICATION"
     return listing(tag, [("job_id", INT8)], [(job_id,)])
@@ -158,7 +162,7 @@ async def _requested(
     scope: LeaseScope,
     database: str,
     user: str,
-) -> tuple[CreateChangefeed, ChangefeedRequest]:
+) -> tuple[CreateChangefeed, FeedRequest]:
     """The statement with the tables that it means, found. Raises SQLError."""
     at = transaction.read_timestamp
     if statement.whole_database is not None:
@@ -183,7 +187,7 @@ async def _requested(
     tables = [relations[name.parts] for name in statement.tables]
     await _check_rights(Actor(services, user, database, transaction), statement, tables)
     check_followed("CREATE CHANGEFEED", statement.tables, tables)
-    request = ChangefeedRequest(
+    request = FeedRequest(
         tables=tables,
         names=[str(full_name(name, database)) for name in statement.tables],
         options=feed_options(statement.options, at),
@@ -236,7 +240,7 @@ async def _check_main(services: Services, table: TableDescriptor, name: ObjectNa
 
 async def _of_database(
     actor: Actor, statement: CreateChangefeed, named: DatabaseFeed, at: Timestamp
-) -> ChangefeedRequest:
+) -> FeedRequest:
     """The request for a database's tables, such as come later too: so it needs CHANGEFEED on the
     database, which holds for all of them."""
     descriptors, reader = actor.services.catalog.descriptors, actor.reader
@@ -263,7 +267,7 @@ async def _of_database(
         exclude=_full_names(named.exclude, named.name),
     )
     found = await find_tables(tables, descriptors, reader)
-    return ChangefeedRequest(
+    return FeedRequest(
         tables=[each.table for each in found],
         names=[each.name for each in found],
         options=feed_options(statement.options, at),
@@ -319,11 +323,11 @@ def _whole(sink: str | None) -> str | None:
     return f"{sink}{'&' if '?' in sink else '?'}apply=transaction"
 
 
-async def _rows(rows: AsyncGenerator[Row, None]) -> AsyncGenerator[Row, None]:
+async def _rows(stream: ChangefeedStream) -> AsyncGenerator[Row, None]:
     """The rows; what the store says in their midst, in the words of SQL."""
-    async with aclosing(rows):
+    async with stream:
         try:
-            async for row in rows:
+            async for row in stream:
                 yield row
         except KVError as error:
             raise from_kv(error) from error
@@ -456,7 +460,7 @@ async def verify_changefeed(services: Services, statement: VerifyChangefeed, use
         for job in jobs:
             if (job.user_name or ROOT) not in rights.roles_of(user):
                 await _check_tables(services, job, user, Privilege.SELECT)
-    rows = await services.changefeeds.verify(
+    rows = await services.jobs.verify(
         statement.job_id, at_resolved=statement.at_resolved, repairs=statement.repairs
     )
     return Result(
