@@ -148,8 +148,8 @@ class ChangefeedOptions:
     shows what was committed up to then, and has done its work. What it protects and has not read is
     given up after `gc_protect_expires_after` without progress, zero meaning what the cluster's
     setting says. Its metrics bear its `metrics_label`, and one of them counts the ranges that are
-    further behind than `lagging_ranges_threshold`. A mirror
-    has a copy that is at most `publish` older, if it is asked for.
+    further behind than `lagging_ranges_threshold`. A mirror that is to `publish` has a copy beside
+    it, which is at most so many seconds older.
     """
 
     format: Format = Format.JSON
