@@ -12,6 +12,7 @@ from typing import assert_never
 
 import msgspec
 
+from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.jobs import JobNotFound, JobRecord, JobState, JobStateRefused
 from ...catalog.jobs.job_store import JobStore
 from ...catalog.rights.privileges import Privilege
@@ -267,12 +268,37 @@ class _Altering:
                 f'table "{target.name}" of changefeed job {self._job_id} is {state.value}: it '
                 f"cannot {action.value.lower()}",
             )
+        if target.refused:
+            target = await self._joining(target)
         changed = msgspec.structs.replace(target, state=TargetState.RUNNING, error=None)
         if action is TargetAction.PAUSE:
             changed = msgspec.structs.replace(target, state=TargetState.PAUSED)
         elif action is TargetAction.RESCAN:
             changed = msgspec.structs.replace(changed, again=True, again_at=ZERO)
         self._details = self._details.with_target(changed)
+
+    async def _joining(self, target: TargetDetails) -> TargetDetails:
+        """A table that could not join the feed of its database, protected from now on: it is to be
+        one that the sink takes."""
+        table = await self._services.descriptors.read(self._transaction, target.table_id)
+        if not isinstance(table, TableDescriptor) or table.dropped:
+            raise SQLError("42P01", f'table "{target.name}" does not exist any more')
+        protection_id = await protect(
+            self._services,
+            self._transaction,
+            [self._services.target(table.id)],
+            self._at,
+            max_age_seconds=self._details.parsed_options.gc_protect_expires_after,
+        )
+        self._added.append(AddTarget(table, target.name, scans=True))
+        return msgspec.structs.replace(
+            target,
+            protection_id=protection_id,
+            start_at=self._at,
+            scans=True,
+            fresh=True,
+            created_at=ZERO,
+        )
 
     # Together
 

@@ -66,6 +66,12 @@ class TargetDetails(msgspec.Struct, frozen=True, kw_only=True):
     created_at: Timestamp = ZERO
     """Of a table that joined a feed of its database when it was created: when that was."""
 
+    @property
+    def refused(self) -> bool:
+        """Whether it could not join the feed of its database: nothing of it is protected, and its
+        place at the sink is not the feed's."""
+        return self.state is TargetState.FAILED and self.fresh and not self.protection_id
+
 
 class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
     """What a changefeed is: its tables, its sink and its options, as they were asked for.

@@ -155,7 +155,9 @@ async def _joined(
     except (SQLError, SinkRefused) as refused:
         await transaction.rollback()
         services.store.metrics.add("changefeed_targets_left_total")
-        failed = msgspec.structs.replace(target, state=TargetState.FAILED, error=str(refused))
+        failed = msgspec.structs.replace(
+            target, state=TargetState.FAILED, error=str(refused), fresh=True
+        )
         return msgspec.structs.replace(details, targets=(*details.targets, failed))
     except BaseException:
         await transaction.rollback()

@@ -107,6 +107,10 @@ async def _reserved(
     services: ChangefeedServices, transaction: Transaction, details: ChangefeedDetails
 ) -> frozenset[str]:
     """By the names that the tables have now: a feed that has not begun takes those."""
-    tables = [await services.descriptors.read(transaction, t.table_id) for t in details.targets]
+    tables = [
+        await services.descriptors.read(transaction, target.table_id)
+        for target in details.targets
+        if not target.refused
+    ]
     names = [table.name for table in tables if table is not None]
     return services.kinds.kind_of(details.sink_uri).reserved(details.sink_uri, names)

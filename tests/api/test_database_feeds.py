@@ -148,6 +148,40 @@ def test_a_feed_of_a_database_is_altered(tmp_path: Path) -> None:
     on_database(tmp_path, scenario)
 
 
+def test_a_table_that_cannot_join_stops_no_other(tmp_path: Path) -> None:
+    """The mirror has another of its name, until that one is gone."""
+
+    async def scenario(database: AsyncDatabase) -> None:
+        await database.sql("CREATE DATABASE other")
+        await database.sql("CREATE TABLE other.public.t (k INT8 PRIMARY KEY)")
+        feed = await DatabaseFeed.create(database)
+        await feed.caught_up()
+        created = await database.sql(
+            "CREATE CHANGEFEED FOR other.public.t INTO 'duckdb:///m.duckdb'"
+        )
+        ((taken,),) = created.fetchall()
+        await database.sql("SELECT wait_for_changefeed($1)", [taken])
+        await feed.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
+        await feed.sql("INSERT INTO t VALUES (1)")
+        await feed.sql("CREATE TABLE more (k INT8 PRIMARY KEY)")
+        await feed.sql("INSERT INTO more VALUES (2)")
+        assert await feed.shown("more") == [2]
+        assert "defaultdb.public.t failed" in await feed.watched()
+        for action in ("RESUME", "RESCAN"):
+            with pytest.raises(SQLError) as caught:
+                await feed.sql(f"ALTER CHANGEFEED {feed.job_id} {action} TABLE t")
+            assert caught.value.sqlstate == "55000"
+        await feed.sql(f"CANCEL JOB {taken!s}")
+        await feed.sql(f"SHOW JOBS WHEN COMPLETE {taken!s}")
+        await feed.sql(f"ALTER CHANGEFEED {feed.job_id} RESUME TABLE t")
+        async with asyncio.timeout(30):
+            while "public.t running" not in await feed.watched():
+                await feed.caught_up()
+        assert await feed.shown("t") == [1]
+
+    on_database(tmp_path, scenario)
+
+
 def test_it_ends_with_its_database_and_with_its_owners_right(tmp_path: Path) -> None:
     async def scenario(database: AsyncDatabase) -> None:
         await database.sql("CREATE DATABASE shop")
