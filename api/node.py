@@ -48,6 +48,8 @@ from ..changefeed.sinks.objects import ObjectsKind
 from ..changefeed.sinks.postgres import SCHEMES as POSTGRES_SCHEMES
 from ..changefeed.sinks.postgres import PostgresKind
 from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, LakeServer, SparkKind
+from ..changefeed.sinks.tailrace import SCHEME as TAILRACE_SCHEME
+from ..changefeed.sinks.tailrace import ReplicaKind
 from ..changefeed.sinks.webhook import SCHEMES as WEBHOOK_SCHEMES
 from ..changefeed.sinks.webhook import WebhookKind
 from ..changefeed.sinks.worker_tokens import WorkerTokens
@@ -60,7 +62,7 @@ from ..kvlayer.offload import Offload, ThreadOffload
 from ..kvlayer.protected_timestamp import ProtectedTimestamps
 from ..kvlayer.span import Span
 from ..kvlayer.store import Store
-from ..sql import Analytics, LoadMode, LoadReport, Services, Session, load
+from ..sql import Analytics, LoadMode, LoadReport, MirrorSession, Services, Session, load
 from ..sql.execute.columnar_cache import ColumnarCache
 from ..sql.execute.ddl.analytic_rows import AnalyticRows
 from ..sql.execute.query.feed_queries import FeedQueries
@@ -83,6 +85,10 @@ from .secret_key import secret_key
 from .served_store import MIRROR_FOLDER, open_storage, start_store
 
 MIRROR_SCHEME = f"{SCHEME}:"
+MIRROR_DATABASE = "mirror:"
+"""What the names of mirrors begin with, as databases of the Postgres door."""
+
+MIRROR_SUFFIX = ".duckdb"
 NO_SUCH_FILE = "58P01"
 WORKER_TOKEN_BYTES = 32
 
@@ -226,6 +232,22 @@ class Node:
     ) -> Session:
         """A new session of a client at `address`; in `defaultdb` if none is named. Close it."""
         session = Session(self.services, database=database or DEFAULT_DATABASE, user=user)
+        session.activity.client_address = address
+        return session
+
+    def mirror_session(self, name: str, *, user: str, address: str = "") -> MirrorSession:
+        """A session of the mirror in the file `name`, or in `name.duckdb`. Close it.
+
+        Raises SQLError where no mirror can lie.
+        """
+        plain = self._files.locations.read_target(name).is_file() or name.endswith(MIRROR_SUFFIX)
+        location = name if plain else name + MIRROR_SUFFIX
+        session = MirrorSession(
+            self.services,
+            database=f"{MIRROR_DATABASE}{name}",
+            user=user,
+            read=partial(self._mirror_rows, location),
+        )
         session.activity.client_address = address
         return session
 
@@ -488,6 +510,7 @@ def _sink_kinds(
     for format in FORMATS:
         kinds.register(f"{SCHEME_PREFIX}{format}", lakes)
     kinds.register(DELTA_SCHEME, DeltaKind(options.mirror_roots, offload))
+    kinds.register(TAILRACE_SCHEME, ReplicaKind(store.random))
     folders = FilesKind(options.mirror_roots, offload, node_id=node_id)
     for scheme in FILES_SCHEMES:
         kinds.register(scheme, folders)

@@ -92,6 +92,7 @@ class FeedStatus:
     start_at: Timestamp
     sink_uri: str
     full_table_names: tuple[str, ...]
+    replication: str | None
     table_ids: tuple[int, ...]
     watched: str
     """The targets, each with what it is doing and how far it has come."""
@@ -418,6 +419,7 @@ class Changefeeds:
             sink_uri=details.shown_sink,
             target_uri=details.sink_uri,
             full_table_names=names,
+            replication=details.replication or None,
             table_ids=tuple(target.table_id for target in details.targets),
             watched="; ".join(
                 watched(target, self._services.target(target.table_id).span, known)

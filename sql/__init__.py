@@ -31,6 +31,7 @@ from .runtime.jobs import Jobs, JobSummary
 from .runtime.services import (
     Services,
 )
+from .session.mirror_session import MirrorSession
 from .session.session import Session
 from .session.session_state import SessionState
 
@@ -41,6 +42,7 @@ __all__ = [
     "Jobs",
     "LoadMode",
     "LoadReport",
+    "MirrorSession",
     "Result",
     "ResultBatches",
     "ResultColumn",

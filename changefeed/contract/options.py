@@ -18,10 +18,10 @@ from typing import Any, TypeVar
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, parse_timestamp
 from ...kvlayer.settings import SettingError, parse_duration
-from .message_form import METADATA_ENVELOPES, Compression, Envelope, Format
+from .message_form import METADATA_ENVELOPES, Compression, EnrichedProperty, Envelope, Format
 from .queries import FeedQuery
 from .sink_config import WebhookConfig, parse_webhook_config
-from .unserved import UNSERVED, UNSERVED_ENVELOPES, UNSERVED_FORMATS
+from .unserved import UNSERVED, UNSERVED_FORMATS
 
 MIN_CHECKPOINT_FREQUENCY_SECONDS = 0.2
 INVALID_PARAMETER_VALUE = "22023"
@@ -48,6 +48,7 @@ PIPELINE_OPTIONS = frozenset(
         "schema_change_events",
         "schema_change_policy",
         "schema_feed",
+        "slo_p99",
     }
 )
 """Options of when a feed begins, what it follows and how it ends: obeyed by every pipeline."""
@@ -60,6 +61,7 @@ JOB_OPTIONS = frozenset(
         "metrics_label",
         "on_error",
         "on_table_dropped",
+        "slo_p99",
     }
 )
 """Of these, what only a feed that is a job can obey."""
@@ -68,6 +70,7 @@ MESSAGE_OPTIONS = frozenset(
     {
         "diff",
         "encode_json_value_null_as_object",
+        "enriched_properties",
         "envelope",
         "format",
         "full_table_name",
@@ -147,6 +150,7 @@ class ChangefeedOptions:
 
     format: Format = Format.JSON
     envelope: Envelope = Envelope.WRAPPED
+    enriched_properties: frozenset[EnrichedProperty] = frozenset()
     compression: Compression | None = None
     key_in_value: bool = False
     topic_in_value: bool = False
@@ -155,6 +159,7 @@ class ChangefeedOptions:
     encode_json_value_null_as_object: bool = False
     updated: bool = False
     mvcc_timestamp: bool = False
+    schema_events: bool = False
     resolved: bool = False
     resolved_interval: float = 0.0
     cursor: Timestamp | None = None
@@ -169,6 +174,8 @@ class ChangefeedOptions:
     on_error: ErrorPolicy = ErrorPolicy.FAIL
     gc_protect_expires_after: float = 0.0
     metrics_label: str = DEFAULT_LABEL
+    slo_p99: float = 0.0
+    """From commit until durable in the sink, of 99 commits in a hundred; zero: nobody watches."""
     lagging_ranges_threshold: float = 180.0
     lagging_ranges_polling_interval: float = 60.0
     paused: bool = False
@@ -176,6 +183,22 @@ class ChangefeedOptions:
     webhook_auth_header: str | None = field(default=None, repr=False)
     webhook_client_timeout: float = WEBHOOK_TIMEOUT_SECONDS
     webhook_sink_config: WebhookConfig = field(default_factory=WebhookConfig)
+
+    @property
+    def previous(self) -> bool:
+        """Whether changes are to tell the row that they replaced: an enriched message says by it
+        whether a row is new."""
+        return self.diff or self.envelope is Envelope.ENRICHED
+
+    @property
+    def source(self) -> bool:
+        """Whether messages say whence they come."""
+        return EnrichedProperty.SOURCE in self.enriched_properties
+
+    @property
+    def schema(self) -> bool:
+        """Whether messages have their schema."""
+        return EnrichedProperty.SCHEMA in self.enriched_properties
 
 
 def parse_options(
@@ -238,25 +261,25 @@ def _check_combinations(
                     detail="A feed that ends with its initial scan has one timestamp.",
                 )
     if options.envelope not in METADATA_ENVELOPES:
-        for excluded in ("key_in_value", "topic_in_value"):
+        enriched = options.envelope is Envelope.ENRICHED
+        for excluded in ("topic_in_value",) if enriched else ("key_in_value", "topic_in_value"):
             if excluded in texts:
                 raise _invalid(
                     f"changefeed option {excluded} does not go with envelope = "
                     f"'{options.envelope.value}'",
                     detail="The messages of that envelope have no place for it.",
                 )
+    _check_enriched(options, texts, query)
     if query is not None and options.diff and not query.tells_op:
         raise _invalid(
             "changefeed option diff has no effect on a CDC query that does not call event_op()",
             hint="The query reads the row before a change as cdc_prev.",
         )
-    if (
-        query is None
-        and options.diff
-        and (options.envelope, options.format) != (Envelope.WRAPPED, Format.JSON)
-    ):
+    told = options.envelope in (Envelope.WRAPPED, Envelope.ENRICHED)
+    if query is None and options.diff and not (told and options.format is Format.JSON):
         raise _invalid(
-            "changefeed option diff goes with envelope = 'wrapped' and format = 'json'",
+            "changefeed option diff goes with envelope = 'wrapped' or 'enriched', and format = "
+            "'json'",
             detail="Other messages have no place for the row before a change.",
         )
     if options.format is not Format.JSON and options.encode_json_value_null_as_object:
@@ -275,6 +298,26 @@ def _check_combinations(
                 )
 
 
+def _check_enriched(
+    options: ChangefeedOptions, texts: Mapping[str, str | None], query: FeedQuery | None
+) -> None:
+    if options.envelope is not Envelope.ENRICHED:
+        if "enriched_properties" in texts:
+            raise _invalid("changefeed option enriched_properties goes with envelope = 'enriched'")
+        return
+    if query is not None:
+        raise _invalid("a CDC query has no messages with envelope = 'enriched'")
+    if options.format is not Format.JSON:
+        raise _invalid("changefeed option envelope = 'enriched' goes with format = 'json'")
+    for excluded in ("updated", "mvcc_timestamp"):
+        if excluded in texts and not options.source:
+            raise _invalid(
+                f"changefeed option {excluded} does not go with envelope = 'enriched' alone",
+                detail="An enriched message has timestamps of commits in its field source.",
+                hint="Add enriched_properties = 'source'.",
+            )
+
+
 Reader = Callable[[ChangefeedOptions, str, str | None], ChangefeedOptions]
 
 
@@ -291,15 +334,17 @@ def _format(options: ChangefeedOptions, name: str, text: str | None) -> Changefe
 
 def _envelope(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
     required = _required(name, text)
-    if required.strip().lower() in UNSERVED_ENVELOPES:
-        raise SQLError(
-            NOT_SUPPORTED,
-            f"changefeed envelope {required} is not supported",
-            detail=UNSERVED_ENVELOPES[required.strip().lower()],
-        )
     if required.strip().lower() == "deprecated_row":
         required = Envelope.ROW.value
     return replace(options, envelope=_choice(Envelope, name, required))
+
+
+def _properties(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    parts = _required(name, text).split(",")
+    return replace(
+        options,
+        enriched_properties=frozenset(_choice(EnrichedProperty, name, part) for part in parts),
+    )
 
 
 def _compression(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
@@ -432,6 +477,7 @@ _READERS: dict[str, Reader] = {
     "diff": _flag_of_its_name,
     "end_time": _timestamp_of_its_name,
     "encode_json_value_null_as_object": _flag_of_its_name,
+    "enriched_properties": _properties,
     "envelope": _envelope,
     "extra_headers": _extra_headers,
     "format": _format,
@@ -452,7 +498,9 @@ _READERS: dict[str, Reader] = {
     "resolved": _resolved,
     "schema_change_events": _change_events,
     "schema_change_policy": _change_policy,
+    "schema_events": _flag_of_its_name,
     "schema_feed": _schema_feed,
+    "slo_p99": _seconds_of_its_name,
     "topic_in_value": _flag_of_its_name,
     "updated": _flag_of_its_name,
     "webhook_auth_header": _auth_header,

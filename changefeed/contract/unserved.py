@@ -11,7 +11,6 @@ from collections.abc import Mapping
 UNSERVED: Mapping[str, str] = {
     "avro_schema_prefix": "There is no Avro encoder.",
     "confluent_schema_registry": "There is no Avro encoder.",
-    "enriched_properties": "There is no enriched envelope.",
     "execution_locality": "A store is served by one process: there are no localities.",
     "headers_json_column_name": "Headers are the same for all messages: extra_headers.",
     "ignore_disable_changefeed_replication": "Sessions cannot keep writes from changefeeds.",
@@ -31,5 +30,3 @@ UNSERVED_FORMATS: Mapping[str, str] = {
     "experimental_avro": "There is no Avro encoder.",
     "protobuf": "There is no Protocol Buffers encoder.",
 }
-
-UNSERVED_ENVELOPES: Mapping[str, str] = {"enriched": "There is no enriched envelope."}

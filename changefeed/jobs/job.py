@@ -57,6 +57,7 @@ from .details import (
 )
 from .feed_rights import check_feed_rights
 from .membership import Membership, protected_targets
+from .objective import LatencyObjective, forget_breaches
 from .sealed_options import opened_options
 from .services import ChangefeedServices
 from .sink_uris import whole_uri
@@ -152,7 +153,10 @@ class ChangefeedJob:
         while True:
             self._details = details = decode_details(self._claim.payload)
             altered = asyncio.Event()
-            watching = asyncio.create_task(self._watch(altered))
+            watching = [asyncio.create_task(self._watch(altered))]
+            if slo := details.parsed_options.slo_p99:
+                objective = LatencyObjective(self._services.store, self._live, slo)
+                watching.append(asyncio.create_task(objective.watch(), name="feed objective"))
             try:
                 done = await self._attempt(kind, altered)
             except TargetFailed as failed:
@@ -165,7 +169,8 @@ class ChangefeedJob:
                 if done and not altered.is_set():
                     return
             finally:
-                watching.cancel()
+                for task in watching:
+                    task.cancel()
 
     async def _watch(self, altered: asyncio.Event) -> None:
         """Sets `altered` when the feed is to do something else than its attempt does."""
@@ -455,6 +460,8 @@ class ChangefeedJob:
         self._live.stop()
         services, details = self._services, decode_details(self._claim.payload)
         await self._release(list(details.protections))
+        if details.parsed_options.slo_p99:
+            await forget_breaches(services.store, self._claim.job_id)
         kind = services.kinds.kind_of(details.sink_uri)
         if not kind.local or details.node_id == services.node_id:
             await kind.release(whole_uri(services, details), self._identity)

@@ -317,7 +317,7 @@ class Pipeline:
         self._readers.append(reader)
 
     def _feed_from(self, entries: Sequence[tuple[Span, Timestamp]]) -> EventFeed:
-        feed = self._source.span_feed_from(entries, with_previous=self._options.diff)
+        feed = self._source.span_feed_from(entries, with_previous=self._options.previous)
         end = self._options.end_time
         return feed if end is None else BoundedFeed(feed, end)
 
@@ -443,7 +443,7 @@ class Pipeline:
         start = self._starts[backfill.table.id]
         reader = self._source.snapshot(backfill.at)
         rows_before = None
-        if self._options.diff:
+        if self._options.previous:
             below = self._source.snapshot(Timestamp(backfill.at - 1))
             rows_before = RowsBefore(below, backfill.boundary.event)
         emitter = self._emitter(reader, start, backfill.at, ChangeKind.BACKFILL, rows_before)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from importlib.metadata import version
 
 from ...catalog.jobs import BACKOFF_MAX, BACKOFF_MIN, Backoff
 from ...catalog.rights.privileges import Privilege
@@ -24,7 +25,7 @@ from ...schemafeed.feed import SchemaFeedError, TableDropped
 from ..contract.message_form import Format
 from ..contract.options import NOT_SUPPORTED, ChangefeedOptions, check_effective, parse_options
 from ..contract.queries import FeedQuery
-from ..encode import Topics
+from ..encode import FeedOrigin, Topics
 from ..jobs.attempt import Destination, FeedPlan, plan_tables, retryable, run_attempt
 from ..jobs.create import FeedRequest, check_end, check_query, check_start
 from ..jobs.feed_rights import check_feed_rights
@@ -234,7 +235,16 @@ async def stream_from(
     spans = [planned.target.span for planned in plan.targets]
     protection = await protect_stream(services, spans, start_at)
     topics = Topics(full_names=tables, full_table_name=options.full_table_name)
-    sink = SinklessSink(services.store.clock.wall, options, topics)
+    wall = services.store.clock.wall
+    origin = FeedOrigin(
+        sink="sinkless",
+        cluster_id=services.store.id,
+        job_id=0,
+        node_id=services.node_id,
+        version=f"v{version('tailrace')}",
+        unix_us=wall.unix_us,
+    )
+    sink = SinklessSink(wall, options, topics, origin)
     return ChangefeedStream(services, plan, sink, protection, user)
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
 
 from ...cached import cached_property
+from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.leases import LeaseManager
 from ...catalog.rights.audit import Audit, NoAudit
 from ...catalog.rights.rights_watcher import RightsWatcher
@@ -17,10 +22,10 @@ from ..analyze.scalars import Generators
 from ..results.result_batches import WaitingResults
 from ..results.table_reads import Images
 from .activity import Sessions
+from .introspection_context import IntrospectedTable, IntrospectionContext
 from .jobs import Jobs
 from .plan_cache import PlanCache
 from .query_evaluator import QueryEvaluator
-from .virtual_tables import VirtualTables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,3 +55,31 @@ class Services:
     def generators(self) -> Generators:
         """What draws the values of defaults."""
         return StoreGenerators(self.store)
+
+
+class ReadTable(IntrospectedTable, Protocol):
+    """A virtual table that can be read."""
+
+    @property
+    def descriptor(self) -> TableDescriptor:
+        """As the binder and the planner see it."""
+        ...
+
+    async def read(self, context: IntrospectionContext) -> pa.Table:
+        """Its rows, made now."""
+        ...
+
+
+class VirtualTables(Protocol):
+    """Virtual tables by schema and name. Every database has them all."""
+
+    def find(self, parts: Sequence[str]) -> TableDescriptor | None:
+        """The table of a name as written; None where the name is not of a virtual schema.
+
+        Raises SQLError 42P01 for a table that such a schema lacks.
+        """
+        ...
+
+    def of(self, descriptor: TableDescriptor) -> ReadTable: ...
+
+    def __iter__(self) -> Iterator[ReadTable]: ...

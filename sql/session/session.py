@@ -528,6 +528,8 @@ class Session:
                 return await self._act_as(statement)
             case statements.CopyFrom() | statements.CopyTo():
                 raise copy_refused()
+            case statements.ReadMirror():
+                raise AssertionError("only a mirror's session makes one, and takes it itself")
             case _ if isinstance(statement, UserChange | RightsChange):
                 return await change_user(
                     self._services, statement, self._open, self.user, self.database

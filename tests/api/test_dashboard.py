@@ -149,6 +149,7 @@ def test_metrics_count_what_a_feed_emits(door: HttpDoor) -> None:
         0 < found["tailrace_changefeed_emit_latency_sum"] <= found["changefeed_commit_latency_sum"]
     )
     assert found["changefeed_max_behind_nanos"] > 0
+    assert found["tailrace_changefeed_slo_breaches_total"] == 0
     assert found["changefeed_schemafeed_fast_answers_total"] > 0
     assert found["sql_leases_active"] >= 1
 

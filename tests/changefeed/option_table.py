@@ -12,7 +12,6 @@ from pathlib import Path
 
 from tailrace.changefeed.contract.unserved import (
     UNSERVED,
-    UNSERVED_ENVELOPES,
     UNSERVED_FORMATS,
 )
 
@@ -46,7 +45,8 @@ OPTIONS: dict[str, Served] = {
     ),
     "diff": Served(
         f"{OPTIONS_TESTS}::test_messages_tell_the_row_before",
-        "a flag; JSON in the envelope `wrapped`, or a CDC query that calls event_op()",
+        "a flag; JSON in the envelopes `wrapped` and `enriched`, or a CDC query that calls "
+        "event_op()",
     ),
     "encode_json_value_null_as_object": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for", "a flag"
@@ -55,9 +55,14 @@ OPTIONS: dict[str, Served] = {
         f"{ENDS_TESTS}::test_a_feed_ends_at_its_end_time",
         "as `cursor`; what was committed at it is shown, and the job has succeeded",
     ),
+    "enriched_properties": Served(
+        "tests/api/test_enriched_messages.py::test_enriched_messages_tell_what_happened",
+        "`source`, `schema`, or both, with the envelope `enriched`; `source.origin` is `tailrace`",
+    ),
     "envelope": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
-        "`wrapped` (default), `bare`, `row`, `key_only`; files and webhooks: `wrapped`, `bare`",
+        "`wrapped` (default), `bare`, `row`, `key_only`, `enriched`; files and webhooks: "
+        "`wrapped`, `bare`",
     ),
     "extra_headers": Served(
         f"{WEBHOOK_TESTS}::test_a_request_is_a_batch_of_messages",
@@ -120,9 +125,19 @@ OPTIONS: dict[str, Served] = {
         f"{OPTIONS_TESTS}::test_a_feed_stops_at_the_schema_changes_that_count",
         "`backfill` (default), `nobackfill`, `stop`",
     ),
+    "schema_events": Served(
+        "tests/api/test_sinkless_schema_changes.py::test_schema_changes_are_messages_of_their_own",
+        "a flag, of feeds without a sink: schema changes are messages, with the schema before and "
+        "after; not CockroachDB's",
+    ),
     "schema_feed": Served(
         "tests/api/test_sinkless_schema_changes.py::test_dropped_column_shows_the_rows_again",
         "`leasing`, `rangefeed`, `polling`: not CockroachDB's",
+    ),
+    "slo_p99": Served(
+        "tests/api/test_feed_reports.py::test_a_breach_of_an_objective_names_its_stage",
+        "a duration from commit until durable in the sink: not CockroachDB's. A breach is a row of "
+        "`system.feed_breaches` and counts in `tailrace_changefeed_slo_breaches`",
     ),
     "topic_in_value": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
@@ -210,8 +225,6 @@ def lines() -> Iterator[str]:
     rows |= {option: ("refused, 0A000", reason) for option, reason in UNSERVED.items()}
     for value, reason in UNSERVED_FORMATS.items():
         rows[f"format = '{value}'"] = ("refused, 0A000", reason)
-    for value, reason in UNSERVED_ENVELOPES.items():
-        rows[f"envelope = '{value}'"] = ("refused, 0A000", reason)
     rows |= {option: ("not applicable", reason) for option, reason in NOT_APPLICABLE.items()}
     for option, (what, how) in sorted(rows.items()):
         yield f"| `{option}` | {what} | {how} |\n"

@@ -17,6 +17,7 @@ from tailrace.changefeed.contract.options import (
 )
 from tailrace.changefeed.contract.unserved import UNSERVED
 from tailrace.changefeed.sinks.files import FilesKind
+from tailrace.changefeed.sinks.sinkless import OBEYED as SINKLESS
 from tailrace.changefeed.sinks.webhook import WebhookKind
 from tailrace.kvlayer.clock import timestamp_at
 
@@ -109,8 +110,8 @@ def test_options_that_are_not_served_say_why(name: str) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [{"format": "avro"}, {"format": "Protobuf"}, {"envelope": "enriched"}],
-    ids=["avro", "protobuf", "enriched"],
+    [{"format": "avro"}, {"format": "Protobuf"}],
+    ids=["avro", "protobuf"],
 )
 def test_values_that_are_not_served_say_why(given: dict[str, str | None]) -> None:
     error = refused(given)
@@ -123,6 +124,11 @@ def test_values_that_are_not_served_say_why(given: dict[str, str | None]) -> Non
     "given",
     [
         {"envelope": "row", "key_in_value": None},
+        {"envelope": "enriched", "topic_in_value": None},
+        {"envelope": "enriched", "updated": None},
+        {"envelope": "enriched", "enriched_properties": "sauce"},
+        {"envelope": "enriched", "format": "parquet"},
+        {"enriched_properties": "source"},
         {"envelope": "key_only", "topic_in_value": None},
         {"format": "csv"},
         {"format": "csv", "initial_scan": "only", "envelope": "bare"},
@@ -166,5 +172,5 @@ def test_an_option_without_effect_is_refused() -> None:
 
 
 def test_every_option_is_obeyed_by_somebody_or_refused() -> None:
-    assert set(KNOWN_OPTIONS) == FilesKind.obeys | WebhookKind.obeys
+    assert set(KNOWN_OPTIONS) == FilesKind.obeys | WebhookKind.obeys | SINKLESS
     assert not set(KNOWN_OPTIONS) & set(UNSERVED)

@@ -144,7 +144,7 @@ def test_a_table_is_no_keyspace(text: str) -> None:
     ("text", "sqlstate"),
     [
         ("CREATE KEYSPACE ks", "42P07"),
-        ("CREATE KEYSPACE x WITH (role = 'main')", "22023"),
+        ("CREATE KEYSPACE x WITH (role = 'third')", "22023"),
         ("CREATE KEYSPACE x WITH (ttl = 'soon')", "22023"),
         ("CREATE KEYSPACE x WITH (ttl = '1ms')", "22023"),
         ("CREATE KEYSPACE x WITH (ttl = '1h', ttl = '2h')", "42601"),

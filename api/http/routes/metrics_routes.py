@@ -122,6 +122,11 @@ class NodeCollector(Collector):
             "from the call of commit until durable in the sink, in nanoseconds",
             labels=FEED_LABELS,
         )
+        breaches = CounterMetricFamily(
+            "tailrace_changefeed_slo_breaches",
+            "windows in which commits took longer than the feed's slo_p99",
+            labels=FEED_LABELS,
+        )
         lagging = GaugeMetricFamily(
             "changefeed_lagging_ranges",
             "ranges that are further behind than the feed's lagging_ranges_threshold",
@@ -137,10 +142,11 @@ class NodeCollector(Collector):
                 continue
             running += live.state in (FeedState.INITIAL_SCAN, FeedState.CATCH_UP, FeedState.STEADY)
             emitted.add_metric(label, live.rows_emitted)
+            breaches.add_metric(label, live.slo_breaches)
             _add_histogram(emit, label, live.stages.emit)
             _add_histogram(commit, label, live.stages.sink)
         yield _gauge("changefeed_running", "changefeeds that run on this node", running)
-        yield from (behind, lagging, emitted, emit, commit)
+        yield from (behind, lagging, breaches, emitted, emit, commit)
 
     def _relaxed_logs(self) -> Iterator[Metric]:
         """Of the logs that were loaded through this node since it started."""

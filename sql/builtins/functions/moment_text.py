@@ -12,7 +12,6 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.interval import Interval, interval_of
 from .calendar_names import DAYS, MONTHS, NAME_WIDTH, cased
 from .moment_pattern import Piece, PieceKind, moment_pattern
-from .ordinals import ordinal_ending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,3 +245,15 @@ def _quotient(number: int, by: int) -> tuple[int, int]:
     """Toward zero, and the remainder with the number's sign."""
     whole, rest = divmod(abs(number), by)
     return (-whole, -rest) if number < 0 else (whole, rest)
+
+
+_ENDINGS = {"1": "st", "2": "nd", "3": "rd"}
+
+
+def ordinal_ending(digits: str, *, upper: bool) -> str:
+    """What stands behind a number that is written so. Raises SQLError 22P02."""
+    if not digits[-1:].isdecimal():
+        raise SQLError("22P02", f'"{digits}" is not a number')
+    teen = len(digits) > 1 and digits[-2] == "1"
+    ending = "th" if teen else _ENDINGS.get(digits[-1:], "th")
+    return ending.upper() if upper else ending
