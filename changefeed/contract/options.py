@@ -89,6 +89,9 @@ SECRET_OPTIONS = frozenset({"extra_headers", "webhook_auth_header"})
 
 WEBHOOK_TIMEOUT_SECONDS = 3.0
 
+MIN_PUBLISH_SECONDS = 1.0
+"""Each time the file is checkpointed, and copied whole."""
+
 
 class ScanChoice(Enum):
     YES = "yes"  # the table as of the start, then its changes
@@ -145,7 +148,8 @@ class ChangefeedOptions:
     shows what was committed up to then, and has done its work. What it protects and has not read is
     given up after `gc_protect_expires_after` without progress, zero meaning what the cluster's
     setting says. Its metrics bear its `metrics_label`, and one of them counts the ranges that are
-    further behind than `lagging_ranges_threshold`.
+    further behind than `lagging_ranges_threshold`. A mirror
+    has a copy that is at most `publish` older, if it is asked for.
     """
 
     format: Format = Format.JSON
@@ -179,6 +183,7 @@ class ChangefeedOptions:
     lagging_ranges_threshold: float = 180.0
     lagging_ranges_polling_interval: float = 60.0
     paused: bool = False
+    publish: float | None = None
     extra_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     webhook_auth_header: str | None = field(default=None, repr=False)
     webhook_client_timeout: float = WEBHOOK_TIMEOUT_SECONDS
@@ -459,6 +464,13 @@ def _header_text(text: str) -> bool:
     return bool(text) and text.isascii() and text.isprintable()
 
 
+def _publish(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    seconds = _duration(name, _required(name, text))
+    if seconds < MIN_PUBLISH_SECONDS:
+        raise _invalid(f"changefeed option {name} is at least {MIN_PUBLISH_SECONDS:g} s")
+    return replace(options, publish=seconds)
+
+
 def _webhook_config(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
     try:
         config = parse_webhook_config(_required(name, text))
@@ -495,6 +507,7 @@ _READERS: dict[str, Reader] = {
     "on_error": _on_error,
     "on_table_dropped": _table_dropped,
     "paused": _flag_of_its_name,
+    "publish": _publish,
     "resolved": _resolved,
     "schema_change_events": _change_events,
     "schema_change_policy": _change_policy,

@@ -34,9 +34,10 @@ PARAMETERS = {
 }
 """What may stand behind the `?`, and the values that each takes (None: any)."""
 
-OWN_SUFFIXES = frozenset({".wal", ".tmp"})
-"""Of the write-ahead log that DuckDB keeps beside `m.duckdb`, and of what does not fit in memory: a
-mirror of that name would be read as part of the other one, or write over it."""
+OWN_SUFFIXES = frozenset({".wal", ".tmp", ".published"})
+"""Of the write-ahead log that DuckDB keeps beside `m.duckdb`, of what does not fit in memory, and
+of the published copy: a mirror of that name would be read as part of the other one, or write
+over it."""
 
 NAME_BYTES_MAX = 255
 """Of a file, by every file system that there is."""

@@ -224,6 +224,7 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("pause", "replication"): partial(replications.control_replication, action=JobAction.PAUSE),
     ("resume", "replication"): partial(replications.control_replication, action=JobAction.RESUME),
     ("cancel", "replication"): partial(replications.control_replication, action=JobAction.CANCEL),
+    ("verify", "replication"): replications.verify_replication,
     ("show", "replications"): replications.show_replications,
     ("create", "changefeed"): feeds.create_changefeed,
     ("create", "subscription"): subscriptions.create_subscription,

@@ -288,6 +288,8 @@ class VerifyChangefeed:
     job_id: int
     at_resolved: bool
     repairs: bool
+    replication: str | None = None
+    """Instead of the job's id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from tailrace.kvlayer.clock import Timestamp, parse_timestamp
+from tailrace.kvlayer.command import EngineDelete, EnginePut
+from tailrace.kvlayer.store import Store
 from tests.api.test_keyspace_replicas import rows
 from tests.harness.http_door import HttpDoor, problem_of
 
@@ -106,6 +108,30 @@ def test_a_replica_has_the_versions_of_its_main(main: HttpDoor, recovery: HttpDo
     )
 
 
+def test_verify_tells_the_keys_that_differ(main: HttpDoor, recovery: HttpDoor) -> None:
+    main.sql(f"CREATE REPLICATION r FOR KEYSPACE ks INTO '{uri(recovery)}'")
+    puts = [f"raw_put('ks', 'k{number:02}', '{number}')" for number in range(30)]
+    main.sql(f"SELECT {', '.join(puts)}, raw_put('ks', '\xff00', 'x')")
+    assert rows(main, "VERIFY REPLICATION r") == []
+
+    async def damage() -> None:
+        store = recovery.node.store
+        assert isinstance(store, Store)
+        found = [key for key, _ in store.engine.scan(b"\x10r", b"\x10s")]
+        value = store.engine.get(found[9])
+        assert value is not None
+        gone = [EngineDelete(key) for key in found[3:5]]
+        other = EnginePut(found[9], value[:-2] + b"?" + value[-1:])
+        store._ranges.propose_plain([*gone, other])
+
+    recovery.run(damage())
+    assert rows(main, "VERIFY REPLICATION r AT RESOLVED") == [
+        ["ks", f"key={b'k03'.hex()}", "missing in the sink"],
+        ["ks", f"key={b'k04'.hex()}", "missing in the sink"],
+        ["ks", f"key={b'k09'.hex()}", "differs in value"],
+    ]
+
+
 def test_a_paused_replication_goes_on_where_it_stood(main: HttpDoor, recovery: HttpDoor) -> None:
     main.sql(f"CREATE REPLICATION r FOR KEYSPACE ks INTO '{uri(recovery)}'")
     main.sql("SELECT raw_put('ks', 'a', '1')")
@@ -119,6 +145,10 @@ def test_a_paused_replication_goes_on_where_it_stood(main: HttpDoor, recovery: H
     main.sql("CANCEL REPLICATION r")
     until(main, lambda: state(main)["status"] == "canceled")
     assert "does not exist" in main.refused("PAUSE REPLICATION r")["title"]
+    main.sql("SELECT raw_put('ks', 'c', '4')")
+    main.sql(f"CREATE REPLICATION again FOR KEYSPACE ks INTO '{uri(recovery)}'")
+    caught_up(main, recovery)
+    assert versions(recovery) == versions(main)
 
 
 def test_promotion_ends_the_replication_and_new_writes_win(

@@ -114,6 +114,10 @@ OPTIONS: dict[str, Served] = {
         "tests/api/test_changefeed_jobs.py::test_a_paused_feed_is_made_and_does_not_begin",
         "a flag: not CockroachDB's",
     ),
+    "publish": Served(
+        "tests/api/test_published_mirrors.py::test_a_mirror_has_a_copy_that_others_open",
+        "a duration of a second or more; DuckDB mirrors: not CockroachDB's",
+    ),
     "resolved": Served(
         f"{FILES_TESTS}::test_a_mark_follows_what_it_speaks_for", "a flag or a duration"
     ),

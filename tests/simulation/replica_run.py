@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 
@@ -176,6 +177,9 @@ class Link:
         run.counts["known entries"] += state.known
         return Reply(200, msgspec.json.encode(answer))
 
+    async def get(self, path: str, parameters: Mapping[str, str]) -> Reply:
+        raise AssertionError("nobody verifies in a simulation: the model does")
+
     async def close(self) -> None: ...
 
 
@@ -334,6 +338,7 @@ class ReplicaRun:
             settings=store.settings,
             metrics=store.metrics,
             options=ChangefeedOptions(mvcc_timestamp=True),
+            names={ID: "defaultdb.public.ks"},
         )
         sink = kind.sink(target, context)
         try:

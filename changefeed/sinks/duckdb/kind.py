@@ -48,7 +48,7 @@ class DuckDBKind:
     local = True
     columnar = True
     follows_schema = True
-    obeys = PIPELINE_OPTIONS
+    obeys = PIPELINE_OPTIONS | {"publish"}
 
     def __init__(self, files: DuckDBFiles, lives: Lives) -> None:
         """`lives` says of a job that owns a mirror table whether it may still run."""

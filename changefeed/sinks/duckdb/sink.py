@@ -35,6 +35,7 @@ from .ownership import (
     release_others,
 )
 from .progress_table import ProgressRow
+from .publication import Publication
 from .stage import drop_stages
 from .staged_table import StagedTable, held, hide
 from .table_schema import TableSchema, mirror_names
@@ -90,6 +91,8 @@ class DuckDBSink:
         self._tombstones = Tombstones(self._identity.job_id)
         self._resolved = ZERO
         self._failure: SinkError | SinkRefused | None = None
+        self._publish_seconds = context.options.publish
+        self._publication: Publication | None = None
 
     async def stand(self) -> SinkStand | None:
         """Opens the file, and says how far this feed has come in it.
@@ -126,6 +129,9 @@ class DuckDBSink:
             await run_whole(file.lane, partial(self._open, tables, names))
         except duckdb.Error as error:
             raise self._sink_error(error) from error
+        if self._publish_seconds is not None:
+            self._publication = Publication(file, self._publish_seconds)
+            self._publication.note_change()
 
     def emit(self, batch: ChangeBatch) -> None:
         batch.stages.received = self._wall.monotonic_ns()
@@ -143,6 +149,8 @@ class DuckDBSink:
         if self._failure is not None:
             raise self._failure
         assert self._file is not None, "not open"
+        if self._publication is not None:
+            self._publication.check()
         due = [table for table in self._all if table.due(progress)]
         if not due and progress is None:
             return
@@ -165,6 +173,8 @@ class DuckDBSink:
         self._resolved = progress.resolved if progress is not None else self._resolved
         self._tombstones.note_committed(flush.deleted, self._resolved)
         self._file.after_flush()
+        if due and self._publication is not None:
+            self._publication.note_change()
 
     async def emit_resolved(self, resolved: Timestamp) -> None:
         """The progress table says it already."""
@@ -176,6 +186,9 @@ class DuckDBSink:
         if self._freshen is not None:
             file.fresheners.discard(self._freshen)
         self._tables.clear()
+        publication, self._publication = self._publication, None
+        if publication is not None:
+            await publication.close()
         cursor, self._cursor = self._cursor, None
         if cursor is not None:
             await run_whole(file.lane, partial(file.close_cursor, cursor))

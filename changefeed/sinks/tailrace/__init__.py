@@ -9,12 +9,14 @@ Never knows: range feeds, jobs, what a replica is made of.
 
 from .kind import SCHEME, ReplicaKind
 from .location import ReplicaTarget
+from .requests import ReplicaRequests
 from .transport import HttpTransport, Reply, Transport
 
 __all__ = [
     "SCHEME",
     "HttpTransport",
     "ReplicaKind",
+    "ReplicaRequests",
     "ReplicaTarget",
     "Reply",
     "Transport",

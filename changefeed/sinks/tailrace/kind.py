@@ -7,6 +7,7 @@ from random import Random
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
+from ....kvlayer.metrics import Metrics
 from ...contract.options import PIPELINE_OPTIONS, ChangefeedOptions
 from ..protocol import FeedIdentity, Sink, SinkContext
 from ..uri import redacted_uri
@@ -66,6 +67,11 @@ class ReplicaKind:
         """A sink of a target, however that was named."""
         requests = ReplicaRequests(target, self._connect(target), self._random, context.metrics)
         return ReplicaSink(target, context, requests)
+
+    def requests(self, uri: str, metrics: Metrics) -> ReplicaRequests:
+        """What asks the replica, beside the feed's sink."""
+        target = parse_target(uri)
+        return ReplicaRequests(target, self._connect(target), self._random, metrics)
 
     async def release(self, uri: str, identity: FeedIdentity) -> None:
         """The replica stays as it is, and its source's: ALTER KEYSPACE … PROMOTE frees it."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 from random import Random
 from typing import TypeVar
 
 import msgspec
 
+from ....kvlayer.clock import Timestamp, format_timestamp
 from ....kvlayer.metrics import Metrics
 from ..protocol import SinkError, SinkRefused
 from .location import ReplicaTarget
@@ -60,6 +63,18 @@ class Stand(msgspec.Struct):
     note: bytes
     taken: int
     known: int
+
+
+class Pair(msgspec.Struct):
+    key: bytes
+    value: bytes
+
+
+class Page(msgspec.Struct):
+    """`next` is the key with which to go on."""
+
+    pairs: list[Pair]
+    next: bytes | None = None
 
 
 class _Problem(msgspec.Struct):
@@ -128,15 +143,29 @@ class ReplicaRequests:
         await self._bucket.take(len(sent.entries))
         return await self._post(self._place, sent, Stand)
 
+    async def look(self) -> Stand:
+        """Where the replica stands, without beginning an epoch."""
+        return await self._tried(partial(self._transport.get, self._place, {}), Stand)
+
+    async def page(self, start: bytes, end: bytes | None, at: Timestamp) -> Page:
+        """A page of the replica's keys in `[start, end)` and their values, as of `at`."""
+        asked = {"from": start.decode("latin-1"), "at": format_timestamp(at)}
+        if end is not None:
+            asked["to"] = end.decode("latin-1")
+        path = self._place.removesuffix("ingest") + "keys"
+        return await self._tried(partial(self._transport.get, path, asked), Page)
+
     async def close(self) -> None:
         await self._transport.close()
 
     async def _post(self, path: str, body: msgspec.Struct, reply: type[S] | None) -> S:
-        data = _encode(body)
+        return await self._tried(partial(self._transport.post, path, _encode(body)), reply)
+
+    async def _tried(self, ask: Callable[[], Awaitable[Reply]], reply: type[S] | None) -> S:
         pause, words = self._target.backoff_min, ""
         for tries in range(1, TRIES_MAX + 1):
             try:
-                answer = await self._transport.post(path, data)
+                answer = await ask()
             except TransportBroken as broken:
                 words = str(broken)
             else:

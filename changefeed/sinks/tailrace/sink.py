@@ -71,10 +71,11 @@ class EntrySender:
     resolved_by_topic = False
 
     def __init__(self, requests: ReplicaRequests, context: SinkContext) -> None:
-        identity = context.identity
-        self.source = f"{identity.store_id}/{identity.job_id}"
+        store_id, (table_id,) = context.identity.store_id, context.names
+        self.source = f"{store_id}/{table_id}"
+        """The main keyspace: a job that is created anew goes on where the one before it stood."""
         self.epoch = 0
-        self._origin = origin_of(identity.store_id)
+        self._origin = origin_of(store_id)
         self._requests = requests
 
     async def begin(self) -> Stand:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from .location import ReplicaTarget
 
@@ -32,6 +33,10 @@ class Transport(Protocol):
         """Raises TransportBroken."""
         ...
 
+    async def get(self, path: str, parameters: Mapping[str, str]) -> Reply:
+        """Raises TransportBroken."""
+        ...
+
     async def close(self) -> None: ...
 
 
@@ -43,14 +48,20 @@ class HttpTransport:
         self._client: httpx2.AsyncClient | None = None
 
     async def post(self, path: str, body: bytes) -> Reply:
+        return await self._ask("POST", quote(path), body)
+
+    async def get(self, path: str, parameters: Mapping[str, str]) -> Reply:
+        query = urlencode(parameters, encoding="latin-1")
+        return await self._ask("GET", f"{quote(path)}?{query}" if query else quote(path), None)
+
+    async def _ask(self, method: str, path: str, body: bytes | None) -> Reply:
         import httpx2  # takes a while, and few processes replicate
 
         try:
             if self._client is None:
                 self._client = self._connected()
-            answer = await self._client.post(
-                quote(path), content=body, headers={"content-type": "application/json"}
-            )
+            headers = {} if body is None else {"content-type": "application/json"}
+            answer = await self._client.request(method, path, content=body, headers=headers)
         except (httpx2.HTTPError, OSError) as error:
             raise TransportBroken(
                 f"{self._target.shown}: {error or type(error).__name__}"

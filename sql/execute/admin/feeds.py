@@ -450,6 +450,9 @@ async def verify_changefeed(services: Services, statement: VerifyChangefeed, use
 
     The result holds keys, so whoever does not own the feed needs SELECT on its tables, too.
     """
+    if statement.replication is not None:
+        job_id = await replication_job(services, statement.replication, user)
+        statement = replace(statement, job_id=job_id, replication=None)
     rights = services.rights.current
     if not rights.admin(user):
         jobs = await services.jobs.find([statement.job_id])

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from ....catalog.values.errors import SQLError
 from ...syntax.keyspace_statements import ShowReplications
 from ...syntax.names import Option
-from ...syntax.statements import ControlJobs, CreateChangefeed, JobAction
+from ...syntax.statements import ControlJobs, CreateChangefeed, JobAction, VerifyChangefeed
 from ..cursor import Cursor
 from ..ddl.keyspaces import keyspace_feed
 from .feeds import with_options
@@ -47,6 +47,14 @@ def control_replication(cursor: Cursor, action: JobAction) -> ControlJobs:
     name = cursor.identifier(_NAME)
     cursor.expect_end()
     return ControlJobs(action=action, job_ids=(), replication=name)
+
+
+def verify_replication(cursor: Cursor) -> VerifyChangefeed:
+    """`name [AT RESOLVED]`"""
+    name = cursor.identifier(_NAME)
+    at_resolved = cursor.accept_words("at", "resolved")
+    cursor.expect_end()
+    return VerifyChangefeed(job_id=0, at_resolved=at_resolved, repairs=False, replication=name)
 
 
 def show_replications(cursor: Cursor) -> ShowReplications:
