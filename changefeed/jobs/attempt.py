@@ -205,6 +205,7 @@ def _queried(
         created_at=plan.created_at,
         tells_previous=plan.options.diff or query.previous,
         holds_rows=destination.follows_schema,
+        columnar=destination.columnar,
         monotonic_ns=services.store.clock.wall.monotonic_ns,
     )
     return replace(destination, sink=sink, columnar=True)

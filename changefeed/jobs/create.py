@@ -22,7 +22,7 @@ from ..contract.options import (
 )
 from ..contract.queries import FeedQuery
 from ..sinks.kinds import AnyKind, scheme_of
-from ..sinks.protocol import SinkError, SinkRefused, wants_previous
+from ..sinks.protocol import SinkError, SinkRefused, WholeTablesKind, wants_previous
 from ..sinks.worker import WorkerKind
 from ..targets import DatabaseTables, FeedTarget, KeyspacePart
 from .details import ChangefeedDetails, TargetDetails
@@ -151,6 +151,10 @@ async def shown_table(
             "0A000",
             "CDC queries into this sink are not supported: its worker reads the table by itself",
             hint="Without INTO, and into files and mirrors, they are.",
+        )
+    if isinstance(kind, WholeTablesKind):
+        raise SQLError(
+            "0A000", "CDC queries into this sink are not supported", detail=kind.whole_tables
         )
     result = await check_query(services, request, query, start_at)
     if not kind.follows_schema:

@@ -68,16 +68,18 @@ class QuerySink:
         created_at: Timestamp,
         tells_previous: bool,
         holds_rows: bool,
+        columnar: bool,
         monotonic_ns: Callable[[], int],
     ) -> None:
         """`tells_previous`: event_op() tells inserts from updates. `holds_rows`: the sink holds the
-        rows that match."""
+        rows that match. `columnar`: it takes Arrow."""
         self._sink = sink
         self._compiler = compiler
         self._query = query
         self._created_at = created_at
         self._tells_previous = tells_previous
         self._holds_rows = holds_rows
+        self._columnar = columnar
         self._monotonic_ns = monotonic_ns
         self._waiting: list[ChangeBatch | TableEvent] = []
         self._compiled: OrderedDict[tuple[int, int], CompiledQuery] = OrderedDict()
@@ -135,6 +137,8 @@ class QuerySink:
         else:
             shown = _as_messages(batch, answer, gone, self._same(batch), compiled.result)
         if len(shown):
+            if not self._columnar:
+                shown = replace(shown, rows=list(shown.iterate_rows()), columns=None, deleted=())
             self._sink.emit(shown)
 
     async def _compile(self, table: TableDescriptor, before: TableDescriptor) -> CompiledQuery:

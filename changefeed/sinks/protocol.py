@@ -192,6 +192,16 @@ class ReplacingKind(Protocol):
         ...
 
 
+@runtime_checkable
+class WholeTablesKind(Protocol):
+    """A kind of sink whose targets are whole tables, and take no results of queries."""
+
+    @property
+    def whole_tables(self) -> str:
+        """Why."""
+        ...
+
+
 def wants_previous(kind: object, uri: str) -> bool:
     """Whether the sink behind `uri` asks for the rows before changes."""
     return isinstance(kind, ReplacingKind) and kind.wants_previous(uri)

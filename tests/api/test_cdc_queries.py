@@ -247,6 +247,8 @@ def test_a_mirror_asks_for_the_key_and_takes_no_events(tmp_path: Path) -> None:
             with pytest.raises(SQLError, match=why) as caught:
                 await bench.feed(query)
             assert caught.value.sqlstate == "0A000"
+        with pytest.raises(SQLError, match="CDC queries into this sink are not supported"):
+            await bench.feed("SELECT id FROM orders", "delta:///orders")
 
     run(tmp_path, scenario)
 

@@ -30,6 +30,7 @@ class DeltaKind:
     local = True
     columnar = True
     follows_schema = False
+    whole_tables = "A table of the lake has the columns of its source."
     obeys = PIPELINE_OPTIONS
     checkpoint_seconds = CHECKPOINT_SECONDS
 

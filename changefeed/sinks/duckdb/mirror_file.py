@@ -61,6 +61,15 @@ async def run_whole(lane: OffloadLane, call: Callable[[], T]) -> T:
         raise
 
 
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Which file of the disk lies there, if one does."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 class MirrorFile:
     """The one instance of a file. DuckDB lets one process hold a file, and so one instance.
 
@@ -82,6 +91,8 @@ class MirrorFile:
         self._instance: duckdb.DuckDBPyConnection | None = None
         self._cursors: set[duckdb.DuckDBPyConnection] = set()
         self._broken = False
+        self._opened: tuple[int, int] | None = None
+        """Which file of the disk it is."""
         self._commits = 0
         self._wal_bytes = 0
         self._wal_path = f"{path}.wal"
@@ -147,7 +158,9 @@ class MirrorFile:
     # Checkpoints
 
     def note_commit(self) -> None:
-        """Called in the lane after each commit."""
+        """Called in the lane after each commit. Raises SinkError where nobody will find it: what
+        was opened is not what lies at the path now."""
+        self._check_place()
         self._commits += 1
         try:
             self._wal_bytes = os.stat(self._wal_path).st_size
@@ -222,7 +235,7 @@ class MirrorFile:
     # In the lane
 
     def _open(self) -> None:
-        if self._broken:
+        if self._broken or (self._instance is not None and _file_at(self.path) != self._opened):
             self._discard()
         if self._instance is not None:
             return
@@ -236,8 +249,16 @@ class MirrorFile:
         except OSError as error:
             raise open_error(self.path, duckdb.IOException(str(error))) from error
         self._instance = instance
+        self._opened = _file_at(self.path)
         self.epochs.clear()
         self._commits = self._wal_bytes = 0
+
+    def _check_place(self) -> None:
+        if _file_at(self.path) != self._opened:
+            self._broken = True
+            raise SinkError(
+                f"mirror file {self.path} was removed or replaced while a changefeed wrote it"
+            )
 
     def _close_unused(self) -> None:
         if self._users or self._instance is None:

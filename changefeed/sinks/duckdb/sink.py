@@ -165,7 +165,7 @@ class DuckDBSink:
             sunk = await run_whole(self._file.lane, partial(self._write, flush))
         except duckdb.Error as error:
             raise self._sink_error(error) from error
-        except SinkRefused as error:
+        except (SinkError, SinkRefused) as error:
             self._failure = error
             raise
         for batch in batches:
@@ -309,7 +309,7 @@ class DuckDBSink:
         else:
             self._transact(cursor, flush)
         committed = self._wall.monotonic_ns()
-        file.note_commit()
+        file.note_commit()  # raises where nobody will find what was committed
         return committed
 
     def _transact(self, cursor: duckdb.DuckDBPyConnection, flush: _Flush) -> None:

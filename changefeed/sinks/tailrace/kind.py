@@ -26,6 +26,7 @@ class ReplicaKind:
     local = False
     columnar = False
     follows_schema = True
+    whole_tables = "The other store has copies of tables, with their keys and columns."
     obeys = PIPELINE_OPTIONS | {"mvcc_timestamp"}
 
     def __init__(
