@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 import msgspec
@@ -33,14 +34,15 @@ ORIGIN = "tailrace"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedOrigin:
-    """What `source` says of a feed. A feed without a job has `job_id` 0."""
+    """What `source` says of a feed: `sink` is CockroachDB's word for its kind. A feed without a job
+    has `job_id` 0."""
 
     sink: str
     cluster_id: str
     job_id: int
     node_id: int
-    version: str
     unix_us: Callable[[], int]
+    version: str = f"v{version('tailrace')}"
 
 
 def source_constants(

@@ -135,7 +135,7 @@ class JSONEncoder:
                 self._topics.of(descriptor),
                 null_as_object=self._options.encode_json_value_null_as_object,
             )
-            if self._origin is not None:
+            if self._origin is not None and self._options.envelope is Envelope.ENRICHED:
                 table.enrich(
                     self._options, self._origin, self._topics.full_names.get(descriptor.id)
                 )

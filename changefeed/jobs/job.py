@@ -221,6 +221,7 @@ class ChangefeedJob:
                 settings=services.store.settings,
                 metrics=services.store.metrics,
                 options=options,
+                node_id=services.node_id,
                 freshen=self._live.freshen,
                 start_at=details.start_at,
                 known=known,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.store.node_ids import FIRST_NODE_ID
 from ...kvlayer.access import ClockReading
 from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.history import StorePosition
@@ -18,6 +19,7 @@ from ...schemafeed.table_events import TableEvent
 from ..contract.boundary_kind import BoundaryKind
 from ..contract.changes import ChangeBatch
 from ..contract.options import ChangefeedOptions
+from ..encode import FeedOrigin
 
 
 class SinkError(Exception):
@@ -169,8 +171,19 @@ class SinkContext:
     known: SinkProgress | None = None
     """The job's copy of the feed's progress; None before it has any."""
     kept: frozenset[int] = frozenset()
+    node_id: int = FIRST_NODE_ID
     freshen: Callable[[], Awaitable[None]] | None = None
     """Makes the progress of an idle feed durable in its sink: for a sink that is read."""
+
+    def origin(self, sink: str) -> FeedOrigin:
+        """What messages say of the feed, whose kind of sink CockroachDB calls `sink`."""
+        return FeedOrigin(
+            sink=sink,
+            cluster_id=self.identity.store_id,
+            job_id=self.identity.job_id,
+            node_id=self.node_id,
+            unix_us=self.clock.wall.unix_us,
+        )
 
 
 @runtime_checkable

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from importlib.metadata import version
 
 from ...catalog.jobs import BACKOFF_MAX, BACKOFF_MIN, Backoff
 from ...catalog.rights.privileges import Privilege
@@ -237,11 +236,10 @@ async def stream_from(
     topics = Topics(full_names=tables, full_table_name=options.full_table_name)
     wall = services.store.clock.wall
     origin = FeedOrigin(
-        sink="sinkless",
+        sink="sinkless buffer",
         cluster_id=services.store.id,
-        job_id=0,
+        job_id=STREAM_JOB_ID,
         node_id=services.node_id,
-        version=f"v{version('tailrace')}",
         unix_us=wall.unix_us,
     )
     sink = SinklessSink(wall, options, topics, origin)

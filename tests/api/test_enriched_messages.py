@@ -51,4 +51,4 @@ def test_enriched_messages_tell_what_happened() -> None:
         "public",
         "foo",
     )
-    assert (source["changefeed_sink"], source["job_id"]) == ("sinkless", "0")
+    assert (source["changefeed_sink"], source["job_id"]) == ("sinkless buffer", "0")

@@ -87,6 +87,31 @@ def test_lines_of_json_are_read_by_anybody(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_enriched_lines_say_whence_they_come(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with orders(tmp_path) as bench:
+            options = "envelope = 'enriched', enriched_properties = 'source', resolved"
+            job_id = await bench.feed(options)
+            await changes(bench, job_id)
+            lines = [
+                json.loads(line)
+                for path in bench.files("*.ndjson")
+                for line in path.read_text().splitlines()
+            ]
+            assert [(line["op"], line["key"], line["after"]) for line in lines] == [
+                (op, {"k": row["key"][0]}, row["after"])
+                for op, row in zip("ccud", EXPECTED, strict=True)
+            ]
+            for line in lines:
+                source = line["source"]
+                assert (source["changefeed_sink"], source["job_id"]) == (
+                    "cloudstorage",
+                    str(job_id),
+                )
+
+    asyncio.run(scenario())
+
+
 def test_compressed_files(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with orders(tmp_path) as bench:

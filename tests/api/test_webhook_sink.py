@@ -117,6 +117,36 @@ def test_requests_gather_as_they_are_told(tmp_path: Path) -> None:
         asyncio.run(scenario(receiver))
 
 
+def test_enriched_messages_say_whence_they_come(tmp_path: Path) -> None:
+    async def scenario(receiver: WebhookReceiver) -> None:
+        async with orders(tmp_path) as bench:
+            options = "envelope = 'enriched', enriched_properties = 'source,schema', resolved"
+            job_id = await bench.feed(f"webhook-http://{receiver.address}", options)
+            await bench.caught_up(job_id)
+            await bench.sql("UPDATE orders SET name = 'c' WHERE k = 2")
+            await bench.sql("DELETE FROM orders WHERE k = 1")
+            await bench.caught_up(job_id)
+            await until(lambda: "resolved" in receiver.messages[-1])
+            store_id = bench.database.node.store.id
+        rows = [each["payload"] for each in receiver.messages if "resolved" not in each]
+        first = sorted(rows[:2], key=lambda row: int(row["key"]["k"]))
+        assert [(row["op"], row["key"], row["after"]) for row in [*first, *rows[2:]]] == [
+            ("c", {"k": 1}, {"k": 1, "name": "a"}),
+            ("c", {"k": 2}, {"k": 2, "name": "b"}),
+            ("u", {"k": 2}, {"k": 2, "name": "c"}),
+            ("d", {"k": 1}, None),
+        ]
+        for row in rows:
+            source = row["source"]
+            assert (source["changefeed_sink"], source["table_name"]) == ("webhook", "orders")
+            assert (source["job_id"], source["cluster_id"]) == (str(job_id), store_id)
+        fields = {each["field"] for each in receiver.messages[0]["schema"]["fields"]}
+        assert fields == set(rows[0])
+
+    with WebhookReceiver() as receiver:
+        asyncio.run(scenario(receiver))
+
+
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_no_row_is_lost_whatever_the_receiver_does(tmp_path: Path, seed: int) -> None:
     async def scenario(receiver: WebhookReceiver) -> None:

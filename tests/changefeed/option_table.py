@@ -62,7 +62,7 @@ OPTIONS: dict[str, Served] = {
     "envelope": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
         "`wrapped` (default), `bare`, `row`, `key_only`, `enriched`; files and webhooks: "
-        "`wrapped`, `bare`",
+        "`wrapped`, `bare`, `enriched`",
     ),
     "extra_headers": Served(
         f"{WEBHOOK_TESTS}::test_a_request_is_a_batch_of_messages",

@@ -174,6 +174,23 @@ def test_a_store_that_answers_slowly_is_waited_for(tmp_path: Path) -> None:
         asyncio.run(scenario())
 
 
+def test_enriched_objects_say_whence_they_come(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with store(tmp_path) as database:
+            await database.sql("CREATE TABLE orders (k INT PRIMARY KEY)")
+            await database.sql("INSERT INTO orders VALUES (1)")
+            options = "envelope = 'enriched', enriched_properties = 'source'"
+            job_id = await create(database, s3.uri("changes"), options)
+            await caught_up(database, job_id)
+        (line,) = [json.loads(body) for body in s3.objects().values()]
+        assert (line["op"], line["key"], line["after"]) == ("c", {"k": 1}, {"k": 1})
+        source = line["source"]
+        assert (source["changefeed_sink"], source["job_id"]) == ("cloudstorage", str(job_id))
+
+    with S3Server() as s3:
+        asyncio.run(scenario())
+
+
 def test_what_is_not_there_is_said_at_once(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with store(tmp_path) as database:

@@ -11,7 +11,7 @@ from pathlib import Path
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.offload import Offload, OffloadLane
-from ...contract.message_form import METADATA_ENVELOPES
+from ...contract.message_form import WHOLE_ENVELOPES
 from ...contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
 from ..place import Place, place_at
 from ..protocol import FeedIdentity, Sink, SinkContext
@@ -106,12 +106,12 @@ class FilesKind:
 
 def check_files_options(options: ChangefeedOptions) -> None:
     """Raises SQLError where files of changes cannot be as the options say."""
-    if options.envelope not in METADATA_ENVELOPES:
+    if options.envelope not in WHOLE_ENVELOPES:
         raise SQLError(
             "22023",
             f"files of changes have no envelope {options.envelope.value}",
             detail="A line is a whole message, and that envelope has messages without a value.",
-            hint="Envelopes of files: wrapped, bare.",
+            hint="Envelopes of files: wrapped, bare, enriched.",
         )
 
 

@@ -66,7 +66,8 @@ class FilesSink:
             topic_prefix=layout.topic_prefix,
         )
         # Marks are JSON beside files of any format.
-        self._marks = encoder_for(replace(options, format=Format.JSON), self._topics)
+        origin = context.origin("cloudstorage")
+        self._marks = encoder_for(replace(options, format=Format.JSON), self._topics, origin)
         csv = options.format is Format.CSV
         self._encoder = encoder_for(options, self._topics) if csv else self._marks
         self._names = NameMaker(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.settings import Settings
-from ...contract.message_form import METADATA_ENVELOPES, Format
+from ...contract.message_form import WHOLE_ENVELOPES, Format
 from ...contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
 from ...encode import Topics, encoder_for
 from ..delivery import MessageSink
@@ -45,13 +45,13 @@ class WebhookKind:
     def check_options(self, options: ChangefeedOptions) -> None:
         if options.format is not Format.JSON:
             raise SQLError("0A000", f"webhooks in format {options.format.value} are not supported")
-        if options.envelope not in METADATA_ENVELOPES:
+        if options.envelope not in WHOLE_ENVELOPES:
             raise SQLError(
                 "22023",
                 f"webhooks have no envelope {options.envelope.value}",
                 detail="A request holds whole messages, and that envelope has messages without a "
                 "value.",
-                hint="Envelopes of webhooks: wrapped, bare.",
+                hint="Envelopes of webhooks: wrapped, bare, enriched.",
             )
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
@@ -79,7 +79,7 @@ class WebhookKind:
         return MessageSink(
             WebhookSender(parse_target(uri), options, context.settings),
             context,
-            encoder_for(options, topics),
+            encoder_for(options, topics, context.origin("webhook")),
             topics,
             flush=config.flush,
             retry=config.retry,
