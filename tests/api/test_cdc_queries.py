@@ -16,6 +16,7 @@ import pytest
 from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.catalog.jobs import JobState
 from tailrace.catalog.values.errors import SQLError
+from tests.harness.webhook_receiver import WebhookReceiver
 
 MIRROR = "duckdb:///m.duckdb"
 
@@ -74,9 +75,14 @@ class Orders:
         assert isinstance(job_id, int)
         return job_id
 
-    async def mirrored(self, job_id: int) -> list[tuple[object, ...]]:
+    async def caught_up(self, jobs: list[int]) -> None:
         async with asyncio.timeout(30):
-            await self.database.feed(job_id).wait_until(await self.database.node.store.now())
+            now = await self.database.node.store.now()
+            for job_id in jobs:
+                await self.database.feed(job_id).wait_until(now)
+
+    async def mirrored(self, job_id: int) -> list[tuple[object, ...]]:
+        await self.caught_up([job_id])
         found = await self.database.mirror(MIRROR).sql("SELECT * FROM orders ORDER BY 1")
         return [tuple(row.values()) for row in found.to_pylist()]
 
@@ -390,10 +396,7 @@ def test_files_hold_what_the_query_shows(tmp_path: Path) -> None:
         ]
         await bench.sql("INSERT INTO orders VALUES (9, 'i', 90), (10, 'j', 1)")
         await bench.sql("DELETE FROM orders WHERE id = 2")
-        for job_id in jobs:
-            async with asyncio.timeout(30):
-                now = await bench.database.node.store.now()
-                await bench.database.feed(job_id).wait_until(now)
+        await bench.caught_up(jobs)
         folder = tmp_path / "data" / "mirrors"
         lines = [
             json.loads(line)
@@ -406,5 +409,43 @@ def test_files_hold_what_the_query_shows(tmp_path: Path) -> None:
             f"SELECT name, total, __crdb__event_type FROM '{folder}/changes-p/**/*.parquet'"
         ).fetchall()
         assert sorted(found, key=str) == [("b", 51, "c"), ("i", 90, "c"), (None, None, "d")]
+
+    run(tmp_path, scenario)
+
+
+def test_requests_hold_what_the_query_shows(tmp_path: Path) -> None:
+    async def scenario(bench: Orders) -> None:
+        await bench.sql(
+            "SET CLUSTER SETTING changefeed.webhook.private_addresses.enabled = true; "
+            "SET CLUSTER SETTING changefeed.webhook.insecure_http.enabled = true"
+        )
+        query = (
+            "SELECT name, total - cdc_prev.total AS by, event_op() AS op FROM orders "
+            "WHERE total > 10 OR event_op() = 'delete'"
+        )
+        with WebhookReceiver() as bare, WebhookReceiver() as wrapped:
+            jobs = [
+                await bench.feed(query, f"webhook-http://{bare.address}/bare"),
+                await bench.feed(
+                    query, f"webhook-http://{wrapped.address}", "WITH envelope = 'wrapped', updated"
+                ),
+            ]
+            await bench.caught_up(jobs)
+            await bench.sql("UPDATE orders SET total = 60 WHERE id = 2")
+            await bench.sql("UPDATE orders SET note = 'unseen' WHERE id = 2")
+            await bench.sql("UPDATE orders SET total = 7 WHERE id = 1")
+            await bench.sql("DELETE FROM orders WHERE id = 2")
+            await bench.caught_up(jobs)
+        shown: list[dict[str, Any]] = [
+            {"name": "b", "by": None, "op": "insert"},
+            {"name": "b", "by": 9, "op": "update"},
+            {"name": "b", "by": 0, "op": "update"},  # the row before is asked for: any change shows
+            {"name": None, "by": None, "op": "delete"},
+        ]
+        metadata = {"key": [2], "topic": "orders"}
+        assert bare.messages == [{**row, "__crdb__": metadata} for row in shown]
+        for message in wrapped.messages:
+            assert message.pop("updated") > bench.began
+        assert wrapped.messages == [{"after": row, **metadata} for row in [*shown[:3], None]]
 
     run(tmp_path, scenario)
