@@ -4,6 +4,7 @@ restarts."""
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -125,5 +126,29 @@ def test_what_cannot_be_a_delta_table_is_refused(tmp_path: Path, rest: str, sqls
             with pytest.raises(SQLError) as told:
                 await create(database, rest)
             assert told.value.sqlstate == sqlstate
+
+    asyncio.run(scenario())
+
+
+def test_the_documents_command_runs(tmp_path: Path) -> None:
+    """That of docs/sinks.md, word for word."""
+    text = (Path(__file__).parents[2] / "docs" / "sinks.md").read_text()
+    (command,) = re.findall(r"```sql\n(CREATE CHANGEFEED[^`]*'delta:[^`]*)```", text)
+
+    async def scenario() -> None:
+        async with store(tmp_path) as database:
+            await database.sql("CREATE TABLE orders (k INT PRIMARY KEY, name STRING)")
+            await database.sql("INSERT INTO orders VALUES (1, 'a')")
+            ((job_id,),) = (await database.sql(command)).fetchall()
+            assert isinstance(job_id, int)
+            await caught_up(database, job_id)
+            await database.sql("DELETE FROM orders WHERE k = 1")
+            await caught_up(database, job_id)
+        rows = delta_reader.rows(tmp_path / "data" / "mirrors" / "orders")
+        rows.sort(key=lambda row: row["_commit_timestamp"])
+        assert [(row["_op"], row["k"], row["name"]) for row in rows] == [
+            ("upsert", 1, "a"),
+            ("delete", 1, None),
+        ]
 
     asyncio.run(scenario())
