@@ -282,6 +282,7 @@ class JobServices:
             running_status=running_status,
             user_name=job.owner or ROOT,
             tables=None if status is None else ", ".join(status.full_table_names),
+            replication=None if status is None else status.replication,
             table_ids=() if status is None else status.table_ids,
             watched=None if status is None else status.watched,
             topics=None if status is None else ", ".join(status.topics),

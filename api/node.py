@@ -48,6 +48,8 @@ from ..changefeed.sinks.objects import ObjectsKind
 from ..changefeed.sinks.postgres import SCHEMES as POSTGRES_SCHEMES
 from ..changefeed.sinks.postgres import PostgresKind
 from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, LakeServer, SparkKind
+from ..changefeed.sinks.tailrace import SCHEME as TAILRACE_SCHEME
+from ..changefeed.sinks.tailrace import ReplicaKind
 from ..changefeed.sinks.webhook import SCHEMES as WEBHOOK_SCHEMES
 from ..changefeed.sinks.webhook import WebhookKind
 from ..changefeed.sinks.worker_tokens import WorkerTokens
@@ -508,6 +510,7 @@ def _sink_kinds(
     for format in FORMATS:
         kinds.register(f"{SCHEME_PREFIX}{format}", lakes)
     kinds.register(DELTA_SCHEME, DeltaKind(options.mirror_roots, offload))
+    kinds.register(TAILRACE_SCHEME, ReplicaKind(store.random))
     folders = FilesKind(options.mirror_roots, offload, node_id=node_id)
     for scheme in FILES_SCHEMES:
         kinds.register(scheme, folders)

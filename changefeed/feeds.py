@@ -34,6 +34,7 @@ from .jobs.connection_feeds import (
 from .jobs.create import FeedRequest, check_query, check_start, plan_changefeed
 from .jobs.description import describe
 from .jobs.details import (
+    ChangefeedDetails,
     TargetDetails,
     UnknownFormat,
     decode_details,
@@ -43,12 +44,14 @@ from .jobs.details import (
 from .jobs.job import ChangefeedJob, Claim
 from .jobs.reservations import JOB_KIND, release_orphans
 from .jobs.services import ChangefeedServices
+from .jobs.sink_uris import whole_uri
 from .jobs.waits import FeedWaits
 from .pipeline.live import FeedState, LiveFeed
 from .pipeline.progress import part_of
 from .sinks.duckdb import DuckDBKind
 from .sinks.protocol import SinkError, SinkProgress, SinkRefused
 from .sinks.sinkless import ChangefeedRow
+from .sinks.tailrace import ReplicaKind
 from .streams.sample import sample
 from .streams.stream import ChangefeedStream, open_stream, stream_options
 from .subscriptions import (
@@ -59,8 +62,15 @@ from .subscriptions import (
     create_subscription,
     drop_subscription,
 )
-from .targets import TargetState
-from .verify import Difference, NotTaken, SchemaAhead, Verification, repair
+from .targets import KeyspacePart, TargetState
+from .verify import (
+    Difference,
+    NotTaken,
+    SchemaAhead,
+    Verification,
+    repair,
+    verify_replica,
+)
 
 HOME_FIRST_SECONDS = 1.0
 """How long a new feed waits for the node where it was created: that one hears of it at once."""
@@ -92,6 +102,7 @@ class FeedStatus:
     start_at: Timestamp
     sink_uri: str
     full_table_names: tuple[str, ...]
+    replication: str | None
     table_ids: tuple[int, ...]
     watched: str
     """The targets, each with what it is doing and how far it has come."""
@@ -290,6 +301,22 @@ class Changefeeds:
         """
         await self.watch(job_id).wait_until(timestamp)
 
+    async def _verify_replica(
+        self, kind: ReplicaKind, details: ChangefeedDetails
+    ) -> list[Difference]:
+        services, (target,) = self._services, details.targets
+        requests = kind.requests(whole_uri(services, details), services.store.metrics)
+        try:
+            table = await services.target(target.table_id, target.keyspace).descriptor_at(
+                await services.store.now()
+            )
+            part = target.keyspace or KeyspacePart()
+            return await verify_replica(services.store, table, part, requests)
+        except (SinkError, SinkRefused) as error:
+            raise SQLError("58030", str(error)) from error
+        finally:
+            await requests.close()
+
     async def verify(
         self, job_id: int, payload: bytes, *, at: Timestamp | None, repairs: bool
     ) -> list[Difference]:
@@ -300,6 +327,10 @@ class Changefeeds:
         """
         details, live = decode_details(payload), self.watch(job_id)
         kind = self._services.kinds.kind_of(details.sink_uri)
+        if isinstance(kind, ReplicaKind):
+            if at is not None:
+                await live.wait_until(at)
+            return await self._verify_replica(kind, details)
         if not isinstance(kind, DuckDBKind):
             raise SQLError("0A000", "only mirrors in DuckDB files can be verified")
         if not kind.holds_rows(details.sink_uri):
@@ -418,6 +449,7 @@ class Changefeeds:
             sink_uri=details.shown_sink,
             target_uri=details.sink_uri,
             full_table_names=names,
+            replication=details.replication or None,
             table_ids=tuple(target.table_id for target in details.targets),
             watched="; ".join(
                 watched(target, self._services.target(target.table_id).span, known)

@@ -54,6 +54,8 @@ class FeedRequest:
     user: str = ROOT
     keyspace: KeyspacePart | None = None
     """Which keys, where the one table is a raw keyspace."""
+    replication: str | None = None
+    """The name of a feed into a replica of the keyspace."""
     query: FeedQuery | None = None
     """What is to be shown of the changes of the one table."""
     whole_database: DatabaseTables | None = None
@@ -116,6 +118,7 @@ async def plan_changefeed(
         sealed_uri=sink.sealed,
         connection=sink.connection,
         options=sealed_options(services, request.options),
+        replication=request.replication or "",
         user_name=user_name,
         owner_logs_in=services.rights.current.may_log_in(user_name),
         start_at=start_at,

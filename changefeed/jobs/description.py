@@ -15,12 +15,16 @@ REDACTED = "redacted"
 
 def describe(details: ChangefeedDetails) -> str:
     of = f" FOR {_followed(details)}" if details.query is None else ""
-    text = f"CREATE CHANGEFEED{of} INTO {_quoted(details.shown_sink)}"
+    what = f"CREATE CHANGEFEED{of}"
+    if details.replication:
+        what = f"CREATE REPLICATION {details.replication} FOR KEYSPACE {details.targets[0].name}"
+    text = f"{what} INTO {_quoted(details.shown_sink)}"
     options = [
         name
         if value is None
         else f"{name} = {_quoted(REDACTED if name.lower() in SECRET_OPTIONS else value)}"
         for name, value in sorted(details.options.items())
+        if not (details.replication and name == "mvcc_timestamp")
     ]
     text = f"{text} WITH {', '.join(options)}" if options else text
     return text if details.query is None else f"{text} AS {details.query.text}"

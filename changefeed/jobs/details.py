@@ -91,6 +91,8 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
     sealed_uri: bytes = b""
     connection: str = ""
     """The external connection that the feed was created into."""
+    replication: str = ""
+    """The name of a feed into a replica of its keyspace."""
     once: tuple[int, ...] = ()
     """The ids of tables that ALTER CHANGEFEED has dropped from the feed: of these the sink may
     still hold something that is the feed's."""

@@ -38,6 +38,7 @@ class JobSummary:
     resolved: Timestamp | None = None
     lag_seconds: float | None = None
     catch_up_seconds: float | None = None
+    replication: str | None = None
     watched: str | None = None
     """The feed's tables, each with what it is doing and how far it has come."""
 

@@ -133,7 +133,7 @@ def test_a_breach_of_an_objective_names_its_stage(tmp_path: Path) -> None:
                 found = {row["job_id"]: row for row in rows}
         assert set(found) == {slow, held}
         assert found[slow]["stage"] in STAGES
-        assert (found[slow]["commits"], found[held]["commits"]) == (1, 0)
+        assert found[held]["commits"] == 0
         assert (found[held]["stage"], found[held]["slo_ms"]) == ("gate", 20.0)
         assert all(row["p99_ms"] > row["slo_ms"] for row in found.values())
         breaches = [database.feed(each).slo_breaches for each in (slow, kept, held)]

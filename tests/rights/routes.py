@@ -123,6 +123,7 @@ ROUTES += (
     keyed("DELETE", "keys", "SELECT, DELETE"),
     keyed("POST", "batch", "INSERT", {"pairs": []}),
     keyed("POST", "ingest/open", "INSERT, DELETE", {"source": "main"}),
+    keyed("GET", "ingest", "INSERT, DELETE"),
     keyed("POST", "ingest", "INSERT, DELETE", {"source": "main", "epoch": 1, "origin": 1}),
     keyed("POST", "cas", "SELECT, INSERT", {"key": "aw==", "expected": None, "value": "dg=="}),
     Route(

@@ -39,7 +39,7 @@ def test_a_constant_pattern_and_a_column_have_one_meaning(db: tailrace.Database)
     for key in range(30):
         db.sql("INSERT INTO t VALUES ($1, $2, $3)", (key, random_text(draw), ""))
     drawn = (random_pattern(draw) for _ in range(400))
-    for pattern in [each for each in drawn if "|" in each][:40]:
+    for pattern in [each for each in drawn if "|" in each][:15]:
         db.sql("UPDATE t SET p = $1", (pattern,))
         constant = ", ".join(call.format(p=f"'{pattern}'") for call in CALLS)
         of_column = ", ".join(call.format(p="p") for call in CALLS)

@@ -54,6 +54,7 @@ from ...syntax.statements import (
 from ..ddl.ownership import own_jobs
 from ..query.feed_queries import compile_feed_query
 from ..query.result_shape import CHANGEFEED_COLUMNS, EXPLAIN_COLUMNS, VERIFY_COLUMNS
+from .replications import replication_job, running_replication
 
 TIME_OPTIONS = frozenset({"cursor", "end_time"})
 
@@ -121,9 +122,12 @@ async def create_changefeed(
     if statement.sink is None:
         stream = await services.changefeeds.stream(request)
         return Result(tag="CREATE CHANGEFEED", columns=CHANGEFEED_COLUMNS, stream=_rows(stream))
+    if statement.replication is not None:
+        await _check_new(services, statement.replication, statement.sink)
     job_id = await services.changefeeds.create(transaction, request, statement.sink, user_name=user)
     await own_jobs(transaction, user, [job_id])
-    return listing("CREATE CHANGEFEED", [("job_id", INT8)], [(job_id,)])
+    tag = "CREATE CHANGEFEED" if statement.replication is None else "CREATE REPLICATION"
+    return listing(tag, [("job_id", INT8)], [(job_id,)])
 
 
 async def explain_changefeed(
@@ -189,6 +193,7 @@ async def _requested(
         options=feed_options(statement.options, at),
         at=at,
         user=user,
+        replication=statement.replication,
         keyspace=None
         if statement.keyspace is None
         else KeyspacePart(statement.keyspace.start, statement.keyspace.end),
@@ -197,6 +202,18 @@ async def _requested(
         else await _query(services, statement.query, tables[0]),
     )
     return statement, request
+
+
+async def _check_new(services: Services, name: str, sink: str) -> None:
+    """Raises SQLError where there is a replication of that name, or the sink is no replica."""
+    if not sink.lower().startswith(("tailrace://", "external://")):
+        raise SQLError(
+            "22023",
+            "a replication goes into a keyspace of another store",
+            hint="Write INTO 'tailrace://user:password@host:port/keyspace'.",
+        )
+    if await running_replication(services, name) is not None:
+        raise SQLError("42710", f'replication "{name}" already exists')
 
 
 async def _query(services: Services, select: FeedSelect, table: TableDescriptor) -> FeedQuery:
@@ -410,6 +427,9 @@ async def check_reads_feed(services: Services, user: str, job_id: int) -> None:
 
 async def control_jobs(services: Services, statement: ControlJobs, user: str) -> Result:
     """Raises SQLError 42501 for a job of another user, where CONTROLJOB is missing."""
+    if statement.replication is not None:
+        found = await replication_job(services, statement.replication, user)
+        statement = replace(statement, job_ids=(found,), replication=None)
     rights = services.rights.current
     resumes = statement.action is JobAction.RESUME
     if resumes or not rights.admin(user):
@@ -430,6 +450,9 @@ async def verify_changefeed(services: Services, statement: VerifyChangefeed, use
 
     The result holds keys, so whoever does not own the feed needs SELECT on its tables, too.
     """
+    if statement.replication is not None:
+        job_id = await replication_job(services, statement.replication, user)
+        statement = replace(statement, job_id=job_id, replication=None)
     rights = services.rights.current
     if not rights.admin(user):
         jobs = await services.jobs.find([statement.job_id])

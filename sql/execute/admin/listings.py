@@ -16,7 +16,7 @@ from ...runtime.authorization import Actor, check_show
 from ...runtime.relations import LeaseScope
 from ...syntax.changefeed_statements import ShowSubscriptions
 from ...syntax.connection_statements import ShowConnections
-from ...syntax.keyspace_statements import ShowKeyspaces
+from ...syntax.keyspace_statements import ShowKeyspaces, ShowReplications
 from ...syntax.relaxed_statements import ShowRelaxedLogs
 from ...syntax.rights_statements import RightsListing
 from ...syntax.show_statements import Cancel, ShowObjects
@@ -27,6 +27,7 @@ from ..ddl.schema_changes import SchemaChangeStatements
 from .connections import show_connections
 from .ranges import RangeStatement, run_ranges
 from .relaxed_logs import show_relaxed_logs
+from .replications import show_replications
 from .show import Show, run_show
 from .show_grants import show_rights
 from .show_objects import cancel, show_objects
@@ -37,6 +38,7 @@ Listing = (
     Show
     | ShowRelaxedLogs
     | ShowKeyspaces
+    | ShowReplications
     | ShowSubscriptions
     | ShowConnections
     | ShowUsers
@@ -58,6 +60,8 @@ async def run_listing(
             return await show_relaxed_logs(actor)
         case ShowKeyspaces():
             return await show_keyspaces(actor)
+        case ShowReplications():
+            return await show_replications(actor)
         case ShowSubscriptions():
             return await show_subscriptions(actor)
         case ShowConnections():

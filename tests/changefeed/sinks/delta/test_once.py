@@ -190,7 +190,8 @@ def test_rows_above_what_is_resolved_wait_on_disk(
         await sink.flush(progress(60))
         await sink.close()
         found = delta_reader.commits(tmp_path / "lake")
-        assert [[row["v"] for row in commit] for commit in found] == [
+        # A commit of delta-rs has no order of rows.
+        assert [sorted(row["v"] for row in commit) for commit in found] == [
             ["v10", "v20"],
             ["v30", "v50"],
         ]
