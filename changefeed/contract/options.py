@@ -19,7 +19,7 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, parse_timestamp
 from ...kvlayer.settings import SettingError, parse_duration
 from .message_form import METADATA_ENVELOPES, Compression, Envelope, Format
-from .sink_config import WebhookConfig, parse_webhook_config
+from .sink_config import KafkaConfig, WebhookConfig, parse_kafka_config, parse_webhook_config
 from .unserved import UNSERVED, UNSERVED_ENVELOPES, UNSERVED_FORMATS
 
 MIN_CHECKPOINT_FREQUENCY_SECONDS = 0.2
@@ -94,6 +94,13 @@ class SchemaChangePolicy(Enum):
     STOP = "stop"  # the feed ends with everything before it
 
 
+class PartitionAlgorithm(Enum):
+    """Which partition of a topic a key's messages go to: a hash of the key, modulo their number."""
+
+    FNV_1A = "fnv-1a"  # as Sarama, Go's client
+    MURMUR2 = "murmur2"  # as Java's client
+
+
 class DropPolicy(Enum):
     """What happens when a table of a feed of several was dropped."""
 
@@ -133,6 +140,8 @@ class ChangefeedOptions:
     schema_change_policy: SchemaChangePolicy = SchemaChangePolicy.BACKFILL
     on_table_dropped: DropPolicy = DropPolicy.STOP
     paused: bool = False
+    kafka_sink_config: KafkaConfig = field(default_factory=KafkaConfig)
+    partition_alg: PartitionAlgorithm = PartitionAlgorithm.FNV_1A
     extra_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     webhook_auth_header: str | None = field(default=None, repr=False)
     webhook_client_timeout: float = WEBHOOK_TIMEOUT_SECONDS
@@ -350,6 +359,19 @@ def _webhook_config(options: ChangefeedOptions, name: str, text: str | None) -> 
     return replace(options, webhook_sink_config=config)
 
 
+def _kafka_config(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    try:
+        config = parse_kafka_config(_required(name, text))
+    except ValueError as error:
+        raise _invalid(f"changefeed option {name}: {error}") from None
+    return replace(options, kafka_sink_config=config)
+
+
+def _partition_alg(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    algorithm = _choice(PartitionAlgorithm, name, _required(name, text))
+    return replace(options, partition_alg=algorithm)
+
+
 _READERS: dict[str, Reader] = {
     "compression": _compression,
     "cursor": _cursor,
@@ -361,11 +383,13 @@ _READERS: dict[str, Reader] = {
     "full_table_name": _flag_of_its_name,
     "initial_scan": _initial_scan,
     "initial_scan_only": _initial_scan_only,
+    "kafka_sink_config": _kafka_config,
     "key_in_value": _flag_of_its_name,
     "min_checkpoint_frequency": _checkpoints,
     "mvcc_timestamp": _flag_of_its_name,
     "no_initial_scan": _no_initial_scan,
     "on_table_dropped": _table_dropped,
+    "partition_alg": _partition_alg,
     "paused": _flag_of_its_name,
     "resolved": _resolved,
     "schema_change_events": _change_events,

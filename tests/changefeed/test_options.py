@@ -17,6 +17,7 @@ from tailrace.changefeed.contract.options import (
 )
 from tailrace.changefeed.contract.unserved import UNSERVED
 from tailrace.changefeed.sinks.files import FilesKind
+from tailrace.changefeed.sinks.kafka import KafkaKind
 from tailrace.changefeed.sinks.webhook import WebhookKind
 from tailrace.kvlayer.clock import timestamp_at
 
@@ -164,5 +165,5 @@ def test_an_option_without_effect_is_refused() -> None:
 
 
 def test_every_option_is_obeyed_by_somebody_or_refused() -> None:
-    assert set(KNOWN_OPTIONS) == FilesKind.obeys | WebhookKind.obeys
+    assert set(KNOWN_OPTIONS) == FilesKind.obeys | KafkaKind.obeys | WebhookKind.obeys
     assert not set(KNOWN_OPTIONS) & set(UNSERVED)
